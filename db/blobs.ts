@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
+import type { Store } from './scope.ts'
+import { seal, unseal } from './seal.ts'
+
+export const MAX_OUTPUT_BYTES = 8_000_000
+
+const PURPOSE = 'blob'
+
+/**
+ * Wraps an output for its way through Temporal: inline up to `inlineBytes` of JSON, else sealed in `blobs` with
+ * only a reference travelling. Throws RangeError above MAX_OUTPUT_BYTES. An undefined output counts as null.
+ */
+export async function packOutput(
+  store: Store,
+  executionId: string,
+  output: unknown,
+  inlineBytes: number,
+): Promise<Envelope> {
+  const text = JSON.stringify(output) ?? 'null'
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= inlineBytes) return { v: output ?? null, bytes }
+  if (bytes > MAX_OUTPUT_BYTES) {
+    throw new RangeError(`The output has ${bytes} bytes; at most ${MAX_OUTPUT_BYTES} are allowed`)
+  }
+  const hash = createHash('sha256').update(text).digest('hex')
+  const sealed = seal(store.keys, PURPOSE, `${executionId}|${hash}`, gzipSync(text, { level: 1 }))
+  await store.db
+    .insertInto('blobs')
+    .values({ executionId, hash, bytes, sealed })
+    .onConflict((oc) => oc.doNothing())
+    .execute()
+  return { ref: hash, bytes }
+}
+
+/** The value behind an envelope; throws where its blob is gone. */
+export async function openEnvelope(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
+  if ('v' in envelope) return envelope.v
+  if (envelope.ref === INPUT_REF) {
+    const row = await store.db
+      .selectFrom('executions')
+      .select('inputData')
+      .where('id', '=', executionId)
+      .executeTakeFirst()
+    if (!row) throw new Error('the execution is deleted')
+    return row.inputData
+  }
+  const row = await store.db
+    .selectFrom('blobs')
+    .select('sealed')
+    .where('executionId', '=', executionId)
+    .where('hash', '=', envelope.ref)
+    .executeTakeFirst()
+  if (!row) throw new Error(`the stored output ${envelope.ref.slice(0, 12)} is gone`)
+  const plain = unseal(store.keys, PURPOSE, `${executionId}|${envelope.ref}`, row.sealed)
+  return JSON.parse(gunzipSync(plain).toString())
+}

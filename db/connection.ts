@@ -1,0 +1,32 @@
+import { CamelCasePlugin, Kysely, PostgresDialect, sql } from 'kysely'
+import pg from 'pg'
+import type { DB } from './schema.ts'
+
+export type Db = Kysely<DB>
+
+/**
+ * Opens a pool on PostgreSQL. bigint columns (counts, durations) come as numbers: they stay far below 2^53.
+ * A connection that breaks while idle is dropped by the pool, never thrown.
+ */
+export function openDatabase(url: string, options: { max: number; name: string }) {
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(pg.types.builtins.INT8, Number)
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.max,
+    application_name: options.name,
+    connectionTimeoutMillis: 5_000,
+    types,
+  })
+  pool.on('error', () => {})
+  const db: Db = new Kysely<DB>({
+    dialect: new PostgresDialect({ pool }),
+    plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+  })
+  return { db, pool, close: () => db.destroy() }
+}
+
+/** A parameter for a `json` column: the text is made here, so that arrays and strings arrive as JSON too. */
+export function json(value: unknown) {
+  return sql<never>`${JSON.stringify(value)}::json`
+}

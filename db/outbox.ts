@@ -1,0 +1,59 @@
+import { sql } from 'kysely'
+import type { Store, Tx } from './scope.ts'
+
+/** What Temporal shall do with an execution's run. */
+export type Errand = 'START' | 'CANCEL' | 'DELETE'
+
+export type OutboxRow = { kind: Errand; executionId: string; attempts: number }
+
+/**
+ * Notes in the verb's own transaction what Temporal shall do; asking twice for the same is asking once. The
+ * caller carries it out right after the commit; the sweeper does so where that failed.
+ */
+export async function enqueue(tx: Tx, kind: Errand, executionIds: string[]): Promise<void> {
+  if (executionIds.length === 0) return
+  await sql`insert into outbox (kind, execution_id)
+    select ${kind}, unnest(${executionIds}::uuid[]) on conflict (execution_id, kind) do nothing`.execute(tx)
+}
+
+/** Takes up to `limit` due errands for `leaseMs`, oldest first: a taker that dies leaves them to the next one. */
+export async function claimErrands(store: Store, limit: number, leaseMs: number): Promise<OutboxRow[]> {
+  const taken = await sql<OutboxRow & { id: number }>`
+    update outbox set attempts = attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
+    where id in (
+      select id from outbox where due_at <= now() order by due_at, id limit ${limit} for update skip locked)
+    returning id, kind, execution_id, attempts`.execute(store.db)
+  return taken.rows.sort((a, b) => a.id - b.id)
+}
+
+/** The errand is done. */
+export async function settleErrand(store: Store, kind: Errand, executionId: string): Promise<void> {
+  await store.db.deleteFrom('outbox').where('executionId', '=', executionId).where('kind', '=', kind).execute()
+}
+
+/** The errand failed, or wants a second pass: due again after `delayMs`. */
+export async function postponeErrand(
+  store: Store,
+  kind: Errand,
+  executionId: string,
+  delayMs: number,
+  error: string | null,
+): Promise<void> {
+  await sql`update outbox set due_at = now() + ${delayMs} * interval '1 millisecond', last_error = ${error}
+    where execution_id = ${executionId} and kind = ${kind}`.execute(store.db)
+}
+
+/**
+ * Temporal took the start: PENDING becomes RUNNING by compare-and-set and the errand is done, in one statement.
+ * Answers the status that then stands, or null where the execution was deleted meanwhile.
+ */
+export async function markStarted(store: Store, executionId: string): Promise<string | null> {
+  const marked = await sql<{ status: string }>`
+    with done as (delete from outbox where execution_id = ${executionId} and kind = 'START'),
+    started as (
+      update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
+      where id = ${executionId} and status = 'PENDING' returning status)
+    select status from started
+    union all select status from executions where id = ${executionId} and status <> 'PENDING'`.execute(store.db)
+  return marked.rows[0]?.status ?? null
+}

@@ -1,0 +1,74 @@
+import type { Transaction } from 'kysely'
+import { ACTS, type Act, covers, type Role } from './acts.ts'
+import { appendAudit } from './audit.ts'
+import type { Db } from './connection.ts'
+import { Fault } from './fault.ts'
+import type { DB } from './schema.ts'
+import type { Keys } from './seal.ts'
+
+/** Where things are kept, and the keys that seal them. */
+export type Store = { db: Db; keys: Keys }
+
+export type Actor = { kind: 'USER' | 'SDK_TOKEN' | 'SYSTEM'; id: string | null; name: string }
+
+/** Who asks: made once per request by the authentication, passed to every verb. */
+export type Scope = {
+  store: Store
+  actor: Actor
+  /** The person behind a session or a token; null for the service itself. */
+  userId: string | null
+  instanceAdmin: boolean
+  /** The caller's effective role by team id. A team that is not in here is not the caller's. */
+  roles: ReadonlyMap<string, Role>
+  requestId: string | null
+  ip: string | null
+}
+
+export type Tx = Transaction<DB>
+
+/** What a verb did: its result, and what the audit entry says of it. */
+export type Changed<T> = { result: T; resourceId: string | null; details?: Record<string, unknown> }
+
+/** Throws FORBIDDEN unless the caller holds at least `least` in the team. */
+export function demand(scope: Scope, teamId: string, least: Role): void {
+  const role = scope.roles.get(teamId)
+  if (!role) throw new Fault('FORBIDDEN', 'You have no access to this team')
+  if (!covers(role, least)) throw new Fault('FORBIDDEN', `This needs the role ${least}; yours is ${role}`)
+}
+
+/**
+ * The only door to a write on somebody's behalf: checks the right that `act` needs, opens the transaction,
+ * and appends the audit entry last (its lock then lives only until the commit). `work` may run again after a
+ * serialization failure or deadlock, so it does nothing outside `tx`. An act decided inside `work`
+ * (WORKFLOW_UPDATED or WORKFLOW_ACTIVATED) is given as `changed.act`, of the same least role.
+ */
+export async function change<T>(
+  scope: Scope,
+  act: Act,
+  teamId: string,
+  work: (tx: Tx) => Promise<Changed<T> & { act?: Act }>,
+): Promise<T> {
+  demand(scope, teamId, ACTS[act].role)
+  return record(scope.store, async (tx) => {
+    const changed = await work(tx)
+    await appendAudit(tx, scope, changed.act ?? act, teamId, changed)
+    return changed.result
+  })
+}
+
+const RETRIED = new Set(['40001', '40P01'])
+
+/**
+ * The narrow door for what the service notes by itself (runs, projections, counters): a transaction without
+ * an audit entry. Never open to a handler except through a verb that has checked the right.
+ */
+export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await store.db.transaction().execute(work)
+    } catch (error) {
+      const code = (error as { code?: string }).code
+      if (attempt >= 5 || !code || !RETRIED.has(code)) throw error
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+/** Master keys by id (1 to 8 characters); `current` seals, every one opens. Each key is 32 bytes. */
+export type Keys = { current: string; byId: ReadonlyMap<string, Buffer> }
+
+const VERSION = 1
+const ID_BYTES = 8
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const HEAD = 1 + ID_BYTES + IV_BYTES + TAG_BYTES
+
+const derived = new Map<string, Buffer>()
+
+/** A key of its own for one purpose (HKDF-SHA256 of a master key), so that no two uses share one. */
+export function purposeKey(keys: Keys, purpose: string, id = keys.current): Buffer {
+  const master = keys.byId.get(id)
+  if (!master) throw new Error(`unknown key id ${id}`)
+  const cacheKey = `${purpose}\0${master.toString('base64')}`
+  let key = derived.get(cacheKey)
+  if (!key) {
+    key = Buffer.from(hkdfSync('sha256', master, 'perdure', purpose, 32))
+    derived.set(cacheKey, key)
+  }
+  return key
+}
+
+/** AES-256-GCM under the purpose's key. `context` is authenticated: opening under another one fails. */
+export function seal(keys: Keys, purpose: string, context: string, plain: Uint8Array): Buffer {
+  const head = Buffer.alloc(1 + ID_BYTES)
+  head[0] = VERSION
+  head.write(keys.current, 1, 'ascii')
+  const iv = randomBytes(IV_BYTES)
+  const cipher = createCipheriv('aes-256-gcm', purposeKey(keys, purpose), iv, { authTagLength: TAG_BYTES })
+  cipher.setAAD(Buffer.concat([head, Buffer.from(context)]))
+  const body = [cipher.update(plain), cipher.final()]
+  return Buffer.concat([head, iv, cipher.getAuthTag(), ...body])
+}
+
+/** Opens what `seal` made; throws on another key, context, version or any flipped bit. */
+export function unseal(keys: Keys, purpose: string, context: string, sealed: Uint8Array): Buffer {
+  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+  if (bytes.length < HEAD || bytes[0] !== VERSION) throw new Error('not a sealed value')
+  const head = bytes.subarray(0, 1 + ID_BYTES)
+  const id = head.subarray(1).toString('ascii').replace(/\0+$/, '')
+  const iv = bytes.subarray(head.length, head.length + IV_BYTES)
+  const decipher = createDecipheriv('aes-256-gcm', purposeKey(keys, purpose, id), iv, {
+    authTagLength: TAG_BYTES,
+  })
+  decipher.setAAD(Buffer.concat([head, Buffer.from(context)]))
+  decipher.setAuthTag(bytes.subarray(HEAD - TAG_BYTES, HEAD))
+  return Buffer.concat([decipher.update(bytes.subarray(HEAD)), decipher.final()])
+}

@@ -1,0 +1,103 @@
+import { findReferences } from './expressions.ts'
+import type { Graph, GraphNode, OnError, Retry } from './graph.ts'
+import { type NodeKind, nodeType } from './nodes.ts'
+
+/** An output on its way: the value, or a reference to where it is stored. `bytes` is its size as JSON. */
+export type Envelope = { v: unknown; bytes: number } | { ref: string; bytes: number }
+
+/** The reference to the execution's own input, kept in its row. */
+export const INPUT_REF = 'input'
+
+export type PlanNode = {
+  id: string
+  name: string
+  type: string
+  kind: NodeKind
+  /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
+  alone?: true
+  /** Disabled: passes its input on and leaves no record. */
+  silent?: true
+  onError: OnError
+  retry: Required<Retry>
+  timeoutMs: number
+  /** Nodes whose outputs its config names, beside those it is connected to. */
+  needs: string[]
+}
+
+export type PlanEdge = { source: string; handle: string | null; target: string }
+
+/** What a run needs to know of its graph version: the shape and how each node runs, never the configs. */
+export type Plan = {
+  workflowId: string
+  version: number
+  triggerNodeId: string
+  /** In topological order, ties in the author's order. */
+  nodes: PlanNode[]
+  /** In the author's order. */
+  edges: PlanEdge[]
+  /** Outputs up to this many bytes of JSON travel inline, so that any node's inputs fit one payload. */
+  inlineBytes: number
+}
+
+const MAX_INLINE = 32_000
+const PAYLOAD_BUDGET = 1_000_000
+
+/** Compiles a graph version for a run that starts at `triggerNodeId`. The graph has passed its checks. */
+export function compilePlan(
+  graph: Graph,
+  run: { workflowId: string; version: number; triggerNodeId: string },
+): Plan {
+  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId))
+  return {
+    ...run,
+    nodes,
+    edges: graph.edges.map(({ source, sourceHandle, target }) => ({ source, handle: sourceHandle, target })),
+    inlineBytes: Math.max(1_000, Math.min(MAX_INLINE, Math.floor(PAYLOAD_BUDGET / Math.max(1, nodes.length)))),
+  }
+}
+
+function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
+  const type = nodeType(node.type)
+  if (!type) throw new Error(`unknown node type ${node.type}`)
+  const head = { id: node.id, name: node.name, type: node.type }
+  const retry = { ...type.retry, ...node.retry }
+  if (node.disabled) {
+    return { ...head, kind: 'pure', silent: true, onError: 'FAIL', retry, timeoutMs: type.timeoutMs, needs: [] }
+  }
+  const { nodes } = findReferences(node.config, 'config', type.conditions?.(node.config))
+  const needs = new Set(nodes.map((reference) => reference.id))
+  if (JSON.stringify(node.config).includes('$trigger')) needs.add(triggerNodeId)
+  const own = type.kind === 'pure' && (node.retry !== undefined || node.timeoutMs !== undefined)
+  return {
+    ...head,
+    kind: type.kind,
+    ...(own ? { alone: true as const } : {}),
+    onError: node.onError,
+    retry,
+    timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    needs: [...needs],
+  }
+}
+
+/** Kahn's algorithm; among the nodes that are free, the author's order decides. */
+export function sortTopologically(graph: Graph): GraphNode[] {
+  const open = new Map(graph.nodes.map((node) => [node.id, 0]))
+  const targets = new Map<string, string[]>(graph.nodes.map((node) => [node.id, []]))
+  for (const edge of graph.edges) {
+    open.set(edge.target, (open.get(edge.target) ?? 0) + 1)
+    targets.get(edge.source)?.push(edge.target)
+  }
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+  const queue = graph.nodes.filter((node) => open.get(node.id) === 0)
+  const sorted: GraphNode[] = []
+  for (let at = 0; at < queue.length; at++) {
+    const node = queue[at]!
+    sorted.push(node)
+    for (const target of targets.get(node.id) ?? []) {
+      const left = open.get(target)! - 1
+      open.set(target, left)
+      if (left === 0) queue.push(byId.get(target)!)
+    }
+  }
+  return sorted
+}
