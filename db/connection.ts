@@ -30,3 +30,15 @@ export function openDatabase(url: string, options: { max: number; name: string }
 export function json(value: unknown) {
   return sql<never>`${JSON.stringify(value)}::json`
 }
+
+const AWAY = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|EAI_AGAIN)$/
+
+/** Whether an error says that PostgreSQL cannot be reached now, rather than that it refused a statement. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (AWAY.test((error as { code?: string }).code ?? '')) return true
+  if (error instanceof AggregateError) return error.errors.some(isDatabaseAway)
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
+    error.message,
+  )
+}

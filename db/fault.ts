@@ -34,5 +34,7 @@ export class Fault extends Error {
 export function invalid(problems: Problem[]): Fault {
   const first = problems[0]
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
-  return new Fault('INVALID', first ? `${first.path}: ${first.message}${more}` : 'Invalid input', { problems })
+  return new Fault('INVALID', first ? `${first.path}: ${first.message}${more}` : 'Invalid input', {
+    problems,
+  })
 }

@@ -28,7 +28,11 @@ export async function claimErrands(store: Store, limit: number, leaseMs: number)
 
 /** The errand is done. */
 export async function settleErrand(store: Store, kind: Errand, executionId: string): Promise<void> {
-  await store.db.deleteFrom('outbox').where('executionId', '=', executionId).where('kind', '=', kind).execute()
+  await store.db
+    .deleteFrom('outbox')
+    .where('executionId', '=', executionId)
+    .where('kind', '=', kind)
+    .execute()
 }
 
 /** The errand failed, or wants a second pass: due again after `delayMs`. */
@@ -54,6 +58,8 @@ export async function markStarted(store: Store, executionId: string): Promise<st
       update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
       where id = ${executionId} and status = 'PENDING' returning status)
     select status from started
-    union all select status from executions where id = ${executionId} and status <> 'PENDING'`.execute(store.db)
+    union all select status from executions where id = ${executionId} and status <> 'PENDING'`.execute(
+    store.db,
+  )
   return marked.rows[0]?.status ?? null
 }

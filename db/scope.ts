@@ -36,6 +36,19 @@ export function demand(scope: Scope, teamId: string, least: Role): void {
   if (!covers(role, least)) throw new Fault('FORBIDDEN', `This needs the role ${least}; yours is ${role}`)
 }
 
+/** The same for a team that the caller named: NOT_FOUND where no such team exists. */
+export async function demandTeam(scope: Scope, teamId: string, least: Role): Promise<void> {
+  if (!scope.roles.has(teamId)) {
+    const team = await scope.store.db
+      .selectFrom('teams')
+      .select('id')
+      .where('id', '=', teamId)
+      .executeTakeFirst()
+    if (!team) throw new Fault('NOT_FOUND', 'There is no such team')
+  }
+  demand(scope, teamId, least)
+}
+
 /**
  * The only door to a write on somebody's behalf: checks the right that `act` needs, opens the transaction,
  * and appends the audit entry last (its lock then lives only until the commit). `work` may run again after a
@@ -48,7 +61,7 @@ export async function change<T>(
   teamId: string,
   work: (tx: Tx) => Promise<Changed<T> & { act?: Act }>,
 ): Promise<T> {
-  demand(scope, teamId, ACTS[act].role)
+  await demandTeam(scope, teamId, ACTS[act].role)
   return record(scope.store, async (tx) => {
     const changed = await work(tx)
     await appendAudit(tx, scope, changed.act ?? act, teamId, changed)

@@ -39,6 +39,18 @@ export type Plan = {
   inlineBytes: number
 }
 
+/** What is known of a run before it starts. */
+export type RunContext = {
+  id: string
+  workflowId: string
+  workflowName: string
+  version: number
+  trigger: string
+}
+
+/** The run as expressions see it in `$execution`; `startedAt` is ISO 8601. */
+export type ExecutionContext = RunContext & { startedAt: string }
+
 const MAX_INLINE = 32_000
 const PAYLOAD_BUDGET = 1_000_000
 
@@ -52,7 +64,10 @@ export function compilePlan(
     ...run,
     nodes,
     edges: graph.edges.map(({ source, sourceHandle, target }) => ({ source, handle: sourceHandle, target })),
-    inlineBytes: Math.max(1_000, Math.min(MAX_INLINE, Math.floor(PAYLOAD_BUDGET / Math.max(1, nodes.length)))),
+    inlineBytes: Math.max(
+      1_000,
+      Math.min(MAX_INLINE, Math.floor(PAYLOAD_BUDGET / Math.max(1, nodes.length))),
+    ),
   }
 }
 
@@ -62,7 +77,15 @@ function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
   const head = { id: node.id, name: node.name, type: node.type }
   const retry = { ...type.retry, ...node.retry }
   if (node.disabled) {
-    return { ...head, kind: 'pure', silent: true, onError: 'FAIL', retry, timeoutMs: type.timeoutMs, needs: [] }
+    return {
+      ...head,
+      kind: 'pure',
+      silent: true,
+      onError: 'FAIL',
+      retry,
+      timeoutMs: type.timeoutMs,
+      needs: [],
+    }
   }
   const { nodes } = findReferences(node.config, 'config', type.conditions?.(node.config))
   const needs = new Set(nodes.map((reference) => reference.id))

@@ -13,26 +13,23 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { Envelope, Plan, PlanNode } from './plan.ts'
+import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import {
+  ENGINE_FAILED,
   emptyOutcomes,
+  isStep,
+  NODE_FAILED,
   type NodeError,
   type NodeRecord,
   next,
   type Outcomes,
   outputsFor,
+  RUN_TIMED_OUT,
   settleFailure,
   sourcesOf,
+  timerKey,
+  WORKER_LOST,
 } from './walk.ts'
-
-/** What started the run, as expressions see it in $execution. */
-export type RunContext = {
-  id: string
-  workflowId: string
-  workflowName: string
-  version: number
-  trigger: string
-}
 
 /** A run carried over by continue-as-new: only settled nodes and absolute instants. */
 export type Carried = {
@@ -55,7 +52,7 @@ export type RunInput = {
 
 export type SegmentInput = {
   plan: Plan
-  context: RunContext & { startedAt: string }
+  context: ExecutionContext
   input: Envelope
   outcomes: Outcomes
   /** Nodes that others are at. */
@@ -65,8 +62,7 @@ export type SegmentInput = {
 
 export type AttemptInput = {
   node: PlanNode
-  iteration: string
-  context: RunContext & { startedAt: string }
+  context: ExecutionContext
   triggerNodeId: string
   inlineBytes: number
   sources: string[]
@@ -81,11 +77,6 @@ export type Activities = {
 }
 
 export type RunSinks = Sinks & { run: { closing(): void } }
-
-/** Failure types of a run, read by the projection. */
-export const RUN_TIMED_OUT = 'RunTimedOut'
-export const NODE_FAILED = 'NodeFailed'
-export const ENGINE_FAILED = 'EngineFailed'
 
 /** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
 export const SPARE_ATTEMPTS = 20
@@ -123,7 +114,11 @@ export async function runGraph(input: RunInput): Promise<void> {
 async function walk(run: RunInput): Promise<Carried | undefined> {
   const { plan, context, input } = run
   const startedAt = run.carried?.startedAt ?? workflowInfo().startTime.getTime()
-  const deadline = run.carried ? run.carried.deadline : run.timeoutMs === null ? null : startedAt + run.timeoutMs
+  const deadline = run.carried
+    ? run.carried.deadline
+    : run.timeoutMs === null
+      ? null
+      : startedAt + run.timeoutMs
   const outcomes = emptyOutcomes(run.carried?.outcomes)
   const outputs: Record<string, Envelope> = Object.assign(Object.create(null), run.carried?.outputs)
   const shown = { ...context, startedAt: new Date(startedAt).toISOString() }
@@ -156,16 +151,18 @@ async function walk(run: RunInput): Promise<Carried | undefined> {
   function settle(record: NodeRecord): void {
     const node = byId.get(record.nodeId)!
     if (record.output) outputs[record.nodeId] = record.output
-    if (record.status === 'WAITING') return wait({ nodeId: node.id, until: record.until!, handle: record.handle })
-    if (record.status === 'FAILED' && settleFailure(node, record.error!) === 'fatal') throw nodeFailure(node, record.error!)
+    if (record.status === 'WAITING') {
+      wait({ nodeId: node.id, until: record.until!, handle: record.handle })
+      return
+    }
+    if (record.error && settleFailure(node, record.error) === 'fatal') throw nodeFailure(node, record.error)
     outcomes[node.id] = { handle: record.handle }
   }
 
   function wait(entry: { nodeId: string; until: number; handle: string | null }): void {
     waits.set(entry.nodeId, entry)
     begin([entry.nodeId], false, async () => {
-      const left = entry.until - Date.now()
-      if (left > 0) await sleep(left, { summary: `${entry.nodeId}#` })
+      await sleep(Math.max(1, entry.until - Date.now()), { summary: timerKey(entry.nodeId, '') })
       waits.delete(entry.nodeId)
       outcomes[entry.nodeId] = { handle: entry.handle }
     })
@@ -192,7 +189,6 @@ async function walk(run: RunInput): Promise<Carried | undefined> {
     const needed = [...sources, ...node.needs]
     const attempt: AttemptInput = {
       node,
-      iteration: '',
       context: shown,
       triggerNodeId: plan.triggerNodeId,
       inlineBytes: plan.inlineBytes,
@@ -253,11 +249,6 @@ async function walk(run: RunInput): Promise<Carried | undefined> {
   return undefined
 }
 
-/** Whether the node runs as a step of a segment. */
-export function isStep(node: PlanNode): boolean {
-  return node.kind !== 'effect' && !node.alone
-}
-
 function wantsNewRun(run: RunInput): boolean {
   const info = workflowInfo()
   if (info.continueAsNewSuggested) return true
@@ -284,11 +275,8 @@ function attemptOptions(node: PlanNode) {
 function readFailure(error: unknown): NodeError {
   const cause = error instanceof ActivityFailure ? (error.cause ?? error) : error
   if (cause instanceof ApplicationFailure) return { message: cause.message, type: cause.type ?? 'Error' }
-  return { message: lostMessage, type: 'WorkerLost' }
+  return WORKER_LOST
 }
-
-/** Said where Temporal itself gave up on an activity: every attempt lost its worker. */
-export const lostMessage = 'No worker finished this node'
 
 function nodeFailure(node: PlanNode, error: NodeError): ApplicationFailure {
   return ApplicationFailure.create({

@@ -22,6 +22,17 @@ export type NodeRecord = {
 
 export type NodeError = { message: string; type: string }
 
+/** Said where Temporal itself gave up on an activity: every attempt lost its worker. */
+export const WORKER_LOST: NodeError = { message: 'No worker finished this node', type: 'WorkerLost' }
+
+/** Failure types of a run, read by the projection. */
+export const RUN_TIMED_OUT = 'RunTimedOut'
+export const NODE_FAILED = 'NodeFailed'
+export const ENGINE_FAILED = 'EngineFailed'
+
+/** How the reason begins with which the sweeper terminates a run that no worker can carry on: FAILED. */
+export const STUCK_REASON = 'The run was stuck in its workflow code'
+
 const skipped: Outcome = { skipped: true }
 
 /** An outcomes object without a prototype: node ids are keys. */
@@ -83,7 +94,9 @@ export function sourcesOf(plan: Plan, nodeId: string, outcomes: Outcomes): strin
 /** The nodes that ran and from which no taken edge leads on: their outputs are the run's. */
 export function endsOf(plan: Plan, outcomes: Outcomes): string[] {
   const left = new Set(
-    plan.edges.filter((edge) => edgeState(outcomes[edge.source], edge.handle) === 'taken').map((e) => e.source),
+    plan.edges
+      .filter((edge) => edgeState(outcomes[edge.source], edge.handle) === 'taken')
+      .map((e) => e.source),
   )
   return plan.nodes
     .filter((node) => {
@@ -94,7 +107,10 @@ export function endsOf(plan: Plan, outcomes: Outcomes): string[] {
 }
 
 /** How a node's failure leaves it: handled by onError (the error is its output then), or fatal to the run. */
-export function settleFailure(node: PlanNode, error: NodeError): { handle: string | null; output: unknown } | 'fatal' {
+export function settleFailure(
+  node: PlanNode,
+  error: NodeError,
+): { handle: string | null; output: unknown } | 'fatal' {
   const output = { error: { message: error.message, type: error.type, nodeId: node.id } }
   if (node.onError === 'CONTINUE') return { handle: null, output }
   if (node.onError === 'BRANCH') return { handle: 'error', output }
@@ -117,4 +133,14 @@ export function outputsFor(
     node.needs.forEach(take)
   }
   return chosen
+}
+
+/** Whether the node runs as a step of a segment. */
+export function isStep(node: PlanNode): boolean {
+  return node.kind !== 'effect' && !node.alone
+}
+
+/** A timer's summary in the history: by it the projection knows whose timer it is. */
+export function timerKey(nodeId: string, iteration: string): string {
+  return `${nodeId}#${iteration}`
 }

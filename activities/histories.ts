@@ -1,0 +1,171 @@
+import type { Client } from '@temporalio/client'
+import { temporal } from '@temporalio/proto'
+import type { CloseKind, HistoryEvent, RunHistory } from '../db/projection.ts'
+import type { Keys } from '../db/seal.ts'
+import type { AttemptResult, RunInput } from '../workflows/run.ts'
+import { type NodeError, type NodeRecord, WORKER_LOST } from '../workflows/walk.ts'
+import { readPayload } from './codec.ts'
+
+const { EventType, RetryState } = temporal.api.enums.v1
+type RawEvent = temporal.api.history.v1.IHistoryEvent
+type RawFailure = temporal.api.failure.v1.IFailure
+type RawPayload = temporal.api.common.v1.IPayload
+
+const SEGMENT_MARKER = 'core_local_activity'
+
+/**
+ * Fetches the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened.
+ * With `untilClosed` it waits for the close event (long polls of the server). Null where Temporal knows
+ * nothing of the execution (any more); an empty list cannot be.
+ */
+export async function fetchHistories(
+  client: Client,
+  keys: Keys,
+  executionId: string,
+  options: { untilClosed: boolean },
+): Promise<RunHistory[] | null> {
+  const chain: RunHistory[] = []
+  let runId: string | null = ''
+  try {
+    while (runId !== null) {
+      const newest: boolean = chain.length === 0
+      const events: RawEvent[] = await fetchEvents(client, executionId, runId, newest && options.untilClosed)
+      const start = events[0]?.workflowExecutionStartedEventAttributes
+      if (!start) return null
+      chain.unshift({
+        runId: start.originalExecutionRunId ?? '',
+        events: events.map((event) => readEvent(keys, event)),
+      })
+      runId = start.continuedExecutionRunId || null
+    }
+  } catch (error) {
+    if ((error as { code?: number }).code === NOT_FOUND) return chain.length > 0 ? chain : null
+    throw error
+  }
+  return chain
+}
+
+const NOT_FOUND = 5
+/** A run that said it would close, and did not, is left to the sweeper. */
+const MAX_WAIT_MS = 30_000
+
+async function fetchEvents(
+  client: Client,
+  workflowId: string,
+  runId: string,
+  wait: boolean,
+): Promise<RawEvent[]> {
+  const events: RawEvent[] = []
+  const giveUp = Date.now() + MAX_WAIT_MS
+  let nextPageToken: Uint8Array | undefined
+  do {
+    const page = await client.workflowService.getWorkflowExecutionHistory({
+      namespace: client.options.namespace,
+      execution: { workflowId, runId },
+      nextPageToken,
+      waitNewEvent: wait,
+      maximumPageSize: 1_000,
+    })
+    events.push(...(page.history?.events ?? []))
+    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
+  } while (nextPageToken && !(wait && Date.now() > giveUp))
+  return events
+}
+
+/** Reads one raw event, of a live or of a recorded history. */
+export function readEvent(keys: Keys, event: RawEvent): HistoryEvent {
+  const id = Number(event.eventId)
+  const { seconds, nanos } = event.eventTime ?? {}
+  const time = Number(seconds ?? 0) * 1_000 + Math.floor((nanos ?? 0) / 1e6)
+  return { id, time, ...readDetail(keys, event) }
+}
+
+type Detail = HistoryEvent extends infer E ? (E extends HistoryEvent ? Omit<E, 'id' | 'time'> : never) : never
+
+function readDetail(keys: Keys, event: RawEvent): Detail {
+  const payload = (from: RawPayload | null | undefined) => readPayload(keys, from as never)
+  switch (event.eventType) {
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
+      const start = event.workflowExecutionStartedEventAttributes!
+      const input = payload(start.input?.payloads?.[0]) as RunInput
+      return { kind: 'started', input, continuedFrom: start.continuedExecutionRunId || null }
+    }
+    case EventType.EVENT_TYPE_MARKER_RECORDED: {
+      const { markerName, details } = event.markerRecordedEventAttributes!
+      const result = details?.result?.payloads?.[0]
+      if (markerName !== SEGMENT_MARKER || !result) return { kind: 'other' }
+      return { kind: 'records', records: payload(result) as NodeRecord[] }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+      return { kind: 'scheduled', activityId: event.activityTaskScheduledEventAttributes!.activityId ?? '' }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED: {
+      const { scheduledEventId, attempt } = event.activityTaskStartedEventAttributes!
+      return { kind: 'attempt', scheduledId: Number(scheduledEventId), attempt: attempt ?? 1 }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
+      const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes!
+      const value = payload(result?.payloads?.[0]) as AttemptResult
+      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
+      const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error: readFailure(keys, failure) }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
+      const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!
+      const gaveUp = retryState !== RetryState.RETRY_STATE_IN_PROGRESS
+      const error = gaveUp ? WORKER_LOST : readFailure(keys, failure)
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+      return {
+        kind: 'canceled',
+        scheduledId: Number(event.activityTaskCanceledEventAttributes!.scheduledEventId),
+      }
+    case EventType.EVENT_TYPE_TIMER_STARTED: {
+      const key = payload(event.userMetadata?.summary)
+      const timerId = event.timerStartedEventAttributes!.timerId ?? ''
+      return { kind: 'timer', timerId, key: typeof key === 'string' ? key : '' }
+    }
+    case EventType.EVENT_TYPE_TIMER_FIRED:
+      return { kind: 'fired', timerId: event.timerFiredEventAttributes!.timerId ?? '' }
+    default:
+      return readClose(keys, event) ?? { kind: 'other' }
+  }
+}
+
+function readClose(keys: Keys, event: RawEvent): Detail | undefined {
+  const close = (how: CloseKind, message: string | null = null, type: string | null = null): Detail => ({
+    kind: 'closed',
+    how,
+    message,
+    type,
+  })
+  switch (event.eventType) {
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+      return close('COMPLETED')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: {
+      const error = readFailure(keys, event.workflowExecutionFailedEventAttributes!.failure)
+      return close('FAILED', error.message, error.type)
+    }
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+      return close('CANCELED')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+      return close('TERMINATED', event.workflowExecutionTerminatedEventAttributes!.reason || null)
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+      return close('TIMED_OUT')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+      return close('CONTINUED_AS_NEW')
+    default:
+      return undefined
+  }
+}
+
+/** The message and type of a failure, whose message the failure converter keeps in a payload of its own. */
+function readFailure(keys: Keys, failure: RawFailure | null | undefined): NodeError {
+  const hidden = readPayload(keys, failure?.encodedAttributes as never) as { message?: string } | undefined
+  return {
+    message: hidden?.message ?? failure?.message ?? 'Unknown failure',
+    type: failure?.applicationFailureInfo?.type || 'Error',
+  }
+}

@@ -1,0 +1,134 @@
+import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
+import type { Logger } from 'pino'
+import { type Errand, markStarted, postponeErrand, settleErrand } from '../db/outbox.ts'
+import { readPlan } from '../db/plans.ts'
+import type { Store } from '../db/scope.ts'
+import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
+import type { RunInput } from '../workflows/run.ts'
+
+/** What carrying an errand out needs; `eager` asks for eager starts (a worker polls in this very process). */
+export type Carrier = {
+  store: Store
+  client: Client
+  taskQueue: string
+  eager: boolean
+  log: Logger
+  /** Tests make runs continue as new after so many events. */
+  continueAfterEvents?: number
+}
+
+const INLINE_INPUT_BYTES = 2_000
+/** A cancel or delete is repeated once after this time: a start that was under way may have come later. */
+const SECOND_PASS_MS = 60_000
+const RETRY_MS = 2_000
+const MAX_RETRY_MS = 60_000
+
+/**
+ * Does what an outbox row asks of Temporal. True when it is done; false where Temporal cannot be reached, and
+ * the row stays for the sweeper. Never throws. Safe to repeat and to race: starts are idempotent by id, and a
+ * run whose row was cancelled or deleted meanwhile is ended again.
+ */
+export async function carryOut(
+  carrier: Carrier,
+  kind: Errand,
+  executionId: string,
+  attempts = 1,
+): Promise<boolean> {
+  const { store, log } = carrier
+  try {
+    if (kind === 'START') await startRun(carrier, executionId)
+    else {
+      if (kind === 'CANCEL') await cancelRun(carrier, executionId)
+      else await deleteRun(carrier, executionId)
+      if (attempts > 1) await settleErrand(store, kind, executionId)
+      else await postponeErrand(store, kind, executionId, SECOND_PASS_MS, null)
+    }
+    return true
+  } catch (error) {
+    log.warn({ err: error, executionId, kind, attempts }, 'Temporal could not be told')
+    const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 5))
+    await postponeErrand(store, kind, executionId, delay, String(error)).catch(() => {})
+    return false
+  }
+}
+
+async function startRun(carrier: Carrier, executionId: string): Promise<void> {
+  const { store, client } = carrier
+  const execution = await store.db
+    .selectFrom('executions')
+    .select(['id', 'workflowId', 'workflowName', 'workflowVersion', 'trigger', 'triggerNodeId', 'status'])
+    .select(['timeoutMs', 'inputBytes'])
+    .select((eb) =>
+      eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
+    )
+    .where('id', '=', executionId)
+    .executeTakeFirst()
+  if (execution?.status !== 'PENDING') return settleErrand(store, 'START', executionId)
+
+  const { workflowId, workflowName, workflowVersion: version, trigger, inputBytes: bytes } = execution
+  const input: Envelope =
+    bytes <= INLINE_INPUT_BYTES ? { v: execution.input, bytes } : { ref: INPUT_REF, bytes }
+  const run: RunInput = {
+    plan: await readPlan(store, execution),
+    context: { id: executionId, workflowId, workflowName, version, trigger },
+    input,
+    timeoutMs: execution.timeoutMs,
+    ...(carrier.continueAfterEvents ? { continueAfterEvents: carrier.continueAfterEvents } : {}),
+  }
+  try {
+    await client.workflow.start('runGraph', {
+      workflowId: executionId,
+      taskQueue: carrier.taskQueue,
+      args: [run],
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      requestEagerStart: carrier.eager,
+    })
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+  }
+  const status = await markStarted(store, executionId)
+  if (status === null) await deleteRun(carrier, executionId)
+  else if (status === 'CANCELLED') await cancelRun(carrier, executionId)
+}
+
+async function cancelRun({ client }: Carrier, executionId: string): Promise<void> {
+  await ignoreMissing(() => client.workflow.getHandle(executionId).cancel())
+}
+
+/** Terminates, then removes every run of the execution's chain from Temporal. */
+async function deleteRun({ client }: Carrier, executionId: string): Promise<void> {
+  const { namespace } = client.options
+  await ignoreMissing(() => client.workflow.getHandle(executionId).terminate('The execution was deleted'))
+  let runId: string | undefined
+  for (let run = 0; run < 10_000; run++) {
+    const execution = { workflowId: executionId, ...(runId ? { runId } : {}) }
+    const before = await ignoreMissing(async () => {
+      const page = await client.workflowService.getWorkflowExecutionHistory({
+        namespace,
+        execution,
+        maximumPageSize: 1,
+      })
+      const start = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes
+      await client.workflowService.deleteWorkflowExecution({
+        namespace,
+        workflowExecution: { workflowId: executionId, runId: start?.originalExecutionRunId ?? runId ?? '' },
+      })
+      return start?.continuedExecutionRunId
+    })
+    if (!before) return
+    runId = before
+  }
+}
+
+const GRPC_NOT_FOUND = 5
+
+async function ignoreMissing<T>(call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call()
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || (error as { code?: number }).code === GRPC_NOT_FOUND)
+      return undefined
+    throw error
+  }
+}

@@ -1,0 +1,107 @@
+import type { Client } from '@temporalio/client'
+import type { Logger } from 'pino'
+import { isDatabaseAway } from '../db/connection.ts'
+import { countProjectionFailure, forgetProjection, saveProjection } from '../db/nodes.ts'
+import { type ExecutionStatus, project } from '../db/projection.ts'
+import type { Store } from '../db/scope.ts'
+import { fetchHistories } from './histories.ts'
+
+export type Projector = {
+  /** A run has news: its rows are brought up to date within about a second, not before it is a second old. */
+  touch(executionId: string): void
+  /** A run is about to close: waits for its close event, then projects. */
+  close(executionId: string): void
+  /** Projects now. Answers the status, or null where Temporal does not know the run. */
+  refresh(executionId: string): Promise<ExecutionStatus | null>
+  stop(): Promise<void>
+}
+
+const LIVE_MS = 1_000
+const MAX_AT_ONCE = 16
+const GIVE_UP_VALUES_AFTER = 3
+
+/**
+ * Keeps the rows true to Temporal's histories. Losing a call loses only time: the sweeper finds every run that
+ * nobody told of.
+ */
+export function createProjector(deps: { store: Store; client: Client; log: Logger }): Projector {
+  const { store, log } = deps
+  const closing = new Map<string, Promise<void>>()
+  const queue: string[] = []
+  const dirty = new Map<string, NodeJS.Timeout>()
+  let stopped = false
+
+  async function refresh(executionId: string, untilClosed = false): Promise<ExecutionStatus | null> {
+    const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed })
+    if (!histories) return null
+    const projection = project(executionId, histories)
+    try {
+      await saveProjection(store, executionId, histories.length - 1, projection, { values: true })
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error
+      const failures = await countProjectionFailure(store, executionId)
+      log.error({ err: error, executionId, failures }, 'a projection could not be stored')
+      if (failures < GIVE_UP_VALUES_AFTER) throw error
+      projection.errorMessage ??= 'The values of this run could not be stored'
+      await saveProjection(store, executionId, histories.length - 1, projection, { values: false })
+    }
+    return projection.status
+  }
+
+  function closeNext(): void {
+    while (closing.size < MAX_AT_ONCE && queue.length > 0) {
+      const id = queue.shift()!
+      if (closing.has(id)) continue
+      const done = refresh(id, true)
+        .catch((error) =>
+          log.warn({ err: error, executionId: id }, 'a run that closed is left to the sweeper'),
+        )
+        .then(() => {
+          closing.delete(id)
+          closeNext()
+        })
+      closing.set(id, done)
+    }
+  }
+
+  return {
+    refresh: (executionId) => refresh(executionId),
+    close(executionId) {
+      clearTimeout(dirty.get(executionId))
+      dirty.delete(executionId)
+      if (stopped || closing.has(executionId)) return
+      queue.push(executionId)
+      closeNext()
+    },
+    touch(executionId) {
+      if (stopped || dirty.has(executionId) || closing.has(executionId)) return
+      const timer = setTimeout(() => {
+        dirty.delete(executionId)
+        if (closing.has(executionId)) return
+        refresh(executionId).catch((error) => log.debug({ err: error, executionId }, 'a live refresh failed'))
+      }, LIVE_MS)
+      dirty.set(executionId, timer)
+    },
+    async stop() {
+      stopped = true
+      for (const timer of dirty.values()) clearTimeout(timer)
+      dirty.clear()
+      queue.length = 0
+      const grace = new Promise((resolve) => setTimeout(resolve, 2_000).unref())
+      await Promise.race([Promise.allSettled(closing.values()), grace])
+    },
+  }
+}
+
+/** Makes an execution's rows anew from its history. Null where the history is gone: its rows stay as they are. */
+export async function rebuild(
+  deps: { store: Store; client: Client; log: Logger },
+  executionId: string,
+): Promise<ExecutionStatus | null> {
+  const histories = await fetchHistories(deps.client, deps.store.keys, executionId, { untilClosed: false })
+  if (!histories) return null
+  const projection = project(executionId, histories)
+  await forgetProjection(deps.store, executionId)
+  await saveProjection(deps.store, executionId, histories.length - 1, projection, { values: true })
+  return projection.status
+}

@@ -1,0 +1,225 @@
+import { sql } from 'kysely'
+import { mergeInputs } from '../workflows/inputs.ts'
+import type { Envelope, Plan } from '../workflows/plan.ts'
+import { emptyOutcomes, endsOf, next, type Outcomes, sourcesOf } from '../workflows/walk.ts'
+import { openEnvelope } from './blobs.ts'
+import { readPlan } from './plans.ts'
+import type { ExecutionStatus, Projection } from './projection.ts'
+import type { Store } from './scope.ts'
+import { cleanText } from './text.ts'
+
+export type NodeExecution = {
+  id: string
+  nodeId: string
+  nodeName: string
+  nodeType: string
+  status: string
+  startedAt: Date
+  completedAt: Date | null
+  durationMs: number | null
+  inputData: Record<string, unknown>
+  outputData: Record<string, unknown> | null
+  errorMessage: string | null
+  retryCount: number
+}
+
+/** Values shown in one detail, in bytes of JSON; what comes after is named by its size only. */
+const SHOWN_BYTES = 32_000_000
+
+type Row = {
+  id: string
+  nodeId: string
+  nodeName: string
+  nodeType: string
+  status: string
+  startedAt: Date
+  completedAt: Date | null
+  output: unknown
+  handle: string | null
+  errorMessage: string | null
+  retryCount: number
+}
+
+/**
+ * The node records of an execution in the order they started, and the run's output. A record's input is
+ * derived: the outputs of the nodes before it, merged as the run merged them. The run's output is null
+ * unless it ended SUCCESS. Values that are no objects are shown as `{value}`.
+ */
+export async function readNodeExecutions(
+  store: Store,
+  execution: {
+    id: string
+    workflowId: string
+    workflowVersion: number
+    status: string
+    triggerNodeId: string
+  },
+): Promise<{ nodeExecutions: NodeExecution[]; outputData: Record<string, unknown> | null }> {
+  const rows: Row[] = await store.db
+    .selectFrom('nodeExecutions')
+    .select(['id', 'nodeId', 'nodeName', 'nodeType', 'status', 'startedAt', 'completedAt', 'output'])
+    .select(['handle', 'errorMessage', 'retryCount'])
+    .where('executionId', '=', execution.id)
+    .orderBy('startedAt')
+    .orderBy('position')
+    .orderBy('nodeId')
+    .execute()
+  const plan = await readPlan(store, execution)
+  const outcomes = readOutcomes(plan, rows)
+  const values = createView(store, execution.id, plan, outcomes, rows)
+  const nodeExecutions: NodeExecution[] = []
+  for (const { output, handle, ...row } of rows) {
+    nodeExecutions.push({
+      ...row,
+      durationMs: row.completedAt ? row.completedAt.getTime() - row.startedAt.getTime() : null,
+      inputData: asObject(await values.input(row.nodeId)),
+      outputData: output === null ? null : asObject(await values.output(row.nodeId)),
+    })
+  }
+  if (execution.status !== 'SUCCESS') return { nodeExecutions, outputData: null }
+  const ends = endsOf(plan, outcomes)
+  if (ends.length === 1) return { nodeExecutions, outputData: asObject(await values.output(ends[0]!)) }
+  const outputData: Record<string, unknown> = {}
+  for (const id of ends) outputData[id] = await values.output(id)
+  return { nodeExecutions, outputData }
+}
+
+/** The outcomes that the rows tell; disabled nodes, which leave no row, follow from those before them. */
+function readOutcomes(plan: Plan, rows: Row[]): Outcomes {
+  const outcomes = emptyOutcomes()
+  for (const row of rows) {
+    const left = row.output !== null && row.status !== 'RUNNING'
+    if (left) outcomes[row.nodeId] = { handle: row.handle }
+  }
+  const silent = new Set(plan.nodes.filter((node) => node.silent).map((node) => node.id))
+  for (;;) {
+    const passing = next(plan, outcomes, new Set()).filter((node) => silent.has(node.id))
+    if (passing.length === 0) return outcomes
+    for (const node of passing) outcomes[node.id] = { handle: null }
+  }
+}
+
+function createView(store: Store, executionId: string, plan: Plan, outcomes: Outcomes, rows: Row[]) {
+  const envelopes = new Map(rows.map((row) => [row.nodeId, row.output as Envelope | null]))
+  const opened = new Map<string, Promise<unknown>>()
+  let left = SHOWN_BYTES
+
+  const size = (id: string): number => {
+    if (outcomes[id] && !envelopes.has(id))
+      return sourcesOf(plan, id, outcomes).reduce((sum, s) => sum + size(s), 0)
+    return envelopes.get(id)?.bytes ?? 0
+  }
+  const spend = (bytes: number) => {
+    left -= bytes
+    return left >= 0
+  }
+  const value = (id: string): Promise<unknown> => {
+    let promise = opened.get(id)
+    if (!promise) {
+      const envelope = envelopes.get(id)
+      if (envelope) promise = openEnvelope(store, executionId, envelope)
+      else promise = merged(id)
+      opened.set(id, promise)
+    }
+    return promise
+  }
+  const merged = async (id: string) => {
+    const sources = sourcesOf(plan, id, outcomes)
+    return mergeInputs(await Promise.all(sources.map(value)))
+  }
+  return {
+    async output(id: string): Promise<unknown> {
+      const bytes = size(id)
+      return spend(bytes) ? value(id) : { truncated: true, bytes }
+    },
+    async input(id: string): Promise<unknown> {
+      const sources = sourcesOf(plan, id, outcomes)
+      if (sources.length === 0) return undefined
+      const bytes = sources.reduce((sum, source) => sum + size(source), 0)
+      return spend(bytes) ? merged(id) : { truncated: true, bytes }
+    },
+  }
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  return value === undefined ? {} : { value }
+}
+
+const ENDED: ExecutionStatus[] = ['SUCCESS', 'FAILED', 'CANCELLED']
+
+/**
+ * Writes what history says, in one statement. Guarded by (position in the chain, last event), so that two
+ * projectors may do the same run; an ended row never opens again, and a run whose cancel was answered with 200
+ * ends CANCELLED however it raced. Answers whether this projection was news. `values: false` leaves outputs out.
+ */
+export async function saveProjection(
+  store: Store,
+  executionId: string,
+  position: number,
+  projection: Projection,
+  options: { values: boolean },
+): Promise<boolean> {
+  const { status, nodes } = projection
+  const ended = ENDED.includes(status)
+  const cancelled = 'The run was cancelled'
+  const saved = await sql<{ id: string }>`
+    with guard as (
+      update executions set
+        status = case when ${ended} and cancel_requested_at is not null then 'CANCELLED' else ${status} end,
+        error_message = case when ${ended} and cancel_requested_at is not null then ${cancelled}
+          else ${projection.errorMessage === null ? null : cleanText(projection.errorMessage)} end,
+        started_at = ${time(projection.startedAt)}::timestamptz,
+        completed_at = ${time(projection.completedAt)}::timestamptz,
+        run_position = ${position}, run_id = ${projection.runId}, last_event_id = ${projection.lastEventId},
+        projection_failures = 0, checked_at = now()
+      where id = ${executionId} and (run_position, last_event_id) < (${position}, ${projection.lastEventId})
+        and (${ended} or status in ('PENDING', 'RUNNING'))
+      returning id),
+    saved as (
+      insert into node_executions as n
+        (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
+         output, handle, error_message, retry_count, settled, position)
+      select r.id, ${executionId}, r.node_id, r.iteration, r.node_name, r.node_type, r.status, r.started_at,
+        r.completed_at, r.output::json, r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position
+      from guard, unnest(
+        ${nodes.map((node) => node.id)}::uuid[], ${nodes.map((node) => node.nodeId)}::text[],
+        ${nodes.map((node) => node.iteration)}::text[], ${nodes.map((node) => cleanText(node.nodeName))}::text[],
+        ${nodes.map((node) => node.nodeType)}::text[], ${nodes.map((node) => node.status)}::text[],
+        ${nodes.map((node) => time(node.startedAt))}::timestamptz[],
+        ${nodes.map((node) => time(node.completedAt))}::timestamptz[],
+        ${nodes.map((node) => (options.values && node.output ? JSON.stringify(node.output) : null))}::text[],
+        ${nodes.map((node) => node.handle)}::text[],
+        ${nodes.map((node) => (node.errorMessage === null ? null : cleanText(node.errorMessage)))}::text[],
+        ${nodes.map((node) => node.retryCount)}::int[], ${nodes.map((_, at) => at)}::int[]
+      ) as r(id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
+             output, handle, error_message, retry_count, position)
+      on conflict (execution_id, node_id, iteration) do update set
+        status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
+        output = excluded.output, handle = excluded.handle, error_message = excluded.error_message,
+        retry_count = case when excluded.status in ('SUCCESS', 'FAILED') then excluded.retry_count
+          else greatest(n.retry_count, excluded.retry_count) end,
+        settled = excluded.settled, position = excluded.position)
+    select id from guard`.execute(store.db)
+  return saved.rows.length > 0
+}
+
+/** Notes that a projection could not be stored; answers how often in a row. */
+export async function countProjectionFailure(store: Store, executionId: string): Promise<number> {
+  const counted = await sql<{ projectionFailures: number }>`
+    update executions set projection_failures = projection_failures + 1 where id = ${executionId}
+    returning projection_failures`.execute(store.db)
+  return counted.rows[0]?.projectionFailures ?? 0
+}
+
+/** Lets the next projection of an execution write again, however far the last one had read. */
+export async function forgetProjection(store: Store, executionId: string): Promise<void> {
+  await sql`update executions set run_position = 0, last_event_id = 0 where id = ${executionId}`.execute(
+    store.db,
+  )
+}
+
+function time(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}

@@ -1,0 +1,41 @@
+import { sql } from 'kysely'
+import type { Store } from './scope.ts'
+import { cleanText } from './text.ts'
+
+/** Takes up to `limit` running executions that nobody has looked at for a while, and marks them looked at. */
+export async function takeUnchecked(store: Store, limit: number, seconds: number): Promise<string[]> {
+  const taken = await sql<{ id: string }>`
+    update executions set checked_at = now() where id in (
+      select id from executions
+      where status in ('PENDING', 'RUNNING') and status = 'RUNNING'
+        and checked_at < now() - ${seconds} * interval '1 second'
+      order by checked_at limit ${limit} for update skip locked)
+    returning id`.execute(store.db)
+  return taken.rows.map((row) => row.id)
+}
+
+/** Which of these executions are running by our rows; ids that are no UUIDs are none of ours. */
+export async function filterOpen(store: Store, ids: string[]): Promise<string[]> {
+  const uuids = ids.filter((id) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id))
+  if (uuids.length === 0) return []
+  const open = await sql<{ id: string }>`
+    select id from executions where id = any(${uuids}::uuid[]) and status = 'RUNNING'`.execute(store.db)
+  return open.rows.map((row) => row.id)
+}
+
+/** Ends an execution whose run is gone from Temporal, with whatever was open in it. */
+export async function failLostRun(store: Store, executionId: string, message: string): Promise<void> {
+  await sql`
+    with ended as (
+      update executions set completed_at = now(), error_message = ${message},
+        status = case when cancel_requested_at is null then 'FAILED' else 'CANCELLED' end
+      where id = ${executionId} and status = 'RUNNING' returning id)
+    update node_executions n set status = 'CANCELLED', completed_at = now(), settled = true
+    from ended where n.execution_id = ended.id and n.status = 'RUNNING'`.execute(store.db)
+}
+
+/** Shows on a running execution that its workflow code cannot go on. */
+export async function noteStuck(store: Store, executionId: string, message: string): Promise<void> {
+  await sql`update executions set error_message = ${cleanText(message)}
+    where id = ${executionId} and status = 'RUNNING'`.execute(store.db)
+}

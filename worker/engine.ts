@@ -1,0 +1,142 @@
+import { fileURLToPath } from 'node:url'
+import { Client } from '@temporalio/client'
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  type NativeConnection,
+  Runtime,
+  Worker,
+  type WorkflowBundleWithSourceMap,
+} from '@temporalio/worker'
+import type { Logger } from 'pino'
+import { createActivities } from '../activities/activities.ts'
+import { createAttemptLog } from '../activities/attempts.ts'
+import { createDataConverter, FAILURE_CONVERTER } from '../activities/codec.ts'
+import { createEvaluator } from '../activities/expressions.ts'
+import { createHttpClient } from '../activities/http.ts'
+import { type Carrier, carryOut } from '../activities/outbox.ts'
+import { createProjector, type Projector } from '../activities/projector.ts'
+import type { Errand } from '../db/outbox.ts'
+import type { Store } from '../db/scope.ts'
+import { startSweeper } from './sweeper.ts'
+
+export type EngineOptions = {
+  store: Store
+  connection: NativeConnection
+  namespace: string
+  taskQueue: string
+  egress: { allowLoopback: boolean; allow: string[] }
+  stuckRunMinutes: number
+  continueAfterEvents?: number | undefined
+  /** A bundle made before; without it one is made, which takes about a second. */
+  bundle?: WorkflowBundleWithSourceMap | { codePath: string }
+  log: Logger
+}
+
+export type Engine = {
+  client: Client
+  projector: Projector
+  isPolling(): boolean
+  /** Resolves when the worker has stopped of itself, which it does only on a fatal error. */
+  stopped: Promise<void>
+  stop(): Promise<void>
+  carryOut(executionId: string, kind: Errand): Promise<boolean>
+  /** One round of the sweeper, now. */
+  sweep(): Promise<void>
+}
+
+const SHUTDOWN_GRACE = '5 s'
+
+/** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { store, connection, namespace, taskQueue, log } = options
+  installRuntime(log)
+  const dataConverter = createDataConverter(store.keys)
+  const client = new Client({ connection, namespace, dataConverter })
+  const projector = createProjector({ store, client, log })
+  const evaluator = createEvaluator()
+  const http = createHttpClient(options.egress)
+  const attempts = createAttemptLog(store, log)
+  const deps = { store, evaluator, http, attempts, log, touch: projector.touch }
+  const worker = await Worker.create({
+    connection,
+    namespace,
+    taskQueue,
+    dataConverter,
+    workflowBundle: options.bundle ?? (await bundleWorkflows()),
+    activities: createActivities(deps),
+    sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
+    maxConcurrentWorkflowTaskPolls: 4,
+    maxConcurrentActivityTaskPolls: 4,
+    maxConcurrentActivityTaskExecutions: 200,
+    maxHeartbeatThrottleInterval: '1500 ms',
+    stickyQueueScheduleToStartTimeout: '2 s',
+    shutdownGraceTime: SHUTDOWN_GRACE,
+    shutdownForceTime: '8 s',
+  })
+  const stopped = worker.run()
+  const carrier = createCarrier({ ...options, client, eager: true })
+  const sweeper = startSweeper({
+    store,
+    client,
+    carrier,
+    projector,
+    stuckRunMinutes: options.stuckRunMinutes,
+    log,
+  })
+
+  return {
+    client,
+    projector,
+    stopped,
+    isPolling: () => worker.getState() === 'RUNNING',
+    carryOut: (executionId, kind) => carryOut(carrier, kind, executionId),
+    sweep: sweeper.sweep,
+    async stop() {
+      await sweeper.stop()
+      if (worker.getState() === 'RUNNING') worker.shutdown()
+      await stopped.catch((error) => log.error({ err: error }, 'the worker stopped with an error'))
+      await projector.stop()
+      await attempts.flush()
+      await Promise.all([evaluator.close(), http.close()])
+    },
+  }
+}
+
+/** What a process needs to tell Temporal of runs; an API alone has no eager starts. */
+export function createCarrier(options: {
+  store: Store
+  client: Client
+  taskQueue: string
+  eager: boolean
+  log: Logger
+  continueAfterEvents?: number | undefined
+}): Carrier {
+  const { continueAfterEvents, store, client, taskQueue, eager, log } = options
+  return { store, client, taskQueue, eager, log, ...(continueAfterEvents ? { continueAfterEvents } : {}) }
+}
+
+/** The workflow code as one script; only the walk is in it. */
+export function bundleWorkflows(): Promise<WorkflowBundleWithSourceMap> {
+  return bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('../workflows/run.ts', import.meta.url)),
+    failureConverterPath: FAILURE_CONVERTER,
+    logger: new DefaultLogger('WARN'),
+  })
+}
+
+let installed = false
+
+/** Temporal's own log goes into ours; signals stay with the process, which drains before it stops. */
+function installRuntime(log: Logger): void {
+  if (installed) return
+  installed = true
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
+      const say = level === 'ERROR' ? log.error.bind(log) : log.warn.bind(log)
+      say(meta ?? {}, message)
+    }),
+    telemetryOptions: { logging: { forward: {}, filter: 'WARN' } },
+  })
+}

@@ -1,0 +1,121 @@
+import type { Client } from '@temporalio/client'
+import type { Logger } from 'pino'
+import { type Carrier, carryOut } from '../activities/outbox.ts'
+import type { Projector } from '../activities/projector.ts'
+import { failLostRun, filterOpen, noteStuck, takeUnchecked } from '../db/open.ts'
+import { claimErrands } from '../db/outbox.ts'
+import type { Store } from '../db/scope.ts'
+import { STUCK_REASON } from '../workflows/walk.ts'
+
+const EVERY_MS = 2_000
+const LEASE_MS = 15_000
+const ERRANDS_AT_ONCE = 50
+const RUNS_AT_ONCE = 50
+const UNCHECKED_SECONDS = 30
+const STUCK_ATTEMPTS = 5
+/** Visibility lags, so each look reaches back behind the last one. */
+const HINT_OVERLAP_MS = 15_000
+const HINT_LIMIT = 1_000
+
+export type SweeperDeps = {
+  store: Store
+  client: Client
+  carrier: Carrier
+  projector: Projector
+  stuckRunMinutes: number
+  log: Logger
+}
+
+/**
+ * Repairs what nobody told us of: errands whose process died, runs that ended while no worker listened, runs
+ * that are stuck in workflow code. Any number of processes may sweep at once.
+ */
+export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(): Promise<void> } {
+  let stopped = false
+  let timer: NodeJS.Timeout | undefined
+  let hintedUntil = Date.now() - 60 * 60_000
+
+  async function sweep(): Promise<void> {
+    const began = Date.now()
+    await attempt(deps.log, 'errands', () => carryErrands(deps))
+    await attempt(deps.log, 'closed runs', async () => {
+      await findClosed(deps, hintedUntil - HINT_OVERLAP_MS)
+      hintedUntil = began
+    })
+    await attempt(deps.log, 'unchecked runs', () => checkRuns(deps))
+  }
+
+  let current = Promise.resolve()
+  function schedule(): void {
+    if (stopped) return
+    timer = setTimeout(() => {
+      current = sweep().then(schedule)
+    }, EVERY_MS)
+  }
+  schedule()
+
+  return {
+    sweep,
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await current
+    },
+  }
+}
+
+async function attempt(log: Logger, what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    log.warn({ err: error }, `sweeping ${what} failed`)
+  }
+}
+
+async function carryErrands({ store, carrier }: SweeperDeps): Promise<void> {
+  for (;;) {
+    const errands = await claimErrands(store, ERRANDS_AT_ONCE, LEASE_MS)
+    const done = await Promise.all(errands.map((e) => carryOut(carrier, e.kind, e.executionId, e.attempts)))
+    if (errands.length < ERRANDS_AT_ONCE || done.includes(false)) return
+  }
+}
+
+/** Visibility's list of closed runs is only a hint: what it names and our rows hold for open is projected. */
+async function findClosed({ store, client, projector }: SweeperDeps, since: number): Promise<void> {
+  const query = `CloseTime > "${new Date(since).toISOString()}" AND WorkflowType = "runGraph"`
+  const ids: string[] = []
+  for await (const run of client.workflow.list({ query, pageSize: 200 })) {
+    ids.push(run.workflowId)
+    if (ids.length >= HINT_LIMIT) break
+  }
+  for (const id of await filterOpen(store, ids)) projector.close(id)
+}
+
+async function checkRuns(deps: SweeperDeps): Promise<void> {
+  const ids = await takeUnchecked(deps.store, RUNS_AT_ONCE, UNCHECKED_SECONDS)
+  for (const id of ids) await checkRun(deps, id)
+}
+
+async function checkRun(deps: SweeperDeps, executionId: string): Promise<void> {
+  const { store, client, projector, log } = deps
+  const handle = client.workflow.getHandle(executionId)
+  const run = await handle.describe().catch((error) => {
+    if ((error as Error).name === 'WorkflowNotFoundError') return null
+    throw error
+  })
+  if (!run) {
+    log.error({ executionId }, 'Temporal does not know this run')
+    return failLostRun(store, executionId, 'Temporal no longer knows this run')
+  }
+  if (run.status.name !== 'RUNNING') return projector.close(executionId)
+  projector.touch(executionId)
+
+  const task = run.raw.pendingWorkflowTask
+  if (!task || (task.attempt ?? 0) <= STUCK_ATTEMPTS) return
+  const since = Number(task.originalScheduledTime?.seconds ?? 0) * 1_000
+  const minutes = (Date.now() - since) / 60_000
+  log.error({ executionId, attempts: task.attempt, minutes }, 'a run is stuck in its workflow code')
+  await noteStuck(store, executionId, `${STUCK_REASON}: its workflow task failed ${task.attempt} times`)
+  if (minutes >= deps.stuckRunMinutes)
+    await handle.terminate(`${STUCK_REASON} for ${Math.round(minutes)} minutes`)
+}
