@@ -1,0 +1,140 @@
+import type { Context, NotFoundHandler } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { TrieRouter } from 'hono/router/trie-router'
+import type { RouterRoute } from 'hono/types'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { Fault, type FaultCode } from '../db/fault.ts'
+import type { Problem } from '../workflows/graph.ts'
+import type { AppEnv } from './app.ts'
+
+/** The one table from a Fault's code to its HTTP status. */
+export const STATUS = {
+  INVALID: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  TOO_LARGE: 413,
+  UNSUPPORTED_TYPE: 415,
+  THROTTLED: 429,
+  UNAVAILABLE: 503,
+} as const satisfies Record<FaultCode, ContentfulStatusCode>
+
+const PHRASE: Record<number, string> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+}
+
+/** The body of every error answer; `errors` stands on 400 only. `path` is without the query. */
+export type ErrorBody = {
+  status: number
+  error: string
+  message: string
+  timestamp: string
+  path: string
+  errors?: Problem[]
+}
+
+export function describeError(path: string, status: number, message: string, errors?: Problem[]): ErrorBody {
+  const body = {
+    status,
+    error: PHRASE[status] ?? 'Error',
+    message,
+    timestamp: new Date().toISOString(),
+    path,
+  }
+  return errors ? { ...body, errors } : body
+}
+
+/** Answers whatever was thrown. What is no Fault is logged and answered as 500 or 503 without a word of its own. */
+export function answerError(c: Context<AppEnv>, thrown: unknown): Response {
+  const fault = readFault(thrown)
+  if (!fault) {
+    c.get('log').error({ err: thrown, method: c.req.method, path: c.req.path }, 'request failed')
+    return c.json(describeError(c.req.path, 500, 'The service failed unexpectedly'), 500)
+  }
+  if (fault !== thrown)
+    c.get('log').warn({ err: thrown, method: c.req.method, path: c.req.path }, fault.message)
+  const status = STATUS[fault.code]
+  if (fault.retryAfter !== undefined)
+    c.header('Retry-After', String(Math.max(1, Math.ceil(fault.retryAfter))))
+  if (status === 401) c.header('WWW-Authenticate', 'Bearer')
+  return c.json(
+    describeError(c.req.path, status, fault.message, status === 400 ? fault.problems : undefined),
+    status,
+  )
+}
+
+/** What no route took: 405 with Allow where the path is known under other methods (204 to OPTIONS), else 404. */
+export function answerUnknown(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
+  const router = new TrieRouter<string>()
+  const methods = new Set<string>()
+  for (const route of routes) {
+    // ALL is middleware, or a route that sees to its methods itself.
+    if (route.method === 'ALL') continue
+    router.add(route.method, route.path, route.method)
+    methods.add(route.method)
+  }
+  return (c) => {
+    const allowed = [...methods].filter((method) => router.match(method, c.req.path)[0].length > 0)
+    if (allowed.length === 0)
+      return answerError(c, new Fault('NOT_FOUND', 'There is nothing at this address'))
+    if (allowed.includes('GET')) allowed.push('HEAD')
+    c.header('Allow', [...allowed, 'OPTIONS'].join(', '))
+    if (c.req.method === 'OPTIONS') return c.body(null, 204)
+    return answerError(c, new Fault('METHOD_NOT_ALLOWED', `${c.req.method} is not possible here`))
+  }
+}
+
+function readFault(thrown: unknown): Fault | undefined {
+  if (thrown instanceof Fault) return thrown
+  if (thrown instanceof HTTPException && thrown.status < 500)
+    return new Fault('INVALID', 'The request is malformed')
+  // decodeURIComponent on a path or query that is no UTF-8.
+  if (thrown instanceof URIError)
+    return new Fault('INVALID', 'The address is not valid percent-encoded UTF-8')
+  if (isDatabaseAway(thrown)) {
+    return new Fault('UNAVAILABLE', 'The database is not reachable at the moment', { retryAfter: 5 })
+  }
+  // What no schema caught: a text that PostgreSQL cannot hold.
+  const code = (thrown as { code?: unknown } | null)?.code
+  if (code === '22021' || code === '22P05')
+    return new Fault('INVALID', 'A text holds a character that cannot be stored')
+  return undefined
+}
+
+const AWAY = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+// Shutting down, crashed, starting up, too many connections, read-only during a failover; class 08: connection lost.
+const AWAY_STATES = /^(57P0[123]|53300|25006|08...)$/
+const AWAY_TEXTS =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/
+
+/** Whether an error says that PostgreSQL cannot be reached, rather than that it refused something. */
+export function isDatabaseAway(thrown: unknown): boolean {
+  if (thrown instanceof AggregateError) return thrown.errors.some(isDatabaseAway)
+  if (!(thrown instanceof Error)) return false
+  const { code, syscall } = thrown as { code?: unknown; syscall?: unknown }
+  if (typeof code === 'string') {
+    return AWAY_STATES.test(code) || (AWAY.has(code) && (code !== 'ENOENT' || syscall === 'connect'))
+  }
+  return AWAY_TEXTS.test(thrown.message)
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
+import { Fault } from './fault.ts'
+import { takeTurn } from './passwords.ts'
+import { record, type Store } from './scope.ts'
+import { type User, verifyPassword } from './users.ts'
+
+/**
+ * How guessing is slowed: after `free` failures each further one doubles the wait, from 1 s to `maxSeconds`.
+ * An account's wait stays short: whoever hammers it must not lock its owner out for long.
+ */
+const ACCOUNT = { free: 4, maxSeconds: 60 }
+const ADDRESS = { free: 50, maxSeconds: 300 }
+const FORGET_MINUTES = 15
+
+/**
+ * The user with this e-mail and password. Throws UNAUTHENTICATED with the same words and after the same time
+ * whether the e-mail is unknown or the password wrong; THROTTLED after too many failures. Only failures count.
+ */
+export async function signIn(
+  store: Store,
+  input: { email: string; password: string; ip: string },
+): Promise<User> {
+  const account = `account:${createHash('sha256').update(input.email.toLowerCase()).digest('base64url')}`
+  const address = `ip:${input.ip}`
+  await refuseBlocked(store, [account, address])
+  return takeTurn(async () => {
+    // Guesses sent at once queue here: those behind the allowance are refused untried, but count.
+    const wait = await readWait(store, [account, address])
+    const user = wait > 0 ? null : await verifyPassword(store, input.email, input.password)
+    if (user) {
+      await record(store, (tx) => tx.deleteFrom('signinFailures').where('key', '=', account).execute())
+      return user
+    }
+    await noteFailure(store, account, ACCOUNT)
+    await noteFailure(store, address, ADDRESS)
+    if (wait > 0) throw throttled(wait)
+    throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
+  })
+}
+
+async function refuseBlocked(store: Store, keys: string[]): Promise<void> {
+  const wait = await readWait(store, keys)
+  if (wait > 0) throw throttled(wait)
+}
+
+async function readWait(store: Store, keys: string[]): Promise<number> {
+  const found = await sql<{ wait: number | null }>`
+    select extract(epoch from max(blocked_until) - now())::float8 as wait
+    from signin_failures where key = any(${keys})`.execute(store.db)
+  return Math.max(0, found.rows[0]?.wait ?? 0)
+}
+
+function throttled(seconds: number): Fault {
+  const retryAfter = Math.ceil(seconds)
+  return new Fault('THROTTLED', `Too many failed sign-ins; try again in ${retryAfter} s`, { retryAfter })
+}
+
+async function noteFailure(store: Store, key: string, rule: typeof ACCOUNT): Promise<void> {
+  const { free, maxSeconds } = rule
+  await record(store, (tx) =>
+    sql`
+    insert into signin_failures as f (key, failures, blocked_until) values (${key}, 1, now())
+    on conflict (key) do update set
+      failures = case when f.updated_at < now() - ${FORGET_MINUTES} * interval '1 minute' then 1
+        else least(f.failures + 1, 1000000) end,
+      blocked_until = now() + interval '1 second' * case
+        when f.updated_at < now() - ${FORGET_MINUTES} * interval '1 minute' or f.failures + 1 <= ${free} then 0
+        else least(${maxSeconds}::float8, power(2::float8, least(f.failures - ${free}, 20))) end,
+      updated_at = now()`.execute(tx),
+  )
+}
