@@ -1,0 +1,183 @@
+type Node = { id: string; type: string; config?: Record<string, unknown> } & Record<string, unknown>
+type Edge = { source: string; target: string; sourceHandle?: string }
+
+/** `a -> b`, or `a:handle -> b`: a graph's edges as one reads them. */
+export function edges(...arrows: string[]): Edge[] {
+  return arrows.flatMap((arrow) => {
+    const [sources = '', target = ''] = arrow.split(' -> ')
+    return sources.split(' ').map((from) => {
+      const [source = '', sourceHandle] = from.split(':')
+      return { source, target, ...(sourceHandle ? { sourceHandle } : {}) }
+    })
+  })
+}
+
+const start: Node = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+
+export type Example = {
+  nodes: Node[]
+  edges: Edge[]
+  settings?: { timeoutMs: number }
+  data?: Record<string, unknown>
+  /** What the run must end as, and of each record its status. */
+  status: 'SUCCESS' | 'FAILED' | 'CANCELLED'
+  records: Record<string, string>
+  /** What happens to the run from outside, once the named node is under way. */
+  meddle?: { when: string; how: 'cancel' | 'terminate' }
+}
+
+/**
+ * A run of every node type and of every kind of ending. `url` is a loopback server that answers /ok with JSON,
+ * /flaky?key= with 503 twice and then 200, /missing with 404, /hang never.
+ */
+export function examples(url: string): Record<string, Example> {
+  return {
+    chain: {
+      nodes: [
+        { ...start, type: 'WEBHOOK_TRIGGER', config: { path: 'in' } },
+        {
+          id: 'set',
+          type: 'SET',
+          config: { values: { sum: '{{ $input.a + 1 }}', text: 'a is {{ $input.a }}' } },
+        },
+        { id: 'pass', type: 'NO_OP', config: {} },
+      ],
+      edges: edges('start -> set', 'set -> pass'),
+      data: { a: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', set: 'SUCCESS', pass: 'SUCCESS' },
+    },
+    branches: {
+      nodes: [
+        start,
+        { id: 'if', type: 'IF_ELSE', config: { condition: '$input.n > 5' } },
+        {
+          id: 'switch',
+          type: 'SWITCH',
+          config: {
+            cases: [
+              { handle: 'ten', condition: '$input.n = 10' },
+              { handle: 'even', condition: '$input.n % 2 = 0' },
+            ],
+          },
+        },
+        { id: 'ten', type: 'SET', config: { values: { ten: true } } },
+        { id: 'even', type: 'SET', config: { values: { even: true } } },
+        { id: 'small', type: 'SET', config: { values: { small: true } } },
+        { id: 'off', type: 'SET', disabled: true, config: { values: { off: true } } },
+        { id: 'merge', type: 'MERGE', config: { mode: 'combine' } },
+        {
+          id: 'filter',
+          type: 'FILTER',
+          config: { items: '{{ [1, 2, 3, $nodes.start.n] }}', condition: '$item > 2' },
+        },
+      ],
+      edges: edges(
+        'start -> if',
+        'if:true -> switch',
+        'if:false -> small',
+        'switch:ten -> ten',
+        'switch:even -> even',
+        'ten -> off',
+        'off even small -> merge',
+        'merge -> filter',
+      ),
+      data: { n: 10 },
+      status: 'SUCCESS',
+      records: {
+        start: 'SUCCESS',
+        if: 'SUCCESS',
+        switch: 'SUCCESS',
+        ten: 'SUCCESS',
+        merge: 'SUCCESS',
+        filter: 'SUCCESS',
+      },
+    },
+    calls: {
+      nodes: [
+        start,
+        { id: 'ok', type: 'HTTP_REQUEST', config: { url: `${url}/ok` } },
+        {
+          id: 'flaky',
+          type: 'HTTP_REQUEST',
+          retry: { maxAttempts: 3, initialIntervalMs: 50 },
+          config: { url: `${url}/flaky?key={{ $execution.id }}` },
+        },
+        { id: 'alone', type: 'SET', retry: { maxAttempts: 2 }, config: { values: { both: '{{ $input }}' } } },
+      ],
+      edges: edges('start -> ok', 'start -> flaky', 'ok flaky -> alone'),
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', ok: 'SUCCESS', flaky: 'SUCCESS', alone: 'SUCCESS' },
+    },
+    handled: {
+      nodes: [
+        start,
+        { id: 'missing', type: 'HTTP_REQUEST', onError: 'CONTINUE', config: { url: `${url}/missing` } },
+        {
+          id: 'stop',
+          type: 'STOP_AND_ERROR',
+          onError: 'BRANCH',
+          config: { message: 'no {{ $input.error.type }}' },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.message }}' } } },
+      ],
+      edges: edges('start -> missing', 'missing -> stop', 'stop:error -> rescue'),
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', missing: 'FAILED', stop: 'FAILED', rescue: 'SUCCESS' },
+    },
+    failed: {
+      nodes: [
+        start,
+        { id: 'slow', type: 'HTTP_REQUEST', config: { url: `${url}/hang` } },
+        { id: 'wait', type: 'WAIT', config: { durationMs: 200 } },
+        { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'that is it' } },
+      ],
+      edges: edges('start -> slow', 'start -> wait', 'wait -> stop'),
+      status: 'FAILED',
+      records: { start: 'SUCCESS', slow: 'CANCELLED', wait: 'SUCCESS', stop: 'FAILED' },
+    },
+    refused: {
+      nodes: [start, { id: 'missing', type: 'HTTP_REQUEST', config: { url: `${url}/missing` } }],
+      edges: edges('start -> missing'),
+      status: 'FAILED',
+      records: { start: 'SUCCESS', missing: 'FAILED' },
+    },
+    waits: {
+      nodes: [
+        start,
+        { id: 'a', type: 'WAIT', config: { durationMs: '{{ $input.ms }}' } },
+        {
+          id: 'b',
+          type: 'WAIT',
+          config: { until: '{{ $fromMillis($toMillis($execution.startedAt) + 300) }}' },
+        },
+        { id: 'join', type: 'MERGE', config: { mode: 'append' } },
+      ],
+      edges: edges('start -> a', 'start -> b', 'a b -> join'),
+      data: { ms: 150 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', a: 'SUCCESS', b: 'SUCCESS', join: 'SUCCESS' },
+    },
+    overdue: {
+      nodes: [start, { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }],
+      edges: edges('start -> wait'),
+      settings: { timeoutMs: 1_000 },
+      status: 'CANCELLED',
+      records: { start: 'SUCCESS', wait: 'CANCELLED' },
+    },
+    cancelled: {
+      nodes: [start, { id: 'slow', type: 'HTTP_REQUEST', config: { url: `${url}/hang` } }],
+      edges: edges('start -> slow'),
+      status: 'CANCELLED',
+      records: { start: 'SUCCESS', slow: 'CANCELLED' },
+      meddle: { when: 'slow', how: 'cancel' },
+    },
+    terminated: {
+      nodes: [start, { id: 'slow', type: 'HTTP_REQUEST', config: { url: `${url}/hang` } }],
+      edges: edges('start -> slow'),
+      status: 'CANCELLED',
+      records: { start: 'SUCCESS', slow: 'CANCELLED' },
+      meddle: { when: 'slow', how: 'terminate' },
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Target = Awaited<ReturnType<typeof startTarget>>
+
+/** A loopback server that stands for the outside world, and remembers who called. */
+export async function startTarget() {
+  const calls: { path: string; key: string | undefined }[] = []
+  const counts = new Map<string, number>()
+  const hanging = new Set<ServerResponse>()
+  const waiters: (() => void)[] = []
+
+  const answer = (
+    response: ServerResponse,
+    status: number,
+    body: string | Buffer,
+    type = 'application/json',
+  ) => {
+    response.writeHead(status, { 'content-type': type }).end(body)
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://target')
+    const key = url.searchParams.get('key') ?? ''
+    calls.push({ path: url.pathname, key: request.headers['idempotency-key'] as string | undefined })
+    for (const wake of waiters.splice(0)) wake()
+    const count = (counts.get(url.pathname + key) ?? 0) + 1
+    counts.set(url.pathname + key, count)
+    switch (url.pathname) {
+      case '/ok':
+        return answer(response, 200, JSON.stringify({ ok: true, key, count }))
+      case '/flaky':
+        return answer(response, count <= 2 ? 503 : 200, JSON.stringify({ count }))
+      case '/slow':
+        await new Promise((resolve) => setTimeout(resolve, Number(url.searchParams.get('ms') ?? 1_000)))
+        return answer(response, 200, JSON.stringify({ key }))
+      case '/dirty':
+        return answer(response, 200, '{"nul":"a\\u0000b","half":"\\ud800"}')
+      case '/big':
+        return answer(
+          response,
+          200,
+          JSON.stringify({ text: 'x'.repeat(Number(url.searchParams.get('bytes'))) }),
+        )
+      case '/hang':
+        hanging.add(response)
+        response.on('close', () => {
+          hanging.delete(response)
+          for (const wake of waiters.splice(0)) wake()
+        })
+        return
+      default:
+        return answer(response, 404, JSON.stringify({ error: 'no such thing' }))
+    }
+  }
+
+  const server = createServer((request, response) => void serve(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    calls,
+    hanging,
+    /** Resolves once `holds` is true; asked again at each call that comes or goes. */
+    async until(holds: () => boolean): Promise<void> {
+      while (!holds()) await new Promise<void>((resolve) => waiters.push(resolve))
+    },
+    async stop(): Promise<void> {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

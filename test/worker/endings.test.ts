@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { rebuild } from '../../activities/projector.ts'
+import { examples } from '../graphs.ts'
+import { type Running, runExample, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let running: Running
+let target: Target
+beforeAll(async () => {
+  target = await startTarget()
+  running = await startRunning()
+})
+afterAll(async () => {
+  await running.stop()
+  await target.stop()
+})
+
+const names = Object.keys(examples(''))
+
+describe.each(names)('the run "%s"', (name) => {
+  test('ends as it should, and rows rebuilt from history equal the rows written live', async () => {
+    const example = examples(target.url)[name]!
+    const live = await runExample(running, example)
+    expect(live.status).toBe(example.status)
+    const records = Object.fromEntries(live.nodeExecutions.map((node) => [node.nodeId, node.status]))
+    expect(records).toEqual(example.records)
+    expect(live.outputData !== null).toBe(example.status === 'SUCCESS')
+    for (const node of live.nodeExecutions) {
+      expect(node.durationMs).toBe(Date.parse(node.completedAt!) - Date.parse(node.startedAt))
+      expect(Date.parse(node.startedAt)).toBeGreaterThanOrEqual(Date.parse(live.startedAt!) - 1)
+      expect(Date.parse(node.completedAt!)).toBeLessThanOrEqual(Date.parse(live.completedAt!) + 1)
+    }
+
+    const { engine, store, log } = { ...running, log: undefined as never }
+    const deps = { store, client: engine.client, log }
+    expect(await rebuild(deps, live.id)).toBe(live.status)
+    expect(await running.read(live.id)).toEqual(live)
+
+    await store.db.deleteFrom('nodeExecutions').where('executionId', '=', live.id).execute()
+    expect(await rebuild(deps, live.id)).toBe(live.status)
+    expect(await running.read(live.id)).toEqual(live)
+  })
+})
