@@ -1,0 +1,211 @@
+export const MARK = '[redacted]'
+
+type IsSecretName = (name: string) => boolean
+
+/**
+ * Masks whatever looks like a secret in a text. Every pattern is linear in the text's length: a match can
+ * only begin where a run of its characters begins (the lookbehinds), or its repetitions are bounded.
+ */
+export function detect(text: string, pii: boolean, isSecretName: IsSecretName): string {
+  let clean = maskPrivateKeys(text)
+  for (const [pattern, replace] of SECRETS) clean = clean.replace(pattern, replace)
+  clean = maskAssignments(clean, isSecretName)
+  clean = clean.replace(DIGITS, (found) => (isCard(found) ? MARK : found))
+  if (!pii) return clean
+  clean = maskIbans(clean)
+  for (const pattern of PII) clean = clean.replace(pattern, MARK)
+  return clean
+}
+
+type Replace = (found: string, ...groups: string[]) => string
+
+const SECRETS: [RegExp, Replace][] = [
+  // JSON Web Tokens (a third part may be empty or cut off).
+  [/(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?/g, () => MARK],
+  // Tokens with a known prefix: ours, GitHub, GitLab, Slack, Stripe, OpenAI, npm, SendGrid, Hugging Face.
+  [
+    /(?<!\w)(?:sdk_|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|[sr]k_(?:live|test)_|whsec_|npm_|hf_|SG\.|sk-)[\w.-]{16,}/g,
+    () => MARK,
+  ],
+  [/(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])/g, () => MARK],
+  [/(?<![\w-])AIza[\w-]{35}(?![\w-])/g, () => MARK],
+  [/(?<!\w)(Bearer|Basic)(\s{1,4})([\w.~+/=-]{8,})/gi, maskScheme],
+  // scheme://user:password@host; a long name without a password is a token.
+  [
+    /(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#"'<>\\]{1,1024})@/gi,
+    (found, scheme, user) => {
+      if (user === MARK) return found
+      return user?.includes(':') || (user?.length ?? 0) >= 16 ? `${scheme}${MARK}@` : found
+    },
+  ],
+  [
+    /([?&](?:key|code|sig|signature|sas|hmac|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential))=)([^\s&#"'<>\\]{16,})/gi,
+    (_found, name) => `${name}${MARK}`,
+  ],
+]
+
+// "Basic information" and "bearer authentication" are prose: a credential decodes, or is no plain word.
+function maskScheme(found: string, scheme?: string, gap?: string, value = ''): string {
+  const basic = scheme?.toLowerCase() === 'basic'
+  if (basic && !Buffer.from(value, 'base64').toString('latin1').includes(':')) return found
+  if (!basic && /^[a-z]{1,19}[.]?$/i.test(value)) return found
+  return `${scheme}${gap}${MARK}`
+}
+
+const BEGIN_KEY = /-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g
+const END_KEY = /-----END [A-Z0-9 ]{1,90}-----/g
+
+// By hand, for a lazy [^]*? over many begins without an end is quadratic. A key without an end is masked too.
+function maskPrivateKeys(text: string): string {
+  if (!text.includes('-----BEGIN ')) return text
+  let clean = ''
+  let from = 0
+  for (;;) {
+    BEGIN_KEY.lastIndex = from
+    const begin = BEGIN_KEY.exec(text)
+    if (!begin) return clean + text.slice(from)
+    clean += text.slice(from, begin.index) + MARK
+    END_KEY.lastIndex = begin.index
+    if (!END_KEY.exec(text)) return clean
+    from = END_KEY.lastIndex
+  }
+}
+
+// `password=x`, `"apiKey": "x"`, `Cookie: a=b; c=d`. The separator's quotes may be escaped ones.
+const ASSIGNMENT = /(?<![\w.-])([\w.-]{3,100})((?:\\{0,3}["'])?\s{0,3}[=:]\s{0,3}(\\{0,3}["'])?)/g
+const TO_LINE_END = /cookie|authorization/i
+const PROSE =
+  /^(?:is|are|was|must|should|may|can|cannot|has|have|had|not|no|a|an|the|it|its|this|for|to|of|in|on|or|and|wrong|bad|missing|required|invalid|expired|unknown|empty|null|undefined|true|false|none)(?=[\s.,;)]|$)/i
+
+function maskAssignments(text: string, isSecretName: IsSecretName): string {
+  let clean = ''
+  let done = 0
+  ASSIGNMENT.lastIndex = 0
+  for (let found = ASSIGNMENT.exec(text); found; found = ASSIGNMENT.exec(text)) {
+    const [, name = '', separator = '', quote] = found
+    if (!isSecretName(name)) continue
+    const start = ASSIGNMENT.lastIndex
+    const end = findValueEnd(text, start, quote, TO_LINE_END.test(name))
+    const value = text.slice(start, end)
+    if (value === '' || value === MARK) continue
+    if (!quote && /\s/.test(separator) && PROSE.test(value)) continue
+    clean += text.slice(done, start) + MARK
+    done = end
+    ASSIGNMENT.lastIndex = end
+  }
+  return clean + text.slice(done)
+}
+
+const STOPS = /[\s"'&;,\\<>]/g
+const LINE_STOPS = /[\r\n"'\\]/g
+
+function findValueEnd(text: string, start: number, quote: string | undefined, toLineEnd: boolean): number {
+  if (quote) {
+    const escapes = quote.length - 1
+    for (let at = start; ; at++) {
+      at = text.indexOf(quote.at(-1) ?? '"', at)
+      if (at < 0) return text.length
+      let slashes = 0
+      while (slashes < at - start && text[at - 1 - slashes] === '\\') slashes++
+      if (escapes === 0 && slashes % 2 === 0) return at
+      if (slashes <= escapes) return at - slashes
+    }
+  }
+  const stops = toLineEnd ? LINE_STOPS : STOPS
+  stops.lastIndex = start
+  return stops.exec(text)?.index ?? text.length
+}
+
+// No digits of a UUID, a decimal or a longer number; groups as cards are written.
+const DIGITS =
+  /(?<![0-9A-Za-z_]|[0-9a-fA-F]{4}-|\d\.)(?:\d{14,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5})(?![\w-]|\.\d)/g
+const ISSUERS =
+  /^(?:4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|6(?:011|4[4-9]\d|5\d\d)\d{12}|62\d{14,17})$/
+
+function isCard(text: string): boolean {
+  const digits = text.replace(/[ -]/g, '')
+  if (!ISSUERS.test(digits)) return false
+  let sum = 0
+  for (let i = 0; i < digits.length; i++) {
+    const digit = Number(digits[digits.length - 1 - i])
+    sum += i % 2 === 0 ? digit : digit > 4 ? digit * 2 - 9 : digit * 2
+  }
+  return sum % 10 === 0
+}
+
+const PII = [
+  /(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}/g,
+  // SSN, then phone numbers: international with +, North American with separators.
+  /(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])/g,
+  /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/g,
+  /(?<![\w.+-])(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4}(?![\w-]|\.\d)/g,
+]
+
+// Length by country: a checksum alone, over every possible length, would be right by chance too often.
+const IBANS = new Map(
+  'AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29BY28CH21CR22CY28CZ24DE22DK18DO28EE20EG29ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25TL23TN24TR26UA29VA22VG24XK20'
+    .match(/.{4}/g)
+    ?.map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
+)
+
+function maskIbans(text: string): string {
+  return text.replace(/(?<!\w)[A-Z]{2}\d\d(?:[ -]?[A-Z0-9]){11,28}/g, (found) => {
+    const length = IBANS.get(found.slice(0, 2)) ?? 99
+    let at = 0
+    for (let taken = 0; at < found.length && taken < length; at++) {
+      if (found[at] !== ' ' && found[at] !== '-') taken++
+    }
+    const compact = found.slice(0, at).replace(/[ -]/g, '')
+    if (compact.length !== length) return found
+    let rest = 0
+    for (const char of compact.slice(4) + compact.slice(0, 4)) {
+      for (const digit of String(Number.parseInt(char, 36))) rest = (rest * 10 + Number(digit)) % 97
+    }
+    return rest === 1 ? MARK + found.slice(at) : found
+  })
+}
+
+const SHORT = 6
+
+/** A function that masks the given values in a text, however they were encoded. */
+export function compileSecrets(secrets: Iterable<string>): (text: string) => string {
+  const whole = new Set<string>()
+  const forms = new Set<string>()
+  for (const secret of secrets) {
+    if (secret === '' || MARK.includes(secret)) continue
+    whole.add(secret)
+    if (secret.length >= SHORT) for (const form of encode(secret)) forms.add(form)
+  }
+  if (whole.size === 0) return (text) => text
+  // The longest first, or a short form would cut a longer one in two and leave its rest.
+  const ordered = [...forms].filter((form) => !MARK.includes(form)).sort((a, b) => b.length - a.length)
+  return (text) => {
+    if (whole.has(text)) return MARK
+    let clean = text
+    for (const form of ordered) if (clean.includes(form)) clean = clean.replaceAll(form, MARK)
+    return clean
+  }
+}
+
+function encode(secret: string): string[] {
+  const bytes = Buffer.from(secret)
+  const url = encodeURIComponent(secret.toWellFormed())
+  const strict = url.replace(/[!'()*~]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  const forms = [url, strict, strict.replaceAll('%20', '+')]
+  forms.push(...forms.map((form) => form.replace(/%../g, (code) => code.toLowerCase())))
+  const json = JSON.stringify(secret).slice(1, -1)
+  forms.push(secret, json, JSON.stringify(json).slice(1, -1))
+  forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase())
+  // Inside a longer base64 text a secret begins at one of three offsets; only the inner characters are its own.
+  for (const offset of [0, 1, 2]) {
+    const text = Buffer.concat([Buffer.alloc(offset), bytes])
+      .toString('base64')
+      .replace(/=+$/, '')
+    const inner = text.slice(
+      offset === 0 ? 0 : offset + 1,
+      (bytes.length + offset) % 3 === 0 ? undefined : -1,
+    )
+    if (inner.length >= 7) forms.push(inner, inner.replaceAll('+', '-').replaceAll('/', '_'))
+  }
+  return forms
+}
