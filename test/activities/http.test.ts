@@ -1,0 +1,519 @@
+import { getEventListeners, once } from 'node:events'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { createEgress, type EgressOptions } from '../../activities/egress.ts'
+import { createHttpClient, HttpError, type HttpErrorKind } from '../../activities/http.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0)) await close()
+})
+
+const LOCAL = { allowLoopback: true, allow: [] }
+const local = createHttpClient(LOCAL)
+afterAll(() => local.close())
+
+function clientOf(options: EgressOptions) {
+  const client = createHttpClient(options)
+  open.push(() => client.close())
+  return client
+}
+
+async function serve(listener: RequestListener, host = '127.0.0.1') {
+  const server: Server = createServer(listener).listen(0, host)
+  await once(server, 'listening')
+  open.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { server, port, url: `http://${host.includes(':') ? `[${host}]` : host}:${port}` }
+}
+
+async function serveTcp(onSocket: (socket: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createTcpServer((socket) => {
+    sockets.add(socket.on('error', () => {}))
+    onSocket(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  open.push(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Connections are accepted in order: once our own has come, any made before it has come too. */
+async function countConnections() {
+  let all = 0
+  const { server, port, url } = await serve((_req, res) => res.setHeader('connection', 'close').end())
+  server.on('connection', () => all++)
+  const count = async () => {
+    await get(url)
+    return all - 1
+  }
+  return { port, count }
+}
+
+async function failure(promise: Promise<unknown>): Promise<HttpError> {
+  const error = await promise.then(
+    () => new Error('it did not fail'),
+    (error) => error,
+  )
+  expect(error).toBeInstanceOf(HttpError)
+  return error
+}
+
+async function expectKind(promise: Promise<unknown>, kind: HttpErrorKind) {
+  const error = await failure(promise)
+  expect(`${error.kind} (${error.message})`).toMatch(new RegExp(`^${kind} `))
+  return error
+}
+
+const get = (url: string, more: object = {}) => local.request({ method: 'GET', url, ...more })
+const text = (body: Uint8Array) => Buffer.from(body).toString()
+
+async function readAll(req: IncomingMessage) {
+  let body = ''
+  for await (const chunk of req) body += chunk
+  return body
+}
+
+const echo: RequestListener = async (req, res) => {
+  const { method, url, headers } = req
+  res.end(JSON.stringify({ method, url, headers, body: await readAll(req) }))
+}
+
+describe('addresses', () => {
+  const egress = createEgress({ allowLoopback: false, allow: [] })
+  const refusing =
+    '127.0.0.1 127.8.8.8 0.0.0.0 10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 100.100.100.200 168.63.129.16 224.0.0.1 240.0.0.1 255.255.255.255 192.0.2.1 198.18.0.1 :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:a00:1 ::ffff:168.63.129.16 64:ff9b::7f00:1 64:ff9b:1::7f00:1 2002:7f00:1:: 2001::1 fe80::1 fe80::1%eth0 fc00::1 fd00:ec2::254 fec0::1 ff02::1 5f00::1 2001:db8::1 nonsense'
+  test.each(refusing.split(' '))('%s is refused', (address) => {
+    expect(egress.refuse(address)).toEqual(expect.any(String))
+  })
+
+  test.each(['93.184.216.34', '8.8.8.8', '::ffff:8.8.8.8', '2606:4700::1111'])('%s is allowed', (address) => {
+    expect(egress.refuse(address)).toBeNull()
+  })
+
+  test('CIDRs, loopback and `any` open what they say and no more', () => {
+    const some = createEgress({ allowLoopback: true, allow: ['10.1.0.0/16', 'fd00::/8', '168.63.129.16'] })
+    for (const good of ['10.1.2.3', '::ffff:10.1.2.3', 'fd00::5', '168.63.129.16', '127.0.0.1', '::1']) {
+      expect(some.refuse(good)).toBeNull()
+    }
+    for (const bad of ['10.2.0.1', '0.0.0.0', 'fe80::1', '192.168.0.1']) {
+      expect(some.refuse(bad)).toEqual(expect.any(String))
+    }
+    const any = createEgress({ allowLoopback: false, allow: [], any: true })
+    for (const good of ['127.0.0.1', '169.254.169.254', 'fe80::1']) expect(any.refuse(good)).toBeNull()
+    expect(() => createEgress({ allowLoopback: false, allow: ['10.0.0.0/99'] })).toThrow('10.0.0.0/99')
+    expect(() => createEgress({ allowLoopback: false, allow: ['intranet'] })).toThrow('intranet')
+  })
+})
+
+describe('guarded connections', () => {
+  const literals = [
+    '127.0.0.1',
+    '2130706433',
+    '0x7f.1',
+    '0177.0.0.1',
+    '127.1',
+    '[::ffff:127.0.0.1]',
+    '0.0.0.0',
+    '１２７.0.0.1',
+  ]
+  test.each(literals)('http://%s/ never reaches a local server', async (host) => {
+    const connections = await countConnections()
+    const strict = clientOf({ allowLoopback: false, allow: [] })
+    const url = `http://${host}:${connections.port}/`
+    await expectKind(strict.request({ method: 'GET', url }), 'refused-address')
+    expect(await connections.count()).toBe(0)
+  })
+
+  test('IPv6 loopback is refused, and reached where loopback is allowed', async () => {
+    const { url } = await serve((_req, res) => res.end('six'), '::1')
+    const strict = clientOf({ allowLoopback: false, allow: [] })
+    await expectKind(strict.request({ method: 'GET', url }), 'refused-address')
+    expect(text((await get(url)).body)).toBe('six')
+  })
+
+  test('a name is refused for any bad address in its answer, and the address stays unsaid', async () => {
+    const connections = await countConnections()
+    const resolve = async () => [
+      { address: '127.0.0.1', family: 4 },
+      { address: '93.184.216.34', family: 4 },
+    ]
+    const strict = clientOf({ allowLoopback: false, allow: [], resolve })
+    const url = `http://mixed.example:${connections.port}/`
+    const error = await expectKind(strict.request({ method: 'GET', url }), 'refused-address')
+    expect(error.message).toContain('mixed.example')
+    expect(error.message).not.toContain('127.0.0.1')
+    expect(await connections.count()).toBe(0)
+  })
+
+  test('a name that moves to loopback after its first answer is refused', async () => {
+    const { url, port } = await serve((_req, res) => res.end('inside'))
+    let calls = 0
+    const resolve = async () => [{ address: calls++ === 0 ? '127.0.0.2' : '127.0.0.1', family: 4 }]
+    const strict = clientOf({ allowLoopback: false, allow: ['127.0.0.2'], resolve })
+    const { port: other } = await serve(
+      (_req, res) => res.setHeader('connection', 'close').end('ok'),
+      '127.0.0.2',
+    )
+    const first = await strict.request({ method: 'GET', url: `http://rebind.example:${other}/` })
+    expect(text(first.body)).toBe('ok')
+    await expectKind(
+      strict.request({ method: 'GET', url: `http://rebind.example:${port}/` }),
+      'refused-address',
+    )
+    expect(calls).toBe(2)
+    expect(text((await get(url)).body)).toBe('inside')
+  })
+
+  test('the connected address is judged even if the answer changed after its check', async () => {
+    let hits = 0
+    const { port } = await serve((_req, res) => res.end(String(++hits)))
+    let reads = 0
+    const answer = {
+      family: 4,
+      get address() {
+        return reads++ === 0 ? '93.184.216.34' : '127.0.0.1'
+      },
+    }
+    const strict = clientOf({ allowLoopback: false, allow: [], resolve: async () => [answer] })
+    await expectKind(
+      strict.request({ method: 'GET', url: `http://late.example:${port}/` }),
+      'refused-address',
+    )
+    expect(reads).toBeGreaterThan(1)
+    expect(hits).toBe(0)
+  })
+
+  test('an allowed CIDR is reached', async () => {
+    const { url } = await serve((_req, res) => res.end('in'))
+    const some = clientOf({ allowLoopback: false, allow: ['127.0.0.0/8'] })
+    expect(text((await some.request({ method: 'GET', url })).body)).toBe('in')
+  })
+})
+
+describe('redirects', () => {
+  test('each hop is checked: a literal behind a 302 is refused', async () => {
+    let hits = 0
+    const inside = await serve((_req, res) => res.end(String(++hits)))
+    const outside = await serve(
+      (_req, res) => res.writeHead(302, { location: inside.url }).end(),
+      '127.0.0.2',
+    )
+    const strict = clientOf({ allowLoopback: false, allow: ['127.0.0.2'] })
+    await expectKind(strict.request({ method: 'GET', url: outside.url }), 'refused-address')
+    expect(hits).toBe(0)
+  })
+
+  test('credentials go to the same origin only', async () => {
+    const other = await serve(echo)
+    const { url } = await serve((req, res) => {
+      if (req.url === '/away') res.writeHead(307, { location: `${other.url}/x` }).end()
+      else if (req.url === '/near') res.writeHead(307, { location: '/here' }).end()
+      else echo(req, res)
+    })
+    const headers = { Authorization: 'Bearer abc', Cookie: 'a=b', 'X-Api-Key': 'k', 'X-Plain': 'p' }
+    const near = JSON.parse(text((await get(`${url}/near`, { headers })).body))
+    expect(near.headers).toMatchObject({ authorization: 'Bearer abc', cookie: 'a=b', 'x-api-key': 'k' })
+    const away = JSON.parse(
+      text((await local.request({ method: 'POST', url: `${url}/away`, headers, body: 'B' })).body),
+    )
+    expect(away).toMatchObject({ method: 'POST', body: 'B', headers: { 'x-plain': 'p' } })
+    for (const name of ['authorization', 'cookie', 'x-api-key']) expect(away.headers).not.toHaveProperty(name)
+    const basic = JSON.parse(text((await get(url.replace('//', '//us%40er:pa%20ss@'))).body))
+    expect(basic.headers.authorization).toBe(`Basic ${Buffer.from('us@er:pa ss').toString('base64')}`)
+  })
+
+  test.each([
+    [301, 'POST', 'GET'],
+    [302, 'POST', 'GET'],
+    [303, 'POST', 'GET'],
+    [303, 'PUT', 'GET'],
+    [302, 'PUT', 'PUT'],
+    [307, 'POST', 'POST'],
+    [308, 'DELETE', 'DELETE'],
+    [303, 'HEAD', 'HEAD'],
+  ])('%i after %s goes on as %s', async (status, method, next) => {
+    const seen: string[] = []
+    const { url } = await serve(async (req, res) => {
+      seen.push(`${req.method} ${await readAll(req)} ${req.headers['content-type'] ?? ''}`.trim())
+      if (req.url === '/') res.writeHead(status, { location: '/next' }).end('moved')
+      else res.end('done')
+    })
+    const withBody = method !== 'HEAD' && method !== 'DELETE'
+    await local.request({
+      method,
+      url,
+      headers: { 'content-type': 'text/x' },
+      ...(withBody ? { body: 'b' } : {}),
+    })
+    expect(seen).toHaveLength(2)
+    if (next === 'GET') expect(seen[1]).toBe('GET')
+    else expect(seen[1]).toBe(seen[0])
+    expect(seen[1]?.split(' ')[0]).toBe(next)
+  })
+
+  test('at most five are followed; one to nowhere or to another scheme fails', async () => {
+    let hops = 0
+    const { url } = await serve((req, res) => {
+      hops++
+      const n = Number(req.url?.slice(2) ?? 0)
+      const to: Record<string, string> = { '/file': 'file:///etc/passwd', '/bad': 'http://[' }
+      res.writeHead(302, { location: to[req.url ?? ''] ?? `/n${n + 1}` }).end()
+    })
+    await expectKind(get(`${url}/n0`), 'redirect')
+    expect(hops).toBe(6)
+    await expectKind(get(`${url}/file`), 'redirect')
+    await expectKind(get(`${url}/bad`), 'redirect')
+  })
+
+  test('a 304, and a 302 without a Location, are answers', async () => {
+    const { url } = await serve((req, res) => res.writeHead(req.url === '/a' ? 304 : 302).end())
+    expect((await get(`${url}/a`)).status).toBe(304)
+    expect((await get(`${url}/b`)).status).toBe(302)
+  })
+})
+
+describe('answers', () => {
+  test('the request arrives as given and the connection is used again', async () => {
+    const ports = new Set<number | undefined>()
+    const { url } = await serve((req, res) => {
+      ports.add(req.socket.remotePort)
+      return echo(req, res)
+    })
+    const sent = {
+      method: 'post',
+      url: `${url}/p?q=1#f`,
+      headers: { 'X-A': 'é' },
+      body: new Uint8Array([0xc3, 0xa9]),
+    }
+    const answer = await local.request(sent)
+    expect(answer.status).toBe(200)
+    const seen = JSON.parse(text(answer.body))
+    expect(seen).toMatchObject({
+      method: 'POST',
+      url: '/p?q=1',
+      body: 'é',
+      headers: { 'x-a': 'é', 'user-agent': 'Perdure' },
+    })
+    for (let i = 0; i < 20; i++) await get(url)
+    expect(ports.size).toBeLessThanOrEqual(2)
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['identity', (body: Buffer) => body],
+  ])('content encoding %s', async (encoding, pack) => {
+    const { url } = await serve((_req, res) => {
+      res.setHeader('content-encoding', encoding).end(pack(Buffer.from('hello '.repeat(1_000))))
+    })
+    expect(text((await get(url)).body)).toBe('hello '.repeat(1_000))
+  })
+
+  test('two encodings are undone, a thousand refused, an unknown or broken one named', async () => {
+    const answers: Record<string, [string, Buffer]> = {
+      '/two': ['gzip, br', brotliCompressSync(gzipSync('x'))],
+      '/many': [Array(1_000).fill('gzip').join(','), gzipSync('x')],
+      '/odd': ['constructor', Buffer.from('x')],
+      '/broken': ['gzip', Buffer.from('no gzip at all')],
+      '/cut': ['gzip', gzipSync('x'.repeat(10_000)).subarray(0, 30)],
+    }
+    const { url } = await serve((req, res) => {
+      const [encoding, body] = answers[req.url ?? ''] as [string, Buffer]
+      res.setHeader('content-encoding', encoding).end(body)
+    })
+    expect(text((await get(`${url}/two`)).body)).toBe('x')
+    for (const path of ['/many', '/odd', '/broken', '/cut']) await expectKind(get(url + path), 'network')
+  })
+
+  test('a body over the cap fails: plain, endless, or grown from a small gzip', async () => {
+    const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024))
+    let closed: Promise<unknown> = Promise.resolve()
+    const { url } = await serve((req, res) => {
+      if (req.url === '/bomb') res.setHeader('content-encoding', 'gzip').end(bomb)
+      else {
+        closed = once(res, 'close')
+        pump(res)
+      }
+    })
+    await expectKind(get(`${url}/bomb`), 'too-large')
+    await expectKind(get(`${url}/endless`), 'too-large')
+    await closed
+    await expectKind(get(`${url}/endless`, { maxBytes: 10 }), 'too-large')
+    await closed
+  })
+
+  test('an answer of exactly the cap passes', async () => {
+    const { url } = await serve((_req, res) => res.end('x'.repeat(1_000)))
+    expect((await get(url, { maxBytes: 1_000 })).body).toHaveLength(1_000)
+    await expectKind(get(url, { maxBytes: 999 }), 'too-large')
+  })
+
+  test('odd header names do no harm', async () => {
+    const url = await serveTcp((socket) => {
+      socket.once('data', () => {
+        socket.end(
+          'HTTP/1.1 200 OK\r\n__proto__: p\r\nconstructor: c\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nContent-Length: 0\r\n\r\n',
+        )
+      })
+    })
+    const { headers } = await get(url)
+    expect(Object.entries(headers)).toContainEqual(['__proto__', 'p'])
+    expect(headers).toMatchObject({ constructor: 'c', 'set-cookie': 'a=1, b=2' })
+  })
+})
+
+function pump(res: ServerResponse) {
+  const chunk = Buffer.alloc(64 * 1024)
+  const more = () => {
+    while (!res.destroyed && res.write(chunk)) {}
+  }
+  res.on('drain', more)
+  more()
+}
+
+describe('time and abort', () => {
+  test.each(['/headers', '/body', '/drip', '/loop'])('the deadline covers slow %s', async (path) => {
+    const timers: NodeJS.Timeout[] = []
+    const { url } = await serve((req, res) => {
+      if (req.url === '/body') res.writeHead(200).write('some')
+      if (req.url === '/drip') timers.push(setInterval(() => res.write('.'), 10))
+      if (req.url === '/loop') {
+        timers.push(setTimeout(() => res.writeHead(302, { location: '/loop' }).end(), 100))
+      }
+    })
+    const error = await expectKind(get(url + path, { timeoutMs: 250 }), 'timeout')
+    expect(error.message).toContain('250 ms')
+    for (const timer of timers) clearInterval(timer)
+  })
+
+  test.each(['before the answer', 'within the body'])(
+    'an abort %s closes the socket at once',
+    async (when) => {
+      const stop = new AbortController()
+      const closed = Promise.withResolvers<void>()
+      const { url } = await serve((req, res) => {
+        req.socket.on('close', () => closed.resolve())
+        if (when === 'within the body') res.writeHead(200).write('some', () => stop.abort())
+        else stop.abort()
+      })
+      await expectKind(get(url, { signal: stop.signal }), 'aborted')
+      await closed.promise
+    },
+  )
+
+  test('an abort is heard while a name is being looked up, and before anything was sent', async () => {
+    const stop = new AbortController()
+    const hanging = clientOf({
+      ...LOCAL,
+      resolve: () => {
+        stop.abort()
+        return new Promise(() => {})
+      },
+    })
+    await expectKind(
+      hanging.request({ method: 'GET', url: 'http://slow.example/', signal: stop.signal }),
+      'aborted',
+    )
+    await expectKind(get('http://127.0.0.1:9/', { signal: AbortSignal.abort() }), 'aborted')
+  })
+
+  test('a signal that lives on keeps no listener of finished requests', async () => {
+    const { url } = await serve((_req, res) => res.end('x'))
+    const stop = new AbortController()
+    const { signal } = stop
+    for (let i = 0; i < 5; i++) await get(url, { signal })
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    const asked = get(url, { signal })
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    await asked
+  })
+})
+
+describe('trouble', () => {
+  test('resets, early ends, nonsense and refused connections are network errors', async () => {
+    const answers = [
+      (socket: Socket) => socket.resetAndDestroy(),
+      (socket: Socket) => socket.end(),
+      (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort'),
+      (socket: Socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'),
+      (socket: Socket) => socket.end(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(200_000)}\r\n\r\n`),
+    ]
+    for (const answer of answers) {
+      const url = await serveTcp((socket) => socket.once('data', () => answer(socket)))
+      await expectKind(get(url), 'network')
+    }
+    const gone = await serve((_req, res) => res.end())
+    gone.server.closeAllConnections()
+    await new Promise((resolve) => gone.server.close(resolve))
+    const error = await expectKind(get(`${gone.url}/secret/path?token=t`), 'network')
+    expect(error.message).toContain('connection refused')
+    expect(error.message).not.toContain('secret')
+  })
+
+  test('a name that does not exist', async () => {
+    const resolve = async () => {
+      throw Object.assign(new Error('getaddrinfo ENOTFOUND no.example'), { code: 'ENOTFOUND' })
+    }
+    const client = clientOf({ ...LOCAL, resolve })
+    const error = await expectKind(client.request({ method: 'GET', url: 'http://no.example/' }), 'network')
+    expect(error.message).toBe('no.example: host not found')
+  })
+
+  test.each(['', 'no url', '/path', 'ftp://a/', 'file:///etc/passwd', 'javascript:1', 'http://'])(
+    'URL %j',
+    async (url) => {
+      await expectKind(get(url), 'bad-url')
+    },
+  )
+
+  test.each([
+    { method: 'CONNECT' },
+    { method: 'G ET' },
+    { headers: { 'x-a': 'b\r\nx-c: d' } },
+    { headers: { 'x a': 'b' } },
+    { headers: { 'x-a': '✓' } },
+    { headers: { host: 'other' } },
+    { headers: { 'Transfer-Encoding': 'chunked' } },
+  ])('%j is not sent', async (more) => {
+    await expectKind(get('http://127.0.0.1:9/', more), 'bad-request')
+  })
+
+  test('the environment names no proxy for it', async () => {
+    const { url } = await serve((_req, res) => res.end('direct'))
+    process.env.HTTP_PROXY = process.env.http_proxy = 'http://127.0.0.1:9'
+    open.push(() => {
+      delete process.env.HTTP_PROXY
+      delete process.env.http_proxy
+    })
+    expect(text((await clientOf(LOCAL).request({ method: 'GET', url })).body)).toBe('direct')
+  })
+
+  test('close ends what is under way', async () => {
+    const client = createHttpClient(LOCAL)
+    const { server, url } = await serve(() => {})
+    const asked = once(server, 'request')
+    const error = expectKind(client.request({ method: 'GET', url }), 'network')
+    await asked
+    await client.close()
+    await error
+  })
+})
