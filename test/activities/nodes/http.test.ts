@@ -1,0 +1,322 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { createEvaluator } from '../../../activities/expressions.ts'
+import { createHttpClient } from '../../../activities/http.ts'
+import { NodeFailure } from '../../../activities/nodes/failure.ts'
+import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
+
+const evaluator = createEvaluator({ threads: 1 })
+const http = createHttpClient({ allowLoopback: true, allow: [] })
+const strict = createHttpClient({ allowLoopback: false, allow: [] })
+afterAll(() => Promise.all([evaluator.close(), http.close(), strict.close()]))
+
+const open: (() => void)[] = []
+afterEach(() => {
+  for (const close of open.splice(0)) close()
+})
+
+async function serve(listener: RequestListener) {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  open.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** A server that answers with what it was sent. */
+const echo = () =>
+  serve(async (req, res) => {
+    let body = ''
+    for await (const chunk of req) body += chunk
+    const { method, url, headers } = req
+    res.setHeader('content-type', 'application/json').end(JSON.stringify({ method, url, headers, body }))
+  })
+
+const answer = (write: (res: ServerResponse) => unknown) => serve((_req, res) => void write(res))
+
+type Echoed = { method: string; url: string; headers: Record<string, string>; body: string }
+type Output = { status: number; headers: Record<string, string>; body: unknown }
+
+async function run(config: Record<string, unknown>, input: unknown = {}, more: object = {}): Promise<Output> {
+  const bindings = { input, nodes: {}, trigger: {}, vars: {}, execution: {} }
+  const context = { config, input, inputs: [input], bindings, evaluator, http, attempt: 1 }
+  const signal = new AbortController().signal
+  const result = await runHttpRequest({ ...context, signal, idempotencyKey: 'run:node', ...more })
+  expect(result.handle).toBeUndefined()
+  return result.output as Output
+}
+
+const echoed = async (config: Record<string, unknown>, input?: unknown) =>
+  (await run({ url: await echo(), ...config }, input)).body as Echoed
+
+async function failure(promise: Promise<unknown>): Promise<NodeFailure> {
+  const error = await promise.then(
+    () => new Error('it did not fail'),
+    (error) => error,
+  )
+  expect(error).toBeInstanceOf(NodeFailure)
+  return error
+}
+
+describe('the request', () => {
+  test('every part is rendered', async () => {
+    const url = await echo()
+    const output = await run(
+      {
+        method: '{{ $input.verb }}',
+        url: `${url}/a/{{ $input.id }}?x=1`,
+        headers: { 'X-Id': '{{ $input.id }}', 'X-None': '{{ $input.nothing }}', 'X-N': 5 },
+        query: { q: '{{ $input.text }}', list: [1, '{{ $input.id }}'], none: null, object: { a: 1 } },
+        body: { id: '{{ $input.id }}', on: true },
+        timeoutMs: '{{ 5000 }}',
+      },
+      { verb: 'put', id: 7, text: 'a b&c' },
+    )
+    expect(output.status).toBe(200)
+    expect(output.headers['content-type']).toBe('application/json')
+    const seen = output.body as Echoed
+    expect(seen).toMatchObject({
+      method: 'PUT',
+      body: '{"id":7,"on":true}',
+      headers: { 'x-id': '7', 'x-n': '5' },
+    })
+    expect(seen.headers).not.toHaveProperty('x-none')
+    expect(seen.headers).toMatchObject({ 'content-type': 'application/json', 'idempotency-key': 'run:node' })
+    expect([...new URL(seen.url, url).searchParams]).toEqual([
+      ['x', '1'],
+      ['q', 'a b&c'],
+      ['list', '1'],
+      ['list', '7'],
+      ['object', '{"a":1}'],
+    ])
+  })
+
+  test('GET is the default, without body or Idempotency-Key; an own key is kept', async () => {
+    const seen = await echoed({})
+    expect(seen).toMatchObject({ method: 'GET', body: '', headers: { 'user-agent': 'Perdure' } })
+    expect(seen.headers).not.toHaveProperty('idempotency-key')
+    expect(seen.headers).not.toHaveProperty('content-type')
+    const own = await echoed({ method: 'POST', headers: { 'Idempotency-Key': 'mine', 'User-Agent': 'me' } })
+    expect(own.headers).toMatchObject({ 'idempotency-key': 'mine', 'user-agent': 'me' })
+  })
+
+  test.each([
+    ['json', { a: [1] }, '{"a":[1]}', 'application/json'],
+    ['json', 5, '5', 'application/json'],
+    ['json', '{"written": "by hand"}', '{"written": "by hand"}', 'application/json'],
+    ['json', '{"id": {{ $input.id }}}', '{"id": 7}', 'application/json'],
+    ['json', '{{ $input.text }}', '"a&b"', 'application/json'],
+    ['json', '{{ $input }}', '{"id":7,"text":"a&b"}', 'application/json'],
+    ['json', '{{ $input.nothing }}', '', undefined],
+    [
+      'form',
+      { a: '{{ $input.text }}', b: [1, 2], c: null },
+      'a=a%26b&b=1&b=2',
+      'application/x-www-form-urlencoded',
+    ],
+    ['form', 'a=1&b=2', 'a=1&b=2', 'application/x-www-form-urlencoded'],
+    ['text', 'id {{ $input.id }}', 'id 7', 'text/plain; charset=utf-8'],
+    ['text', { a: 1 }, '{"a":1}', 'text/plain; charset=utf-8'],
+  ])('a %s body %j', async (bodyType, body, sent, type) => {
+    const seen = await echoed({ method: 'POST', body, bodyType }, { id: 7, text: 'a&b' })
+    expect(seen.body).toBe(sent)
+    expect(seen.headers['content-type']).toBe(type)
+  })
+
+  test('an own content type is kept', async () => {
+    const seen = await echoed({
+      method: 'POST',
+      body: {},
+      headers: { 'Content-Type': 'application/ld+json' },
+    })
+    expect(seen.headers['content-type']).toBe('application/ld+json')
+  })
+
+  test.each([
+    ['url', { url: '{{ $input.nothing }}' }],
+    ['url', { url: 'not a url' }],
+    ['url', { url: 'file:///etc/passwd' }],
+    ['method', { method: '{{ $input.bad }}' }],
+    ['headers', { headers: '{{ 1 }}' }],
+    ['headers.X-A', { headers: { 'X-A': 'a{{ $input.bad }}' } }],
+    ['headers.X-A', { headers: { 'X-A': '{{ $input }}' } }],
+    ['headers.bad name', { headers: { 'bad name': 'x' } }],
+    ['headers.Host', { headers: { Host: 'x' } }],
+    ['headers.Transfer-Encoding', { headers: { 'Transfer-Encoding': 'chunked' } }],
+    ['query', { query: '{{ $input.bad }}' }],
+    ['body', { method: 'POST', body: '{"name": "{{ $input.bad }}"}' }],
+    ['body', { method: 'POST', bodyType: 'form', body: '{{ 5 }}' }],
+    ['timeoutMs', { timeoutMs: '{{ 0 }}' }],
+    ['timeoutMs', { timeoutMs: '{{ "soon" }}' }],
+  ])('a bad %s is named and final: %j', async (key, config) => {
+    let hits = 0
+    const url = await answer((res) => res.end(String(++hits)))
+    const error = await failure(run({ url, ...config }, { bad: 'x\r\nX-Evil: 1"' }))
+    expect(error).toMatchObject({ type: 'InvalidConfig', retryable: false })
+    expect(error.message).toMatch(new RegExp(`^config\\.${key} `))
+    expect(hits).toBe(0)
+  })
+})
+
+describe('the answer', () => {
+  const json = 'application/json'
+  test.each([
+    [json, '{"a":1}', undefined, { a: 1 }],
+    ['application/problem+json; charset=utf-8', '[1]', undefined, [1]],
+    ['text/plain', '{"a":1}', undefined, '{"a":1}'],
+    ['text/plain', '{"a":1}', 'json', { a: 1 }],
+    [json, '{"a":1}', 'text', '{"a":1}'],
+    [json, '{broken', undefined, '{broken'],
+    [json, '', 'json', null],
+    ['text/plain', '', undefined, null],
+    ['text/plain; charset=iso-8859-1', Buffer.from([0x67, 0xfc]), undefined, 'gü'],
+    ['text/plain; charset=no-such', 'x', undefined, 'x'],
+    ['text/plain', Buffer.from([0x61, 0xff, 0x00, 0x62]), undefined, 'a\ufffd\0b'],
+    [
+      json,
+      '{"nul":"\\u0000","lone":"\\ud800","__proto__":1}',
+      undefined,
+      JSON.parse('{"nul":"\\u0000","lone":"\\ud800","__proto__":1}'),
+    ],
+    [json, '[['.repeat(50_000), undefined, '[['.repeat(50_000)],
+  ])('%s %j as %s', async (type, body, responseType, expected) => {
+    const url = await answer((res) => res.setHeader('content-type', type).end(body))
+    const output = await run({ url, ...(responseType ? { responseType } : {}) })
+    expect(output.body).toEqual(expected)
+    expect(JSON.parse(JSON.stringify(output))).toEqual(output)
+  })
+
+  test.each(['{broken', 'NaN', `${'['.repeat(1_000)}${']'.repeat(1_000)}`])(
+    'what is no JSON is a final failure if JSON was promised: %.20s',
+    async (body) => {
+      const url = await answer((res) => res.end(body))
+      const error = await failure(run({ url, responseType: 'json' }))
+      expect(error).toMatchObject({ type: 'InvalidResponse', retryable: false })
+      expect(error.message).toContain('answered 200 with a body that is')
+    },
+  )
+
+  test('HEAD, 204 and 304 have no body', async () => {
+    const url = await serve((req, res) => {
+      res
+        .writeHead(req.url === '/' ? 200 : Number(req.url?.slice(1)))
+        .end(req.method === 'HEAD' ? undefined : '')
+    })
+    expect(await run({ url, method: 'HEAD' })).toMatchObject({ status: 200, body: null })
+    expect(await run({ url: `${url}/204`, responseType: 'json' })).toMatchObject({ status: 204, body: null })
+    expect(await run({ url: `${url}/304` })).toMatchObject({ status: 304, body: null })
+  })
+})
+
+describe('failures', () => {
+  test.each([
+    [400, false],
+    [401, false],
+    [404, false],
+    [409, false],
+    [408, true],
+    [425, true],
+    [429, true],
+    [500, true],
+    [502, true],
+    [503, true],
+    [504, true],
+  ])('%i (retryable: %s)', async (status, retryable) => {
+    const url = await answer((res) => res.writeHead(status).end('it is so'))
+    const error = await failure(run({ url: `${url}/path?token=t0ken-in-query`, method: 'POST' }))
+    expect(error).toMatchObject({ type: `Http${status}`, retryable, retryAfterMs: undefined })
+    expect(error.message).toBe(`POST ${new URL(url).host} answered ${status}: it is so`)
+  })
+
+  test('Retry-After is honoured where a retry makes sense', async () => {
+    const url = await serve((req, res) => {
+      res.writeHead(Number(req.url?.slice(1)), { 'retry-after': '7' }).end()
+    })
+    expect(await failure(run({ url: `${url}/429` }))).toMatchObject({ retryable: true, retryAfterMs: 7_000 })
+    expect(await failure(run({ url: `${url}/503` }))).toMatchObject({ retryable: true, retryAfterMs: 7_000 })
+    expect(await failure(run({ url: `${url}/404` }))).toMatchObject({
+      retryable: false,
+      retryAfterMs: undefined,
+    })
+  })
+
+  test.each([
+    ['0', 0],
+    ['120', 120_000],
+    [' 2 ', 2_000],
+    ['999999', 3_600_000],
+    ['Sat, 21 Nov 2026 12:00:30 GMT', 30_000],
+    ['Sat, 21 Nov 2026 11:00:00 GMT', 0],
+    ['Sun, 22 Nov 2026 12:00:00 GMT', 3_600_000],
+    ['soon', undefined],
+    ['-5', undefined],
+    ['1.5', undefined],
+    ['', undefined],
+    [undefined, undefined],
+  ])('Retry-After %j is %j ms', (value, expected) => {
+    expect(readRetryAfter(value, Date.parse('2026-11-21T12:00:00Z'))).toBe(expected)
+  })
+
+  test('the excerpt is short, one line, and free of what was sent in confidence', async () => {
+    const url = await serve((req, res) => {
+      const { authorization, 'x-api-key': key } = req.headers
+      res.writeHead(401).end(`no\n\0entry for ${authorization} or ${key} at ${req.url} ${'z'.repeat(5_000)}`)
+    })
+    const headers = { Authorization: 'Custom s3cr3t-of-mine', 'X-Api-Key': 'k3y-of-mine' }
+    const error = await failure(run({ url, headers, query: { access_token: 'qu3ry-token' } }))
+    expect(error.message).toContain('no entry for [redacted] or [redacted] at')
+    for (const leak of ['s3cr3t', 'k3y-of', 'qu3ry', '\n', '\0']) expect(error.message).not.toContain(leak)
+    expect(error.message.length).toBeLessThan(300)
+  })
+
+  test('reset, refused and slow are retryable', async () => {
+    const url = await serve((req, res) => {
+      if (req.url === '/reset') req.socket.resetAndDestroy()
+      if (req.url === '/cut')
+        res.writeHead(200, { 'content-length': 10 }).write('x', () => req.socket.destroy())
+    })
+    for (const path of ['/reset', '/cut']) {
+      expect(await failure(run({ url: url + path }))).toMatchObject({ type: 'HttpNetwork', retryable: true })
+    }
+    const slow = await failure(run({ url: `${url}/slow`, timeoutMs: 100 }))
+    expect(slow).toMatchObject({ type: 'HttpTimeout', retryable: true })
+    expect(slow.message).toContain('within 100 ms')
+  })
+
+  test('a refused address, a redirect to one, a bomb and a loop of redirects are final', async () => {
+    let hits = 0
+    const inside = await answer((res) => res.end(String(++hits)))
+    const error = await failure(run({ url: inside }, {}, { http: strict }))
+    expect(error).toMatchObject({ type: 'HttpRefusedAddress', retryable: false })
+    expect(hits).toBe(0)
+    const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024))
+    const url = await serve((req, res) => {
+      if (req.url === '/bomb') res.setHeader('content-encoding', 'gzip').end(bomb)
+      else res.writeHead(302, { location: req.url === '/meta' ? 'http://169.254.169.254/' : '/loop' }).end()
+    })
+    for (const [path, type] of [
+      ['/meta', 'HttpRefusedAddress'],
+      ['/bomb', 'HttpTooLarge'],
+      ['/loop', 'HttpRedirect'],
+    ]) {
+      expect(await failure(run({ url: url + path }))).toMatchObject({ type, retryable: false })
+    }
+  })
+
+  test('an abort throws its own reason and closes the call', async () => {
+    const stop = new AbortController()
+    const closed = Promise.withResolvers<void>()
+    const reason = new Error('cancelled')
+    const url = await serve((req) => {
+      req.socket.on('close', () => closed.resolve())
+      stop.abort(reason)
+    })
+    await expect(run({ url }, {}, { signal: stop.signal })).rejects.toBe(reason)
+    await closed.promise
+  })
+})
