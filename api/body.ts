@@ -18,7 +18,8 @@ export async function readBody(c: Context, max = MAX_BODY_BYTES): Promise<Uint8A
     if (done) return Buffer.concat(chunks, bytes)
     bytes += value.byteLength
     if (bytes > max) {
-      reader.cancel().catch(() => {})
+      // Not cancelled: the server drains the rest, so that the sender gets to read the answer.
+      reader.releaseLock()
       throw tooLarge()
     }
     chunks.push(value)

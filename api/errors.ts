@@ -3,6 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import { TrieRouter } from 'hono/router/trie-router'
 import type { RouterRoute } from 'hono/types'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { isDatabaseAway } from '../db/connection.ts'
 import { Fault, type FaultCode } from '../db/fault.ts'
 import type { Problem } from '../workflows/graph.ts'
 import type { AppEnv } from './app.ts'
@@ -68,6 +69,8 @@ export function answerError(c: Context<AppEnv>, thrown: unknown): Response {
   const status = STATUS[fault.code]
   if (fault.retryAfter !== undefined)
     c.header('Retry-After', String(Math.max(1, Math.ceil(fault.retryAfter))))
+  // The rest of the body may still be on its way: nobody should send the next request behind it.
+  if (status === 413) c.header('Connection', 'close')
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
   return c.json(
     describeError(c.req.path, status, fault.message, status === 400 ? fault.problems : undefined),
@@ -111,30 +114,4 @@ function readFault(thrown: unknown): Fault | undefined {
   if (code === '22021' || code === '22P05')
     return new Fault('INVALID', 'A text holds a character that cannot be stored')
   return undefined
-}
-
-const AWAY = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOENT',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-])
-// Shutting down, crashed, starting up, too many connections, read-only during a failover; class 08: connection lost.
-const AWAY_STATES = /^(57P0[123]|53300|25006|08...)$/
-const AWAY_TEXTS =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/
-
-/** Whether an error says that PostgreSQL cannot be reached, rather than that it refused something. */
-export function isDatabaseAway(thrown: unknown): boolean {
-  if (thrown instanceof AggregateError) return thrown.errors.some(isDatabaseAway)
-  if (!(thrown instanceof Error)) return false
-  const { code, syscall } = thrown as { code?: unknown; syscall?: unknown }
-  if (typeof code === 'string') {
-    return AWAY_STATES.test(code) || (AWAY.has(code) && (code !== 'ENOENT' || syscall === 'connect'))
-  }
-  return AWAY_TEXTS.test(thrown.message)
 }

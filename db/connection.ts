@@ -6,7 +6,7 @@ export type Db = Kysely<DB>
 
 /**
  * Opens a pool on PostgreSQL. bigint columns (counts, durations) come as numbers: they stay far below 2^53.
- * A connection that breaks while idle is dropped by the pool, never thrown.
+ * A connection that breaks is dropped by the pool, never thrown but to the query it broke.
  */
 export function openDatabase(url: string, options: { max: number; name: string }) {
   const types = new pg.TypeOverrides()
@@ -19,6 +19,8 @@ export function openDatabase(url: string, options: { max: number; name: string }
     types,
   })
   pool.on('error', () => {})
+  // Between a query's failure and its release a client has no other listener: its error would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<DB>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],

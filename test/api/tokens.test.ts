@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Service, startService } from '../service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const path = (team = service.teamId) => `/api/teams/${team}/sdk-tokens`
+const create = (json: unknown, as = service.admin, team = service.teamId) =>
+  service.request(path(team), { method: 'POST', as, json })
+
+test('a token is made, shown once, listed, used and revoked', async () => {
+  const made = await create({ name: 'ci', role: 'Operator', unknown: 1 })
+  expect(made.status).toBe(201)
+  const body = (await made.json()) as { id: string; token: string }
+  expect(body).toMatchObject({ name: 'ci', role: 'Operator', lastUsedAt: null })
+  expect(body.token).toMatch(/^sdk_[0-9A-Za-z]{38}$/)
+  expect(body).not.toHaveProperty('unknown')
+  expect(made.headers.get('location')).toBe(`${path()}/${body.id}`)
+  // An OPERATOR token is known, and may not list tokens: 403, not 401.
+  expect((await service.request(path(), { as: body.token })).status).toBe(403)
+  const listed = await service.request(path(), { as: service.admin })
+  const text = await listed.text()
+  expect(text).not.toContain(body.token)
+  const row = (JSON.parse(text) as { id: string; lastUsedAt: string | null }[]).find(
+    ({ id }) => id === body.id,
+  )
+  expect(row).toMatchObject({ name: 'ci', role: 'Operator', lastUsedAt: expect.stringMatching(/\.\d{3}Z$/) })
+  const gone = await service.request(`${path()}/${body.id}`, { method: 'DELETE', as: service.admin })
+  expect([gone.status, await gone.json()]).toEqual([200, { message: expect.any(String) }])
+  expect((await service.request(path(), { as: body.token })).status).toBe(401)
+  expect(
+    (await service.request(`${path()}/${body.id}`, { method: 'DELETE', as: service.admin })).status,
+  ).toBe(404)
+  expect(await (await service.request(path(), { as: service.admin })).text()).not.toContain(body.id)
+})
+
+test('only a hash of the token is kept', async () => {
+  const token = await service.token('VIEWER')
+  const rows = await service.store.db.selectFrom('sdkTokens').selectAll().execute()
+  expect(JSON.stringify(rows)).not.toContain(token.slice(8, -4))
+})
+
+test('roles are taken in any case and answered as the spec spells them', async () => {
+  for (const role of ['Admin', 'BUILDER', 'operator', 'Viewer']) {
+    const made = await create({ name: role, role })
+    const { role: answered } = (await made.json()) as { role: string }
+    expect(answered).toBe(role[0]!.toUpperCase() + role.slice(1).toLowerCase())
+  }
+  const bad = await create({ name: '', role: 'OWNER' })
+  expect(bad.status).toBe(400)
+  const { errors } = (await bad.json()) as { errors: { path: string }[] }
+  expect(errors.map((problem) => problem.path)).toEqual(['name', 'role'])
+  expect((await create({ name: 'a\0b', role: 'Viewer' })).status).toBe(400)
+  expect((await create({ name: 'x'.repeat(101), role: 'Viewer' })).status).toBe(400)
+})
+
+test('only an ADMIN of the team makes, lists and revokes', async () => {
+  const other = await service.otherTeam()
+  const callers = {
+    none: undefined,
+    builder: (await service.signUp('BUILDER')).cookie,
+    operator: (await service.signUp('OPERATOR')).cookie,
+    stranger: other.cookie,
+    builderToken: await service.token('BUILDER'),
+    viewerToken: await service.token('VIEWER'),
+    strangerToken: await service.token('ADMIN', other.cookie, other.teamId),
+  }
+  const target = (await (await create({ name: 't', role: 'Viewer' })).json()) as { id: string }
+  for (const [name, as] of Object.entries(callers)) {
+    const ask = as === undefined ? {} : { as }
+    const json = { name: 'x', role: 'Viewer' }
+    const answers = [
+      await service.request(path(), { method: 'POST', json, ...ask }),
+      await service.request(path(), ask),
+      await service.request(`${path()}/${target.id}`, { method: 'DELETE', ...ask }),
+    ]
+    const expected = name === 'none' ? 401 : 403
+    expect([name, ...answers.map((answer) => answer.status)]).toEqual([name, expected, expected, expected])
+  }
+  const adminToken = await service.token('ADMIN')
+  expect((await service.request(path(), { as: adminToken })).status).toBe(200)
+  // Another team's token under one's own team does not exist there.
+  const own = `${path(other.teamId)}/${target.id}`
+  expect((await service.request(own, { method: 'DELETE', as: other.cookie })).status).toBe(404)
+})
+
+test('a team that is not there is 404, a malformed id 400', async () => {
+  const nowhere = '00000000-0000-4000-8000-000000000000'
+  expect((await service.request(path(nowhere), { as: service.admin })).status).toBe(404)
+  expect((await create({ name: 'x', role: 'Viewer' }, service.admin, nowhere)).status).toBe(404)
+  expect((await service.request(path('team'), { as: service.admin })).status).toBe(400)
+  expect((await service.request(`${path()}/1`, { method: 'DELETE', as: service.admin })).status).toBe(400)
+})
+
+test('a token is worth no more than its maker: demoted, then gone', async () => {
+  const maker = await service.signUp('ADMIN')
+  const token = await service.token('ADMIN', maker.cookie)
+  expect((await service.request(path(), { as: token })).status).toBe(200)
+  const membership = { teamId: service.teamId, userId: maker.id }
+  const { db } = service.store
+  await db.updateTable('members').set({ role: 'OPERATOR' }).where('userId', '=', maker.id).execute()
+  expect((await service.request(path(), { as: token })).status).toBe(403)
+  await db.deleteFrom('members').where('userId', '=', maker.id).execute()
+  expect((await service.request(path(), { as: token })).status).toBe(403)
+  await db
+    .insertInto('members')
+    .values({ ...membership, role: 'ADMIN' })
+    .execute()
+  expect((await service.request(path(), { as: token })).status).toBe(200)
+  await db.deleteFrom('users').where('id', '=', maker.id).execute()
+  expect((await service.request(path(), { as: token })).status).toBe(401)
+})
+
+test('Bearer is read strictly, and wins over a cookie', async () => {
+  const token = await service.token('ADMIN')
+  const ask = async (authorization: string, cookie = '') =>
+    (await service.request(path(), { headers: { authorization, cookie } })).status
+  expect(await ask(`Bearer ${token}`)).toBe(200)
+  expect(await ask(`bearer ${token}`)).toBe(200)
+  const last = token.at(-1) === 'a' ? 'b' : 'a'
+  const wrong = [
+    token,
+    'Bearer',
+    'Bearer ',
+    `Bearer ${token} ${token}`,
+    `Bearer ${token},${token}`,
+    `Bearer "${token}"`,
+    `Bearer ${token.slice(0, -1)}${last}`,
+    `Bearer ${token.slice(4)}`,
+    `Bearer sdk_${'0'.repeat(38)}`,
+    `Basic ${Buffer.from(`${token}:`).toString('base64')}`,
+  ]
+  for (const header of wrong) expect([header, await ask(header)]).toEqual([header, 401])
+  expect(await ask('Bearer sdk_wrong', service.admin)).toBe(401)
+  expect(await ask(`Bearer ${await service.token('VIEWER')}`, service.admin)).toBe(403)
+})
+
+test('lastUsedAt moves at most once a minute', async () => {
+  const token = await service.token('ADMIN')
+  const { db } = service.store
+  const read = async () =>
+    await db
+      .selectFrom('sdkTokens')
+      .select(['id', 'lastUsedAt'])
+      .orderBy('createdAt', 'desc')
+      .executeTakeFirstOrThrow()
+  await Promise.all(Array.from({ length: 10 }, () => service.request(path(), { as: token })))
+  const { id, lastUsedAt } = await read()
+  expect(lastUsedAt).toBeInstanceOf(Date)
+  await service.request(path(), { as: token })
+  expect((await read()).lastUsedAt).toEqual(lastUsedAt)
+  const past = new Date(Date.now() - 61_000)
+  await db.updateTable('sdkTokens').set({ lastUsedAt: past }).where('id', '=', id).execute()
+  await service.request(path(), { as: token })
+  expect((await read()).lastUsedAt!.getTime()).toBeGreaterThan(past.getTime() + 60_000)
+})
