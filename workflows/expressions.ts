@@ -1,0 +1,224 @@
+import jsonata from 'jsonata'
+import type { Problem } from './graph.ts'
+import { scanExpression } from './scan.ts'
+
+/** Text parts and expressions, in order. */
+export type Template = (string | { source: string })[]
+
+const MAX_LENGTH = 10_000
+const MAX_DEPTH = 100
+const MAX_DOUBLING = 8
+const MAX_CONFIG_DEPTH = 100
+const MAX_EXPRESSIONS = 1_000
+
+/** Splits a text at its `{{ }}`. Throws an Error that says where one does not end or does not parse. */
+export function readTemplate(text: string): Template {
+  return splitTemplate(text).map((part) => (typeof part === 'string' ? part : { source: part.source }))
+}
+
+type Parsed = { source: string; tree: Syntax }
+
+function splitTemplate(text: string): (string | Parsed)[] {
+  const parts: (string | Parsed)[] = []
+  let at = 0
+  for (;;) {
+    const open = text.indexOf('{{', at)
+    if (open < 0) break
+    const { end, depth } = scanExpression(text, open + 2, true)
+    if (end < 0) {
+      const where = `the {{ at character ${open + 1}`
+      throw new Error(depth > MAX_DEPTH ? `${where} is nested too deeply` : `${where} has no closing }}`)
+    }
+    if (open > at) parts.push(text.slice(at, open))
+    const source = text.slice(open + 2, end).trim()
+    parts.push({ source, tree: parseExpression(source) })
+    at = end + 2
+  }
+  if (at < text.length || parts.length === 0) parts.push(text.slice(at))
+  return parts
+}
+
+/** A condition's expression; the text may stand with or without one pair of `{{ }}`. Throws as readTemplate. */
+export function readCondition(text: string): { source: string } {
+  return { source: parseCondition(text).source }
+}
+
+function parseCondition(text: string): Parsed {
+  const source = text.trim()
+  if (!source.startsWith('{{')) return { source, tree: parseExpression(source) }
+  const [only, ...rest] = splitTemplate(source)
+  if (typeof only !== 'object' || rest.length > 0) {
+    throw new Error('a condition is one expression: put {{ }} around all of it, or leave them away')
+  }
+  return only
+}
+
+/** A node of JSONata's syntax tree; its fields depend on its type. */
+export type Syntax = { type: string; value?: unknown; [field: string]: unknown }
+
+/** The tree of one expression. Throws an Error with a clear message, also for one too long or too deep. */
+export function parseExpression(source: string): Syntax {
+  if (source === '') throw new Error('the expression is empty')
+  if (source.length > MAX_LENGTH) throw new Error(`an expression has at most ${MAX_LENGTH} characters`)
+  const { depth, doubling } = scanExpression(source, 0, false)
+  if (depth > MAX_DEPTH) throw new Error(`${shorten(source)} is nested more than ${MAX_DEPTH} levels deep`)
+  if (doubling > MAX_DOUBLING) {
+    throw new Error(`${shorten(source)} nests ?? and ?: more than ${MAX_DOUBLING} levels deep`)
+  }
+  try {
+    return jsonata(source).ast() as unknown as Syntax
+  } catch (error) {
+    if (error instanceof RangeError) throw new Error(`${shorten(source)} is nested too deeply`)
+    const { message, position } = error as { message?: string; position?: number }
+    throw new Error(`${message ?? 'Syntax error'} (character ${position ?? 0} of ${shorten(source)})`)
+  }
+}
+
+/** An expression as messages quote it. */
+export function shorten(source: string): string {
+  const line = source.replace(/\s+/g, ' ')
+  return `{{ ${line.length > 80 ? `${line.slice(0, 80)}...` : line} }}`
+}
+
+/** What an expression reads: variables of the scope, outputs by node id, and whether its context, `$input`. */
+export type Reads = { roots: Set<string>; nodes: Set<string>; context: boolean; problems: string[] }
+
+const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
+
+/** JSONata's own functions, without `$eval`: what it runs could not be checked on save. */
+export const FUNCTIONS = new Set(
+  `abs append assert average base64decode base64encode boolean ceil clone contains count decodeUrl
+  decodeUrlComponent distinct each encodeUrl encodeUrlComponent error exists filter floor formatBase
+  formatInteger formatNumber fromMillis join keys length lookup lowercase map match max merge millis min not now
+  number pad parseInteger power random reduce replace reverse round shuffle sift single sort split spread sqrt
+  string substring substringAfter substringBefore sum toMillis trim type uppercase zip`.split(/\s+/),
+)
+
+/** Finds what the tree reads, and what it must not: unknown variables, `$nodes` without a literal id, `$eval`. */
+export function findReads(tree: Syntax): Reads {
+  const reads: Reads = { roots: new Set(), nodes: new Set(), context: false, problems: [] }
+  const bound = new Set<string>()
+  const variables: string[] = []
+  const bind = (name: string) => {
+    if (ROOTS.has(name) || name === 'eval') reads.problems.push(`$${name} cannot be given another value`)
+    bound.add(name)
+  }
+  // A stack and a set: `??` makes the tree share branches, and a long sum makes it deep.
+  const seen = new Set<object>()
+  const open: unknown[] = [tree]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next !== 'object' || next === null || seen.has(next)) continue
+    seen.add(next)
+    if (Array.isArray(next)) {
+      open.push(...next)
+      continue
+    }
+    const node = next as Syntax
+    for (const name of [node.focus, node.index]) if (typeof name === 'string') bind(name)
+    if (node.type === 'path') {
+      const [first, second] = node.steps as Syntax[]
+      if (isBareNodes(first) && second?.type === 'name') {
+        reads.nodes.add(String(second.value))
+        reads.roots.add('nodes')
+        seen.add(first!)
+      }
+      if (first?.type === 'name') reads.context = true
+    } else if (node.type === 'variable') {
+      if (node.value === '' || node.value === '$') reads.context = true
+      else variables.push(String(node.value))
+    } else if (node.type === 'bind') {
+      const name = node.lhs as Syntax
+      bind(String(name.value))
+      seen.add(name)
+    } else if (node.type === 'lambda') {
+      for (const name of node.arguments as Syntax[]) {
+        bind(String(name.value))
+        seen.add(name)
+      }
+    } else if (node.type === 'wildcard' || node.type === 'descendant' || node.type === 'parent') {
+      reads.context = true
+    } else if (node.type === 'regex') {
+      checkRegex(node.value as RegExp, reads.problems)
+    }
+    for (const [field, child] of Object.entries(node)) {
+      if (typeof child === 'object' && field !== 'ancestor' && field !== 'slot') open.push(child)
+    }
+  }
+  for (const name of new Set(variables)) {
+    if (name === 'nodes') reads.problems.push('$nodes needs the id of a node right after it: $nodes.<id>')
+    else if (ROOTS.has(name)) reads.roots.add(name)
+    else if (name === 'eval') reads.problems.push('$eval is not available')
+    else if (!bound.has(name) && !FUNCTIONS.has(name)) reads.problems.push(`unknown variable $${name}`)
+  }
+  return reads
+}
+
+function isBareNodes(step: Syntax | undefined): boolean {
+  return (
+    step?.type === 'variable' &&
+    step.value === 'nodes' &&
+    !step.predicate &&
+    !step.stages &&
+    !step.tuple &&
+    !step.group
+  )
+}
+
+/** Regexes run on an engine of linear time, which can do neither of these. */
+function checkRegex(regex: RegExp, problems: string[]): void {
+  const plain = regex.source.replace(/\\[^1-9k]|\[(?:[^\]\\]|\\.)*\]/g, '')
+  if (/\(\?(?:[=!]|<[=!])/.test(plain))
+    problems.push(`the regex /${regex.source}/ must not look ahead or behind`)
+  if (/\\[1-9k]/.test(plain)) problems.push(`the regex /${regex.source}/ must not refer back to a group`)
+}
+
+/**
+ * Every node that a config names, and what is wrong with its expressions, each with its path. Every text is a
+ * template, but those that `conditions` lists (paths within the config) are conditions. Keys are not templates.
+ */
+export function findReferences(
+  value: unknown,
+  path: string,
+  conditions: { path: string; text: string }[] = [],
+): { nodes: { id: string; path: string }[]; problems: Problem[] } {
+  const nodes: { id: string; path: string }[] = []
+  const problems: Problem[] = []
+  const bare = new Set(conditions.map((condition) => condition.path))
+  let count = 0
+  const visit = (item: unknown, key: string, depth: number) => {
+    const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
+    if (typeof item === 'string') {
+      if (!bare.has(key)) {
+        // Counted before they are parsed: that takes some 40 us each.
+        count += item.split('{{').length - 1
+        if (count > MAX_EXPRESSIONS) {
+          problems.push({ path: at, message: `one node has at most ${MAX_EXPRESSIONS} expressions` })
+          return
+        }
+      }
+      try {
+        const parts = bare.has(key) ? [parseCondition(item)] : splitTemplate(item)
+        for (const part of parts) {
+          if (typeof part === 'string') continue
+          const reads = findReads(part.tree)
+          for (const id of reads.nodes) nodes.push({ id, path: at })
+          for (const message of reads.problems) problems.push({ path: at, message })
+        }
+      } catch (error) {
+        problems.push({ path: at, message: (error as Error).message })
+      }
+    } else if (typeof item === 'object' && item !== null) {
+      if (depth > MAX_CONFIG_DEPTH) problems.push({ path: at, message: 'is nested too deeply' })
+      else if (Array.isArray(item)) item.forEach((entry, i) => void visit(entry, `${key}[${i}]`, depth + 1))
+      else for (const [name, entry] of Object.entries(item)) visit(entry, joinPath(key, name), depth + 1)
+    }
+  }
+  visit(value, '', 0)
+  return { nodes, problems }
+}
+
+function joinPath(key: string, name: string): string {
+  if (!/^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(name)) return `${key}[${JSON.stringify(name)}]`
+  return key === '' ? name : `${key}.${name}`
+}
