@@ -2,7 +2,7 @@ import { isSecretName, redactText } from '../../db/redact.ts'
 import { readTemplate } from '../../workflows/expressions.ts'
 import { readAnswer, readText } from '../answer.ts'
 import { findHeaderFault, HttpError, type HttpErrorKind, type HttpRequest } from '../http.ts'
-import { NodeFailure } from './failure.ts'
+import { invalidConfig, NodeFailure } from './failure.ts'
 import type { NodeContext, NodeRunner } from './node.ts'
 
 const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs'])
@@ -68,10 +68,6 @@ function fail(method: string, error: HttpError): NodeFailure {
   })
 }
 
-function misconfigured(key: string, fault: string): NodeFailure {
-  return new NodeFailure(`config.${key} ${fault}`, { type: 'InvalidConfig', retryable: false })
-}
-
 async function buildRequest(context: NodeContext): Promise<{ request: HttpRequest; host: string }> {
   const computed = Object.entries(context.config).filter(([key]) => COMPUTED.has(key))
   const rendered = (await context.evaluator.render(
@@ -79,7 +75,7 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     context.bindings,
   )) as Record<string, unknown>
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
-  if (!METHODS.includes(verb)) throw misconfigured('method', `must be one of ${METHODS.join(', ')}`)
+  if (!METHODS.includes(verb)) throw invalidConfig('method', `must be one of ${METHODS.join(', ')}`)
   const target = readUrl(rendered.url)
   for (const [name, value] of readPairs('query', rendered.query)) target.searchParams.append(name, value)
   const all = readHeaders(rendered.headers)
@@ -101,9 +97,9 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
 
 function readUrl(value: unknown): URL {
   const url = typeof value === 'string' ? URL.parse(value.trim()) : null
-  if (!url) throw misconfigured('url', `must be a URL; it is ${describe(value)}`)
+  if (!url) throw invalidConfig('url', `must be a URL; it is ${describe(value)}`)
   if (url.protocol === 'http:' || url.protocol === 'https:') return url
-  throw misconfigured('url', `must begin with http:// or https://, not ${url.protocol}`)
+  throw invalidConfig('url', `must begin with http:// or https://, not ${url.protocol}`)
 }
 
 // The value itself stays unsaid: it may hold a key.
@@ -115,7 +111,7 @@ function describe(value: unknown): string {
 /** Names and values for a query or form: arrays repeat the name, null leaves it out, objects go as JSON. */
 function readPairs(key: string, value: unknown): [string, string][] {
   if (value === null || value === undefined) return []
-  if (typeof value !== 'object' || Array.isArray(value)) throw misconfigured(key, 'must be an object')
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalidConfig(key, 'must be an object')
   const pairs: [string, string][] = []
   for (const [name, entry] of Object.entries(value)) {
     for (const item of Array.isArray(entry) ? entry : [entry]) {
@@ -129,15 +125,15 @@ function readPairs(key: string, value: unknown): [string, string][] {
 function readHeaders(value: unknown): Map<string, string> {
   const headers = new Map<string, string>()
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw misconfigured('headers', 'must be an object')
+    throw invalidConfig('headers', 'must be an object')
   }
   for (const [name, entry] of Object.entries(value)) {
     // An expression that finds nothing leaves its header out.
     if (entry === null || entry === undefined) continue
     const key = `headers.${name.slice(0, 100)}`
-    if (typeof entry === 'object') throw misconfigured(key, 'must be a text, number or boolean')
+    if (typeof entry === 'object') throw invalidConfig(key, 'must be a text, number or boolean')
     const fault = findHeaderFault(name, String(entry))
-    if (fault) throw misconfigured(key, fault)
+    if (fault) throw invalidConfig(key, fault)
     headers.set(name.toLowerCase(), String(entry))
   }
   return headers
@@ -146,7 +142,7 @@ function readHeaders(value: unknown): Map<string, string> {
 function readTimeout(value: unknown): number | undefined {
   if (value === null || value === undefined) return undefined
   const fits = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_TIMEOUT_MS
-  if (!fits) throw misconfigured('timeoutMs', `must be a whole number from 1 to ${MAX_TIMEOUT_MS}`)
+  if (!fits) throw invalidConfig('timeoutMs', `must be a whole number from 1 to ${MAX_TIMEOUT_MS}`)
   return value
 }
 
@@ -168,13 +164,13 @@ function readBody(config: Record<string, unknown>, value: unknown): Sent | undef
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
     return { text, type: 'text/plain; charset=utf-8' }
   }
-  if (kind !== 'json') throw misconfigured('bodyType', 'must be json, form or text')
+  if (kind !== 'json') throw invalidConfig('bodyType', 'must be json, form or text')
   const type = 'application/json'
   if (typeof value !== 'string' || isExpression(config.body)) return { text: JSON.stringify(value), type }
   try {
     JSON.parse(value)
   } catch {
-    throw misconfigured('body', 'is a text that is no valid JSON; bodyType text sends it as it stands')
+    throw invalidConfig('body', 'is a text that is no valid JSON; bodyType text sends it as it stands')
   }
   return { text: value, type }
 }
