@@ -6,11 +6,14 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createEgress, type EgressOptions } from '../../activities/egress.ts'
 import { createHttpClient, HttpError, type HttpErrorKind } from '../../activities/http.ts'
+import { CERT, KEY } from './certificate.ts'
 
 const open: (() => unknown)[] = []
 afterEach(async () => {
@@ -204,6 +207,69 @@ describe('guarded connections', () => {
     expect(text((await some.request({ method: 'GET', url })).body)).toBe('in')
   })
 })
+
+describe('TLS', () => {
+  async function serveTls(listener: RequestListener) {
+    const server = createTlsServer({ key: KEY, cert: CERT }, listener).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    open.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { server, port: (server.address() as AddressInfo).port }
+  }
+
+  test('a certificate nobody trusts is a network error, a trusted one is not', async () => {
+    const { port } = await serveTls((_req, res) => res.end('safe'))
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
+    const client = () => clientOf({ ...LOCAL, resolve })
+    const req = { method: 'GET', url: `https://perdure.test:${port}/` }
+    const error = await expectKind(client().request(req), 'network')
+    expect(error.message).toContain('self-signed')
+    trustOurs()
+    expect(text((await client().request(req)).body)).toBe('safe')
+    await expectKind(client().request({ ...req, url: `https://other.test:${port}/` }), 'network')
+  })
+
+  test('a refused address sees no handshake', async () => {
+    trustOurs()
+    let handshakes = 0
+    const { server, port } = await serveTls((_req, res) => res.setHeader('connection', 'close').end('inside'))
+    server.on('secureConnection', () => handshakes++)
+    let reads = 0
+    const answer = {
+      family: 4,
+      get address() {
+        return reads++ === 0 ? '93.184.216.34' : '127.0.0.1'
+      },
+    }
+    const strict = clientOf({ allowLoopback: false, allow: [], resolve: async () => [answer] })
+    await expectKind(
+      strict.request({ method: 'GET', url: `https://perdure.test:${port}/` }),
+      'refused-address',
+    )
+    await expectKind(strict.request({ method: 'GET', url: `https://127.0.0.1:${port}/` }), 'refused-address')
+    expect(reads).toBeGreaterThan(1)
+    expect(text((await get(`https://127.0.0.1:${port}/`)).body)).toBe('inside')
+    expect(handshakes).toBe(1)
+  })
+
+  test('a redirect from https to http is not followed', async () => {
+    trustOurs()
+    let hits = 0
+    const plain = await serve((_req, res) => res.end(String(++hits)))
+    const { port } = await serveTls((_req, res) => res.writeHead(302, { location: plain.url }).end())
+    const error = await expectKind(get(`https://127.0.0.1:${port}/`), 'redirect')
+    expect(error.message).toContain('from https to http')
+    expect(hits).toBe(0)
+  })
+})
+
+function trustOurs() {
+  const before = getCACertificates('default')
+  setDefaultCACertificates([CERT])
+  open.push(() => setDefaultCACertificates(before))
+}
 
 describe('redirects', () => {
   test('each hop is checked: a literal behind a 302 is refused', async () => {
