@@ -2,6 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
 import type { Role } from '../db/acts.ts'
 import { invalid } from '../db/fault.ts'
+import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
 import type { AppEnv } from './app.ts'
 import { joinPath, readJson } from './body.ts'
@@ -30,6 +31,8 @@ type Out<R extends Rule> = {
   [K in keyof Target as R[K] extends Schema ? Target[K] : never]: v.InferOutput<Extract<R[K], Schema>>
 }
 
+const MAX_PROBLEMS = 500
+
 const rules = new WeakMap<object, Rule>()
 
 /**
@@ -52,7 +55,7 @@ export function accept<const R extends Rule>(
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
     if (rule.json) read('json', rule.json, await readJson(c))
-    if (problems.length > 0) throw invalid(problems)
+    if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
     await next()
   }
   rules.set(middleware, rule)
@@ -97,11 +100,12 @@ function readQuery(c: Context): Record<string, string | string[]> {
   return Object.fromEntries(entries.map(([key, values]) => [key, values.length === 1 ? values[0]! : values]))
 }
 
+// Valibot's own messages repeat what was sent, so they are cut.
 function describeIssue(issue: v.BaseIssue<unknown>, target: 'param' | 'query' | 'json'): Problem {
   const path = (issue.path ?? []).reduce((to, item) => joinPath(to, item.key as string | number), '')
   const missing = issue.kind === 'schema' && issue.input === undefined
   return {
     path: path || (target === 'json' ? 'body' : target),
-    message: missing ? 'is required' : issue.message,
+    message: missing ? 'is required' : cleanText(issue.message, 300),
   }
 }

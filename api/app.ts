@@ -39,7 +39,7 @@ export function createApp(deps: ApiDeps) {
   const routes = app
     .route('/', createHealthRoutes(deps))
     .route('/', createAuthRoutes(deps))
-    .route('/', createTokenRoutes(deps))
+    .route('/', createTokenRoutes())
   app.notFound(answerUnknown(app.routes))
   return routes
 }

@@ -35,7 +35,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
-    throw new Fault('INVALID', 'The body is not valid JSON')
+    throw invalid([{ path: 'body', message: 'is not valid JSON in UTF-8' }])
   }
   const open: { value: unknown; path: string; depth: number }[] = [{ value, path: '', depth: 1 }]
   for (let next = open.pop(); next; next = open.pop()) {

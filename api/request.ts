@@ -33,7 +33,12 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     if (!SAFE.has(c.req.method) && isForeign(c, ownOrigin)) {
       throw new Fault('FORBIDDEN', 'A page of another origin cannot write with the session cookie')
     }
+    const start = performance.now()
     await next()
+    const { status } = c.res
+    const level = SAFE.has(c.req.method) && status < 400 ? 'debug' : 'info'
+    const ms = Math.round(performance.now() - start)
+    c.get('log')[level]({ method: c.req.method, path: c.req.path, status, ms }, 'request')
   }
 }
 

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { Role } from '../db/acts.ts'
 import { createToken, listTokens, revokeToken, type Token } from '../db/tokens.ts'
 import { accept, text, uuid } from './accept.ts'
-import type { ApiDeps, AppEnv } from './app.ts'
+import type { AppEnv } from './app.ts'
 
 const SPELLING = { ADMIN: 'Admin', BUILDER: 'Builder', OPERATOR: 'Operator', VIEWER: 'Viewer' } as const
 
@@ -19,7 +19,7 @@ const OneToken = v.object({ teamId: uuid, id: uuid })
 const NewToken = v.object({ name: text(100), role: TokenRole })
 
 /** A team's SDK tokens. */
-export function createTokenRoutes(_deps: ApiDeps) {
+export function createTokenRoutes() {
   return new Hono<AppEnv>()
     .post(
       '/api/teams/:teamId/sdk-tokens',

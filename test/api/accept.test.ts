@@ -1,0 +1,92 @@
+import { Hono } from 'hono'
+import { pino } from 'pino'
+import * as v from 'valibot'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { accept, findRule, text, uuid, whole } from '../../api/accept.ts'
+import type { AppEnv } from '../../api/app.ts'
+import { answerError } from '../../api/errors.ts'
+import { type Service, startService } from '../service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+test('every route of the API has a rule, so that none can forget who may call it', () => {
+  const routes = new Map<string, boolean>()
+  for (const { method, path, handler } of service.app.routes) {
+    if (method === 'ALL') continue
+    const key = `${method} ${path}`
+    routes.set(key, routes.get(key) || findRule(handler) !== undefined)
+  }
+  expect(routes.size).toBeGreaterThan(5)
+  expect([...routes].filter(([, ruled]) => !ruled)).toEqual([])
+})
+
+const app = new Hono<AppEnv>()
+app.use(async (c, next) => {
+  c.set('log', pino({ level: 'silent' }))
+  await next()
+})
+app.onError((error, c) => answerError(c, error))
+const rule = {
+  summary: 'A route',
+  role: 'public',
+  params: v.object({ id: uuid }),
+  query: v.object({ page: v.optional(whole(0, 10), '0'), search: v.optional(text(5)) }),
+  json: v.object({
+    name: text(5),
+    tags: v.optional(v.array(v.object({ key: text(3) })), []),
+    note: v.optional(v.number()),
+  }),
+} as const
+app.post('/things/:id', accept(rule), (c) =>
+  c.json({ ...c.req.valid('param'), ...c.req.valid('query'), ...c.req.valid('json') }),
+)
+
+const ID = '0190b5a2-0000-7000-8000-0123456789ab'
+const ask = (path: string, json: unknown) =>
+  app.request(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(json),
+  })
+
+test('params, query and body are read together; unknown fields are dropped, defaults filled in', async () => {
+  const answer = await ask(`/things/${ID.toUpperCase()}?search=%C3%A4&more=1`, { name: 'n', admin: true })
+  expect(await answer.json()).toEqual({ id: ID, page: 0, search: 'ä', name: 'n', tags: [] })
+})
+
+test('all faults come at once, each with its path', async () => {
+  const answer = await ask('/things/1?page=-1&search=abcdef', {
+    tags: [{ key: 'a' }, { key: 5 }, {}],
+    note: 'x',
+  })
+  expect(answer.status).toBe(400)
+  const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+  expect(errors.map((problem) => problem.path)).toEqual([
+    'id',
+    'page',
+    'search',
+    'name',
+    'tags[1].key',
+    'tags[2].key',
+    'note',
+  ])
+  expect(errors[3]!.message).toBe('is required')
+})
+
+test('a query key given twice where one is meant is 400', async () => {
+  expect((await ask(`/things/${ID}?page=1&page=2`, { name: 'n' })).status).toBe(400)
+  for (const page of ['1e3', ' 1', '0x1', '', '11', '99999999999999999999']) {
+    expect([page, (await ask(`/things/${ID}?page=${page}`, { name: 'n' })).status]).toEqual([page, 400])
+  }
+})
+
+test('an answer does not repeat a megabyte, nor list a hundred thousand faults', async () => {
+  const long = await ask(`/things/${ID}`, { name: 'n', note: 'x'.repeat(1_000_000) })
+  expect((await long.text()).length).toBeLessThan(2_000)
+  const many = await ask(`/things/${ID}`, { name: 'n', tags: Array(100_000).fill(1) })
+  expect(((await many.json()) as { errors: unknown[] }).errors.length).toBe(500)
+})
