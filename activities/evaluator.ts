@@ -1,0 +1,136 @@
+import jsonata from 'jsonata'
+import { RE2JS } from 're2js'
+import { createTextCache, isTruthy, toPlain } from './plain.ts'
+
+/**
+ * The program of one evaluator process: runs what users write, one job at a time, and knows nothing else. The
+ * pool kills it when a job takes too long; a heap that overflows ends this process and no other.
+ */
+
+/** `roots` and `items` are JSON texts: what the expressions read, and the items a filter goes over. */
+export type Job = { roots: string; sources: string[] } | { roots: string; items: string; condition: string }
+
+/** What became of a job: JSON texts (null for nothing) or the indexes a filter kept. */
+export type Reply =
+  | { kind: 'ready' }
+  | { kind: 'progress' }
+  | { kind: 'values'; values: (string | null)[] }
+  | { kind: 'kept'; kept: number[] }
+  | { kind: 'error'; at: number; cause: Cause; message: string }
+
+/** `DOWN` is the pool's own: no process could be had. */
+export type Cause = 'TIMEOUT' | 'TOTAL' | 'MEMORY' | 'SIZE' | 'ERROR' | 'DOWN'
+
+const [timeoutMs = 1_000, totalMs = 5_000, maxChars = 8_000_000] = process.argv.slice(2).map(Number)
+const PROGRESS_MS = 100
+const MAX_CACHED_CHARS = 200_000
+
+const compiled = createTextCache<jsonata.Expression>(MAX_CACHED_CHARS)
+const regexes = createTextCache<RE2JS>(MAX_CACHED_CHARS)
+
+function compile(source: string): jsonata.Expression {
+  return compiled(source, () => {
+    const RegexEngine = LinearRegex as unknown as RegExpConstructor
+    const expression = jsonata(source, { timeout: timeoutMs, RegexEngine })
+    expression.registerFunction('eval', () => {
+      throw new Error('$eval is not available')
+    })
+    return expression
+  })
+}
+
+/** What JSONata needs of a RegExp, on an engine whose time is linear in the text. */
+function LinearRegex(native: RegExp) {
+  const pattern = regexes(String(native), () => {
+    const flags = (native.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0) | (native.multiline ? RE2JS.MULTILINE : 0)
+    return RE2JS.compile(RE2JS.translateRegExp(native.source), flags)
+  })
+  let text: string | undefined
+  let matcher = pattern.matcher('')
+  return {
+    lastIndex: 0,
+    exec(input: string) {
+      if (input !== text) {
+        text = input
+        matcher = pattern.matcher(input)
+      }
+      if (this.lastIndex > input.length || !matcher.find(this.lastIndex)) {
+        this.lastIndex = 0
+        return null
+      }
+      this.lastIndex = matcher.end()
+      const groups = Array.from({ length: matcher.groupCount() + 1 }, (_, i) => matcher.group(i) ?? undefined)
+      return Object.assign(groups, { index: matcher.start() })
+    },
+  }
+}
+
+const now = () => performance.now()
+
+async function run(job: Job): Promise<Reply> {
+  const started = now()
+  let spoke = started
+  let at = 0
+  const step = () => {
+    const time = now()
+    if (time - started > totalMs) return false
+    if (time - spoke > PROGRESS_MS) {
+      spoke = time
+      reply({ kind: 'progress' })
+    }
+    return true
+  }
+  try {
+    const roots = JSON.parse(job.roots) as Record<string, unknown>
+    if ('items' in job) {
+      const kept: number[] = []
+      const items = JSON.parse(job.items) as unknown[]
+      const condition = compile(job.condition)
+      for (; at < items.length; at++) {
+        if (!step()) return fail(at, 'TOTAL')
+        const bindings = { ...roots, item: items[at], index: at }
+        if (isTruthy(toPlain(await condition.evaluate(roots.input, bindings)))) kept.push(at)
+      }
+      return { kind: 'kept', kept }
+    }
+    const values: (string | null)[] = []
+    let chars = 0
+    for (; at < job.sources.length; at++) {
+      if (!step()) return fail(at, 'TOTAL')
+      const value = toPlain(await compile(job.sources[at]!).evaluate(roots.input, roots))
+      const text = value === undefined ? null : JSON.stringify(value)
+      chars += text?.length ?? 0
+      if (chars > maxChars) return fail(at, 'SIZE')
+      values.push(text)
+    }
+    return { kind: 'values', values }
+  } catch (error) {
+    return describe(at, error)
+  }
+}
+
+function fail(at: number, cause: Cause, message = ''): Reply {
+  return { kind: 'error', at, cause, message }
+}
+
+function describe(at: number, error: unknown): Reply {
+  const { code, message } = (error ?? {}) as { code?: string; message?: string }
+  if (code === 'D1012') return fail(at, 'TIMEOUT')
+  if (error instanceof RangeError && /call stack/.test(error.message)) {
+    return fail(at, 'ERROR', 'is nested too deeply')
+  }
+  if (error instanceof RangeError) return fail(at, 'MEMORY')
+  return fail(at, 'ERROR', String(message ?? error).slice(0, 500))
+}
+
+function reply(message: Reply): void {
+  process.send?.(message)
+}
+
+// A Ctrl-C reaches the whole process group, but work goes on until the service lets go.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
+process.on('disconnect', () => process.exit(0))
+process.on('message', (job: Job) => void run(job).then(reply))
+Object.preventExtensions(Object.prototype)
+reply({ kind: 'ready' })
