@@ -1,6 +1,14 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
+import { type Child, type Program, superviseChild } from '../worker/children.ts'
+import { findFree } from '../worker/ports.ts'
+import { describePostgres, describeTemporal } from '../worker/programs.ts'
+import { checkServer } from '../worker/temporal.ts'
 import { onServer } from './database.ts'
 
 declare module 'vitest' {
@@ -8,23 +16,78 @@ declare module 'vitest' {
     /** A PostgreSQL server's address; its database is the template that every test file clones. */
     databaseUrl: string
     temporalAddress: string
+    /** The Temporal CLI behind `temporalAddress`; empty where TEST_TEMPORAL_ADDRESS names a server. */
+    temporalCli: string
   }
 }
 
-/** Starts PostgreSQL and Temporal once per run, or takes the ones that TEST_DATABASE_URL and TEST_TEMPORAL_ADDRESS name. */
+/** The downloaded Temporal CLI stays between runs where `npm start` keeps its own. */
+export const CACHE = fileURLToPath(new URL('../.perdure/cache', import.meta.url))
+
+/**
+ * Starts PostgreSQL and Temporal once per run, in a temporary folder and without fsync, or takes those that
+ * TEST_DATABASE_URL and TEST_TEMPORAL_ADDRESS name.
+ */
 export default async function setup(project: TestProject) {
-  const server = process.env.TEST_DATABASE_URL ?? 'postgres://postgres@127.0.0.1:5455/postgres'
-  const temporalAddress = process.env.TEST_TEMPORAL_ADDRESS ?? '127.0.0.1:7244'
-  const url = new URL(server)
-  const template = `perdure_template_${process.pid}`
-  await onServer(server, `create database ${template}`)
-  url.pathname = `/${template}`
-  const { db, close } = openDatabase(url.href, { max: 2, name: 'migrate' })
-  await migrate(db)
-  await close()
-  project.provide('databaseUrl', url.href)
-  project.provide('temporalAddress', temporalAddress)
-  return async () => {
-    await onServer(server, `drop database ${template} with (force)`)
+  const folder = mkdtempSync(join(tmpdir(), 'perdure-test-'))
+  // PostgreSQL, which runs as another user where the tests run as root, must be able to pass.
+  chmodSync(folder, 0o711)
+  const children: Child[] = []
+  const ends: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
+  const teardown = async () => {
+    await Promise.all(children.map((child) => child.stop()))
+    for (const end of ends.reverse()) await end()
+  }
+  const place = { dataDir: folder, durable: false, say: (line: string) => console.log(`[setup] ${line}`) }
+  const launch = (program: Program) => {
+    const child = superviseChild(program, {
+      started() {},
+      lost: (name, why) => place.say(`${name} ${why}`),
+      back() {},
+    })
+    children.push(child)
+    return child.ready
+  }
+  try {
+    const [server] = await Promise.all([startPostgres(), startTemporal()])
+    const template = `perdure_template_${process.pid}`
+    await onServer(server, `create database ${template}`)
+    if (process.env.TEST_DATABASE_URL)
+      ends.push(() => onServer(server, `drop database ${template} with (force)`))
+    const url = new URL(server)
+    url.pathname = `/${template}`
+    const { db, close } = openDatabase(url.href, { max: 2, name: 'migrate' })
+    await migrate(db).finally(close)
+    project.provide('databaseUrl', url.href)
+  } catch (error) {
+    await teardown()
+    throw error
+  }
+  return teardown
+
+  async function startPostgres(): Promise<string> {
+    if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL
+    const { program, cluster } = await describePostgres({ ...place, port: await findFree() })
+    if (!cluster.folder.startsWith(folder))
+      ends.push(() => rmSync(cluster.folder, { recursive: true, force: true }))
+    await launch(program)
+    return cluster.url
+  }
+
+  async function startTemporal(): Promise<void> {
+    const named = process.env.TEST_TEMPORAL_ADDRESS
+    if (named) {
+      await checkServer(named, 'default')
+      project.provide('temporalAddress', named)
+      project.provide('temporalCli', '')
+      return
+    }
+    const found = await describeTemporal({
+      ...{ ...place, port: await findFree(), namespace: 'default', cache: CACHE },
+      byHand: process.env.TEMPORAL_CLI,
+    })
+    await launch(found.program)
+    project.provide('temporalAddress', found.address)
+    project.provide('temporalCli', found.program.command)
   }
 }

@@ -1,0 +1,119 @@
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ConfigError, readConfig } from '../../worker/config.ts'
+import { readKeys } from '../../worker/keys.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+const OTHER = Buffer.alloc(32, 9).toString('base64')
+
+describe('readConfig', () => {
+  test('an empty environment gives the usual values', () => {
+    const config = readConfig({ PATH: '/bin' })
+    expect(config).toMatchObject({
+      port: { number: 3000, byHand: false },
+      host: '127.0.0.1',
+      publicUrl: 'http://127.0.0.1:3000',
+      temporal: { address: undefined, namespace: 'default', tls: false },
+      taskQueue: 'perdure',
+      egress: { allowLoopback: true, allow: [] },
+      logLevel: 'info',
+      stuckRunMinutes: 60,
+    })
+    expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
+  })
+
+  test('a port set to the usual number still counts as set by hand', () => {
+    expect(readConfig({ PORT: '3000' }).port).toEqual({ number: 3000, byHand: true })
+  })
+
+  test('an empty value counts as not set', () => {
+    expect(readConfig({ PORT: '', DATABASE_URL: ' ' })).toMatchObject({
+      port: { byHand: false },
+      databaseUrl: undefined,
+    })
+  })
+
+  test('every wrong variable is named at once, with its reason and without its value', () => {
+    const wrong = {
+      PORT: '99999',
+      HOST: 'not a host',
+      PUBLIC_URL: 'ftp://example.com',
+      DATABASE_URL: 'mysql://root:hunter2@db/x',
+      TEMPORAL_ADDRESS: 'temporal',
+      TEMPORAL_TLS: 'perhaps',
+      ADMIN_EMAIL: 'nobody',
+      ADMIN_PASSWORD: 'hunter2',
+      PERDURE_KEYS: 'k1:c2hvcnQ=',
+      EGRESS_ALLOW: '10.0.0.0/8,nonsense',
+      EGRESS: 'all',
+      LOG_LEVEL: 'loud',
+      STUCK_RUN_MINUTES: '1.5',
+      POOL_SIZE: '0',
+    }
+    let message = ''
+    try {
+      readConfig(wrong)
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError)
+      message = (error as Error).message
+    }
+    const lines = message.split('\n')
+    expect(lines.map((line) => line.split(' ')[0]).sort()).toEqual(Object.keys(wrong).sort())
+    expect(message).toContain('PORT must be at most 65535')
+    expect(message).not.toContain('hunter2')
+  })
+
+  test('binding to other addresses closes the way to this machine; EGRESS=any opens all', () => {
+    expect(readConfig({ HOST: '0.0.0.0' })).toMatchObject({
+      publicUrl: 'http://localhost:3000',
+      egress: { allowLoopback: false, allow: [] },
+    })
+    expect(readConfig({ HOST: '::1' }).egress.allowLoopback).toBe(true)
+    expect(readConfig({ EGRESS_ALLOW: '10.0.0.0/8, fd00::/8' }).egress.allow).toEqual([
+      '10.0.0.0/8',
+      'fd00::/8',
+    ])
+    expect(readConfig({ HOST: '0.0.0.0', EGRESS: 'any' }).egress).toEqual({
+      allowLoopback: true,
+      allow: ['0.0.0.0/0', '::/0'],
+    })
+  })
+
+  test('an API key for Temporal means TLS unless said otherwise', () => {
+    expect(readConfig({ TEMPORAL_API_KEY: 'x' }).temporal.tls).toBe(true)
+    expect(readConfig({ TEMPORAL_API_KEY: 'x', TEMPORAL_TLS: 'false' }).temporal.tls).toBe(false)
+  })
+
+  test('the first of several keys is the current one', () => {
+    const { keys } = readConfig({ PERDURE_KEYS: `new:${KEY},old:${OTHER}` })
+    expect(keys?.current).toBe('new')
+    expect(keys?.byId.get('old')).toEqual(Buffer.alloc(32, 9))
+    expect(() => readConfig({ PERDURE_KEYS: `a:${KEY},a:${OTHER}` })).toThrow(/PERDURE_KEYS/)
+  })
+})
+
+describe('readKeys', () => {
+  let dataDir: string
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'perdure-keys-'))
+  })
+  afterEach(() => rmSync(dataDir, { recursive: true }))
+
+  test('makes keys once, readable by the owner only, and finds them again', () => {
+    const made = readKeys({ keys: undefined, dataDir }, true)
+    expect(statSync(join(dataDir, 'keys.json')).mode & 0o777).toBe(0o600)
+    expect(readKeys({ keys: undefined, dataDir }, false)).toEqual(made)
+  })
+
+  test('makes none where processes must share them', () => {
+    expect(() => readKeys({ keys: undefined, dataDir }, false)).toThrow(/PERDURE_KEYS must be set/)
+    expect(existsSync(join(dataDir, 'keys.json'))).toBe(false)
+  })
+
+  test('a broken key file stops the start and stays as it is', () => {
+    writeFileSync(join(dataDir, 'keys.json'), '{"current":"k1","keys":{"k1":"short"}}')
+    expect(() => readKeys({ keys: undefined, dataDir }, true)).toThrow(/not a key file/)
+  })
+})

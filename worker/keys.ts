@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import type { Keys } from '../db/seal.ts'
+import { type Config, ConfigError } from './config.ts'
+
+const file = v.object({ current: v.string(), keys: v.record(v.string(), v.string()) })
+
+/**
+ * The master keys: PERDURE_KEYS, else those of keys.json in the data folder, which `make` writes at the first start
+ * (mode 0600). Throws ConfigError where there are none and none may be made: processes on several
+ * machines must share them, and one that made its own could open nothing the others sealed.
+ */
+export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean): Keys {
+  if (config.keys) return config.keys
+  const path = join(config.dataDir, 'keys.json')
+  const kept = loadKeys(path)
+  if (kept) return kept
+  if (!make) {
+    throw new ConfigError(
+      `PERDURE_KEYS must be set, the same for every process, or DATA_DIR hold the keys.json of \`npm start\` (${path} is not there)`,
+    )
+  }
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o711 })
+  const draft = `${path}.${process.pid}`
+  const made = { current: 'k1', keys: { k1: randomBytes(32).toString('base64') } }
+  writeFileSync(draft, `${JSON.stringify(made)}\n`, { mode: 0o600, flush: true })
+  try {
+    // Linking fails where another start was faster: then its keys count, never two sets.
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return loadKeys(path)!
+}
+
+function loadKeys(path: string): Keys | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const broken = new ConfigError(`${path} is not a key file: put the saved one back, or set PERDURE_KEYS`)
+  let read: v.InferOutput<typeof file>
+  try {
+    read = v.parse(file, JSON.parse(text))
+  } catch {
+    throw broken
+  }
+  const byId = new Map(Object.entries(read.keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]))
+  if (!byId.has(read.current) || [...byId.values()].some((key) => key.length !== 32)) throw broken
+  return { current: read.current, byId }
+}

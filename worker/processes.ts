@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A process named so that a later one with the same number is not taken for it. */
+export type ProcessId = { pid: number; started: string }
+
+/** Names a live process; null where there is none (a zombie counts as none). */
+export function identify(pid: number): ProcessId | null {
+  const started = process.platform === 'linux' ? readStartLinux(pid) : readStartByPs(pid)
+  return started ? { pid, started } : null
+}
+
+export function isAlive(id: ProcessId): boolean {
+  return identify(id.pid)?.started === id.started
+}
+
+/**
+ * Ends exactly these processes: `signal` first, SIGKILL to what is left after `graceMs`. Resolves when all
+ * are gone; throws where one survives even that.
+ */
+export async function endProcesses(ids: ProcessId[], signal: NodeJS.Signals, graceMs: number): Promise<void> {
+  for (const [kind, waitMs] of [
+    [signal, graceMs],
+    ['SIGKILL', 5_000],
+  ] as const) {
+    for (const id of ids) if (isAlive(id)) kill(id.pid, kind)
+    const deadline = Date.now() + waitMs
+    while (ids.some(isAlive) && Date.now() < deadline) await sleep(25)
+    if (!ids.some(isAlive)) return
+  }
+  throw new Error(`process ${ids.filter(isAlive).map((id) => id.pid)} does not end`)
+}
+
+/** Live processes of the program `name` whose working directory is `folder`; none where there is no /proc. */
+export function findProcesses(name: string, folder: string): ProcessId[] {
+  if (process.platform !== 'linux') return []
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((entry) => {
+      try {
+        if (readlinkSync(`/proc/${entry}/cwd`) !== folder) return []
+        if (readFileSync(`/proc/${entry}/comm`, 'utf8').trim() !== name) return []
+      } catch {
+        return []
+      }
+      return identify(Number(entry)) ?? []
+    })
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+let boot: string | undefined
+
+// Start times count from the boot, so the boot is part of the name.
+function readStartLinux(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The command, in parentheses, may hold anything; the fields after it are the state and then numbers.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (fields[0] === 'Z' || fields[0] === 'X') return null
+    boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+    return `${boot}:${fields[19]}`
+  } catch {
+    return null
+  }
+}
+
+function readStartByPs(pid: number): string | null {
+  try {
+    const line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+    return line.startsWith('Z') ? null : line.replace(/^\S+\s+/, '')
+  } catch {
+    return null
+  }
+}

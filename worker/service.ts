@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from '@temporalio/client'
+import type { NativeConnection } from '@temporalio/worker'
+import type { Logger } from 'pino'
+import { createDataConverter } from '../activities/codec.ts'
+import { carryOut } from '../activities/outbox.ts'
+import { type ApiDeps, createApp } from '../api/app.ts'
+import { openDatabase } from '../db/connection.ts'
+import { migrate } from '../db/migrate.ts'
+import type { Store } from '../db/scope.ts'
+import { type Config, ConfigError, readConfig } from './config.ts'
+import { createCarrier, type Engine, startEngine } from './engine.ts'
+import { readKeys } from './keys.ts'
+import { startListener } from './listener.ts'
+import { createLog } from './log.ts'
+import { createReadiness } from './readiness.ts'
+import { connectClient, connectWorker } from './temporal.ts'
+
+/** What a process is for; under the supervisor it is both, so that starts can be eager. */
+export type Part = 'api' | 'worker' | 'service'
+
+/** `npm start` gives requests and activities less time than this before it stops the database under them. */
+const REQUEST_LIMIT_MS = 4_000
+
+/**
+ * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
+ * graceful stop (no request cut, then the worker drained), with 1 otherwise.
+ */
+export async function runService(part: Part): Promise<never> {
+  const config = readForProcess(part)
+  const log = createLog(part, config.logLevel)
+  process.on('uncaughtExceptionMonitor', (error) => log.fatal({ err: error }, 'uncaught'))
+  const asked = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => asked.abort())
+
+  const keys = readKeys(config, false)
+  const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${part}` })
+  const store: Store = { db: database.db, keys }
+  // Under the supervisor the migrations have run.
+  if (part !== 'service') await untilDone('the database', () => migrate(store.db), log, asked.signal)
+
+  let engine: Engine | undefined
+  let connection: NativeConnection | undefined
+  let close = async () => {}
+  if (part !== 'worker') close = await startApi(config, store, log, part === 'api' ? undefined : () => engine)
+  if (part !== 'api') {
+    connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
+    if (connection) {
+      const { namespace } = config.temporal
+      const { taskQueue, egress, stuckRunMinutes, continueAsNewEvents: continueAfterEvents } = config
+      const options = {
+        store,
+        connection,
+        namespace,
+        taskQueue,
+        egress,
+        stuckRunMinutes,
+        continueAfterEvents,
+        log,
+      }
+      engine = await startEngine(options)
+      log.info({ taskQueue, namespace }, 'the worker polls')
+    }
+  }
+
+  const failed = await Promise.race([
+    onAbort(asked.signal).then(() => false),
+    ...(engine ? [engine.stopped.then(() => true)] : []),
+  ]).catch((error) => {
+    log.fatal({ err: error }, 'the worker failed')
+    return true
+  })
+  log.info('stopping')
+  await close()
+  await engine?.stop()
+  await connection?.close().catch(() => {})
+  await database.close()
+  log.info('stopped')
+  process.exit(failed ? 1 : 0)
+}
+
+/** Serves the API; resolves with what stops it. `readEngine` gives the worker of this process once it runs. */
+async function startApi(
+  config: Config,
+  store: Store,
+  log: Logger,
+  readEngine: (() => Engine | undefined) | undefined,
+): Promise<() => Promise<void>> {
+  const { namespace } = config.temporal
+  const { taskQueue, continueAsNewEvents: continueAfterEvents } = config
+  let carry: ApiDeps['carryOut']
+  let end = async () => {}
+  let readService: Parameters<typeof createReadiness>[0]['workflowService']
+  if (readEngine) {
+    // Before there is an engine the errand waits in the outbox for its sweeper.
+    carry = async (executionId, kind) => (await readEngine()?.carryOut(executionId, kind)) ?? false
+    readService = () => readEngine()?.client.workflowService
+  } else {
+    const connection = connectClient(config)
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
+    const carrier = createCarrier({ store, client, taskQueue, eager: false, log, continueAfterEvents })
+    carry = (executionId, kind) => carryOut(carrier, kind, executionId)
+    readService = () => client.workflowService
+    end = () => connection.close()
+  }
+  const isReady = createReadiness({
+    store,
+    workflowService: readService,
+    namespace,
+    taskQueue,
+    ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
+  })
+  const { publicUrl, proxyHops } = config
+  const app = createApp({ store, log, publicUrl, proxyHops, isReady, carryOut: carry })
+  const listener = await startListener(app.fetch, config.port.number, config.host)
+  log.info({ host: config.host, port: listener.port }, 'the API listens')
+  return async () => {
+    await listener.stop(REQUEST_LIMIT_MS)
+    await end()
+  }
+}
+
+function readForProcess(part: Part): Config {
+  try {
+    const config = readConfig(process.env)
+    const missing = [
+      ...(config.databaseUrl ? [] : ['DATABASE_URL']),
+      ...(config.temporal.address ? [] : ['TEMPORAL_ADDRESS']),
+    ]
+    if (missing.length === 0) {
+      readKeys(config, false)
+      return config
+    }
+    throw new ConfigError(
+      `${missing.join(' and ')} must be set: a process alone has no database and no Temporal of its own (\`npm start\` starts them all)`,
+    )
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    console.error(`perdure ${part} cannot start:\n${error.message}`)
+    process.exit(2)
+  }
+}
+
+/** Tries until it works, saying why not; undefined where the process is asked to stop first. */
+async function untilDone<T>(
+  what: string,
+  work: () => Promise<T>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  for (let pause = 100; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
+    try {
+      return await work()
+    } catch (error) {
+      log.warn({ err: error }, `${what} is not there yet`)
+    }
+    await sleep(pause, undefined, { signal }).catch(() => {})
+  }
+  return undefined
+}
+
+function onAbort(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,151 @@
+import { mkdirSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { openDatabase } from '../db/connection.ts'
+import { migrate } from '../db/migrate.ts'
+import { type Child, type Program, superviseChild } from './children.ts'
+import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
+import { readKeys } from './keys.ts'
+import { endOrphans, type Lock, takeLock } from './lock.ts'
+import { choosePort } from './ports.ts'
+import { describePostgres, describeService, describeTemporal, trimLogs } from './programs.ts'
+import { printWelcome, seed } from './seed.ts'
+
+// `npm start`: the supervisor. PostgreSQL, Temporal, and one process with API and worker are its children.
+const base: Child[] = []
+let service: Child | undefined
+let lock: Lock | undefined
+let stopping = false
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop(0))
+
+try {
+  await start(readConfig(process.env))
+} catch (error) {
+  if (!stopping) {
+    const known = error instanceof ConfigError ? 'the configuration is wrong:\n' : ''
+    console.error(`perdure cannot start: ${known}${(error as Error).message}`)
+    await stop(1)
+  }
+}
+
+async function start(config: Config): Promise<void> {
+  const { dataDir } = config
+  const began = Date.now()
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  lock = takeLock(dataDir)
+  const orphans = Object.keys(lock.orphans)
+  if (orphans.length > 0) {
+    say(`ending what a killed start left: ${orphans.join(', ')}`)
+    await endOrphans(lock.orphans)
+  }
+  const keys = readKeys(config, true)
+  trimLogs(dataDir)
+  setInterval(() => trimLogs(dataDir), 60_000).unref()
+
+  // One after the other: two choices at once could pick one port. The service's own is chosen before it starts.
+  const local = '127.0.0.1'
+  const postgresPort = config.databaseUrl ? 0 : await chooseFor('POSTGRES_PORT', config.postgresPort, local)
+  const temporalPort = config.temporal.address
+    ? 0
+    : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
+  const port = await chooseFor('PORT', config.port, config.host)
+  const [databaseUrl, temporalAddress] = await Promise.all([
+    startPostgres(config, postgresPort),
+    startTemporal(config, temporalPort),
+  ])
+
+  const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure start' })
+  const ran = await migrate(db).catch((error) => {
+    throw new Error(`the database does not take the migrations: ${error.message}`)
+  })
+  say(`Migrations: ${ran.length === 0 ? 'none to run' : ran.join(', ')}`)
+
+  const url = `http://${nameHost(config.host)}:${port}`
+  const { ADMIN_EMAIL: _email, ADMIN_PASSWORD: _password, ...env } = process.env
+  service = supervise(
+    describeService(
+      { dataDir, url },
+      {
+        ...env,
+        PORT: String(port),
+        DATA_DIR: dataDir,
+        DATABASE_URL: databaseUrl,
+        TEMPORAL_ADDRESS: temporalAddress,
+      },
+    ),
+  )
+  await service.ready
+  say('Worker: polls')
+  say(`API: listens on ${url}`)
+  const welcome = await seed({ db, keys }, config)
+  await close()
+  say(`up after ${((Date.now() - began) / 1000).toFixed(1)} s; logs in ${shorten(join(dataDir, 'logs'))}`)
+  printWelcome(welcome, url, dataDir)
+
+  function chooseFor(name: string, wanted: Config['port'], host: string): Promise<number> {
+    return choosePort(dataDir, name, wanted, host, say)
+  }
+}
+
+async function startPostgres(config: Config, port: number): Promise<string> {
+  if (config.databaseUrl) {
+    say('Database: the one of DATABASE_URL')
+    return config.databaseUrl
+  }
+  const { program, cluster } = await describePostgres({ dataDir: config.dataDir, port, durable: true, say })
+  const child = supervise(program)
+  base.push(child)
+  await child.ready
+  const as = cluster.account ? `, as user ${cluster.account.name}` : ''
+  say(`Database: PostgreSQL on 127.0.0.1:${port}${as}, data in ${shorten(cluster.folder)}`)
+  return cluster.url
+}
+
+async function startTemporal(config: Config, port: number): Promise<string> {
+  const { dataDir, temporal } = config
+  if (temporal.address) {
+    say(`Temporal: the one of TEMPORAL_ADDRESS, ${temporal.address}`)
+    return temporal.address
+  }
+  const cache = join(dataDir, 'cache')
+  const { namespace } = temporal
+  const found = await describeTemporal({
+    ...{ dataDir, port, durable: true, say, cache, namespace },
+    byHand: config.temporalCli,
+  })
+  const child = supervise(found.program)
+  base.push(child)
+  await child.ready
+  say(`Temporal: ${found.address}, by ${found.from}`)
+  return found.address
+}
+
+function supervise(program: Program): Child {
+  if (stopping) throw new Error('stopping')
+  return superviseChild(program, {
+    started: (name, pid) => lock?.note(name, pid),
+    lost: (name, why) => say(`${name} ${why}: starting it again`),
+    back: (name) => say(`${name} is back`),
+  })
+}
+
+/** The service first, so that it can finish its requests and put its work down; then what it stood on. */
+async function stop(code: number): Promise<void> {
+  if (stopping) return
+  stopping = true
+  if (base.length > 0) say('stopping')
+  await service?.stop()
+  await Promise.all(base.map((child) => child.stop()))
+  lock?.release()
+  if (base.length > 0) say('stopped')
+  process.exit(code)
+}
+
+function say(line: string): void {
+  console.log(`perdure  ${line}`)
+}
+
+function shorten(path: string): string {
+  const near = relative(process.cwd(), path)
+  return near.startsWith('..') ? path : near
+}
