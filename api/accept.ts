@@ -4,8 +4,9 @@ import type { Role } from '../db/acts.ts'
 import { invalid } from '../db/fault.ts'
 import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
+import { joinPath } from '../workflows/problem.ts'
 import type { AppEnv } from './app.ts'
-import { joinPath, readJson } from './body.ts'
+import { readJson } from './body.ts'
 
 type Schema = v.GenericSchema
 

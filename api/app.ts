@@ -3,9 +3,13 @@ import type { Logger } from 'pino'
 import type { Scope, Store } from '../db/scope.ts'
 import { createAuthRoutes } from './auth.ts'
 import { answerError, answerUnknown } from './errors.ts'
+import { createExecutionRoutes } from './executions.ts'
 import { createHealthRoutes } from './health.ts'
+import { createHookRoutes } from './hooks.ts'
+import { createNodeTypeRoutes } from './nodetypes.ts'
 import { receive } from './request.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createWorkflowRoutes } from './workflows.ts'
 
 /** What every handler finds: `scope` behind any `accept` but a public one, the others always. */
 export type AppEnv = {
@@ -40,6 +44,10 @@ export function createApp(deps: ApiDeps) {
     .route('/', createHealthRoutes(deps))
     .route('/', createAuthRoutes(deps))
     .route('/', createTokenRoutes())
+    .route('/', createWorkflowRoutes(deps))
+    .route('/', createExecutionRoutes(deps))
+    .route('/', createHookRoutes(deps))
+    .route('/', createNodeTypeRoutes())
   app.notFound(answerUnknown(app.routes))
   return routes
 }

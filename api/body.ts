@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import { Fault, invalid } from '../db/fault.ts'
+import { joinPath } from '../workflows/problem.ts'
 
 export const MAX_BODY_BYTES = 1_500_000
 const MAX_DEPTH = 64
@@ -84,10 +85,4 @@ function isJson(type: string): boolean {
   if (!/^application\/([a-z0-9.+-]+\+)?json$/.test(essence ?? '')) return false
   const charset = parameters.find((part) => part.startsWith('charset='))
   return charset === undefined || /^charset="?(utf-?8|us-ascii)"?$/.test(charset)
-}
-
-/** How problems name a place: nodes[2].config.url */
-export function joinPath(path: string, key: string | number): string {
-  if (typeof key === 'number') return `${path}[${key}]`
-  return path === '' ? key : `${path}.${key}`
 }

@@ -1,3 +1,7 @@
+import { checkStructure } from './check.ts'
+import { readEdge, readNode } from './elements.ts'
+import { nodeType } from './nodes.ts'
+
 /** One thing wrong with an input: where (`nodes[2].config.url`) and what. */
 export type Problem = { path: string; message: string }
 
@@ -39,3 +43,45 @@ export type Graph = { nodes: GraphNode[]; edges: GraphEdge[] }
 export const MAX_NODES = 500
 export const MAX_EDGES = 2_000
 export const MAX_GRAPH_BYTES = 1_000_000
+
+/**
+ * Brings a graph from outside into its stored form and names everything that is wrong with it. `data` counts
+ * where `config` is missing; `makeId` gives ids to nodes that have none. Good only without problems.
+ */
+export function readGraph(
+  input: { nodes?: unknown; edges?: unknown },
+  makeId: () => string,
+): { graph: Graph; problems: Problem[] } {
+  const problems: Problem[] = []
+  const rawNodes = readList(input.nodes, 'nodes', MAX_NODES, problems)
+  const rawEdges = readList(input.edges, 'edges', MAX_EDGES, problems)
+  if (problems.length > 0) return { graph: { nodes: [], edges: [] }, problems }
+
+  const nodes = rawNodes.flatMap((raw, at) => readNode(raw, `nodes[${at}]`, makeId, problems))
+  const edges = rawEdges.flatMap((raw, at) => readEdge(raw, `edges[${at}]`, problems))
+  problems.push(...checkStructure(nodes, edges))
+
+  const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
+  const bytes = new TextEncoder().encode(JSON.stringify(graph)).length
+  if (bytes > MAX_GRAPH_BYTES) {
+    problems.push({
+      path: 'nodes',
+      message: `has ${bytes} bytes with the edges; at most ${MAX_GRAPH_BYTES} are allowed`,
+    })
+  }
+  return { graph, problems }
+}
+
+function readList(input: unknown, path: string, max: number, problems: Problem[]): unknown[] {
+  if (input === undefined || input === null) return []
+  if (!Array.isArray(input)) problems.push({ path, message: 'must be an array' })
+  else if (input.length <= max) return input
+  else problems.push({ path, message: `has ${input.length} entries; at most ${max} are allowed` })
+  return []
+}
+
+/** Where a run by hand or over the API starts: at MANUAL_TRIGGER, else at the first trigger; not at a disabled one. */
+export function findStart(graph: Graph): GraphNode | undefined {
+  const triggers = graph.nodes.filter((node) => !node.disabled && nodeType(node.type)?.kind === 'trigger')
+  return triggers.find((node) => node.type === 'MANUAL_TRIGGER') ?? triggers[0]
+}

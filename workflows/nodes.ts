@@ -36,10 +36,15 @@ export function isTemplate(value: unknown): value is string {
 
 /** A value that may also be a template, checked again by its own schema once rendered. */
 function computed<S extends v.GenericSchema>(schema: S) {
-  return v.union([v.pipe(v.string(), v.check(isTemplate, 'not an expression')), schema], (issue) => {
-    const inner = issue.issues?.find((i) => i.type !== 'check' && i.type !== 'string')
-    return inner?.message ?? 'Invalid value'
-  })
+  const complain = (value: unknown) => v.safeParse(schema, value).issues?.[0]?.message ?? 'Invalid value'
+  const template = v.pipe(
+    v.string(),
+    v.check(
+      (value) => isTemplate(value),
+      (issue) => complain(issue.input),
+    ),
+  )
+  return v.union([template, schema], (issue) => complain(issue.input))
 }
 
 const text = v.pipe(v.string('must be a text'), v.nonEmpty('must not be empty'))
@@ -49,11 +54,12 @@ const duration = v.pipe(
   v.minValue(0, 'must not be negative'),
   v.maxValue(366 * 86_400_000, 'must be at most 366 days'),
 )
-const record = v.record(v.string(), v.unknown(), 'must be an object')
-const condition = v.union(
-  [v.boolean(), text],
-  'must be an expression or a boolean',
+// Valibot's own record takes arrays, and drops the keys `constructor` and `prototype`.
+const record = v.custom<Record<string, unknown>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
 )
+const condition = v.union([v.boolean(), text], 'must be an expression or a boolean')
 const handle = v.pipe(
   v.string('must be a text'),
   v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -'),
@@ -79,7 +85,8 @@ export const NODES = {
   },
   WEBHOOK_TRIGGER: {
     kind: 'trigger',
-    summary: 'Starts a run for each call of /hooks/:workflowId/:path; its output is {body, query, headers, method}.',
+    summary:
+      'Starts a run for each call of /hooks/:workflowId/:path; its output is {body, query, headers, method}.',
     config: v.object({
       path: hookPath,
       method: v.optional(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`), 'POST'),
@@ -117,7 +124,10 @@ export const NODES = {
           (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,
           'must not name a handle twice',
         ),
-        v.check((cases) => !cases.some((c) => c.handle === 'default'), 'the handle default is the last one already'),
+        v.check(
+          (cases) => !cases.some((c) => c.handle === 'default'),
+          'the handle default is the last one already',
+        ),
       ),
     }),
     handles: (config) => [
@@ -144,7 +154,10 @@ export const NODES = {
   FILTER: {
     kind: 'pure',
     summary: 'Outputs {items}: those of its items for which the condition holds ($item, $index).',
-    config: v.object({ items: computed(v.array(v.unknown(), 'must be an array or an expression')), condition }),
+    config: v.object({
+      items: computed(v.array(v.unknown(), 'must be an array or an expression')),
+      condition,
+    }),
     handles: MAIN,
     conditions: (config) => conditionAt('condition', config.condition),
     retry: ONCE,
@@ -156,12 +169,22 @@ export const NODES = {
     config: v.object({
       url: text,
       method: v.optional(computed(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`)), 'GET'),
-      headers: v.optional(v.record(v.string(), v.union([v.string(), v.number(), v.boolean()]), 'must be an object')),
+      headers: v.optional(
+        v.record(v.string(), v.union([v.string(), v.number(), v.boolean()]), 'must be an object'),
+      ),
       query: v.optional(record),
       body: v.optional(v.unknown()),
       bodyType: v.optional(v.picklist(['json', 'form', 'text'], 'must be json, form or text'), 'json'),
       responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
-      timeoutMs: v.optional(computed(v.pipe(duration, v.minValue(1, 'must be at least 1'), v.maxValue(3_600_000, 'must be at most an hour')))),
+      timeoutMs: v.optional(
+        computed(
+          v.pipe(
+            duration,
+            v.minValue(1, 'must be at least 1'),
+            v.maxValue(3_600_000, 'must be at most an hour'),
+          ),
+        ),
+      ),
     }),
     handles: MAIN,
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },

@@ -1,0 +1,83 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import {
+  cancelExecution,
+  hasEnded,
+  isEnded,
+  listTeamExecutions,
+  listWorkflowExecutions,
+  readExecution,
+  STATUSES,
+} from '../db/executions.ts'
+import type { Store } from '../db/scope.ts'
+import type { Started } from '../db/start.ts'
+import { accept, uuid } from './accept.ts'
+import type { ApiDeps, AppEnv } from './app.ts'
+import { runErrands } from './errands.ts'
+import { isForward, paging, span } from './query.ts'
+
+const POLL_MS = 25
+const SETTLE_MS = 1_000
+
+const OneExecution = v.object({ id: uuid })
+const OneTeam = v.object({ teamId: uuid })
+const filters = {
+  ...paging,
+  ...span,
+  status: v.optional(v.picklist(STATUSES, `must be one of ${STATUSES.join(', ')}`)),
+}
+const TeamQuery = v.pipe(v.object({ ...filters, workflowId: v.optional(uuid) }), forward())
+const WorkflowQuery = v.pipe(v.object({ ...filters, workflowId: uuid }), forward())
+
+/** Executions: their lists, their details, their cancel. */
+export function createExecutionRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/executions',
+      accept({ summary: "List a workflow's executions", role: 'member', query: WorkflowQuery }),
+      async (c) => {
+        const { workflowId, ...query } = c.req.valid('query')
+        return c.json(await listWorkflowExecutions(c.get('scope'), workflowId, query))
+      },
+    )
+    .get(
+      '/api/executions/team/:teamId',
+      accept({ summary: "List a team's executions", role: 'member', params: OneTeam, query: TeamQuery }),
+      async (c) =>
+        c.json(await listTeamExecutions(c.get('scope'), c.req.valid('param').teamId, c.req.valid('query'))),
+    )
+    .get(
+      '/api/executions/:id',
+      accept({ summary: 'Read an execution', role: 'member', params: OneExecution }),
+      async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
+    )
+    .post(
+      '/api/executions/:id/cancel',
+      accept({ summary: 'Cancel an execution', role: 'OPERATOR', params: OneExecution }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const status = await cancelExecution(c.get('scope'), id)
+        if (isEnded(status)) void deps.carryOut(id, 'CANCEL')
+        else if (await runErrands(deps, 'CANCEL', [id])) await awaitEnd(deps.store, id)
+        return c.body(null, 200)
+      },
+    )
+}
+
+/** Has an accepted execution started and answers 202: RUNNING once Temporal took it, else PENDING. */
+export async function answerStarted(deps: ApiDeps, c: Context<AppEnv>, { fresh, ...started }: Started) {
+  c.header('Location', `/api/executions/${started.executionId}`)
+  const taken = fresh && (await runErrands(deps, 'START', [started.executionId]))
+  return c.json(taken ? { ...started, status: 'RUNNING' } : started, 202)
+}
+
+// So that the caller's next GET says CANCELLED; a run that needs longer is told already.
+async function awaitEnd(store: Store, id: string): Promise<void> {
+  const deadline = Date.now() + SETTLE_MS
+  while (!(await hasEnded(store, id)) && Date.now() < deadline) await pause(POLL_MS)
+}
+
+function forward<T extends { from?: Date | undefined; to?: Date | undefined }>() {
+  return v.forward(v.check<T, string>(isForward, 'must not be after to'), ['from'] as never)
+}

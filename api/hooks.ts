@@ -1,0 +1,71 @@
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import { Fault } from '../db/fault.ts'
+import { checkSecret, findHooks, type Hook, startHook } from '../db/hooks.ts'
+import { accept, uuid } from './accept.ts'
+import type { ApiDeps, AppEnv } from './app.ts'
+import { parseJson, readBody } from './body.ts'
+import { answerStarted } from './executions.ts'
+
+const OneHook = v.object({ workflowId: uuid, path: v.string() })
+
+/**
+ * Webhooks, without credentials: the address is the workflow's, and a trigger may ask for a secret header. The
+ * run's input is {body, query, headers, method}. Headers are in lower case, without cookie, authorization,
+ * proxy-authorization and the secret.
+ */
+export function createHookRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>().all(
+    '/hooks/:workflowId/:path',
+    accept({ summary: 'Fire a webhook trigger', role: 'public', params: OneHook }),
+    async (c) => {
+      const { workflowId, path } = c.req.valid('param')
+      const hooks = await findHooks(deps.store, workflowId, path)
+      const hook = hooks.find(({ method }) => method === c.req.method)
+      if (!hook) {
+        const allowed = hooks.map(({ method }) => method).join(', ')
+        c.header('Allow', allowed)
+        throw new Fault('METHOD_NOT_ALLOWED', `This webhook takes ${allowed}`)
+      }
+      checkSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
+      const call = {
+        body: await readCall(c),
+        query: collect(new URL(c.req.url).searchParams),
+        headers: readHeaders(c, hook),
+        method: c.req.method,
+      }
+      return answerStarted(deps, c, await startHook(deps.store, hook, call))
+    },
+  )
+}
+
+/** The body by its type: JSON's value, a form's fields, any other text; {base64} of what is no text; null of none. */
+async function readCall(c: Context): Promise<unknown> {
+  const bytes = await readBody(c)
+  if (bytes.length === 0) return null
+  const type = (c.req.header('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
+  if (/^[a-z]+\/([a-z0-9.+-]+\+)?json$/.test(type)) return parseJson(bytes)
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return { base64: Buffer.from(bytes).toString('base64') }
+  }
+  return type === 'application/x-www-form-urlencoded' ? collect(new URLSearchParams(text)) : text
+}
+
+/** A name given more than once holds all its values in order. */
+function collect(entries: URLSearchParams): Record<string, string | string[]> {
+  const names = [...new Set(entries.keys())].filter((name) => name !== '__proto__')
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = entries.getAll(name)
+      return [name, values.length === 1 ? values[0]! : values]
+    }),
+  )
+}
+
+function readHeaders(c: Context, hook: Hook): Record<string, string> {
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', hook.secretHeader])
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+}

@@ -1,0 +1,16 @@
+/** A page of a list: `number` counts from 0. */
+export type Page<T> = {
+  content: T[]
+  totalElements: number
+  totalPages: number
+  number: number
+  size: number
+}
+
+/** Which page is asked for: `page` counts from 0, `size` is 1 to 100. */
+export type PageRequest = { page: number; size: number }
+
+/** A page in the envelope of the specification. */
+export function makePage<T>(content: T[], totalElements: number, { page, size }: PageRequest): Page<T> {
+  return { content, totalElements, totalPages: Math.ceil(totalElements / size), number: page, size }
+}

@@ -1,0 +1,149 @@
+import * as v from 'valibot'
+import type { Placed } from './check.ts'
+import type { GraphEdge, GraphNode, Problem } from './graph.ts'
+import { NODES, nodeType } from './nodes.ts'
+import { describeIssues } from './problem.ts'
+
+const DAY_MS = 86_400_000
+const TAKEN_IDS = ['__proto__', 'prototype', 'constructor']
+
+const line = (max: number) =>
+  v.pipe(
+    v.string('must be a text'),
+    v.nonEmpty('must not be empty'),
+    v.maxLength(max, `must have at most ${max} characters`),
+    v.check((text) => !text.includes('\0') && text.isWellFormed(), 'must not hold NUL or broken Unicode'),
+  )
+const within = (min: number, max: number) =>
+  v.pipe(
+    v.number('must be a number'),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  )
+const whole = (min: number, max: number) => v.pipe(within(min, max), v.integer('must be a whole number'))
+const coordinate = v.pipe(v.number('must be a number'), v.finite('must be finite'))
+
+const Id = v.pipe(
+  v.string('must be a text'),
+  v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -'),
+  v.check((id) => !TAKEN_IDS.includes(id), `must not be one of ${TAKEN_IDS.join(', ')}`),
+)
+
+// Editors send null for what is not set: it counts as missing.
+const Node = v.object({
+  id: v.nullish(Id),
+  type: v.pipe(
+    v.string('must be a text'),
+    v.check((type) => nodeType(type) !== undefined, `must be one of ${Object.keys(NODES).join(', ')}`),
+  ),
+  name: v.nullish(line(200)),
+  position: v.nullish(v.object({ x: coordinate, y: coordinate }, 'must be an object')),
+  parentId: v.nullish(line(100)),
+  retry: v.nullish(
+    v.object(
+      {
+        maxAttempts: v.optional(whole(1, 100)),
+        initialIntervalMs: v.optional(whole(1, DAY_MS)),
+        backoffCoefficient: v.optional(within(1, 100)),
+        maxIntervalMs: v.optional(whole(1, DAY_MS)),
+      },
+      'must be an object',
+    ),
+  ),
+  timeoutMs: v.nullish(whole(1, DAY_MS)),
+  onError: v.nullish(v.picklist(['FAIL', 'CONTINUE', 'BRANCH'], 'must be FAIL, CONTINUE or BRANCH'), 'FAIL'),
+  disabled: v.nullish(v.boolean('must be true or false')),
+})
+
+const Edge = v.object({
+  id: v.nullish(line(200)),
+  source: line(100),
+  target: line(100),
+  sourceHandle: v.nullish(line(100), null),
+  targetHandle: v.nullish(line(200)),
+})
+
+/** One node in its stored form, or nothing where `raw` is no node at all; adds what is wrong to `problems`. */
+export function readNode(
+  raw: unknown,
+  path: string,
+  makeId: () => string,
+  problems: Problem[],
+): Placed<GraphNode>[] {
+  if (!isRecord(raw)) {
+    problems.push({ path, message: 'must be an object' })
+    return []
+  }
+  const parsed = v.safeParse(Node, raw)
+  if (!parsed.success) problems.push(...describeIssues(parsed.issues, path))
+  const configPath = `${path}.${isNone(raw.config) && !isNone(raw.data) ? 'data' : 'config'}`
+  const type = typeof raw.type === 'string' ? raw.type : ''
+  const config = readConfig(type, raw.config ?? raw.data ?? {}, configPath, problems)
+  if (!parsed.success) return [{ value: sketchNode(raw, type, config, makeId), path, configPath }]
+
+  const { id, name, onError, ...rest } = parsed.output
+  const value = {
+    id: id ?? makeId(),
+    type,
+    name: name ?? type,
+    config,
+    onError,
+    ...dropNone(rest),
+  } as GraphNode
+  return [{ value, path, configPath }]
+}
+
+/** What can be told of a faulty node, so that the edges to it and the expressions in it are still checked. */
+function sketchNode(
+  raw: Record<string, unknown>,
+  type: string,
+  config: Record<string, unknown>,
+  makeId: () => string,
+): GraphNode {
+  const id = typeof raw.id === 'string' ? raw.id : makeId()
+  return { id, type, name: type, config, onError: raw.onError === 'BRANCH' ? 'BRANCH' : 'FAIL' }
+}
+
+function readConfig(type: string, raw: unknown, path: string, problems: Problem[]): Record<string, unknown> {
+  if (!isRecord(raw)) {
+    problems.push({ path, message: 'must be an object' })
+    return {}
+  }
+  const schema = nodeType(type)?.config
+  if (!schema) return raw
+  const parsed = v.safeParse(schema, raw)
+  if (parsed.success) return parsed.output
+  problems.push(...describeIssues(parsed.issues, path))
+  return raw
+}
+
+/** One edge in its stored form, or nothing where `raw` is none; adds what is wrong to `problems`. */
+export function readEdge(raw: unknown, path: string, problems: Problem[]): Placed<GraphEdge>[] {
+  if (!isRecord(raw)) {
+    problems.push({ path, message: 'must be an object' })
+    return []
+  }
+  const parsed = v.safeParse(Edge, raw)
+  if (!parsed.success) {
+    problems.push(...describeIssues(parsed.issues, path))
+    return []
+  }
+  const { id, source, target, sourceHandle, targetHandle } = parsed.output
+  return [
+    { value: { ...dropNone({ id }), source, target, sourceHandle, ...dropNone({ targetHandle }) }, path },
+  ]
+}
+
+type Some<T> = { [K in keyof T]?: NonNullable<T[K]> }
+
+function dropNone<T extends Record<string, unknown>>(fields: T): Some<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isNone(value))) as Some<T>
+}
+
+function isNone(value: unknown): value is null | undefined {
+  return value === null || value === undefined
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
