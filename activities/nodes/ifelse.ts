@@ -1,0 +1,6 @@
+import type { NodeRunner } from './node.ts'
+
+/** IF_ELSE: passes its input on by the handle `true` or `false`. */
+export const runIfElse: NodeRunner = async ({ config, input, bindings, evaluator }) => {
+  return { output: input, handle: String(await evaluator.test(config.condition, bindings)) }
+}
