@@ -2,13 +2,17 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { endProcesses, identify, isAlive, type ProcessId } from './processes.ts'
 
-type Holder = { supervisor: ProcessId; children: Record<string, ProcessId> }
+type Holder = { supervisor: ProcessId; children: Record<string, ProcessId>; addresses?: Addresses }
+
+/** Where the servers of a running start are, for the commands beside it. The database's holds its password. */
+export type Addresses = { databaseUrl: string; temporalAddress: string; url: string }
 
 export type Lock = {
   /** Children of a supervisor that was killed, still running. */
   orphans: Record<string, ProcessId>
   /** Notes a child that was just started, before anything else is done with it. */
   note(name: string, pid: number): void
+  publish(addresses: Addresses): void
   release(): void
 }
 
@@ -41,19 +45,32 @@ export function takeLock(dataDir: string): Lock {
     }
   }
   rmSync(draft)
+  const rewrite = () => {
+    write(draft)
+    renameSync(draft, path)
+  }
   return {
     orphans: { ...holder.children },
     note(name, pid) {
       const id = identify(pid)
       if (!id) return
       holder.children[name] = id
-      write(draft)
-      renameSync(draft, path)
+      rewrite()
+    },
+    publish(addresses) {
+      holder.addresses = addresses
+      rewrite()
     },
     release() {
       if (read(path)?.supervisor.pid === process.pid) rmSync(path, { force: true })
     },
   }
+}
+
+/** Of the start that is running on the data folder; undefined where none is. */
+export function readAddresses(dataDir: string): Addresses | undefined {
+  const holder = read(join(dataDir, 'perdure.pid'))
+  return holder && isAlive(holder.supervisor) ? holder.addresses : undefined
 }
 
 /** Ends what a killed supervisor left: the service first, so that it can still put its work down. */

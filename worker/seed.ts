@@ -15,12 +15,14 @@ export type Welcome = {
   /** Only at the first start. */
   signIn: SignIn | null
   /** The seeded workflow; null where the data folder knows of none. */
-  workflowId: string | null
+  example: Example | null
 }
 
-const EXAMPLE = {
+type Example = { workflowId: string; teamId: string }
+
+const GRAPH = {
   name: 'Example: sort an order',
-  description: 'Made at the first start. Execute it with {"data": {"amount": 120}}.',
+  description: 'Made at the first start. Its data is an amount, such as {"amount": 120}.',
   nodes: [
     { id: 'start', type: 'MANUAL_TRIGGER', position: { x: 0, y: 0 }, config: {} },
     {
@@ -71,15 +73,15 @@ export async function seed(store: Store, config: Pick<Config, 'admin' | 'dataDir
   const { dataDir } = config
   const note = join(dataDir, 'first-sign-in.json')
   const signIn = read<SignIn>(note) ?? ((await hasUsers(store)) ? null : chooseSignIn(config.admin))
-  const example = read<{ workflowId: string }>(join(dataDir, 'example.json'))
-  if (!signIn) return { signIn, workflowId: example?.workflowId ?? null }
+  const example = read<Example>(join(dataDir, 'example.json'))
+  if (!signIn) return { signIn, example }
   write(note, signIn)
   const scope = await openScope(store, signIn)
   if (!scope) {
     rmSync(note)
-    return { signIn: null, workflowId: example?.workflowId ?? null }
+    return { signIn: null, example }
   }
-  return { signIn, workflowId: example?.workflowId ?? (await makeExample(scope, dataDir)) }
+  return { signIn, example: example ?? (await makeExample(scope, dataDir)) }
 }
 
 /** Makes the first admin alone, for a cluster; null where there are users. Throws where its sign-in is not shown. */
@@ -90,21 +92,22 @@ export async function seedAdmin(store: Store, admin: Config['admin']): Promise<S
 
 /** The end of the start: how to sign in, and two lines to copy. */
 export function printWelcome(welcome: Welcome, url: string, dataDir: string): void {
-  const { signIn, workflowId } = welcome
+  const { signIn, example } = welcome
   const lines = ['', `Perdure is up: ${url}`]
   if (signIn) {
     const password = signIn.madeUp ? `${signIn.password} (shown this once)` : 'that of ADMIN_PASSWORD'
     lines.push(`Sign in: POST ${url}/api/auth/login as ${signIn.email}, password ${password}`)
   } else
     lines.push(`Sign in: POST ${url}/api/auth/login with the e-mail and password shown at the first start`)
-  if (workflowId) {
+  if (example) {
+    const body = JSON.stringify({ teamId: example.teamId, data: { amount: 120 } })
     const token = quote(join(dataDir, 'token'))
     const last = quote(join(dataDir, 'last-run.json'))
     const auth = `-H "Authorization: Bearer $(cat ${token})"`
     lines.push(
       '',
       'Execute the example workflow, then poll the run:',
-      `curl -sS -X POST ${url}/api/workflows/${workflowId}/execute ${auth} -H 'Content-Type: application/json' -d '{"data": {"amount": 120}}' | tee ${last}`,
+      `curl -sS -X POST ${url}/api/workflows/${example.workflowId}/execute ${auth} -H 'Content-Type: application/json' -d '${body}' | tee ${last}`,
       `curl -sS ${auth} ${url}/api/executions/$(sed 's/.*"executionId":"\\([^"]*\\)".*/\\1/' ${last})`,
     )
   }
@@ -112,22 +115,22 @@ export function printWelcome(welcome: Welcome, url: string, dataDir: string): vo
   rmSync(join(dataDir, 'first-sign-in.json'), { force: true })
 }
 
-async function makeExample(scope: Scope, dataDir: string): Promise<string> {
-  const [teamId] = scope.roles.keys()
-  const { token } = await createToken(scope, teamId!, { name: 'example', role: 'OPERATOR' })
+async function makeExample(scope: Scope, dataDir: string): Promise<Example> {
+  const teamId = [...scope.roles.keys()][0]!
+  const { token } = await createToken(scope, teamId, { name: 'example', role: 'OPERATOR' })
   writeFileSync(join(dataDir, 'token'), token, { mode: 0o600 })
-  const id = await createOnce(scope, teamId!)
-  write(join(dataDir, 'example.json'), { workflowId: id })
-  return id
+  const example = { workflowId: await createOnce(scope, teamId), teamId }
+  write(join(dataDir, 'example.json'), example)
+  return example
 }
 
 async function createOnce(scope: Scope, teamId: string): Promise<string> {
   try {
-    return (await createWorkflow(scope, { teamId, ...EXAMPLE })).id
+    return (await createWorkflow(scope, { teamId, ...GRAPH })).id
   } catch (error) {
     if (!(error instanceof Fault) || error.code !== 'CONFLICT') throw error
     // Made by a first start that was cut short before it noted the id.
-    const { content } = await listWorkflows(scope, { teamId, search: EXAMPLE.name, page: 0, size: 1 })
+    const { content } = await listWorkflows(scope, { teamId, search: GRAPH.name, page: 0, size: 1 })
     if (!content[0]) throw error
     return content[0].id
   }

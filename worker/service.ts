@@ -14,6 +14,7 @@ import { readKeys } from './keys.ts'
 import { startListener } from './listener.ts'
 import { createLog } from './log.ts'
 import { createReadiness } from './readiness.ts'
+import { installRuntime } from './runtime.ts'
 import { connectClient, connectWorker } from './temporal.ts'
 
 /** What a process is for; under the supervisor it is both, so that starts can be eager. */
@@ -44,6 +45,7 @@ export async function runService(part: Part): Promise<never> {
   let close = async () => {}
   if (part !== 'worker') close = await startApi(config, store, log, part === 'api' ? undefined : () => engine)
   if (part !== 'api') {
+    installRuntime(log)
     connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
     if (connection) {
       const { namespace } = config.temporal

@@ -77,6 +77,7 @@ async function start(config: Config): Promise<void> {
   await service.ready
   say('Worker: polls')
   say(`API: listens on ${url}`)
+  lock.publish({ databaseUrl, temporalAddress, url })
   const welcome = await seed({ db, keys }, config)
   await close()
   say(`up after ${((Date.now() - began) / 1000).toFixed(1)} s; logs in ${shorten(join(dataDir, 'logs'))}`)
