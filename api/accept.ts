@@ -55,7 +55,12 @@ export function accept<const R extends Rule>(
     }
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
-    if (rule.json) read('json', rule.json, await readJson(c))
+    if (rule.json) {
+      const body = await readJson(c)
+      // Valibot's object takes an array for an object without keys.
+      if (Array.isArray(body)) problems.push({ path: 'body', message: 'must be an object' })
+      else read('json', rule.json, body)
+    }
     if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
     await next()
   }

@@ -7,19 +7,11 @@ export const paging = {
   size: v.optional(whole(1, 100), '20'),
 }
 
-const SHAPE = /^(?!0000)\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?$/
-
-/** An ISO 8601 date or time in a query text, UTC where it names no offset, as a Date. */
+/** An ISO 8601 date or time in a query text, as a Date; UTC where it names no offset. */
 export const instant = v.pipe(
   v.string('must be an ISO 8601 time'),
-  // An offset's plus sign that was not percent-encoded arrives as a space.
-  v.transform((text) => text.replace(' ', '+')),
-  v.regex(SHAPE, 'must be an ISO 8601 time'),
-  v.check(isOnCalendar, 'must be a day of the calendar'),
-  v.transform(
-    (text) => new Date(/T.*(Z|[+-]\d\d:?\d\d)$/.test(text) || !text.includes('T') ? text : `${text}Z`),
-  ),
-  v.check((date) => !Number.isNaN(date.getTime()), 'must be an ISO 8601 time'),
+  v.check((text) => readInstant(text) !== undefined, 'must be an ISO 8601 time'),
+  v.transform((text) => readInstant(text)!),
 )
 
 /** `from` inclusive, `to` exclusive. */
@@ -30,8 +22,17 @@ export function isForward({ from, to }: { from?: Date | undefined; to?: Date | u
   return !from || !to || from <= to
 }
 
-// Date takes the 30th of February for the 2nd of March.
-function isOnCalendar(text: string): boolean {
-  const [year, month, day] = text.slice(0, 10).split('-').map(Number)
-  return month! >= 1 && month! <= 12 && day! >= 1 && day! <= new Date(Date.UTC(year!, month!, 0)).getUTCDate()
+const SHAPE = /^(?!0000)(\d{4})-(\d\d)-(\d\d)(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/
+
+function readInstant(given: string): Date | undefined {
+  // An offset's plus sign that was not percent-encoded arrives as a space.
+  const text = given.replace(' ', '+')
+  const found = SHAPE.exec(text)
+  if (!found) return undefined
+  const [, year, month, day, time, , , offset] = found
+  // Date takes the 30th of February for the 2nd of March.
+  const midnight = new Date(`${year}-${month}-${day}T00:00:00Z`)
+  if (Number.isNaN(midnight.getTime()) || midnight.getUTCDate() !== Number(day)) return undefined
+  const date = new Date(time && !offset ? `${text}Z` : text)
+  return Number.isNaN(date.getTime()) ? undefined : date
 }
