@@ -1,5 +1,5 @@
 import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common'
-import { temporal } from '@temporalio/proto'
+import proto from '@temporalio/proto'
 import type { Keys } from '../db/seal.ts'
 import { seal, unseal } from '../db/seal.ts'
 
@@ -15,7 +15,7 @@ export function createCodec(keys: Keys): PayloadCodec {
 }
 
 function sealPayload(keys: Keys, payload: Payload): Payload {
-  const bytes = temporal.api.common.v1.Payload.encode(payload).finish()
+  const bytes = proto.temporal.api.common.v1.Payload.encode(payload).finish()
   return { metadata: { encoding: ENCODING }, data: seal(keys, PURPOSE, '', bytes) }
 }
 
@@ -23,7 +23,7 @@ function sealPayload(keys: Keys, payload: Payload): Payload {
 export function openPayload(keys: Keys, payload: Payload): Payload {
   const encoding = payload.metadata?.encoding
   if (!encoding || !ENCODING.equals(encoding)) return payload
-  return temporal.api.common.v1.Payload.decode(unseal(keys, PURPOSE, '', payload.data ?? new Uint8Array()))
+  return proto.temporal.api.common.v1.Payload.decode(unseal(keys, PURPOSE, '', payload.data ?? new Uint8Array()))
 }
 
 /** The value of a JSON payload, or undefined for none and for null payloads. */

@@ -1,15 +1,15 @@
 import type { Client } from '@temporalio/client'
-import { temporal } from '@temporalio/proto'
+import proto from '@temporalio/proto'
 import type { CloseKind, HistoryEvent, RunHistory } from '../db/projection.ts'
 import type { Keys } from '../db/seal.ts'
 import type { AttemptResult, RunInput } from '../workflows/run.ts'
 import { type NodeError, type NodeRecord, WORKER_LOST } from '../workflows/walk.ts'
 import { readPayload } from './codec.ts'
 
-const { EventType, RetryState } = temporal.api.enums.v1
-type RawEvent = temporal.api.history.v1.IHistoryEvent
-type RawFailure = temporal.api.failure.v1.IFailure
-type RawPayload = temporal.api.common.v1.IPayload
+const { EventType, RetryState } = proto.temporal.api.enums.v1
+type RawEvent = proto.temporal.api.history.v1.IHistoryEvent
+type RawFailure = proto.temporal.api.failure.v1.IFailure
+type RawPayload = proto.temporal.api.common.v1.IPayload
 
 const SEGMENT_MARKER = 'core_local_activity'
 

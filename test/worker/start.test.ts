@@ -1,0 +1,254 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { identify, isAlive, type ProcessId } from '../../worker/processes.ts'
+
+type Holder = {
+  supervisor: ProcessId
+  children: Record<'postgres' | 'temporal' | 'service', ProcessId>
+  addresses: { databaseUrl: string; url: string }
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+// Where the system's service manager would put nothing else: taken on purpose, so that a free one is chosen.
+let blocker: Server
+let dataDir: string
+let current: Run
+let firstOutput: string
+let token: string
+let example: { workflowId: string; teamId: string }
+
+type Run = { process: ChildProcess; output: () => string; ended: Promise<number | null> }
+
+/** Starts `npm start`'s program on the data folder; nothing else of the environment counts. */
+function launch(more: Record<string, string> = {}): Run {
+  const cli = inject('temporalCli')
+  const child = spawn(process.execPath, ['worker/start.ts'], {
+    cwd: root,
+    env: {
+      PATH: process.env.PATH,
+      DATA_DIR: dataDir,
+      ...(cli ? { TEMPORAL_CLI: cli } : {}),
+      ...more,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (output += part))
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { process: child, output: () => output, ended }
+}
+
+async function launchAndWait(more: Record<string, string> = {}): Promise<Run> {
+  const run = launch(more)
+  await until(async () => {
+    if (run.process.exitCode !== null) throw new Stop(`it ended: ${run.output()}`)
+    return run.output().includes('Sign in:')
+  }, 90_000)
+  return run
+}
+
+class Stop extends Error {}
+
+async function until(check: () => Promise<boolean>, limitMs = 30_000): Promise<void> {
+  const deadline = Date.now() + limitMs
+  for (;;) {
+    try {
+      if (await check()) return
+    } catch (error) {
+      if (error instanceof Stop) throw error
+    }
+    if (Date.now() > deadline) throw new Error(`not within ${limitMs} ms:\n${current?.output()}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const holder = () => JSON.parse(readFileSync(join(dataDir, 'perdure.pid'), 'utf8')) as Holder
+const get = (path: string) => fetch(holder().addresses.url + path)
+const isReady = async () => (await get('/readyz')).status === 200
+
+/** Executes the seeded workflow with the seeded token, as the printed lines do, and waits for its end. */
+async function runExample(): Promise<unknown> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ teamId: example.teamId, data: { amount: 120 } })
+  const { url } = holder().addresses
+  const answer = await fetch(`${url}/api/workflows/${example.workflowId}/execute`, {
+    method: 'POST',
+    headers,
+    body,
+  })
+  expect(answer.status).toBe(202)
+  const { executionId } = (await answer.json()) as { executionId: string }
+  let run: { status: string; outputData: unknown } | undefined
+  await until(async () => {
+    run = (await (await fetch(`${url}/api/executions/${executionId}`, { headers })).json()) as typeof run
+    return run?.status === 'SUCCESS'
+  })
+  return run?.outputData
+}
+
+describe('npm start', { timeout: 120_000 }, () => {
+  beforeAll(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'perdure-start-'))
+    chmodSync(dataDir, 0o700)
+    blocker = createServer()
+    await new Promise<void>((resolve, reject) => {
+      // Taken already by another program: as good.
+      blocker.once('error', (error: NodeJS.ErrnoException) =>
+        error.code === 'EADDRINUSE' ? resolve() : reject(error),
+      )
+      blocker.listen(3000, '127.0.0.1', resolve)
+    })
+    current = await launchAndWait()
+    firstOutput = current.output()
+    token = readFileSync(join(dataDir, 'token'), 'utf8')
+    example = JSON.parse(readFileSync(join(dataDir, 'example.json'), 'utf8'))
+  }, 180_000)
+
+  afterAll(async () => {
+    current.process.kill('SIGTERM')
+    await current.ended
+    blocker.close()
+    const { folder } = JSON.parse(readFileSync(join(dataDir, 'postgres.json'), 'utf8')) as { folder?: string }
+    if (folder) rmSync(folder, { recursive: true })
+    rmSync(dataDir, { recursive: true })
+  }, 60_000)
+
+  test('shows its progress and ends with the address, the sign-in and two lines that work as printed', async () => {
+    for (const part of [
+      'Database: PostgreSQL',
+      'Temporal: 127.0.0.1:',
+      'Migrations: ',
+      'Worker: ',
+      'API: ',
+    ]) {
+      expect(firstOutput).toContain(part)
+    }
+    expect(firstOutput).toMatch(/port 3000 is taken: using \d+/)
+    const [email, password] = /as (\S+), password (\S+) \(shown this once\)/.exec(firstOutput)!.slice(1)
+    const { url } = holder().addresses
+    expect(firstOutput).toContain(`Perdure is up: ${url}`)
+    const signIn = await fetch(`${url}/api/auth/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password }),
+    })
+    expect(signIn.status).toBe(200)
+
+    const lines = firstOutput.split('\n').filter((line) => line.startsWith('curl'))
+    expect(lines).toHaveLength(2)
+    const shell = (line: string) =>
+      new Promise<string>((resolve) => {
+        const child = spawn('/bin/sh', ['-c', line], { stdio: ['ignore', 'pipe', 'ignore'] })
+        let text = ''
+        child.stdout.on('data', (part) => (text += part))
+        child.once('close', () => resolve(text))
+      })
+    expect(JSON.parse(await shell(lines[0]!))).toMatchObject({ executionId: expect.any(String) })
+    await until(async () => JSON.parse(await shell(lines[1]!)).status === 'SUCCESS')
+    expect(JSON.parse(await shell(lines[1]!)).outputData).toEqual({ decision: 'review', total: 144 })
+  })
+
+  test('/healthz and /readyz answer; secrets are readable by the owner only', async () => {
+    expect((await get('/healthz')).status).toBe(200)
+    expect(await (await get('/readyz')).json()).toMatchObject({
+      database: true,
+      temporal: true,
+      worker: true,
+    })
+    for (const name of ['keys.json', 'token', 'postgres.json', 'perdure.pid']) {
+      expect(statSync(join(dataDir, name)).mode & 0o077, name).toBe(0)
+    }
+  })
+
+  test('a second start on the same data folder is refused in one sentence', async () => {
+    const second = launch()
+    expect(await second.ended).toBe(1)
+    expect(second.output()).toMatch(/already running on .* \(process \d+\): stop that one/)
+    expect(await isReady()).toBe(true)
+  })
+
+  test('a wrong environment stops the start with every name', async () => {
+    const wrong = launch({ PORT: 'x', EGRESS: 'y' })
+    expect(await wrong.ended).toBe(1)
+    expect(wrong.output()).toMatch(/PORT must be a whole number\nEGRESS must be public or any/)
+  })
+
+  test('a port set by hand that is taken stops the start', async () => {
+    const other = mkdtempSync(join(tmpdir(), 'perdure-start-'))
+    const wrong = launch({ DATA_DIR: other, PORT: new URL(holder().addresses.url).port })
+    expect(await wrong.ended).toBe(1)
+    expect(wrong.output()).toMatch(/PORT is \d+, but something else listens there/)
+    rmSync(other, { recursive: true })
+  })
+
+  test.each(['postgres', 'temporal', 'service'] as const)(
+    '%s killed by kill -9 is back, at its old address',
+    async (name) => {
+      const before = holder()
+      process.kill(before.children[name].pid, 'SIGKILL')
+      await until(async () => holder().children[name].pid !== before.children[name].pid && (await isReady()))
+      expect(holder().addresses).toEqual(before.addresses)
+      expect(await runExample()).toEqual({ decision: 'review', total: 144 })
+    },
+  )
+
+  test('SIGTERM stops everything within ten seconds, without cutting a request', async () => {
+    const { children, addresses } = holder()
+    const client = new pg.Client({ connectionString: addresses.databaseUrl })
+    client.on('error', () => {})
+    await client.connect()
+    // Holds up every request with this token until it is let go, so that one is under way at the stop.
+    await client.query('begin')
+    await client.query('lock table sdk_tokens in access exclusive mode')
+    const answer = fetch(`${addresses.url}/api/executions?workflowId=${example.workflowId}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    await until(async () => {
+      const waiting = await client.query("select 1 from pg_stat_activity where wait_event_type = 'Lock'")
+      return waiting.rowCount! > 0
+    })
+    const began = Date.now()
+    current.process.kill('SIGTERM')
+    await until(async () =>
+      fetch(`${addresses.url}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    )
+    await client.query('rollback')
+    await client.end()
+    expect((await answer).status).toBe(200)
+    expect(await current.ended).toBe(0)
+    expect(Date.now() - began).toBeLessThan(10_000)
+    for (const id of Object.values(children)) expect(isAlive(id)).toBe(false)
+  })
+
+  test('a second start finds all data, and shows no password', async () => {
+    const began = Date.now()
+    current = await launchAndWait()
+    expect(Date.now() - began).toBeLessThan(20_000)
+    expect(current.output()).not.toContain('shown this once')
+    expect(current.output()).toContain('Migrations: none to run')
+    expect(await runExample()).toEqual({ decision: 'review', total: 144 })
+  })
+
+  test('what a killed supervisor left is ended by the next start, and nothing else', async () => {
+    const { children, supervisor } = holder()
+    const stranger = spawn('sleep', ['60'])
+    process.kill(supervisor.pid, 'SIGKILL')
+    await current.ended
+    expect(isAlive(children.service)).toBe(true)
+    current = await launchAndWait()
+    expect(current.output()).toContain('ending what a killed start left: ')
+    for (const id of Object.values(children)) expect(isAlive(id)).toBe(false)
+    expect(identify(stranger.pid!)).not.toBeNull()
+    stranger.kill()
+    expect(await runExample()).toEqual({ decision: 'review', total: 144 })
+  })
+})
