@@ -3,6 +3,7 @@ import { NativeConnection } from '@temporalio/worker'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { bundleWorkflows, type Engine, type EngineOptions, startEngine } from '../worker/engine.ts'
+import { installRuntime } from '../worker/runtime.ts'
 import type { Example } from './graphs.ts'
 import { startService } from './service.ts'
 
@@ -37,11 +38,13 @@ export type RunAnswer = {
 
 type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'>
 
+const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
 let bundle: EngineOptions['bundle']
 
 /** The API with an engine behind it, on a task queue of its own. Errands go to the engine while there is one. */
 export async function startRunning(options: Partial<EngineOptions> = {}) {
   bundle ??= await bundleWorkflows()
+  installRuntime(log)
   let engine: Engine | undefined
   const service = await startService({
     carryOut: async (executionId, kind) => (engine ? engine.carryOut(executionId, kind) : false),
@@ -63,7 +66,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       taskQueue,
       egress: { allowLoopback: true, allow: [] },
       stuckRunMinutes: 60,
-      log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+      log,
       bundle: bundle!,
       ...options,
       ...more,

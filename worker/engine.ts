@@ -4,7 +4,6 @@ import {
   bundleWorkflowCode,
   DefaultLogger,
   type NativeConnection,
-  Runtime,
   Worker,
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker'
@@ -45,12 +44,20 @@ export type Engine = {
   sweep(): Promise<void>
 }
 
-const SHUTDOWN_GRACE = '5 s'
+/** How every worker polls, heartbeats and stops; the bench's hand-written workflows run under the same. */
+export const WORKER_OPTIONS = {
+  maxConcurrentWorkflowTaskPolls: 4,
+  maxConcurrentActivityTaskPolls: 4,
+  maxConcurrentActivityTaskExecutions: 200,
+  maxHeartbeatThrottleInterval: '1500 ms',
+  stickyQueueScheduleToStartTimeout: '2 s',
+  shutdownGraceTime: '5 s',
+  shutdownForceTime: '8 s',
+} as const
 
 /** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { store, connection, namespace, taskQueue, log } = options
-  installRuntime(log)
   const dataConverter = createDataConverter(store.keys)
   const client = new Client({ connection, namespace, dataConverter })
   const projector = createProjector({ store, client, log })
@@ -59,6 +66,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const attempts = createAttemptLog(store, log)
   const deps = { store, evaluator, http, attempts, log, touch: projector.touch }
   const worker = await Worker.create({
+    ...WORKER_OPTIONS,
     connection,
     namespace,
     taskQueue,
@@ -66,13 +74,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     workflowBundle: options.bundle ?? (await bundleWorkflows()),
     activities: createActivities(deps),
     sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
-    maxConcurrentWorkflowTaskPolls: 4,
-    maxConcurrentActivityTaskPolls: 4,
-    maxConcurrentActivityTaskExecutions: 200,
-    maxHeartbeatThrottleInterval: '1500 ms',
-    stickyQueueScheduleToStartTimeout: '2 s',
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: '8 s',
   })
   const stopped = worker.run()
   const carrier = createCarrier({ ...options, client, eager: true })
@@ -122,21 +123,5 @@ export function bundleWorkflows(): Promise<WorkflowBundleWithSourceMap> {
     workflowsPath: fileURLToPath(new URL('../workflows/run.ts', import.meta.url)),
     failureConverterPath: FAILURE_CONVERTER,
     logger: new DefaultLogger('WARN'),
-  })
-}
-
-let installed = false
-
-/** Temporal's own log goes into ours; signals stay with the process, which drains before it stops. */
-function installRuntime(log: Logger): void {
-  if (installed) return
-  installed = true
-  Runtime.install({
-    shutdownSignals: [],
-    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      const say = level === 'ERROR' ? log.error.bind(log) : log.warn.bind(log)
-      say(meta ?? {}, message)
-    }),
-    telemetryOptions: { logging: { forward: {}, filter: 'WARN' } },
   })
 }

@@ -14,6 +14,8 @@ const DYNAMIC = {
   'history.transferProcessorMaxPollHostRPS': 5000,
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
+  // Timers and retries fire up to this much late; a second by default.
+  'history.timerProcessorMaxTimeShift': '"10ms"',
   'system.enableActivityEagerExecution': true,
   'frontend.namespaceRPS': 100_000,
   'frontend.rps': 100_000,

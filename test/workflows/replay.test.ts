@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js'
-import { temporal } from '@temporalio/proto'
+import type { Payload } from '@temporalio/common'
+import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
 import { describe, expect, test } from 'vitest'
 import { FAILURE_CONVERTER, openPayload } from '../../activities/codec.ts'
@@ -12,15 +12,20 @@ import { examples } from '../graphs.ts'
 import { runExample, startRunning } from '../running.ts'
 import { startTarget } from '../target.ts'
 
+const { History } = proto.temporal.api.history.v1
 const FOLDER = fileURLToPath(new URL('./histories/', import.meta.url))
 
 type Tree = { [key: string]: unknown }
+
+function isPayload(value: unknown): value is Payload {
+  return typeof value === 'object' && value !== null && 'metadata' in value && 'data' in value
+}
 
 /** Opens every sealed payload of a history, wherever it stands. */
 function openAll(keys: Keys, tree: unknown): void {
   if (typeof tree !== 'object' || tree === null) return
   for (const [key, value] of Object.entries(tree as Tree)) {
-    if (value instanceof temporal.api.common.v1.Payload) (tree as Tree)[key] = openPayload(keys, value)
+    if (isPayload(value)) (tree as Tree)[key] = openPayload(keys, value)
     else openAll(keys, value)
   }
 }
@@ -35,7 +40,10 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
       const { id } = await runExample(running, example)
       const history = await running.engine.client.workflow.getHandle(id).fetchHistory()
       openAll(running.store.keys, history)
-      writeFileSync(`${FOLDER}${name}.json`, `${JSON.stringify(historyToJSON(history), null, 1)}\n`)
+      writeFileSync(
+        `${FOLDER}${name}.json`,
+        `${JSON.stringify(History.toObject(history, { longs: String, enums: String, bytes: String }), null, 1)}\n`,
+      )
     }
     await running.stop()
     await target.stop()
@@ -57,7 +65,7 @@ describe('recorded histories', () => {
 
   test('replay with the code of today', { timeout: 60_000 }, async () => {
     const workflowBundle = await bundleWorkflows()
-    const histories = files().map((file) => ({ workflowId: file, history: historyFromJSON(read(file)) }))
+    const histories = files().map((file) => ({ workflowId: file, history: History.fromObject(read(file)) }))
     const dataConverter = { failureConverterPath: FAILURE_CONVERTER }
     const faults: string[] = []
     for await (const result of Worker.runReplayHistories({ workflowBundle, dataConverter }, histories)) {
