@@ -8,8 +8,8 @@ import {
   listTeamExecutions,
   listWorkflowExecutions,
   readExecution,
-  STATUSES,
 } from '../db/executions.ts'
+import { STATUSES } from '../db/listing.ts'
 import type { Store } from '../db/scope.ts'
 import type { Started } from '../db/start.ts'
 import { accept, uuid } from './accept.ts'

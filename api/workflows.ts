@@ -9,6 +9,7 @@ import {
   readWorkflow,
   updateWorkflow,
 } from '../db/workflows.ts'
+import { readGraph } from '../workflows/graph.ts'
 import { accept, text, uuid } from './accept.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -35,25 +36,35 @@ const settings = v.object(
   },
   'must be an object',
 )
-// What nodes and edges must be is the graph's to say: db/workflows.ts has it checked as a whole.
+// What nodes and edges must be is the graph's to say, as a whole.
 const drawing = { nodes: v.optional(v.unknown()), edges: v.optional(v.unknown()) }
 
 const OneWorkflow = v.object({ id: uuid })
 const WorkflowQuery = v.object({ teamId: uuid, ...paging, search: v.optional(text(200, 0)) })
-const NewWorkflow = v.object({
-  teamId: uuid,
-  name,
-  description: v.optional(description),
-  ...drawing,
-  settings: v.optional(settings),
-})
-const WorkflowPatch = v.object({
-  name: v.optional(name),
-  description: v.optional(description),
-  active: v.optional(v.boolean('must be true or false')),
-  ...drawing,
-  settings: v.optional(settings),
-})
+const NewWorkflow = v.pipe(
+  v.object({
+    teamId: uuid,
+    name,
+    description: v.optional(description),
+    ...drawing,
+    settings: v.optional(settings),
+  }),
+  v.rawCheck(({ dataset, addIssue }) => addGraphIssues(dataset.value, addIssue)),
+)
+const WorkflowPatch = v.pipe(
+  v.object({
+    name: v.optional(name),
+    description: v.optional(description),
+    active: v.optional(v.boolean('must be true or false')),
+    ...drawing,
+    settings: v.optional(settings),
+  }),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const { nodes, edges } = Object(dataset.value)
+    // Where one of them is missing, the stored one counts: the verb sees to that.
+    if (nodes && edges) addGraphIssues({ nodes, edges }, addIssue)
+  }),
+)
 // Valibot's own record would drop the keys `constructor` and `prototype`.
 const data = v.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
@@ -114,4 +125,15 @@ function readKey(key: string | undefined): string | undefined {
   if (key === undefined || /^[\x20-\x7e]{1,255}$/.test(key)) return key
   const problem = { path: 'Idempotency-Key', message: 'must be 1 to 255 printable ASCII characters' }
   throw new Fault('INVALID', `${problem.path} ${problem.message}`, { problems: [problem] })
+}
+
+// The verb checks the graph again; here its faults are named beside those of the other fields.
+function addGraphIssues(
+  body: unknown,
+  addIssue: (issue: { message: string; path: [v.ObjectPathItem] }) => void,
+): void {
+  const input: { nodes?: unknown; edges?: unknown } = Object(body)
+  for (const { path, message } of readGraph(input, () => crypto.randomUUID()).problems) {
+    addIssue({ message, path: [{ type: 'object', origin: 'value', input: {}, key: path, value: null }] })
+  }
 }

@@ -1,26 +1,10 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { Fault } from './fault.ts'
+import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './listing.ts'
 import { type NodeExecution, readNodeExecutions } from './nodes.ts'
 import { enqueue } from './outbox.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
-import type { DB } from './schema.ts'
+import { makePage, type Page } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
-
-export const STATUSES = ['PENDING', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED'] as const
-export type Status = (typeof STATUSES)[number]
-
-export type ExecutionItem = {
-  id: string
-  workflowId: string
-  workflowName: string
-  status: string
-  startedAt: Date | null
-  finishedAt: Date | null
-  durationMs: number | null
-  triggerType: string
-  nodeCount: number
-  errorMessage: string | null
-}
 
 export type ExecutionDetail = {
   id: string
@@ -37,13 +21,6 @@ export type ExecutionDetail = {
   completedAt: Date | null
   durationMs: number | null
   nodeExecutions: NodeExecution[]
-}
-
-/** On createdAt: `from` inclusive, `to` exclusive. */
-export type ExecutionQuery = PageRequest & {
-  status?: Status | undefined
-  from?: Date | undefined
-  to?: Date | undefined
 }
 
 /** A team's executions, newest first. A `workflowId` of another team matches nothing. */
@@ -70,80 +47,6 @@ export async function listWorkflowExecutions(
   if (teamId === undefined) throw new Fault('NOT_FOUND', 'There is no such workflow')
   demand(scope, teamId, 'VIEWER')
   return listExecutions(scope.store, 'workflowId', workflowId, query)
-}
-
-async function listExecutions(
-  store: Store,
-  by: 'teamId' | 'workflowId',
-  owner: string,
-  query: ExecutionQuery,
-): Promise<Page<ExecutionItem>> {
-  const total = await countExecutions(store, by, owner, query)
-  const offset = query.page * query.size
-  if (offset >= total) return makePage([], total, query)
-  // The ids come from an index alone, also behind thousands of others; only the page's own rows are fetched.
-  const page = filter(store.db.selectFrom('executions'), by, owner, query)
-    .select('id')
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
-    .limit(query.size)
-    .offset(offset)
-  const rows = await store.db
-    .selectFrom(page.as('page'))
-    .innerJoin('executions as e', 'e.id', 'page.id')
-    .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
-    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage'])
-    .orderBy('e.createdAt', 'desc')
-    .orderBy('e.id', 'desc')
-    .execute()
-  const content = rows.map(({ trigger, completedAt, ...row }) => ({
-    id: row.id,
-    workflowId: row.workflowId,
-    workflowName: row.workflowName,
-    status: row.status,
-    startedAt: row.startedAt,
-    finishedAt: completedAt,
-    durationMs: durationOf(row.startedAt, completedAt),
-    triggerType: trigger,
-    nodeCount: row.nodeCount,
-    errorMessage: row.errorMessage,
-  }))
-  return makePage(content, total, query)
-}
-
-/** Totals without a span of time come from the counters kept with the rows: counting a million takes too long. */
-async function countExecutions(
-  store: Store,
-  by: 'teamId' | 'workflowId',
-  owner: string,
-  query: ExecutionQuery,
-): Promise<number> {
-  if (query.from || query.to) {
-    const { total } = await filter(store.db.selectFrom('executions'), by, owner, query)
-      .select((eb) => eb.fn.countAll<number>().as('total'))
-      .executeTakeFirstOrThrow()
-    return total
-  }
-  const { total } = await store.db
-    .selectFrom('executionCounts')
-    .select(sql<number>`coalesce(sum(n), 0)::bigint`.as('total'))
-    .where(by, '=', owner)
-    .$if(query.status !== undefined, (counts) => counts.where('status', '=', query.status!))
-    .executeTakeFirstOrThrow()
-  return total
-}
-
-function filter<O>(
-  executions: SelectQueryBuilder<DB, 'executions', O>,
-  by: 'teamId' | 'workflowId',
-  owner: string,
-  { status, from, to }: ExecutionQuery,
-) {
-  return executions
-    .where(by, '=', owner)
-    .$if(status !== undefined, (query) => query.where('status', '=', status!))
-    .$if(from !== undefined, (query) => query.where('createdAt', '>=', from!))
-    .$if(to !== undefined, (query) => query.where('createdAt', '<', to!))
 }
 
 /** An execution with its node records. */
@@ -247,12 +150,6 @@ export async function forgetExecutions(tx: Tx, workflowId: string): Promise<stri
 
 export function isEnded(status: string): boolean {
   return status !== 'PENDING' && status !== 'RUNNING'
-}
-
-/** Milliseconds; null while open, 0 for what ended before it started. */
-function durationOf(startedAt: Date | null, completedAt: Date | null): number | null {
-  if (!completedAt) return null
-  return startedAt ? completedAt.getTime() - startedAt.getTime() : 0
 }
 
 async function findWorkflowTeam(store: Store, workflowId: string): Promise<string | undefined> {

@@ -55,11 +55,11 @@ export function readGraph(
   const problems: Problem[] = []
   const rawNodes = readList(input.nodes, 'nodes', MAX_NODES, problems)
   const rawEdges = readList(input.edges, 'edges', MAX_EDGES, problems)
-  if (problems.length > 0) return { graph: { nodes: [], edges: [] }, problems }
-
+  // A list that is none, or too long, says nothing of how the other one fits to it.
+  const whole = problems.length === 0
   const nodes = rawNodes.flatMap((raw, at) => readNode(raw, `nodes[${at}]`, makeId, problems))
   const edges = rawEdges.flatMap((raw, at) => readEdge(raw, `edges[${at}]`, problems))
-  problems.push(...checkStructure(nodes, edges))
+  if (whole) problems.push(...checkStructure(nodes, edges))
 
   const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
   const bytes = new TextEncoder().encode(JSON.stringify(graph)).length

@@ -131,6 +131,8 @@ test('a bad body names every fault', async () => {
     name: ' ',
     description: 5,
     settings: { timeoutMs: 999 },
+    nodes: [{ id: 'a', type: 'SET' }, 5],
+    edges: 'none',
   })
   expect(status).toBe(400)
   expect(body.errors.map((problem: Body) => problem.path)).toEqual([
@@ -138,6 +140,9 @@ test('a bad body names every fault', async () => {
     'name',
     'description',
     'settings.timeoutMs',
+    'edges',
+    'nodes[0].config.values',
+    'nodes[1]',
   ])
   expect((await call('POST', '/api/workflows', builder, {})).body.errors).toEqual([
     { path: 'teamId', message: 'is required' },
