@@ -4,39 +4,11 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { bundleWorkflows, type Engine, type EngineOptions, startEngine } from '../worker/engine.ts'
 import { installRuntime } from '../worker/runtime.ts'
+import { createClient, type RunAnswer } from './client.ts'
 import type { Example } from './graphs.ts'
 import { startService } from './service.ts'
 
-const ENDED = ['SUCCESS', 'FAILED', 'CANCELLED']
-
-export type NodeAnswer = {
-  nodeId: string
-  status: string
-  retryCount: number
-  startedAt: string
-  completedAt: string | null
-  durationMs: number | null
-  inputData: Record<string, unknown>
-  outputData: Record<string, unknown> | null
-  errorMessage: string | null
-}
-
-export type RunAnswer = {
-  id: string
-  status: string
-  trigger: string
-  errorMessage: string | null
-  createdAt: string
-  startedAt: string | null
-  completedAt: string | null
-  durationMs: number | null
-  inputData: Record<string, unknown>
-  outputData: Record<string, unknown> | null
-  workflowVersion: number
-  nodeExecutions: NodeAnswer[]
-}
-
-type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'>
+export { nodeOf } from './client.ts'
 
 const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
 let bundle: EngineOptions['bundle']
@@ -73,50 +45,10 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     })
   }
 
-  async function ask<T>(method: string, path: string, json?: unknown, as = service.admin): Promise<T> {
-    const answer = await service.request(path, { method, as, json })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`)
-    return (text ? JSON.parse(text) : undefined) as T
-  }
-
-  async function create(graph: Graph): Promise<string> {
-    const name = `w ${randomBytes(6).toString('hex')}`
-    const { nodes, edges, settings } = graph
-    const json = { name, teamId: service.teamId, nodes, edges, settings }
-    return (await ask<{ id: string }>('POST', '/api/workflows', json)).id
-  }
-
-  async function execute(workflowId: string, data: Record<string, unknown> = {}): Promise<string> {
-    const json = { teamId: service.teamId, data }
-    const path = `/api/workflows/${workflowId}/execute`
-    return (await ask<{ executionId: string }>('POST', path, json)).executionId
-  }
-
-  const read = (id: string) => ask<RunAnswer>('GET', `/api/executions/${id}`)
-
-  /** Polls as a client does, until `holds`; fails with what it saw last. */
-  async function until(
-    id: string,
-    holds: (run: RunAnswer) => boolean,
-    withinMs = 20_000,
-  ): Promise<RunAnswer> {
-    const giveUp = Date.now() + withinMs
-    for (;;) {
-      const run = await read(id)
-      if (holds(run)) return run
-      if (Date.now() > giveUp)
-        throw new Error(`still not after ${withinMs} ms: ${JSON.stringify(run, null, 1)}`)
-      await new Promise((resolve) => setTimeout(resolve, 25))
-    }
-  }
-
-  const ended = (id: string, withinMs?: number) => until(id, (run) => ENDED.includes(run.status), withinMs)
-
-  /** Saves the graph, executes it, and waits for its end. */
-  async function run(graph: Graph, data: Record<string, unknown> = {}): Promise<RunAnswer> {
-    return ended(await execute(await create(graph), data))
-  }
+  const client = createClient({
+    send: (path, init) => service.request(path, { as: service.admin, ...init }),
+    teamId: service.teamId,
+  })
 
   engine = await addEngine()
   return {
@@ -128,13 +60,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     use(next: Engine | undefined) {
       engine = next
     },
-    ask,
-    create,
-    execute,
-    read,
-    until,
-    ended,
-    run,
+    ...client,
     async stop() {
       await engine?.stop()
       for (const connection of connections) await connection.close()
@@ -155,11 +81,4 @@ export async function runExample(host: Running, example: Example): Promise<RunAn
     else await host.engine.client.workflow.getHandle(id).terminate('by hand')
   }
   return host.ended(id)
-}
-
-/** The record of one node. */
-export function nodeOf(run: RunAnswer, nodeId: string): NodeAnswer {
-  const found = run.nodeExecutions.find((node) => node.nodeId === nodeId)
-  if (!found) throw new Error(`no record of ${nodeId}`)
-  return found
 }

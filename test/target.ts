@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+/** One request that came: when (epoch ms), with which Idempotency-Key, and whether its answer went out whole. */
+export type Call = { path: string; key: string | undefined; at: number; answered: boolean }
+
 export type Target = Awaited<ReturnType<typeof startTarget>>
 
 /** A loopback server that stands for the outside world, and remembers who called. */
 export async function startTarget() {
-  const calls: { path: string; key: string | undefined }[] = []
+  const calls: Call[] = []
   const counts = new Map<string, number>()
   const hanging = new Set<ServerResponse>()
   const waiters: (() => void)[] = []
@@ -22,7 +25,13 @@ export async function startTarget() {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://target')
     const key = url.searchParams.get('key') ?? ''
-    calls.push({ path: url.pathname, key: request.headers['idempotency-key'] as string | undefined })
+    const sent = request.headers['idempotency-key'] as string | undefined
+    const call: Call = { path: url.pathname, key: sent, at: Date.now(), answered: false }
+    calls.push(call)
+    response.once('finish', () => {
+      call.answered = true
+      for (const wake of waiters.splice(0)) wake()
+    })
     for (const wake of waiters.splice(0)) wake()
     const count = (counts.get(url.pathname + key) ?? 0) + 1
     counts.set(url.pathname + key, count)
@@ -33,7 +42,11 @@ export async function startTarget() {
         return answer(response, count <= 2 ? 503 : 200, JSON.stringify({ count }))
       case '/slow':
         await new Promise((resolve) => setTimeout(resolve, Number(url.searchParams.get('ms') ?? 1_000)))
-        return answer(response, 200, JSON.stringify({ key }))
+        return answer(
+          response,
+          200,
+          JSON.stringify({ key, text: 'x'.repeat(Number(url.searchParams.get('bytes') ?? 0)) }),
+        )
       case '/dirty':
         return answer(response, 200, '{"nul":"a\\u0000b","half":"\\ud800"}')
       case '/big':
