@@ -1,0 +1,177 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
+import { ENDED, nodeOf, type RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { startTarget, type Target } from '../target.ts'
+import { type Installation, startInstallation } from './installation.ts'
+import { callsOf, checkRuns, loadGraph, type Sent, send } from './load.ts'
+
+let host: Installation
+let target: Target
+let work: { workflowId: string; teamId: string }
+let hanging: string
+let numbers = 0
+/** Every run of this file as it was when it had ended. */
+const all: RunAnswer[] = []
+
+beforeAll(async () => {
+  target = await startTarget()
+  host = await startInstallation()
+  work = { workflowId: await host.create(loadGraph(target.url)), teamId: host.teamId }
+  hanging = await host.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'hang', type: 'HTTP_REQUEST', config: { method: 'POST', url: `${target.url}/hang` } },
+    ],
+    edges: edges('start -> hang'),
+  })
+}, 180_000)
+afterAll(async () => {
+  await host?.stop()
+  await target?.stop()
+}, 60_000)
+
+const sendMany = (count: number) =>
+  Promise.all(Array.from({ length: count }, () => send(host.post, work, ++numbers)))
+
+/** How many of these runs' nodes are being called right now. */
+const inFlight = (runs: Sent[], nodeId: string) =>
+  runs.filter((run) => callsOf(target, run.id, nodeId).some((call) => !call.answered)).length
+
+/**
+ * Breaks something while 20 runs are under way (some near their end, some inside their first calls, some being
+ * accepted) beside two that are being cancelled, waits until it works again, and holds every run to its promise.
+ */
+async function survive(
+  { annotate }: Pick<TestContext, 'annotate'>,
+  strike: () => Promise<() => Promise<unknown>>,
+): Promise<{ runs: RunAnswer[]; repeated: number }> {
+  const cancelled = await host.execute(hanging)
+  const racing = await host.execute(hanging)
+  const early = await sendMany(8)
+  await target.until(() => inFlight(early, 'after') >= 3)
+  const middle = await sendMany(8)
+  await target.until(() => inFlight(middle, 'once') >= 4 && target.hanging.size === 2)
+  await host.ask('POST', `/api/executions/${cancelled}/cancel`)
+  const late = sendMany(4)
+  const raced = host.post(`/api/executions/${racing}/cancel`).then(
+    (answer) => answer.status,
+    () => undefined,
+  )
+
+  const brokenAt = Date.now()
+  const flying = inFlight([...early, ...middle], 'call') + inFlight([...early, ...middle], 'once')
+  const recovered = await strike()
+  await recovered()
+  const readyAfter = Date.now() - brokenAt
+  const sent = [...early, ...middle, ...(await late)]
+  const { ended, repeated } = await checkRuns(host, target, sent, brokenAt)
+  const endedAfter = Math.max(...ended.map((run) => Date.parse(run.completedAt!))) - brokenAt
+
+  // Some runs were in their wait when it broke, and waited on.
+  const waiting = ended.map((run) => nodeOf(run, 'wait')).filter((node) => isAcross(node, brokenAt))
+  expect(waiting.length).toBeGreaterThan(0)
+
+  if ((await raced) !== 200) {
+    // Not accepted, so still to be asked for; 409 says that it was accepted all the same.
+    await expect
+      .poll(async () => (await host.post(`/api/executions/${racing}/cancel`)).status, { timeout: 30_000 })
+      .toBeOneOf([200, 409])
+  }
+  for (const id of [cancelled, racing]) {
+    const run = await host.ended(id, 60_000)
+    expect(run.status).toBe('CANCELLED')
+    expect(nodeOf(run, 'hang').status).toBe('CANCELLED')
+    ended.push(run)
+  }
+  await target.until(() => target.hanging.size === 0)
+  all.push(...ended)
+  const again = sent.filter((run) => run.attempts > 1).length
+  await annotate(
+    `ready after ${readyAfter} ms, the last of ${sent.length} runs ended after ${endedAfter} ms; ` +
+      `${flying} calls in flight, ${repeated} made twice; ${waiting.length} waits across; ${again} requests repeated; ` +
+      `the racing cancel: ${await raced}`,
+  )
+  return { runs: ended, repeated }
+}
+
+function isAcross(node: { startedAt: string; completedAt: string | null }, at: number): boolean {
+  return Date.parse(node.startedAt) < at && Date.parse(node.completedAt!) > at
+}
+
+async function strikeOne(name: 'service' | 'temporal' | 'postgres') {
+  const was = host.kill(name)
+  return () => host.recovered(name, was)
+}
+
+describe('kill -9 while 20 runs are under way', { timeout: 180_000 }, () => {
+  test('of API and worker', async (context) => {
+    await survive(context, () => strikeOne('service'))
+  })
+
+  test('of Temporal', async (context) => {
+    await survive(context, () => strikeOne('temporal'))
+  })
+
+  test('of PostgreSQL: no call is made twice', async (context) => {
+    const { repeated } = await survive(context, () => strikeOne('postgres'))
+    expect(repeated).toBe(0)
+  })
+
+  test('of one PostgreSQL backend, which makes PostgreSQL drop all: no call is made twice', async (context) => {
+    const { repeated } = await survive(context, async () => {
+      const postmaster = host.holder().children.postgres.pid
+      const before = findBackends(postmaster)
+      expect(before.length).toBeGreaterThan(0)
+      process.kill(before[0]!, 'SIGKILL')
+      return () =>
+        expect
+          .poll(
+            async () => {
+              const now = findBackends(postmaster)
+              return before.every((pid) => !now.includes(pid)) && (await host.isReady())
+            },
+            { timeout: 60_000 },
+          )
+          .toBe(true)
+    })
+    expect(repeated).toBe(0)
+  })
+
+  test('of everything at once, supervisor included, and a new start', async (context) => {
+    await survive(context, async () => {
+      await host.killAll()
+      return host.boot
+    })
+  })
+
+  test('after all that every run is as it was when it ended, and there is none besides', async () => {
+    for (const run of all) {
+      expect(ENDED).toContain(run.status)
+      expect(await host.read(run.id)).toEqual(run)
+    }
+    const count = async (workflowId: string) => {
+      const path = `/api/executions?workflowId=${workflowId}&size=1`
+      return (await host.ask<{ totalElements: number }>('GET', path)).totalElements
+    }
+    expect(await count(work.workflowId)).toBe(numbers)
+    expect((await count(work.workflowId)) + (await count(hanging))).toBe(all.length)
+  })
+})
+
+/** The backends that serve our connections, children of this postmaster. */
+function findBackends(postmaster: number): number[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .filter((entry) => {
+      try {
+        const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
+        const parent = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]
+        if (Number(parent) !== postmaster) return false
+        return readFileSync(`/proc/${entry}/cmdline`, 'utf8').includes('127.0.0.1(')
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}

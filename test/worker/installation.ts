@@ -1,0 +1,140 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findTemporal } from '../../worker/binary.ts'
+import { findFree } from '../../worker/ports.ts'
+import { isAlive, kill, type ProcessId } from '../../worker/processes.ts'
+import { createClient, type Send } from '../client.ts'
+import { CACHE } from '../setup.ts'
+import { type Launched, launch } from './process.ts'
+
+export type Name = 'postgres' | 'temporal' | 'service'
+type Holder = {
+  supervisor: ProcessId
+  children: Record<Name, ProcessId>
+  addresses: { databaseUrl: string; temporalAddress: string; url: string }
+}
+
+export type Installation = Awaited<ReturnType<typeof startInstallation>>
+
+const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }
+
+/**
+ * The whole service as a user starts it, with PostgreSQL, Temporal, API and worker as processes of their own, in a
+ * data folder of its own, over real HTTP. GETs are repeated while nobody answers or the answer is 503.
+ */
+export async function startInstallation() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'perdure-installation-'))
+  chmodSync(dataDir, 0o711)
+  const temporal = await findTemporal(process.env.TEMPORAL_CLI, CACHE, () => {})
+  const port = await findFree()
+  const url = `http://127.0.0.1:${port}`
+  const env = {
+    DATA_DIR: dataDir,
+    PORT: String(port),
+    TEMPORAL_CLI: temporal.path,
+    ADMIN_EMAIL: SIGN_IN.email,
+    ADMIN_PASSWORD: SIGN_IN.password,
+  }
+  let supervisor: Launched
+  let cookie = ''
+
+  const holder = () => JSON.parse(readFileSync(join(dataDir, 'perdure.pid'), 'utf8')) as Holder
+  const isReady = async () => (await fetch(`${url}/readyz`)).ok
+
+  /** Starts it (again, on the same data) and waits until it says that it is up. */
+  async function boot(): Promise<void> {
+    supervisor = launch(['worker/start.ts'], env)
+    await supervisor.until(() => supervisor.output().includes('Perdure is up'), 120_000)
+  }
+
+  /** One attempt, whatever it comes to. */
+  async function post(path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    const body = json === undefined ? {} : { body: JSON.stringify(json) }
+    const type = json === undefined ? {} : { 'content-type': 'application/json' }
+    return fetch(url + path, { method: 'POST', headers: { cookie, ...type, ...headers }, ...body })
+  }
+
+  /** One attempt to read. */
+  const get = (path: string) => fetch(url + path, { headers: { cookie } })
+
+  const send: Send = async (path, { method, json, headers }) => {
+    if (method === 'POST') return post(path, json, headers)
+    for (const giveUp = Date.now() + 60_000; ; await sleep(50)) {
+      const answer = await get(path).catch((error) => {
+        if (Date.now() > giveUp) throw error
+        return undefined
+      })
+      if (answer && (answer.status !== 503 || Date.now() > giveUp)) return answer
+    }
+  }
+
+  /** Sends SIGKILL (or another signal) to a child; answers what it was. */
+  function strike(name: Name, signal: NodeJS.Signals = 'SIGKILL'): ProcessId {
+    const child = holder().children[name]
+    kill(child.pid, signal)
+    return child
+  }
+
+  /** Resolves once this child is another process than it was and everything is ready. */
+  function recovered(name: Name, was: ProcessId): Promise<void> {
+    return supervisor.until(async () => {
+      const is = holder().children[name]
+      return (is.pid !== was.pid || is.started !== was.started) && (await isReady())
+    })
+  }
+
+  async function stop(): Promise<void> {
+    try {
+      supervisor.kill('SIGCONT')
+      supervisor.kill('SIGTERM')
+      const children = Object.values(holder().children)
+      await supervisor.ended
+      const left = children.filter(isAlive)
+      if (left.length > 0) throw new Error(`still there after the stop: ${left.map(({ pid }) => pid)}`)
+    } finally {
+      const { folder } = JSON.parse(readFileSync(join(dataDir, 'postgres.json'), 'utf8'))
+      if (folder) rmSync(folder, { recursive: true, force: true })
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  }
+
+  try {
+    await boot()
+    const answer = await post('/api/auth/login', SIGN_IN)
+    if (!answer.ok) throw new Error(`sign-in answered ${answer.status}`)
+    cookie = answer.headers.getSetCookie()[0]!.split(';')[0]!
+    const { teamId } = JSON.parse(readFileSync(join(dataDir, 'example.json'), 'utf8')) as { teamId: string }
+    const client = createClient({ send, teamId })
+    return {
+      ...client,
+      ...{ url, dataDir, teamId, temporalCli: temporal.path, boot, post, get, holder, isReady, stop },
+      ...{ kill: strike, recovered },
+      until: client.until,
+      /** What a process wrote to its log so far. */
+      log: (name: Name) => readFileSync(join(dataDir, 'logs', `${name}.log`), 'utf8'),
+      /** Ends the supervisor and every child with SIGKILL, all at once. */
+      async killAll(): Promise<void> {
+        const { children } = holder()
+        supervisor.kill('SIGKILL')
+        for (const { pid } of Object.values(children)) kill(-pid, 'SIGKILL')
+        await supervisor.ended
+      },
+      /** Kills a child and keeps the supervisor from starting it again, until `release`. */
+      async hold(name: Name): Promise<{ release(): Promise<void> }> {
+        supervisor.kill('SIGSTOP')
+        const was = strike(name)
+        return {
+          async release() {
+            supervisor.kill('SIGCONT')
+            await recovered(name, was)
+          },
+        }
+      },
+    }
+  } catch (error) {
+    await stop().catch(() => {})
+    throw error
+  }
+}
