@@ -1,5 +1,12 @@
-import jsonata from 'jsonata'
-import { findReads, parseExpression, type Reads, type Syntax, shorten } from '../workflows/expressions.ts'
+import type jsonata from 'jsonata'
+import {
+  findReads,
+  prepareExpression,
+  type Reads,
+  type Syntax,
+  shorten,
+  treeOf,
+} from '../workflows/expressions.ts'
 import type { Bindings } from './expressions.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import { createTextCache, toPlain, weigh } from './plain.ts'
@@ -27,7 +34,8 @@ export function compile(source: string): Compiled {
 
 function build(source: string): Compiled {
   try {
-    const tree = parseExpression(source)
+    const expression = prepareExpression(source)
+    const tree = treeOf(expression)
     const reads = findReads(tree)
     if (reads.problems[0]) throw new Error(reads.problems[0])
     return {
@@ -35,7 +43,7 @@ function build(source: string): Compiled {
       reads,
       path: readPath(tree),
       size: countWork(tree, MAX_SIZE),
-      expression: jsonata(source),
+      expression,
     }
   } catch (error) {
     throw new NodeFailure(`expression ${shorten(source)}: ${(error as Error).message}`, {
@@ -84,9 +92,11 @@ const LINEAR = new Set(['exists', 'not', 'boolean', 'count', 'length', 'lowercas
  */
 export function countWork(tree: Syntax, limit: number): number {
   let count = 0
-  const isLight = (node: Syntax | undefined): boolean => {
+  const isBounded = (node: Syntax | undefined): boolean => {
     if (!node || ++count > limit) return false
     if (node.group || node.focus || node.index || node.ancestor) return false
+    // `[]` marks the array it ends with: on this thread that would be the very value other nodes see.
+    if (node.keepArray || node.keepSingletonArray) return false
     if (![...((node.predicate as Syntax[]) ?? []), ...((node.stages as Syntax[]) ?? [])].every(isPosition))
       return false
     switch (node.type) {
@@ -98,42 +108,52 @@ export function countWork(tree: Syntax, limit: number): number {
         return true
       case 'path': {
         const [first, ...rest] = node.steps as Syntax[]
-        return isLight(first) && rest.every((step) => step.type === 'name' && isLight(step))
+        return isBounded(first) && rest.every((step) => step.type === 'name' && isBounded(step))
       }
       case 'binary':
-        return OPERATORS.has(String(node.value)) && isLight(node.lhs as Syntax) && isLight(node.rhs as Syntax)
+        return (
+          OPERATORS.has(String(node.value)) && isBounded(node.lhs as Syntax) && isBounded(node.rhs as Syntax)
+        )
       case 'unary':
-        if (node.value === '-') return isLight(node.expression as Syntax)
-        if (node.value === '[') return (node.expressions as Syntax[]).every(isLight)
-        return node.value === '{' && (node.lhs as [Syntax, Syntax][]).every((pair) => pair.every(isLight))
+        if (node.value === '-') return isBounded(node.expression as Syntax)
+        if (node.value === '[') return (node.expressions as Syntax[]).every(isBounded)
+        return node.value === '{' && (node.lhs as [Syntax, Syntax][]).every((pair) => pair.every(isBounded))
       case 'condition':
         return (
-          isLight(node.condition as Syntax) &&
-          isLight(node.then as Syntax) &&
-          (node.else === undefined || isLight(node.else as Syntax))
+          isBounded(node.condition as Syntax) &&
+          isBounded(node.then as Syntax) &&
+          (node.else === undefined || isBounded(node.else as Syntax))
         )
       case 'block':
-        return (node.expressions as Syntax[]).every(isLight)
+        return (node.expressions as Syntax[]).every(isBounded)
       case 'function': {
         const [only, ...more] = node.arguments as Syntax[]
         const name = node.procedure as Syntax
         return (
-          name.type === 'variable' && LINEAR.has(String(name.value)) && more.length === 0 && isLight(only)
+          name.type === 'variable' && LINEAR.has(String(name.value)) && more.length === 0 && isBounded(only)
         )
       }
       default:
         return false
     }
   }
-  return isLight(tree) ? count : Number.POSITIVE_INFINITY
+  return isBounded(tree) ? count : Number.POSITIVE_INFINITY
 }
 
 function isPosition(stage: Syntax): boolean {
   return stage.type === 'filter' && (stage.expr as Syntax).type === 'number'
 }
 
-/** The weight of what an expression reads, at least that of its own text; stops counting above `limit`. */
-export function weighRoots({ reads, source }: Compiled, bindings: Bindings, limit: number): number {
+/**
+ * Whether the work is small enough for this thread: syntax nodes times the weight of what they read. Not with an
+ * array as context: JSONata's object constructor writes into one that is empty.
+ */
+export function isLight(compiled: Compiled, bindings: Bindings, maxWork: number): boolean {
+  if (compiled.reads.context && Array.isArray(bindings.input)) return false
+  return compiled.size * weighReads(compiled, bindings, maxWork / compiled.size) <= maxWork
+}
+
+function weighReads({ reads, source }: Compiled, bindings: Bindings, limit: number): number {
   let weight = 8 + source.length / 8
   if (reads.context) weight += weigh(bindings.input, limit)
   for (const name of reads.roots)

@@ -81,7 +81,7 @@ async function run(job: Job): Promise<Reply> {
     return true
   }
   try {
-    const roots = JSON.parse(job.roots) as Record<string, unknown>
+    let roots = readRoots(job)
     if ('items' in job) {
       const kept: number[] = []
       const items = JSON.parse(job.items) as unknown[]
@@ -90,6 +90,7 @@ async function run(job: Job): Promise<Reply> {
         if (!step()) return fail(at, 'TOTAL')
         const bindings = { ...roots, item: items[at], index: at }
         if (isTruthy(toPlain(await condition.evaluate(roots.input, bindings)))) kept.push(at)
+        if (isSpoilt(job, job.condition)) roots = readRoots(job)
       }
       return { kind: 'kept', kept }
     }
@@ -97,7 +98,9 @@ async function run(job: Job): Promise<Reply> {
     let chars = 0
     for (; at < job.sources.length; at++) {
       if (!step()) return fail(at, 'TOTAL')
-      const value = toPlain(await compile(job.sources[at]!).evaluate(roots.input, roots))
+      const source = job.sources[at]!
+      const value = toPlain(await compile(source).evaluate(roots.input, roots))
+      if (isSpoilt(job, source)) roots = readRoots(job)
       const text = value === undefined ? null : JSON.stringify(value)
       chars += text?.length ?? 0
       if (chars > maxChars) return fail(at, 'SIZE')
@@ -107,6 +110,15 @@ async function run(job: Job): Promise<Reply> {
   } catch (error) {
     return describe(at, error)
   }
+}
+
+function readRoots(job: Job): Record<string, unknown> {
+  return JSON.parse(job.roots)
+}
+
+/** JSONata's object constructor writes into an empty array it meets: the next expression gets a fresh one. */
+function isSpoilt(job: Job, source: string): boolean {
+  return source.includes('{') && job.roots.includes('[]')
 }
 
 function fail(at: number, cause: Cause, message = ''): Reply {
@@ -124,7 +136,8 @@ function describe(at: number, error: unknown): Reply {
 }
 
 function reply(message: Reply): void {
-  process.send?.(message)
+  // The service may be gone: `disconnect` ends this process then.
+  process.send?.(message, () => {})
 }
 
 // A Ctrl-C reaches the whole process group, but work goes on until the service lets go.

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
-import { readCondition, readTemplate, shorten, type Template } from '../workflows/expressions.ts'
+import { shorten, splitCondition, splitTemplate, type Template } from '../workflows/expressions.ts'
 import { setOwn } from '../workflows/inputs.ts'
-import { type Compiled, compile, evaluateHere, findDirectly, NOT_DIRECT, weighRoots } from './compiled.ts'
+import { type Compiled, compile, evaluateHere, findDirectly, isLight, NOT_DIRECT } from './compiled.ts'
 import type { Cause, Job, Reply } from './evaluator.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import { createTextCache, isTruthy, weigh } from './plain.ts'
@@ -70,7 +70,7 @@ export function createEvaluator(
       if (value !== NOT_DIRECT) {
         grow(expression.source, value)
         values[at] = value
-      } else if (expression.size * weighRoots(expression, bindings, MAX_WORK / expression.size) <= MAX_WORK) {
+      } else if (isLight(expression, bindings, MAX_WORK)) {
         values[at] = await evaluateHere(expression, bindings)
         grow(expression.source, values[at])
       } else away.push(at)
@@ -107,10 +107,8 @@ export function createEvaluator(
     const expression = compileCondition(condition)
     if (typeof expression === 'boolean') return expression ? items : []
     if (items.length === 0) return items
-    const per = expression.size * items.length
-    const shared = weighRoots(expression, bindings, MAX_WORK / per)
     const own = expression.size * weigh(items, MAX_WORK / expression.size)
-    if (per * shared + own <= MAX_WORK) {
+    if (own <= MAX_WORK && isLight(expression, bindings, (MAX_WORK - own) / items.length)) {
       const kept: unknown[] = []
       const pause = createPause()
       for (const [index, item] of items.entries()) {
@@ -182,7 +180,7 @@ const templates = createTextCache<Template>(1_000_000)
 
 function readCached(text: string): Template {
   try {
-    return templates(text, () => readTemplate(text))
+    return templates(text, () => splitTemplate(text))
   } catch (error) {
     throw failure((error as Error).message)
   }
@@ -192,7 +190,7 @@ function compileCondition(condition: unknown): Compiled | boolean {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw failure('a condition must be an expression or a boolean')
   try {
-    return compile(readCondition(condition).source)
+    return compile(splitCondition(condition).source)
   } catch (error) {
     throw error instanceof NodeFailure ? error : failure((error as Error).message)
   }

@@ -67,22 +67,25 @@ function count(value: object, limit: number): number {
   return bytes
 }
 
-/** Keeps what was made of texts, the most recently used of them, up to `maxChars` characters of text. */
+/**
+ * Keeps what was made of texts, for up to `maxChars` characters of text: in two generations, the younger half
+ * takes the place of the older. (Deleting the oldest key of a Map one by one gets slow: it leaves gaps.)
+ */
 export function createTextCache<T>(maxChars: number): (text: string, make: () => T) => T {
-  const kept = new Map<string, T>()
+  let young = new Map<string, T>()
+  let old = young
   let chars = 0
   return (text, make) => {
-    let value = kept.get(text)
-    if (value === undefined) {
-      value = make()
-      chars += text.length
-    } else kept.delete(text)
-    kept.set(text, value)
-    for (const oldest of kept.keys()) {
-      if (chars <= maxChars) break
-      kept.delete(oldest)
-      chars -= oldest.length
+    let value = young.get(text)
+    if (value !== undefined) return value
+    value = old.get(text) ?? make()
+    chars += text.length
+    if (chars > maxChars / 2) {
+      old = young
+      young = new Map()
+      chars = text.length
     }
+    young.set(text, value)
     return value
   }
 }

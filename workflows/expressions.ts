@@ -13,13 +13,14 @@ const MAX_EXPRESSIONS = 1_000
 
 /** Splits a text at its `{{ }}`. Throws an Error that says where one does not end or does not parse. */
 export function readTemplate(text: string): Template {
-  return splitTemplate(text).map((part) => (typeof part === 'string' ? part : { source: part.source }))
+  const template = splitTemplate(text)
+  for (const part of template) if (typeof part !== 'string') parseExpression(part.source)
+  return template
 }
 
-type Parsed = { source: string; tree: Syntax }
-
-function splitTemplate(text: string): (string | Parsed)[] {
-  const parts: (string | Parsed)[] = []
+/** As readTemplate, but leaves the expressions unread: for one who compiles them anyway. */
+export function splitTemplate(text: string): Template {
+  const parts: Template = []
   let at = 0
   for (;;) {
     const open = text.indexOf('{{', at)
@@ -30,8 +31,7 @@ function splitTemplate(text: string): (string | Parsed)[] {
       throw new Error(depth > MAX_DEPTH ? `${where} is nested too deeply` : `${where} has no closing }}`)
     }
     if (open > at) parts.push(text.slice(at, open))
-    const source = text.slice(open + 2, end).trim()
-    parts.push({ source, tree: parseExpression(source) })
+    parts.push({ source: text.slice(open + 2, end).trim() })
     at = end + 2
   }
   if (at < text.length || parts.length === 0) parts.push(text.slice(at))
@@ -40,12 +40,15 @@ function splitTemplate(text: string): (string | Parsed)[] {
 
 /** A condition's expression; the text may stand with or without one pair of `{{ }}`. Throws as readTemplate. */
 export function readCondition(text: string): { source: string } {
-  return { source: parseCondition(text).source }
+  const condition = splitCondition(text)
+  parseExpression(condition.source)
+  return condition
 }
 
-function parseCondition(text: string): Parsed {
+/** As readCondition, but leaves the expression unread. */
+export function splitCondition(text: string): { source: string } {
   const source = text.trim()
-  if (!source.startsWith('{{')) return { source, tree: parseExpression(source) }
+  if (!source.startsWith('{{')) return { source }
   const [only, ...rest] = splitTemplate(source)
   if (typeof only !== 'object' || rest.length > 0) {
     throw new Error('a condition is one expression: put {{ }} around all of it, or leave them away')
@@ -58,6 +61,11 @@ export type Syntax = { type: string; value?: unknown; [field: string]: unknown }
 
 /** The tree of one expression. Throws an Error with a clear message, also for one too long or too deep. */
 export function parseExpression(source: string): Syntax {
+  return treeOf(prepareExpression(source))
+}
+
+/** JSONata's own handle of an expression, with the checks of parseExpression. */
+export function prepareExpression(source: string): jsonata.Expression {
   if (source === '') throw new Error('the expression is empty')
   if (source.length > MAX_LENGTH) throw new Error(`an expression has at most ${MAX_LENGTH} characters`)
   const { depth, doubling } = scanExpression(source, 0, false)
@@ -66,12 +74,16 @@ export function parseExpression(source: string): Syntax {
     throw new Error(`${shorten(source)} nests ?? and ?: more than ${MAX_DOUBLING} levels deep`)
   }
   try {
-    return jsonata(source).ast() as unknown as Syntax
+    return jsonata(source)
   } catch (error) {
     if (error instanceof RangeError) throw new Error(`${shorten(source)} is nested too deeply`)
     const { message, position } = error as { message?: string; position?: number }
     throw new Error(`${message ?? 'Syntax error'} (character ${position ?? 0} of ${shorten(source)})`)
   }
+}
+
+export function treeOf(expression: jsonata.Expression): Syntax {
+  return expression.ast() as unknown as Syntax
 }
 
 /** An expression as messages quote it. */
@@ -198,10 +210,10 @@ export function findReferences(
         }
       }
       try {
-        const parts = bare.has(key) ? [parseCondition(item)] : splitTemplate(item)
+        const parts = bare.has(key) ? [splitCondition(item)] : splitTemplate(item)
         for (const part of parts) {
           if (typeof part === 'string') continue
-          const reads = findReads(part.tree)
+          const reads = findReads(parseExpression(part.source))
           for (const id of reads.nodes) nodes.push({ id, path: at })
           for (const message of reads.problems) problems.push({ path: at, message })
         }

@@ -85,15 +85,16 @@ function skipQuoted(text: string, at: number, quote: string): number {
   return text.length
 }
 
-/** As JSONata scans it: up to a slash outside of brackets that is not escaped. */
+/** As JSONata scans it, to the letter: up to a slash outside of brackets that is not escaped. */
 function skipRegex(text: string, at: number): number {
   let depth = 0
+  let slashes = 0
   for (let i = at + 1; i < text.length; i++) {
     const char = text[i]!
-    if (char === '\\') i++
-    else if (char === '/' && depth === 0) return i + 1
-    else if ('([{'.includes(char)) depth++
-    else if (')]}'.includes(char)) depth--
+    if (char === '/' && depth === 0 && slashes % 2 === 0) return i + 1
+    if (slashes === 0 && '([{'.includes(char)) depth++
+    if (slashes === 0 && ')]}'.includes(char)) depth--
+    slashes = char === '\\' ? slashes + 1 : 0
   }
   return text.length
 }

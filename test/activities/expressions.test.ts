@@ -1,0 +1,479 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import fc from 'fast-check'
+import jsonata from 'jsonata'
+import { afterAll, expect, test } from 'vitest'
+import {
+  compile,
+  countWork,
+  evaluateHere,
+  findDirectly,
+  isLight,
+  NOT_DIRECT,
+} from '../../activities/compiled.ts'
+import { type Bindings, createEvaluator } from '../../activities/expressions.ts'
+import { NodeFailure } from '../../activities/nodes/failure.ts'
+import { isTruthy, weigh } from '../../activities/plain.ts'
+import { parseExpression } from '../../workflows/expressions.ts'
+
+const evaluator = createEvaluator()
+afterAll(() => evaluator.close())
+
+const scope: Bindings = {
+  input: {
+    n: 2,
+    text: 'two',
+    no: null,
+    items: [{ price: 1 }, { price: 5 }, { price: 9, tags: ['x'] }],
+    one: [7],
+    empty: [],
+    flag: true,
+  },
+  nodes: { first: { id: 'f1' }, 'with space': { id: 'ws' }, list: [{ v: 1 }, { v: 2 }] },
+  trigger: { body: { name: 'Ann' } },
+  vars: { region: 'eu' },
+  execution: { id: 'e-1', workflowId: 'w-1' },
+}
+const render = (value: unknown, bindings = scope) => evaluator.render(value, bindings)
+/** Sent to a process: no function call of this kind is light. */
+const away = (source: string) => `{{ $single([0], function($v) { true }) = 0 ? (${source}) }}`
+
+async function failureOf(work: Promise<unknown>): Promise<NodeFailure> {
+  const error = await work.then(
+    (value) => expect.fail(`gave ${JSON.stringify(value)}`),
+    (thrown) => thrown,
+  )
+  expect(error).toBeInstanceOf(NodeFailure)
+  return error
+}
+
+test('a text that is one expression keeps its type, mixed ones interpolate', async () => {
+  expect(
+    await render({
+      number: '{{ $input.n }}',
+      sum: '{{ $input.n + 1 }}',
+      object: '{{ $nodes.first }}',
+      list: '{{ $input.items.price }}',
+      nothing: '{{ $input.missing.deep }}',
+      nil: '{{ $input.no }}',
+      bool: '{{ $input.n = 2 }}',
+      mixed: '{{ $input.n }}/{{ $input.text }}/{{ $input.missing }}/{{ $nodes.first }}/{{ $input.one }}!',
+      bare: '{{ text }} {{ $.text }} {{ $$.text }}',
+      quoted: '{{ $nodes.`with space`.id }}',
+      rest: '{{ $trigger.body.name & "-" & $vars.region & "-" & $execution.id }}',
+      made: '{{ {"a": [$input.n, $input.missing], "b": $input.flag ? "yes" : "no"} }}',
+      fallback: '{{ $input.missing ?? "none" }}',
+      plain: 'no expression',
+      deep: [1, true, null, ['{{ $input.n }}'], '{{ $input.missing }}'],
+      pool: '{{ $sum($input.items.price) }} {{ $input.items[price > 4].price }}',
+    }),
+  ).toEqual({
+    number: 2,
+    sum: 3,
+    object: { id: 'f1' },
+    list: [1, 5, 9],
+    nothing: null,
+    nil: null,
+    bool: true,
+    mixed: '2/two//{"id":"f1"}/[7]!',
+    bare: 'two two two',
+    quoted: 'ws',
+    rest: 'Ann-eu-e-1',
+    made: { a: [2], b: 'yes' },
+    fallback: 'none',
+    plain: 'no expression',
+    deep: [1, true, null, [2], null],
+    pool: '15 [5,9]',
+  })
+  expect(await render(5)).toBe(5)
+  expect(await render({ a: 1 })).toEqual({ a: 1 })
+  expect(await render('{{ $input.no }}|{{ $sum($input.missing) }}|')).toBe('null||')
+})
+
+test('conditions count as in $boolean, here and in the pool', async () => {
+  const conditions: [unknown, boolean][] = [
+    [true, true],
+    [false, false],
+    ['$input.n = 2', true],
+    ['{{ $input.n = 3 }}', false],
+    ['$input.missing', false],
+    ['$input.empty', false],
+    ['$input.no', false],
+    ['$input.text', true],
+    ['""', false],
+    ['0', false],
+    ['[0, ""]', false],
+    ['[0, 1]', true],
+    ['{}', false],
+    ['$nodes.first', true],
+    ['$sum', false],
+    ['$count($input.items[price > 4]) = 2', true],
+    ['$exists($input.items[price > 10])', false],
+  ]
+  for (const [condition, held] of conditions) {
+    expect(await evaluator.test(condition, scope), String(condition)).toBe(held)
+    if (typeof condition === 'string')
+      expect(await evaluator.test(away(condition.replace(/^{{|}}$/g, '')), scope)).toBe(held)
+  }
+  expect((await failureOf(evaluator.test(7, scope))).type).toBe('ExpressionFailed')
+  expect((await failureOf(evaluator.test('{{ 1 }} = 1', scope))).message).toMatch(/one expression/)
+})
+
+test('filters with $item and $index, in place and in one round trip', async () => {
+  const items = Array.from({ length: 500 }, (_, id) => ({ id, even: id % 2 === 0 }))
+  const even = items.filter((item) => item.even)
+  expect(await evaluator.filter(items, '$item.even', scope)).toEqual(even)
+  expect(await evaluator.filter(items, '$index % $input.n = 0', scope)).toEqual(even)
+  expect(await evaluator.filter(items, '{{ $sum([$item.id, $input.n]) % 2 = 0 }}', scope)).toEqual(even)
+  const many = Array.from({ length: 40_000 }, (_, id) => ({ id }))
+  expect(await evaluator.filter(many, '$item.id >= 39998', scope)).toEqual([{ id: 39_998 }, { id: 39_999 }])
+  expect(await evaluator.filter([], '$sum($item)', scope)).toEqual([])
+  expect(await evaluator.filter(items, true, scope)).toBe(items)
+  expect(await evaluator.filter(items, false, scope)).toEqual([])
+  expect(
+    (await failureOf(evaluator.filter(items, '($f := function() { $f() }; $f())', scope))).message,
+  ).toMatch(/took longer than 1 s/)
+})
+
+test('says what is wrong with an expression', async () => {
+  const cases: [string, string, RegExp][] = [
+    [
+      '{{ $input.n + "x" }}',
+      'ExpressionFailed',
+      /^expression \{\{ \$input\.n \+ "x" \}\}: The right side of the "\+"/,
+    ],
+    ['{{ $error("my own words") }}', 'ExpressionFailed', /my own words/],
+    ['{{ $eval("1") }}', 'ExpressionFailed', /\$eval is not available/],
+    ['{{ $unknown }}', 'ExpressionFailed', /unknown variable \$unknown/],
+    ['{{ 1 / 0 }}', 'ExpressionFailed', /no finite number/],
+    [away('1 / 0'), 'ExpressionFailed', /no finite number/],
+    ['{{ $match("a", /\\pX/) }}', 'ExpressionFailed', /regexp/],
+    ['{{ 1 + }}', 'ExpressionFailed', /Unexpected end/],
+    ['{{ 1', 'ExpressionFailed', /no closing/],
+  ]
+  for (const [text, type, message] of cases) {
+    const failure = await failureOf(render({ ok: '{{ $sum([1]) }}', text }))
+    expect(failure.type, text).toBe(type)
+    expect(failure.message).toMatch(message)
+    expect(failure.retryable).toBe(false)
+  }
+})
+
+test('whatever an expression tries ends within 2 s in a clear error, and this thread never waits', async () => {
+  await render(away('1'))
+  const limit = (pattern: RegExp) => ({ type: 'ExpressionLimit', pattern })
+  const memory = limit(/used too much memory|took longer than 1 s/)
+  const time = limit(/took longer than 1 s/)
+  const attacks: [string, { type: string; pattern: RegExp }][] = [
+    ['$pad("x", 1000000000)', memory],
+    ['$pad("x", 500000000)', memory],
+    ['$uppercase($reduce([1..28], function($a, $b) { $a & $a }, "x"))', memory],
+    ['$base64encode($pad("x", 400000000, "x"))', memory],
+    ['$reduce([1..40], function($a, $b) { [$a, $a] }, "x")', memory],
+    ['[1..10000000].[1..10000000]', memory],
+    ['[1..10000000]', memory],
+    ['[1..1000000000]', { type: 'ExpressionFailed', pattern: /must not exceed 1e7/ }],
+    ['($f := function($n) { $f($n + 1) }; $f(1))', time],
+    ['($f := function($n) { $f($n + 1) + 1 }; $f(1))', memory],
+    ['$input.items.($f := function() { $f() }; $f())', time],
+    ['[1..100000].([1..100000][$ = 1])', memory],
+  ]
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  delay.enable()
+  for (const [source, { type, pattern }] of attacks) {
+    const started = performance.now()
+    const failure = await failureOf(render({ a: `{{ ${source} }}` }))
+    expect(performance.now() - started, source).toBeLessThan(2_000)
+    expect(failure.type, `${source}: ${failure.message}`).toBe(type)
+    expect(failure.message, source).toMatch(pattern)
+    // A killed process is replaced.
+    expect(await render(away('$input.n'))).toBe(2)
+  }
+  delay.disable()
+  expect(delay.max / 1e6).toBeLessThan(150)
+}, 60_000)
+
+test('a regex takes linear time and means what it means in JSONata', async () => {
+  const text = `${'a'.repeat(3_000)}!`
+  const started = performance.now()
+  expect(await render('{{ $contains($input, /^(a+)+$/) }}', { ...scope, input: text })).toBe(false)
+  expect(await render('{{ $contains($input, /(a|aa)*b/) }}', { ...scope, input: text })).toBe(false)
+  expect(performance.now() - started).toBeLessThan(1_500)
+  for (const source of [
+    '$match("ab12cd345", /([a-z]+)(\\d+)/)',
+    '$match("ab", /(x)?(a)/)',
+    '$replace("John Smith", /(\\w+)\\s(\\w+)/, "$2, $1")',
+    '$replace("aXbX", /x/i, "-", 1)',
+    '$split("a, b ;c", /\\s*[,;]\\s*/)',
+    '$contains("one\\ntwo", /^two$/m)',
+    '$match("a.b.c", /\\./).index',
+    '$replace("265USD", /([0-9]+)USD/, function($m) { $m.groups[0] & "!" })',
+    '$split("äöü€𝄞x", /€/)',
+    '"a" ~> /a/',
+  ]) {
+    const expected = await jsonata(source).evaluate(undefined)
+    expect(await render(`{{ ${source} }}`), source).toEqual(JSON.parse(JSON.stringify(expected)))
+  }
+})
+
+test('too big a result is refused, and so is too big a sum of results', async () => {
+  const failure = await failureOf(render('{{ $pad("x", 9000000) }}'))
+  expect(failure.message).toMatch(/result that is too big \(more than 8 MB\)/)
+  const input = 'x'.repeat(1_000_000)
+  const values = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, '{{ $input }}']))
+  expect((await failureOf(render(values, { ...scope, input }))).message).toMatch(/too big/)
+  // One value of the largest size passes, and is not copied.
+  const list = Array.from({ length: 4_000_000 }, () => 1)
+  expect(await render('{{ $input }}', { ...scope, input: list })).toBe(list)
+}, 60_000)
+
+test('prototypes stay what they are', async () => {
+  const input = JSON.parse(
+    '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}, "a": {}}',
+  )
+  const bindings = { ...scope, input }
+  const texts = [
+    '{{ {"__proto__": {"polluted": 1}} }}',
+    '{{ $merge([$input, {"__proto__": {"polluted": 2}}]) }}',
+    '{{ $input ~> |$|{"__proto__": {"polluted": 3}}| }}',
+    '{{ $input ~> |a|{"constructor": {"polluted": 3}}| }}',
+    '{{ $input.__proto__ }}',
+    '{{ $input.constructor.prototype }}',
+    '{{ $sift($input, function($v, $k) { $k = "__proto__" }) }}',
+    '{{ $input }}',
+  ]
+  for (const text of texts) {
+    const value = await render(text, bindings)
+    expect(JSON.stringify(value), text).toMatch(/polluted/)
+    for (const object of [value, {}, []]) expect(Object.getPrototypeOf(object)?.polluted).toBeUndefined()
+    const fresh = (await render(away('{"own": {}}'))) as { own: { polluted?: unknown } }
+    expect(fresh.own.polluted).toBeUndefined()
+  }
+  const config = JSON.parse('{"__proto__": {"x": "{{ $input.a }}"}, "b": "{{ 1 }}"}')
+  const rendered = (await render(config, bindings)) as Record<string, unknown>
+  expect(Object.getPrototypeOf(rendered)).toBe(Object.prototype)
+  expect(JSON.stringify(rendered)).toBe('{"__proto__":{"x":{}},"b":1}')
+  for (const text of [
+    '{{ $input.a.toString }}',
+    '{{ $input.a.hasOwnProperty }}',
+    '{{ $input.a.__proto__ }}',
+  ]) {
+    expect(await render(text, bindings)).toBeNull()
+  }
+})
+
+test('results are plain JSON: no functions, no flags of sequences', async () => {
+  for (const wrap of [(source: string) => `{{ ${source} }}`, away]) {
+    expect(await render(wrap('function($x) { $x }'))).toBeNull()
+    expect(await render(wrap('{"f": $sum, "a": [$sum, 1]}'))).toEqual({ a: [null, 1] })
+    const list = (await render(wrap('$input.items.price'))) as unknown[]
+    expect(Object.keys(list)).toEqual(['0', '1', '2'])
+  }
+})
+
+const name = fc.constantFrom('a', 'b', '__proto__', 'constructor')
+const json = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom(null, 0, 1, 2.5, '', 'x', true, false),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc
+      .array(fc.tuple(name, tie('value')), { maxLength: 3 })
+      .map((entries) =>
+        JSON.parse(
+          `{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`,
+        ),
+      ),
+  ),
+})).value
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) freeze(item)
+  return Object.freeze(value)
+}
+
+async function askJsonata(source: string, input: unknown): Promise<string | undefined> {
+  const value = await jsonata(source).evaluate(input, { input })
+  return value === undefined ? undefined : JSON.stringify(value)
+}
+
+test('plain paths find what JSONata finds, without it', async () => {
+  await fc.assert(
+    fc.asyncProperty(json, fc.array(name, { maxLength: 4 }), async (input, names) => {
+      const source = ['$input', ...names].join('.')
+      const found = findDirectly(compile(source), { ...scope, input })
+      if (found !== NOT_DIRECT) expect(JSON.stringify(found)).toBe(await askJsonata(source, input))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('light expressions give in place what they give in the pool, and never more than their bound', async () => {
+  const leaf = fc.constantFrom(
+    '$input',
+    '$input.a',
+    '$input.a.b',
+    'a',
+    '$',
+    '1',
+    '"t"',
+    'null',
+    '$input.b[0]',
+    '$input.a[-1]',
+  )
+  const light = fc.letrec<{ e: string }>((tie) => ({
+    e: fc.oneof(
+      { maxDepth: 4 },
+      leaf,
+      fc
+        .tuple(tie('e'), fc.constantFrom('+', '&', '=', '<', 'and', 'or', 'in', '%'), tie('e'))
+        .map(([l, op, r]) => `(${l} ${op} ${r})`),
+      fc.tuple(tie('e'), tie('e')).map(([l, r]) => `[${l}, ${r}]`),
+      fc.tuple(tie('e'), tie('e')).map(([l, r]) => `{"k": ${l}, "__proto__": ${r}}`),
+      fc.tuple(tie('e'), tie('e'), tie('e')).map(([c, l, r]) => `(${c} ? ${l} : ${r})`),
+      fc.tuple(tie('e'), tie('e')).map(([l, r]) => `(${l} ?? ${r})`),
+      tie('e').map((e) => `$count(${e})`),
+      tie('e').map((e) => `(${e}).a`),
+    ),
+  })).e
+  await fc.assert(
+    fc.asyncProperty(json, light, async (input, source) => {
+      const bindings = { ...scope, input }
+      const compiled = compile(source)
+      expect(compiled.size).toBeGreaterThan(0)
+      if (!isLight(compiled, bindings, 400_000)) return
+      // What writes into shared values throws here.
+      const here = await evaluateHere(compiled, { ...scope, input: freeze(input) }).catch(
+        (error: Error) => error,
+      )
+      const there = await evaluator.render(away(source), bindings).catch((error: Error) => error)
+      if (here instanceof Error || there instanceof Error) {
+        expect(here).toBeInstanceOf(NodeFailure)
+        expect(there).toBeInstanceOf(NodeFailure)
+        return
+      }
+      expect(JSON.stringify(here ?? null)).toBe(JSON.stringify(there))
+      {
+        const read = weigh(input, 1e9) + 8 + source.length
+        expect(weigh(here, 1e9)).toBeLessThanOrEqual(compiled.size * 2 * read)
+      }
+    }),
+    { numRuns: 300, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: true },
+  )
+}, 60_000)
+
+test('an expression never changes what the next one reads', async () => {
+  const bindings = { ...scope, input: [] as unknown[], nodes: { list: { lists: [[], [1]] } } }
+  const values = await render(
+    [
+      '{{ {"a": {"b": 1}} }}',
+      '{{ $nodes.list.lists.{"n": 1} }}',
+      '{{ $input }}',
+      '{{ [$count($input)] }}',
+      '{{ $map([1], function() { $nodes.list }) }}',
+    ],
+    bindings,
+  )
+  expect((values as unknown[]).slice(2)).toEqual([[], [0], { lists: [[], [1]] }])
+  expect(bindings.input).toEqual([])
+  const one = [7]
+  await render('{{ $input.one[] }}', { ...scope, input: { one } })
+  expect(Object.keys(one)).toEqual(['0'])
+})
+
+test('only what is bounded by its own size runs in place', () => {
+  const size = (source: string) => countWork(parseExpression(source), 500)
+  for (const source of [
+    '$input.a.b[0]',
+    '1 + 2 * $input.n',
+    '{"a": [$input.x]}',
+    'a ?? "b"',
+    '($input.a).b.c',
+  ]) {
+    expect(size(source), source).toBeLessThan(20)
+  }
+  for (const source of [
+    '[1..5]',
+    '$sum([1])',
+    '$input.a.(b)',
+    '$input.a[b = 1]',
+    '$input.**',
+    '$input.*.*',
+    '($x := 1; $x)',
+    'function() { 1 }',
+    '$input ~> $count',
+    '$input.a{"k": b}',
+    '$input.a^(b)',
+    '$input.a.{"k": $input}',
+    '/a/',
+    '$input.a@$v.b',
+    '$input.a[]',
+    '$input.a.%',
+    '"x" ~> $lowercase',
+    Array(300).fill('$input.a').join(' & '),
+  ]) {
+    expect(size(source), source).toBe(Number.POSITIVE_INFINITY)
+  }
+})
+
+test('isTruthy is $boolean', async () => {
+  await fc.assert(
+    fc.asyncProperty(json, async (value) => {
+      expect(isTruthy(value)).toBe(await jsonata('$boolean($v)').evaluate(undefined, { v: value }))
+    }),
+  )
+})
+
+test('a flood of one workflow does not hold up another, and waiting does not count as running', async () => {
+  const one = createEvaluator({ processes: 1, timeoutMs: 300 })
+  try {
+    const loop = '{{ ($f := function() { $f() }; $f()) }}'
+    const flood = Array.from({ length: 5 }, () =>
+      one.render(loop, scope).catch((error: Error) => error.message),
+    )
+    const done: string[] = []
+    void flood.at(-1)!.then(() => done.push('flood'))
+    const other = { ...scope, execution: { id: 'e-2', workflowId: 'w-2' } }
+    expect(await one.render('{{ $sum([1, 2]) }}', other)).toBe(3)
+    expect(done).toEqual([])
+    for (const message of await Promise.all(flood)) expect(message).toMatch(/took longer than 0.3 s/)
+  } finally {
+    await one.close()
+  }
+})
+
+test('many small expressions in one config leave others their turn', async () => {
+  const config = Array.from({ length: 20_000 }, (_, i) => `{{ $input.n + ${i} }}`)
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  delay.enable()
+  const values = (await render(config)) as number[]
+  delay.disable()
+  expect(values[19_999]).toBe(20_001)
+  expect(delay.max / 1e6).toBeLessThan(150)
+})
+
+test('an evaluator that is closed says so, also to those who wait', async () => {
+  const one = createEvaluator({ processes: 1 })
+  const running = failureOf(one.render('{{ ($f := function() { $f() }; $f()) }}', scope))
+  const waiting = failureOf(one.render(away('1'), scope))
+  await one.close()
+  for (const failure of [await running, await waiting, await failureOf(one.render(away('1'), scope))]) {
+    expect(failure).toMatchObject({ type: 'ExpressionsUnavailable', retryable: true })
+  }
+})
+
+test('a process that lost its service ends by itself, even in an endless loop', async () => {
+  const child = fork(new URL('../../activities/evaluator.ts', import.meta.url), ['300', '1000', '1000'], {
+    execArgv: [],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  await once(child, 'message')
+  await new Promise((resolve) =>
+    child.send({ roots: '{}', sources: ['($f := function() { $f() }; $f())'] }, () => resolve(undefined)),
+  )
+  const exit = once(child, 'exit')
+  child.disconnect()
+  expect(await exit).toEqual([0, null])
+})
