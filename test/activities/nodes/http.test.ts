@@ -8,7 +8,7 @@ import { createHttpClient } from '../../../activities/http.ts'
 import { NodeFailure } from '../../../activities/nodes/failure.ts'
 import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
 
-const evaluator = createEvaluator({ threads: 1 })
+const evaluator = createEvaluator({ processes: 1 })
 const http = createHttpClient({ allowLoopback: true, allow: [] })
 const strict = createHttpClient({ allowLoopback: false, allow: [] })
 afterAll(() => Promise.all([evaluator.close(), http.close(), strict.close()]))
