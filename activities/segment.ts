@@ -88,7 +88,7 @@ async function takeStep(
       ...head,
       status: waits ? 'WAITING' : 'SUCCESS',
       output,
-      handle: result.handle ?? null,
+      handle: node.silent ? node.silent.handle : (result.handle ?? null),
       ...(waits ? { until: result.until! } : {}),
       completedAt: Date.now(),
     }

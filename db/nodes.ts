@@ -91,11 +91,10 @@ function readOutcomes(plan: Plan, rows: Row[]): Outcomes {
     const left = row.output !== null && row.status !== 'RUNNING'
     if (left) outcomes[row.nodeId] = { handle: row.handle }
   }
-  const silent = new Set(plan.nodes.filter((node) => node.silent).map((node) => node.id))
   for (;;) {
-    const passing = next(plan, outcomes, new Set()).filter((node) => silent.has(node.id))
+    const passing = next(plan, outcomes, new Set()).filter((node) => node.silent)
     if (passing.length === 0) return outcomes
-    for (const node of passing) outcomes[node.id] = { handle: null }
+    for (const node of passing) outcomes[node.id] = node.silent!
   }
 }
 

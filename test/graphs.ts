@@ -64,7 +64,7 @@ export function examples(url: string): Record<string, Example> {
         { id: 'ten', type: 'SET', config: { values: { ten: true } } },
         { id: 'even', type: 'SET', config: { values: { even: true } } },
         { id: 'small', type: 'SET', config: { values: { small: true } } },
-        { id: 'off', type: 'SET', disabled: true, config: { values: { off: true } } },
+        { id: 'off', type: 'IF_ELSE', disabled: true, config: { condition: 'false' } },
         { id: 'merge', type: 'MERGE', config: { mode: 'combine' } },
         {
           id: 'filter',
@@ -79,7 +79,7 @@ export function examples(url: string): Record<string, Example> {
         'switch:ten -> ten',
         'switch:even -> even',
         'ten -> off',
-        'off even small -> merge',
+        'off:true even small -> merge',
         'merge -> filter',
       ),
       data: { n: 10 },

@@ -15,8 +15,8 @@ export type PlanNode = {
   kind: NodeKind
   /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
   alone?: true
-  /** Disabled: passes its input on and leaves no record. */
-  silent?: true
+  /** Disabled: passes its input on, by its first handle, and leaves no record. */
+  silent?: { handle: string | null }
   onError: OnError
   retry: Required<Retry>
   timeoutMs: number
@@ -77,15 +77,9 @@ function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
   const head = { id: node.id, name: node.name, type: node.type }
   const retry = { ...type.retry, ...node.retry }
   if (node.disabled) {
-    return {
-      ...head,
-      kind: 'pure',
-      silent: true,
-      onError: 'FAIL',
-      retry,
-      timeoutMs: type.timeoutMs,
-      needs: [],
-    }
+    const [handle = null] = type.handles(node.config)
+    const passing = { kind: 'pure', silent: { handle }, onError: 'FAIL' } as const
+    return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
   const { nodes } = findReferences(node.config, 'config', type.conditions?.(node.config))
   const needs = new Set(nodes.map((reference) => reference.id))

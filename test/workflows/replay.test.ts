@@ -42,7 +42,7 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
       openAll(running.store.keys, history)
       writeFileSync(
         `${FOLDER}${name}.json`,
-        `${JSON.stringify(History.toObject(history, { longs: String, enums: String, bytes: String }), null, 1)}\n`,
+        `${JSON.stringify(History.toObject(History.fromObject(history), { longs: String, enums: String, bytes: String }), null, 1)}\n`,
       )
     }
     await running.stop()

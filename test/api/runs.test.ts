@@ -1,0 +1,361 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { edges } from '../graphs.ts'
+import { nodeOf, type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let running: Running
+let target: Target
+let deleted: Promise<string>
+beforeAll(async () => {
+  target = await startTarget()
+  running = await startRunning()
+  deleted = startAndDelete()
+})
+afterAll(async () => {
+  await running.stop()
+  await target.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const set = (id: string, values: Record<string, unknown>) => ({ id, type: 'SET', config: { values } })
+
+async function startAndDelete(): Promise<string> {
+  const wait = { id: 'wait', type: 'WAIT', config: { durationMs: 600_000 } }
+  const workflow = await running.create({ nodes: [start, wait], edges: edges('start -> wait') })
+  const id = await running.execute(workflow)
+  await running.until(id, (run) => run.status === 'RUNNING')
+  await running.ask('DELETE', `/api/workflows/${workflow}`)
+  expect((await running.request(`/api/executions/${id}`, { as: running.admin })).status).toBe(404)
+  return id
+}
+
+test('twelve nodes: parallel branches, a join, a skipped branch, a node that fails twice, an error branch', async () => {
+  const run = await running.run(
+    {
+      nodes: [
+        start,
+        {
+          ...set('typed', { n: '{{ $input.n * 2 }}', list: '{{ [1..3] }}', none: '{{ $input.nothing }}' }),
+          name: 'Typed',
+        },
+        set('mixed', { text: 'n={{ $input.n }} o={{ $input.o }} -{{ $input.nothing }}-', raw: 'a{b}' }),
+        {
+          id: 'flaky',
+          type: 'HTTP_REQUEST',
+          retry: { maxAttempts: 3, initialIntervalMs: 20 },
+          config: { url: `${target.url}/flaky?key={{ $execution.id }}` },
+        },
+        { id: 'join', type: 'MERGE', config: { mode: 'combine' } },
+        { id: 'big', type: 'IF_ELSE', config: { condition: '$nodes.typed.n > 10' } },
+        set('yes', { yes: true }),
+        set('no', {
+          no: '{{ $nodes.typed.n }}',
+          trigger: '{{ $trigger.o.deep }}',
+          run: '{{ $execution.trigger }}',
+        }),
+        { id: 'lost', type: 'HTTP_REQUEST', onError: 'BRANCH', config: { url: `${target.url}/missing` } },
+        set('never', { never: true }),
+        set('rescued', { why: '{{ $input.error.type }}', node: '{{ $input.error.nodeId }}' }),
+        { id: 'end', type: 'MERGE', config: { mode: 'combine' } },
+      ],
+      edges: edges(
+        'start -> typed',
+        'start -> mixed',
+        'start -> flaky',
+        'typed mixed flaky -> join',
+        'join -> big',
+        'big:true -> yes',
+        'big:false -> no',
+        'no -> lost',
+        'lost -> never',
+        'lost:error -> rescued',
+        'yes no never rescued -> end',
+      ),
+    },
+    { n: 4, o: { deep: [1, 'two'] } },
+  )
+  expect(run.status).toBe('SUCCESS')
+  expect(Object.fromEntries(run.nodeExecutions.map((node) => [node.nodeId, node.status]))).toEqual({
+    start: 'SUCCESS',
+    typed: 'SUCCESS',
+    mixed: 'SUCCESS',
+    flaky: 'SUCCESS',
+    join: 'SUCCESS',
+    big: 'SUCCESS',
+    no: 'SUCCESS',
+    lost: 'FAILED',
+    rescued: 'SUCCESS',
+    end: 'SUCCESS',
+  })
+  expect(nodeOf(run, 'typed').outputData).toEqual({ n: 8, list: [1, 2, 3], none: null })
+  expect(nodeOf(run, 'mixed').outputData).toEqual({ text: 'n=4 o={"deep":[1,"two"]} --', raw: 'a{b}' })
+  expect(nodeOf(run, 'flaky')).toMatchObject({
+    retryCount: 2,
+    outputData: { status: 200, body: { count: 3 } },
+  })
+  expect(nodeOf(run, 'join').inputData).toMatchObject({ n: 8, raw: 'a{b}', status: 200 })
+  expect(nodeOf(run, 'no').outputData).toEqual({ no: 8, trigger: { deep: [1, 'two'] }.deep, run: 'MANUAL' })
+  expect(nodeOf(run, 'lost')).toMatchObject({
+    retryCount: 0,
+    outputData: { error: { type: 'Http404', nodeId: 'lost' } },
+  })
+  expect(nodeOf(run, 'rescued').outputData).toEqual({ why: 'Http404', node: 'lost' })
+  expect(run.outputData).toEqual({ no: 8, trigger: [1, 'two'], run: 'MANUAL', why: 'Http404', node: 'lost' })
+  expect(run.inputData).toEqual({ n: 4, o: { deep: [1, 'two'] } })
+  const keys = target.calls.filter((call) => call.path === '/flaky').map((call) => call.key)
+  expect(new Set(keys).size).toBe(1)
+})
+
+test('several ends make an object by node id; values that are no objects are shown as {value}', async () => {
+  const run = await running.run(
+    {
+      nodes: [
+        start,
+        { id: 'a', type: 'FILTER', config: { items: '{{ $input.list }}', condition: '$item > 1' } },
+        { id: 'b', type: 'MERGE', config: { mode: 'append' } },
+      ],
+      edges: edges('start -> a', 'start -> b'),
+    },
+    { list: [1, 2, 3] },
+  )
+  expect(run.outputData).toEqual({ a: { items: [2, 3] }, b: [{ list: [1, 2, 3] }] })
+  expect(nodeOf(run, 'b').outputData).toEqual({ value: [{ list: [1, 2, 3] }] })
+})
+
+test('a run that waits is seen where it is, and its records fill up as it goes', async () => {
+  const id = await running.execute(
+    await running.create({
+      nodes: [
+        start,
+        set('before', { a: 1 }),
+        { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/hang` } },
+      ],
+      edges: edges('start -> before', 'before -> call'),
+    }),
+  )
+  const open = await running.until(id, (run) => run.nodeExecutions.length === 3)
+  expect(open.status).toBe('RUNNING')
+  expect(open.outputData).toBeNull()
+  expect(nodeOf(open, 'before')).toMatchObject({ status: 'SUCCESS', outputData: { a: 1 } })
+  expect(nodeOf(open, 'call')).toMatchObject({
+    status: 'RUNNING',
+    completedAt: null,
+    durationMs: null,
+    inputData: { a: 1 },
+  })
+  await running.ask('POST', `/api/executions/${id}/cancel`)
+  await running.ended(id)
+})
+
+test('a retry is seen while it waits', async () => {
+  const id = await running.execute(
+    await running.create({
+      nodes: [
+        start,
+        {
+          id: 'call',
+          type: 'HTTP_REQUEST',
+          retry: { maxAttempts: 9, initialIntervalMs: 300 },
+          config: { url: `${target.url}/flaky?key=seen` },
+        },
+      ],
+      edges: edges('start -> call'),
+    }),
+  )
+  await running.until(id, (run) =>
+    run.nodeExecutions.some(
+      (node) => node.nodeId === 'call' && node.status === 'RUNNING' && node.retryCount === 1,
+    ),
+  )
+  expect(nodeOf(await running.ended(id), 'call').retryCount).toBe(2)
+})
+
+test('cancelling a run inside a long call ends it within 3 s, and the call is aborted', async () => {
+  const id = await running.execute(
+    await running.create({
+      nodes: [
+        start,
+        {
+          id: 'call',
+          type: 'HTTP_REQUEST',
+          timeoutMs: 60_000,
+          config: { url: `${target.url}/hang`, timeoutMs: 30_000 },
+        },
+      ],
+      edges: edges('start -> call'),
+    }),
+  )
+  await target.until(() => target.hanging.size === 1)
+  const asked = Date.now()
+  const answer = await running.request(`/api/executions/${id}/cancel`, { method: 'POST', as: running.admin })
+  expect(answer.status).toBe(200)
+  expect(await answer.text()).toBe('')
+  const run = await running.read(id)
+  expect(run.status).toBe('CANCELLED')
+  expect(nodeOf(run, 'call').status).toBe('CANCELLED')
+  await target.until(() => target.hanging.size === 0)
+  expect(Date.now() - asked).toBeLessThan(3_000)
+  const again = await running.request(`/api/executions/${id}/cancel`, { method: 'POST', as: running.admin })
+  expect(again.status).toBe(409)
+})
+
+test("a node's own time limit is an error of the node, the run's limit cancels the run", async () => {
+  const call = {
+    id: 'call',
+    type: 'HTTP_REQUEST',
+    timeoutMs: 300,
+    retry: { maxAttempts: 1 },
+    config: { url: `${target.url}/hang` },
+  }
+  const failed = await running.run({ nodes: [start, call], edges: edges('start -> call') })
+  expect(failed).toMatchObject({
+    status: 'FAILED',
+    errorMessage: 'The node took longer than its limit of 300 ms',
+  })
+  expect(nodeOf(failed, 'call')).toMatchObject({ status: 'FAILED', retryCount: 0 })
+  const slow = { ...call, timeoutMs: 60_000 }
+  const cancelled = await running.run({
+    nodes: [start, slow],
+    edges: edges('start -> call'),
+    settings: { timeoutMs: 1_000 },
+  })
+  expect(cancelled).toMatchObject({
+    status: 'CANCELLED',
+    errorMessage: 'The run took longer than its limit of 1000 ms',
+  })
+  expect(nodeOf(cancelled, 'call').status).toBe('CANCELLED')
+})
+
+test('an answer with NUL and lone surrogates is recorded as it came', async () => {
+  const call = { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/dirty` } }
+  const run = await running.run({ nodes: [start, call], edges: edges('start -> call') })
+  expect(run.status).toBe('SUCCESS')
+  expect(run.outputData?.body).toEqual({ nul: 'a\0b', half: '\ud800' })
+})
+
+test('big outputs go by reference, too big ones fail their node', async () => {
+  const call = (bytes: number) => ({
+    nodes: [
+      start,
+      { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/big?bytes=${bytes}` } },
+      set('size', { n: '{{ $length($nodes.call.body.text) }}' }),
+    ],
+    edges: edges('start -> call', 'call -> size'),
+  })
+  const run = await running.run(call(300_000))
+  expect(run.outputData).toEqual({ n: 300_000 })
+  expect(nodeOf(run, 'call').outputData).toMatchObject({ body: { text: 'x'.repeat(300_000) } })
+  const blobs = await running.store.db
+    .selectFrom('blobs')
+    .selectAll()
+    .where('executionId', '=', run.id)
+    .execute()
+  expect(blobs).toHaveLength(1)
+  expect(blobs[0]!.sealed.includes('xxxxxxxx')).toBe(false)
+  const input = await running.run(
+    { nodes: [start, set('size', { n: '{{ $length($input.text) }}' })], edges: edges('start -> size') },
+    { text: 'y'.repeat(500_000) },
+  )
+  expect(input.outputData).toEqual({ n: 500_000 })
+  const graph = call(8_200_000)
+  const failed = await running.run({ nodes: graph.nodes.slice(0, 2), edges: graph.edges.slice(0, 1) })
+  expect(failed.status).toBe('FAILED')
+})
+
+test.each([
+  ['an endless recursion', '($f := function($n) { $f($n + 1) + 1 }; $f(0))'],
+  ['an endless loop', '($f := function($n) { $f($n + 1) }; $f(0))'],
+  ['a backtracking regex', '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/) ~> $count()'],
+  ['a text of a billion characters', '$length($pad("x", 1000000000))'],
+  ['a range of a billion numbers', '$count([1..1000000000])'],
+])('%s ends as a clear error of its node, or at once, and holds nobody up', async (what, expression) => {
+  const workflow = await running.create({
+    nodes: [start, set('bad', { v: `{{ ${expression} }}` })],
+    edges: edges('start -> bad'),
+  })
+  const began = Date.now()
+  const id = await running.execute(workflow)
+  let worst = 0
+  let done = false
+  const pinging = (async () => {
+    while (!done) {
+      const at = Date.now()
+      expect((await running.request('/healthz')).status).toBe(200)
+      worst = Math.max(worst, Date.now() - at)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  })()
+  const run = await running.ended(id)
+  done = true
+  await pinging
+  expect(worst).toBeLessThan(200)
+  if (what === 'a backtracking regex') expect(run.outputData).toEqual({ v: 0 })
+  else {
+    expect(run.status).toBe('FAILED')
+    expect(run.errorMessage).toMatch(
+      /took longer|too much memory|must not exceed|nested too deep|too large|too long/i,
+    )
+  }
+  expect(run.durationMs).toBeLessThan(2_500)
+  expect(Date.now() - began).toBeLessThan(5_000)
+})
+
+test('data keys that are names of prototypes are plain data', async () => {
+  const data = JSON.parse('{"constructor": 1, "toString": 2, "prototype": {"x": 3}}')
+  const run = await running.run(
+    {
+      nodes: [start, set('out', { sum: '{{ $input.constructor + $input.toString + $input.prototype.x }}' })],
+      edges: edges('start -> out'),
+    },
+    data,
+  )
+  expect(run.outputData).toEqual({ sum: 6 })
+})
+
+test('five hundred nodes in a row end in a bounded history', { timeout: 60_000 }, async () => {
+  const ids = Array.from({ length: 499 }, (_, at) => `n${at}`)
+  const run = await running.run({
+    nodes: [start, ...ids.map((id) => set(id, { n: id === 'n0' ? 1 : '{{ $input.n + 1 }}' }))],
+    edges: edges('start -> n0', ...ids.slice(1).map((id, at) => `n${at} -> ${id}`)),
+  })
+  expect(run.outputData).toEqual({ n: 499 })
+  expect(run.nodeExecutions).toHaveLength(500)
+  const history = await running.engine.client.workflow.getHandle(run.id).fetchHistory()
+  expect(history.events!.length).toBeLessThan(20)
+})
+
+test('a hundred calls side by side', { timeout: 60_000 }, async () => {
+  const ids = Array.from({ length: 100 }, (_, at) => `n${at}`)
+  const run = await running.run({
+    nodes: [
+      start,
+      ...ids.map((id) => ({ id, type: 'HTTP_REQUEST', config: { url: `${target.url}/ok?key=${id}` } })),
+      { id: 'join', type: 'MERGE', config: { mode: 'append' } },
+    ],
+    edges: edges(...ids.map((id) => `start -> ${id}`), `${ids.join(' ')} -> join`),
+  })
+  expect(run.status).toBe('SUCCESS')
+  const answers = nodeOf(run, 'join').outputData!.value as { body: { key: string } }[]
+  expect(answers.map((answer) => answer.body.key)).toEqual(ids)
+})
+
+// Temporal itself takes some 20 s to forget a run, so the deletion comes first and is looked at last.
+test('a deleted workflow takes its runs along, in the rows and in Temporal', {
+  timeout: 90_000,
+}, async () => {
+  const id = await deleted
+  const { client } = running.engine
+  const known = () =>
+    client.workflow
+      .getHandle(id)
+      .describe()
+      .then(
+        () => 'known',
+        (error: Error) => error.name,
+      )
+  await expect.poll(known, { timeout: 60_000, interval: 200 }).toBe('WorkflowNotFoundError')
+  await running.engine.sweep()
+  expect((await running.request(`/api/executions/${id}`, { as: running.admin })).status).toBe(404)
+  const rows = running.store.db.selectFrom('nodeExecutions').select('id').where('executionId', '=', id)
+  expect(await rows.execute()).toEqual([])
+})
