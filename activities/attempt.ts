@@ -9,6 +9,7 @@ import {
   createValues,
   describeFailure,
   finalIfDeleted,
+  isInfrastructure,
   loadNode,
   packResult,
   prepareStep,
@@ -86,7 +87,7 @@ function judge(error: unknown, node: PlanNode, failed: number, activity: Context
   }
   const final = finalIfDeleted(error)
   if (final !== error) return final
-  if (isDatabaseAway(error)) return spare('DatabaseAway', 'The database cannot be reached', 1_000)
+  if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)
   const failures = failed + 1

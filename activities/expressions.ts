@@ -255,10 +255,13 @@ function describeCause(cause: Cause, source: string | undefined, limits: Limits,
     return limit(`${what} has a result that is too big (more than ${MAX_RESULT / 1_000_000} MB)`)
   if (cause === 'ERROR') return failure(`${what}: ${message}`)
   return new NodeFailure(`expressions cannot be evaluated now: ${message}`, {
-    type: 'ExpressionsUnavailable',
+    type: EXPRESSIONS_DOWN,
     retryable: true,
   })
 }
+
+/** The failure type that says nothing about the expression: no process could be had for it, or we are stopping. */
+export const EXPRESSIONS_DOWN = 'ExpressionsUnavailable'
 
 function limit(message: string): NodeFailure {
   return new NodeFailure(message, { type: 'ExpressionLimit' })

@@ -1,5 +1,4 @@
 import { cancellationSignal } from '@temporalio/activity'
-import { isDatabaseAway } from '../db/connection.ts'
 import type { PlanNode } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
 import { emptyOutcomes, isStep, type NodeRecord, next, settleFailure, sourcesOf } from '../workflows/walk.ts'
@@ -8,6 +7,7 @@ import {
   createValues,
   describeFailure,
   finalIfDeleted,
+  isInfrastructure,
   loadNode,
   packResult,
   prepareStep,
@@ -93,7 +93,7 @@ async function takeStep(
       completedAt: Date.now(),
     }
   } catch (error) {
-    if (finalIfDeleted(error) !== error || isDatabaseAway(error)) throw error
+    if (finalIfDeleted(error) !== error || isInfrastructure(error)) throw error
     return failStep(deps, segment, values, node, head, describeFailure(error))
   }
 }

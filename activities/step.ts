@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/common'
 import type { Logger } from 'pino'
 import { openEnvelope, packOutput } from '../db/blobs.ts'
+import { isDatabaseAway } from '../db/connection.ts'
 import { Fault } from '../db/fault.ts'
 import type { Store } from '../db/scope.ts'
 import { readVersion } from '../db/versions.ts'
@@ -9,7 +10,7 @@ import { mergeInputs } from '../workflows/inputs.ts'
 import type { Envelope, ExecutionContext } from '../workflows/plan.ts'
 import type { NodeError } from '../workflows/walk.ts'
 import type { AttemptLog } from './attempts.ts'
-import type { Evaluator } from './expressions.ts'
+import { type Evaluator, EXPRESSIONS_DOWN } from './expressions.ts'
 import type { HttpClient } from './http.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult } from './nodes/node.ts'
@@ -130,6 +131,11 @@ export function describeFailure(error: unknown): NodeError {
   if (error instanceof NodeFailure) return { message: error.message, type: error.type }
   const message = error instanceof Error ? error.message : String(error)
   return { message: message || 'The node failed without a message', type: 'Error' }
+}
+
+/** Whether it was not the node that failed but what it stands on, which will be back: never counted, retried. */
+export function isInfrastructure(error: unknown): boolean {
+  return isDatabaseAway(error) || (error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)
 }
 
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
+import { Fault } from './fault.ts'
 import type { Store } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 
@@ -34,7 +35,7 @@ export async function packOutput(
   return { ref: hash, bytes }
 }
 
-/** The value behind an envelope; throws where its blob is gone. */
+/** The value behind an envelope; NOT_FOUND where its blob went with its execution. */
 export async function openEnvelope(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
   if ('v' in envelope) return envelope.v
   if (envelope.ref === INPUT_REF) {
@@ -43,7 +44,7 @@ export async function openEnvelope(store: Store, executionId: string, envelope: 
       .select('inputData')
       .where('id', '=', executionId)
       .executeTakeFirst()
-    if (!row) throw new Error('the execution is deleted')
+    if (!row) throw new Fault('NOT_FOUND', 'The execution is deleted')
     return row.inputData
   }
   const row = await store.db
@@ -52,7 +53,7 @@ export async function openEnvelope(store: Store, executionId: string, envelope: 
     .where('executionId', '=', executionId)
     .where('hash', '=', envelope.ref)
     .executeTakeFirst()
-  if (!row) throw new Error(`the stored output ${envelope.ref.slice(0, 12)} is gone`)
+  if (!row) throw new Fault('NOT_FOUND', `The stored output ${envelope.ref.slice(0, 12)} is gone`)
   const plain = unseal(store.keys, PURPOSE, `${executionId}|${envelope.ref}`, row.sealed)
   return JSON.parse(gunzipSync(plain).toString())
 }

@@ -223,18 +223,17 @@ async function walk(run: RunInput): Promise<Carried | undefined> {
   for (const entry of run.carried?.waits ?? []) wait(entry)
 
   while (true) {
+    // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
     const draining = wantsNewRun(run)
     if (draining && working === 0 && !failure && !timedOut) {
       const open = next(plan, outcomes, started).length > 0 || waits.size > 0
       if (open) return { startedAt, deadline, outcomes, outputs, waits: [...waits.values()] }
     }
-    if (!draining) {
-      const ready = next(plan, outcomes, started)
-      const steps = ready.filter(isStep)
-      if (steps.length > 0) startSegment(steps)
-      for (const node of ready) {
-        if (!isStep(node) && working < MAX_IN_FLIGHT) startAttempt(node)
-      }
+    const ready = next(plan, outcomes, started)
+    const steps = ready.filter(isStep)
+    if (steps.length > 0) startSegment(steps)
+    for (const node of ready) {
+      if (!isStep(node) && !draining && working < MAX_IN_FLIGHT) startAttempt(node)
     }
     if (failure || timedOut || (working === 0 && waits.size === 0)) break
     const seen = progress
