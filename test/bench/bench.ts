@@ -1,0 +1,28 @@
+import { startStand } from './stand.ts'
+
+const [what = 'speed', ...rest] = process.argv.slice(2)
+const benches: Record<
+  string,
+  () => Promise<(stand: Awaited<ReturnType<typeof startStand>>, args: string[]) => Promise<void>>
+> = {
+  speed: async () => (await import('./speed.ts')).measureSpeed,
+  list: async () => (await import('./list.ts')).measureList,
+  memory: async () => (await import('./memory.ts')).measureMemory,
+}
+
+const load = benches[what]
+if (!load) {
+  console.error(`usage: npm run bench [-- ${Object.keys(benches).join(' | ')}]`)
+  process.exit(2)
+}
+const bench = await load()
+const stand = await startStand()
+let stopping: Promise<void> | undefined
+const stop = () => (stopping ??= stand.stop())
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => stop().then(() => process.exit(130)))
+try {
+  await bench(stand, rest)
+} finally {
+  await stop()
+}

@@ -1,0 +1,128 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Pool } from 'undici'
+import { openDatabase } from '../../db/connection.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Keys } from '../../db/seal.ts'
+import { type Child, type Program, superviseChild } from '../../worker/children.ts'
+import { readKeys } from '../../worker/keys.ts'
+import { findFree } from '../../worker/ports.ts'
+import { describePostgres, describeService, describeTemporal } from '../../worker/programs.ts'
+import { seed } from '../../worker/seed.ts'
+import { readUsage, type Usage } from './usage.ts'
+
+const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
+
+export type Stand = {
+  dataDir: string
+  keys: Keys
+  databaseUrl: string
+  temporalAddress: string
+  url: string
+  teamId: string
+  /** One request with an ADMIN token; throws for any other answer than 2xx. */
+  ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T>
+  /** By program. */
+  readUsage(): Record<string, Usage>
+  stop(): Promise<void>
+}
+
+/** Everything as `npm start` has it, durable, in a temporary folder: PostgreSQL, Temporal, API + worker. */
+export async function startStand(): Promise<Stand> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'perdure-bench-'))
+  // PostgreSQL, which runs as another user under root, must be able to pass.
+  chmodSync(dataDir, 0o711)
+  const children = new Map<string, Child>()
+  const ends: (() => unknown)[] = [() => rmSync(dataDir, { recursive: true, force: true })]
+  const say = (line: string) => console.error(`[bench] ${line}`)
+  const launch = async (program: Program) => {
+    const watch = { started() {}, lost: (name: string, why: string) => say(`${name} ${why}`), back() {} }
+    const child = superviseChild(program, watch)
+    children.set(program.name, child)
+    await child.ready
+  }
+  async function stop(): Promise<void> {
+    await children.get('service')?.stop()
+    await Promise.all([...children.values()].map((child) => child.stop()))
+    for (const end of ends.reverse()) await end()
+  }
+  try {
+    const place = { dataDir, durable: true, say }
+    const keys = readKeys({ keys: undefined, dataDir }, true)
+    const [postgres, temporal] = await Promise.all([
+      describePostgres({ ...place, port: await findFree() }),
+      describeTemporal({
+        ...{ ...place, port: await findFree(), namespace: 'default', cache: CACHE },
+        byHand: process.env.TEMPORAL_CLI,
+      }),
+    ])
+    const { cluster } = postgres
+    if (!cluster.folder.startsWith(dataDir))
+      ends.push(() => rmSync(cluster.folder, { recursive: true, force: true }))
+    await Promise.all([launch(postgres.program), launch(temporal.program)])
+    const { db, close } = openDatabase(cluster.url, { max: 2, name: 'bench' })
+    await migrate(db)
+    const admin = { email: 'bench@example.com', password: 'only for the bench' }
+    const store = { db, keys }
+    await seed(store, { admin, dataDir }).finally(close)
+
+    const port = await findFree()
+    const url = `http://127.0.0.1:${port}`
+    const env = {
+      ...process.env,
+      NODE_OPTIONS: process.env.SERVICE_OPTIONS,
+      DATA_DIR: dataDir,
+      DATABASE_URL: cluster.url,
+      TEMPORAL_ADDRESS: temporal.address,
+      PORT: String(port),
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+    }
+    await launch(describeService({ dataDir, url }, env))
+    const pool = new Pool(url, { connections: 64 })
+    ends.push(() => pool.destroy())
+    const { teamId, headers } = await signIn(pool, admin)
+
+    return {
+      dataDir,
+      keys,
+      databaseUrl: cluster.url,
+      temporalAddress: temporal.address,
+      url,
+      teamId,
+      async ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T> {
+        const body = json === undefined ? null : JSON.stringify(json)
+        const answer = await pool.request({ method, path, headers, body })
+        if (answer.statusCode >= 300)
+          throw new Error(`${method} ${path} answered ${answer.statusCode}: ${await answer.body.text()}`)
+        return (await answer.body.json()) as T
+      },
+      readUsage: () =>
+        Object.fromEntries(
+          [...children].map(([name, child]) => [name, readUsage(child.pid() ?? 0, { children: true })]),
+        ),
+      stop,
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Signs in and makes an SDK token, which is what a program would send. */
+async function signIn(pool: Pool, admin: { email: string; password: string }) {
+  const json = { 'content-type': 'application/json' }
+  const post = async (path: string, headers: Record<string, string>, body: unknown) => {
+    const answer = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(body) })
+    const text = await answer.body.text()
+    if (answer.statusCode >= 300) throw new Error(`POST ${path} answered ${answer.statusCode}: ${text}`)
+    return { answer, body: JSON.parse(text) }
+  }
+  const session = await post('/api/auth/login', json, admin)
+  const cookie = [session.answer.headers['set-cookie']].flat()[0]!.split(';')[0]!
+  const teamId: string = session.body.teams[0].teamId
+  const path = `/api/teams/${teamId}/sdk-tokens`
+  const made = await post(path, { ...json, cookie }, { name: 'bench', role: 'ADMIN' })
+  return { teamId, headers: { ...json, authorization: `Bearer ${made.body.token}` } }
+}

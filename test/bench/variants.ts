@@ -1,0 +1,164 @@
+import { fork } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Done, Order } from './floor.ts'
+import { createPoller } from './load.ts'
+import type { Stand } from './stand.ts'
+import { readUsage } from './usage.ts'
+
+/** One thing that is measured: `one` runs it once, being one of `inFlight`, and answers its milliseconds. */
+export type Variant = {
+  name: string
+  what: string
+  one: (inFlight: number) => Promise<number>
+  /** Requests for the state of a run so far; undefined where nothing polls. */
+  polls?: () => number
+}
+
+type Node = { id: string; type: string; config: unknown }
+
+const trigger: Node = { id: 'start', type: 'WEBHOOK_TRIGGER', config: { path: 'in' } }
+
+/** WEBHOOK_TRIGGER -> SET -> IF_ELSE -> SET. */
+export const FOUR = {
+  nodes: [
+    trigger,
+    {
+      id: 'order',
+      type: 'SET',
+      config: { values: { amount: '{{ $input.amount }}', tax: '{{ $input.amount * 0.2 }}' } },
+    },
+    { id: 'large', type: 'IF_ELSE', config: { condition: '$input.amount >= 100' } },
+    {
+      id: 'review',
+      type: 'SET',
+      config: { values: { decision: 'review', text: 'total: {{ $input.amount + $input.tax }}' } },
+    },
+  ],
+  edges: [
+    { source: 'start', target: 'order' },
+    { source: 'order', target: 'large' },
+    { source: 'large', sourceHandle: 'true', target: 'review' },
+  ],
+}
+
+const INPUT = { amount: 120 }
+
+/** A run of a graph over HTTP: POST execute, then polled until it is SUCCESS. */
+export async function createGraphRun(stand: Stand, name: string, graph: { nodes: Node[]; edges: unknown[] }) {
+  const { teamId } = stand
+  const workflow = await stand.ask<{ id: string }>('POST', '/api/workflows', { teamId, name, ...graph })
+  const body = { teamId, data: INPUT }
+  const ended = async (id: string) => {
+    const path = `/api/executions/${id}`
+    const run = await stand.ask<{ status: string; errorMessage: string | null }>('GET', path)
+    if (run.status === 'SUCCESS') return true
+    if (run.status === 'PENDING' || run.status === 'RUNNING') return false
+    throw new Error(`a run of ${name} ended ${run.status}: ${run.errorMessage}`)
+  }
+  // What it learns of runs that are alone says nothing of runs among many.
+  const pollers = new Map<number, ReturnType<typeof createPoller>>()
+  return {
+    workflowId: workflow.id,
+    polls: () => [...pollers.values()].reduce((sum, { polls }) => sum + polls, 0),
+    async one(inFlight: number): Promise<number> {
+      const poller = pollers.get(inFlight) ?? createPoller(ended)
+      pollers.set(inFlight, poller)
+      const since = performance.now()
+      const path = `/api/workflows/${workflow.id}/execute`
+      const { executionId } = await stand.ask<{ executionId: string }>('POST', path, body)
+      return poller.await(executionId, since)
+    },
+  }
+}
+
+/** Everything that the table compares; `stop` ends what was started for it. */
+export async function createVariants(stand: Stand) {
+  const floor = await startFloor(stand)
+  const target = await startTarget()
+  const sets = Array.from({ length: 40 }, (_, i) => ({
+    id: `set${i}`,
+    type: 'SET',
+    config: { values: { amount: '{{ $input.amount + 1 }}' } },
+  }))
+  const calls = Array.from({ length: 5 }, (_, i) => ({
+    id: `call${i}`,
+    type: 'HTTP_REQUEST',
+    config: { method: 'GET', url: target.url },
+  }))
+  const variants: Variant[] = [
+    { name: 'a', what: 'floor: one local activity, by hand', one: () => floor.one('runFloor', INPUT) },
+    { name: 'b', what: '4 nodes over HTTP', ...(await createGraphRun(stand, 'four', FOUR)) },
+    { name: 'c', what: '40 SET nodes over HTTP', ...(await createGraphRun(stand, 'forty', chain(sets))) },
+    {
+      name: 'd',
+      what: '5 HTTP_REQUEST nodes over HTTP',
+      ...(await createGraphRun(stand, 'five', chain(calls))),
+    },
+    { name: 'twin', what: '5 activities, by hand', one: () => floor.one('runCalls', { url: target.url }) },
+  ]
+  return {
+    variants,
+    readUsage: () => ({
+      ...stand.readUsage(),
+      'by hand': floor.readUsage(),
+      client: readUsage(process.pid, { children: false }),
+    }),
+    async stop() {
+      floor.stop()
+      await target.stop()
+    },
+  }
+}
+
+function chain(nodes: Node[]) {
+  const all = [trigger, ...nodes]
+  const edges = nodes.map((node, i) => ({ source: all[i]!.id, target: node.id }))
+  return { nodes: all, edges }
+}
+
+/** The process of the hand-written workflows (floor.ts). */
+async function startFloor(stand: Stand) {
+  const path = fileURLToPath(new URL('./floor.ts', import.meta.url))
+  const child = fork(path, [stand.temporalAddress, stand.dataDir], {
+    execArgv: (process.env.FLOOR_OPTIONS ?? '').split(' ').filter(Boolean),
+  })
+  const waiting = new Map<number, (done: Done) => void>()
+  let last = 0
+  const ready = new Promise<Done>((resolve, reject) => {
+    waiting.set(0, resolve)
+    child.once('exit', (code) => reject(new Error(`floor.ts ended with code ${code}`)))
+  })
+  child.on('message', (done: Done) => waiting.get(done.id)?.(done))
+  await ready
+  return {
+    async one(run: Order['run'], input: unknown): Promise<number> {
+      const since = performance.now()
+      const id = ++last
+      const done = await new Promise<Done>((resolve) => {
+        waiting.set(id, resolve)
+        child.send({ id, run, input } satisfies Order)
+      })
+      waiting.delete(id)
+      if (done.error) throw new Error(`${run} failed: ${done.error}`)
+      return performance.now() - since
+    },
+    readUsage: () => readUsage(child.pid ?? 0, { children: false }),
+    stop: () => child.disconnect(),
+  }
+}
+
+async function startTarget() {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
