@@ -7,8 +7,11 @@ import { createTextCache, isTruthy, toPlain } from './plain.ts'
  * pool kills it when a job takes too long; a heap that overflows ends this process and no other.
  */
 
+/** `context`: whether it reads names without a variable, which are those of `$input`; else it has no context. */
+export type Source = { text: string; context: boolean }
+
 /** `roots` and `items` are JSON texts: what the expressions read, and the items a filter goes over. */
-export type Job = { roots: string; sources: string[] } | { roots: string; items: string; condition: string }
+export type Job = { roots: string; sources: Source[] } | { roots: string; items: string; condition: Source }
 
 /** What became of a job: JSON texts (null for nothing) or the indexes a filter kept. */
 export type Reply =
@@ -85,11 +88,12 @@ async function run(job: Job): Promise<Reply> {
     if ('items' in job) {
       const kept: number[] = []
       const items = JSON.parse(job.items) as unknown[]
-      const condition = compile(job.condition)
+      const condition = compile(job.condition.text)
       for (; at < items.length; at++) {
         if (!step()) return fail(at, 'TOTAL')
         const bindings = { ...roots, item: items[at], index: at }
-        if (isTruthy(toPlain(await condition.evaluate(roots.input, bindings)))) kept.push(at)
+        if (isTruthy(toPlain(await condition.evaluate(contextOf(job.condition, roots), bindings))))
+          kept.push(at)
         if (isSpoilt(job, job.condition)) roots = readRoots(job)
       }
       return { kind: 'kept', kept }
@@ -99,7 +103,7 @@ async function run(job: Job): Promise<Reply> {
     for (; at < job.sources.length; at++) {
       if (!step()) return fail(at, 'TOTAL')
       const source = job.sources[at]!
-      const value = toPlain(await compile(source).evaluate(roots.input, roots))
+      const value = toPlain(await compile(source.text).evaluate(contextOf(source, roots), roots))
       if (isSpoilt(job, source)) roots = readRoots(job)
       const text = value === undefined ? null : JSON.stringify(value)
       chars += text?.length ?? 0
@@ -116,9 +120,13 @@ function readRoots(job: Job): Record<string, unknown> {
   return JSON.parse(job.roots)
 }
 
+function contextOf(source: Source, roots: Record<string, unknown>): unknown {
+  return source.context ? roots.input : undefined
+}
+
 /** JSONata's object constructor writes into an empty array it meets: the next expression gets a fresh one. */
-function isSpoilt(job: Job, source: string): boolean {
-  return source.includes('{') && job.roots.includes('[]')
+function isSpoilt(job: Job, source: Source): boolean {
+  return source.text.includes('{') && job.roots.includes('[]')
 }
 
 function fail(at: number, cause: Cause, message = ''): Reply {

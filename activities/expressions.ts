@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { shorten, splitCondition, splitTemplate, type Template } from '../workflows/expressions.ts'
 import { setOwn } from '../workflows/inputs.ts'
 import { type Compiled, compile, evaluateHere, findDirectly, isLight, NOT_DIRECT } from './compiled.ts'
-import type { Cause, Job, Reply } from './evaluator.ts'
+import type { Cause, Job, Reply, Source } from './evaluator.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import { createTextCache, isTruthy, weigh } from './plain.ts'
 import { createPool } from './pool.ts'
@@ -79,7 +79,7 @@ export function createEvaluator(
     const expressions = away.map((at) => all[at]!)
     const reply = await pool.run(keyOf(bindings), () => ({
       roots: writeRoots(expressions, bindings),
-      sources: expressions.map((expression) => expression.source),
+      sources: expressions.map(sourceOf),
     }))
     if (reply.kind !== 'values') throw describeReply(reply, expressions, limits)
     for (const [i, at] of away.entries()) {
@@ -122,7 +122,7 @@ export function createEvaluator(
       return {
         roots: writeRoots([expression], bindings, text.length),
         items: text,
-        condition: expression.source,
+        condition: sourceOf(expression),
       }
     })
     if (reply.kind !== 'kept') throw describeReply(reply, [expression], limits)
@@ -196,6 +196,10 @@ function compileCondition(condition: unknown): Compiled | boolean {
   }
 }
 
+function sourceOf({ source, reads }: Compiled): Source {
+  return { text: source, context: reads.context }
+}
+
 /** The JSON of what the expressions read: of the nodes only those that they name. */
 function writeRoots(expressions: Compiled[], bindings: Bindings, spent = 0): string {
   const roots: Record<string, unknown> = {}
@@ -205,7 +209,9 @@ function writeRoots(expressions: Compiled[], bindings: Bindings, spent = 0): str
     for (const name of reads.roots) if (name !== 'nodes') roots[name] = bindings[name as keyof Bindings]
     for (const id of reads.nodes) if (Object.hasOwn(bindings.nodes, id)) setOwn(nodes, id, bindings.nodes[id])
   }
-  if (weigh({ ...roots, nodes }, 8 * MAX_SENT) > 8 * MAX_SENT) throw tooMuch()
+  let weight = 0
+  for (const value of [...Object.values(roots), ...Object.values(nodes)]) weight += weigh(value, 8 * MAX_SENT)
+  if (weight > 8 * MAX_SENT) throw tooMuch()
   let text: string
   try {
     text = JSON.stringify({ ...roots, nodes })

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Cause, Job, Reply } from './evaluator.ts'
 
@@ -81,7 +82,6 @@ export function createPool(options: PoolOptions): Pool {
       return
     }
     member.task = task
-    hold(member.child, true)
     watch(member, options.timeoutMs + GRACE_MS)
     // A process that is gone is heard of by its exit.
     member.child.send(job, () => {})
@@ -122,7 +122,9 @@ export function createPool(options: PoolOptions): Pool {
       if (child.pid === undefined) bury(member, null)
     })
     child.once('exit', (_code, signal) => bury(member, signal))
-    hold(child, false)
+    child.unref()
+    child.channel?.unref()
+    ;(child.stderr as Socket | null)?.unref()
     watch(member, BOOT_MS)
   }
 
@@ -138,7 +140,6 @@ export function createPool(options: PoolOptions): Pool {
     } else {
       const task = member.task
       member.task = undefined
-      hold(member.child, false)
       task?.resolve(reply)
     }
     pump()
@@ -168,12 +169,18 @@ export function createPool(options: PoolOptions): Pool {
 
   add()
   return {
-    run(key, prepare) {
-      return new Promise((resolve, reject) => {
-        if (closed) return resolve(STOPPING)
-        queue({ key, prepare, tries: 0, resolve, reject })
-        pump()
-      })
+    async run(key, prepare) {
+      if (closed) return STOPPING
+      // The processes do not keep this one alive; a job under way does.
+      const alive = setInterval(() => {}, 60_000)
+      try {
+        return await new Promise<Reply>((resolve, reject) => {
+          queue({ key, prepare, tries: 0, resolve, reject })
+          pump()
+        })
+      } finally {
+        clearInterval(alive)
+      }
     },
     async close() {
       closed = true
@@ -191,14 +198,6 @@ const STOPPING = failed('DOWN', 'the service is stopping')
 
 function argumentsOf(options: PoolOptions): string[] {
   return [options.timeoutMs, options.timeoutMs * TOTAL, options.maxChars].map(String)
-}
-
-/** A process at work keeps this one alive; an idle one does not. */
-function hold(child: ChildProcess, on: boolean): void {
-  const method = on ? 'ref' : 'unref'
-  child[method]()
-  child.channel?.[method]()
-  ;(child.stderr as unknown as { ref(): void; unref(): void } | null)?.[method]()
 }
 
 function end(child: ChildProcess): Promise<void> {

@@ -471,7 +471,10 @@ test('a process that lost its service ends by itself, even in an endless loop', 
   })
   await once(child, 'message')
   await new Promise((resolve) =>
-    child.send({ roots: '{}', sources: ['($f := function() { $f() }; $f())'] }, () => resolve(undefined)),
+    child.send(
+      { roots: '{}', sources: [{ text: '($f := function() { $f() }; $f())', context: false }] },
+      () => resolve(undefined),
+    ),
   )
   const exit = once(child, 'exit')
   child.disconnect()
