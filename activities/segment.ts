@@ -1,4 +1,5 @@
 import { cancellationSignal } from '@temporalio/activity'
+import { hasEnded } from '../db/executions.ts'
 import type { PlanNode } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
 import { emptyOutcomes, isStep, type NodeRecord, next, settleFailure, sourcesOf } from '../workflows/walk.ts'
@@ -6,6 +7,7 @@ import {
   type ActivityDeps,
   createValues,
   describeFailure,
+  endedBefore,
   finalIfDeleted,
   isInfrastructure,
   loadNode,
@@ -65,6 +67,8 @@ async function takeStep(
   const startedAt = Date.now()
   const head = { nodeId: node.id, iteration: '', startedAt }
   if (node.kind === 'trigger' && node.id === plan.triggerNodeId) {
+    // The start may have lain in Temporal's hands, or on the way to it, while the run was cancelled.
+    if (await hasEnded(deps.store, context.id)) throw endedBefore()
     values.outputs[node.id] = segment.input
     return { ...head, status: 'SUCCESS', output: segment.input, handle: null, completedAt: startedAt }
   }

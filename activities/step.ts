@@ -138,6 +138,12 @@ export function isInfrastructure(error: unknown): boolean {
   return isDatabaseAway(error) || (error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)
 }
 
+/** Ends a run that was cancelled or deleted before it began. */
+export function endedBefore(): ApplicationFailure {
+  const message = 'The execution had ended before its run began'
+  return ApplicationFailure.create({ message, type: 'ExecutionEnded', nonRetryable: true })
+}
+
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /** Rows that are gone never come back: such an error ends the run instead of being retried. */

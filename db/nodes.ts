@@ -151,7 +151,8 @@ const ENDED: ExecutionStatus[] = ['SUCCESS', 'FAILED', 'CANCELLED']
 /**
  * Writes what history says, in one statement. Guarded by (position in the chain, last event), so that two
  * projectors may do the same run; an ended row never opens again, and a run whose cancel was answered with 200
- * ends CANCELLED however it raced. Answers whether this projection was news. `values: false` leaves outputs out.
+ * ends CANCELLED however it raced; one cancelled before it did anything stays as it is. Answers whether this
+ * projection was news. `values: false` leaves outputs out.
  */
 export async function saveProjection(
   store: Store,
@@ -175,6 +176,7 @@ export async function saveProjection(
         projection_failures = 0, checked_at = now()
       where id = ${executionId} and (run_position, last_event_id) < (${position}, ${projection.lastEventId})
         and (${ended} or status in ('PENDING', 'RUNNING'))
+        and (${nodes.length > 0} or status <> 'CANCELLED')
       returning id),
     saved as (
       insert into node_executions as n

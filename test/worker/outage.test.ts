@@ -1,0 +1,209 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeOf } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { startTarget, type Target } from '../target.ts'
+import { type Installation, startInstallation } from './installation.ts'
+
+/** The API gives Temporal one second; the rest is for a busy machine. */
+const PROMPT_MS = 2_500
+
+const RUNNING = 'WORKFLOW_EXECUTION_STATUS_RUNNING'
+
+const run = promisify(execFile)
+
+let host: Installation
+let target: Target
+let quick: string
+let calling: string
+let waiting: string
+let hanging: string
+
+beforeAll(async () => {
+  target = await startTarget()
+  host = await startInstallation()
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const call = (path: string) => ({
+    nodes: [start, { id: 'call', type: 'HTTP_REQUEST', config: { method: 'POST', url: target.url + path } }],
+    edges: edges('start -> call'),
+  })
+  quick = await host.create(call('/ok'))
+  calling = await host.create(call('/slow?ms=700&bytes=100000'))
+  hanging = await host.create(call('/hang'))
+  waiting = await host.create({
+    nodes: [start, { id: 'wait', type: 'WAIT', config: { durationMs: 600_000 } }],
+    edges: edges('start -> wait'),
+  })
+}, 180_000)
+afterAll(async () => {
+  await host?.stop()
+  await target?.stop()
+}, 60_000)
+
+async function timed<T>(work: () => Promise<T>): Promise<T> {
+  const began = Date.now()
+  const result = await work()
+  expect(Date.now() - began).toBeLessThan(PROMPT_MS)
+  return result
+}
+
+async function execute(workflowId: string) {
+  const answer = await timed(() =>
+    host.post(`/api/workflows/${workflowId}/execute`, { teamId: host.teamId, data: {} }),
+  )
+  expect(answer.status).toBe(202)
+  return (await answer.json()) as { executionId: string; status: string; startedAt: string }
+}
+
+const callsOf = (id: string) => target.calls.filter((call) => call.key === `${id}:call`)
+
+const temporal = (...args: string[]) =>
+  run(host.temporalCli, [...args, '--address', host.holder().addresses.temporalAddress])
+
+/** What Temporal itself says of a run; null where it knows none. */
+async function describeRun(id: string): Promise<string | null> {
+  try {
+    const shown = await temporal('workflow', 'describe', '--workflow-id', id, '--output', 'json')
+    const { workflowExecutionInfo } = JSON.parse(shown.stdout) as {
+      workflowExecutionInfo: { status: string }
+    }
+    return workflowExecutionInfo.status
+  } catch (error) {
+    if (/not found/i.test((error as Error).message)) return null
+    throw error
+  }
+}
+
+/** Temporal stopped but not dead: it takes connections and answers nothing. */
+async function freeze() {
+  host.kill('temporal', 'SIGSTOP')
+  return {
+    async release() {
+      host.kill('temporal', 'SIGCONT')
+      await expect.poll(host.isReady, { timeout: 60_000 }).toBe(true)
+    },
+  }
+}
+
+describe('without Temporal', { timeout: 120_000 }, () => {
+  test.each([
+    ['killed', () => host.hold('temporal')],
+    ['frozen', freeze],
+  ])('%s: runs are accepted, can be cancelled, and run when it is back', async (_how, strike) => {
+    const before = await host.execute(hanging)
+    await target.until(() => target.hanging.size === 1)
+    const outage = await strike()
+
+    const accepted = [await execute(quick), await execute(quick), await execute(quick)]
+    for (const { executionId, status, startedAt } of accepted) {
+      expect(status).toBe('PENDING')
+      expect(Math.abs(Date.now() - Date.parse(startedAt))).toBeLessThan(30_000)
+      const seen = await timed(() => host.read(executionId))
+      expect(seen).toMatchObject({ status: 'PENDING', startedAt: null, nodeExecutions: [] })
+    }
+
+    const [first, second, third] = accepted.map(({ executionId }) => executionId) as [string, string, string]
+    const cancel = await timed(() => host.post(`/api/executions/${second}/cancel`))
+    expect(cancel.status).toBe(200)
+    expect(await cancel.text()).toBe('')
+    const cancelled = await host.read(second)
+    expect(cancelled).toMatchObject({ status: 'CANCELLED', startedAt: null, nodeExecutions: [] })
+    expect((await host.post(`/api/executions/${second}/cancel`)).status).toBe(409)
+    // A run that is under way is asked to end, which it does once Temporal can be told.
+    expect((await timed(() => host.post(`/api/executions/${before}/cancel`))).status).toBe(200)
+
+    expect((await timed(() => host.get('/healthz'))).status).toBe(200)
+    const ready = await timed(() => host.get('/readyz'))
+    expect(ready.status).toBe(503)
+    expect(await ready.json()).toMatchObject({ database: true, temporal: false })
+
+    await outage.release()
+    for (const id of [first, third]) {
+      const ended = await host.ended(id, 60_000)
+      expect(ended).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+      expect(callsOf(id)).toHaveLength(1)
+    }
+    expect((await host.ended(before, 60_000)).status).toBe('CANCELLED')
+    await target.until(() => target.hanging.size === 0)
+    // Its start may have been on the way, so Temporal may know it; but it does nothing there, and ends.
+    await expect.poll(() => describeRun(second), { timeout: 30_000 }).not.toBe(RUNNING)
+    expect(callsOf(second)).toHaveLength(0)
+    expect(await host.read(second)).toEqual(cancelled)
+  })
+})
+
+describe('without PostgreSQL', { timeout: 120_000 }, () => {
+  test('the API says so, and a node whose result could not be stored is not run again', async () => {
+    const id = await host.execute(calling)
+    await target.until(() => callsOf(id).length === 1)
+    const outage = await host.hold('postgres')
+    await target.until(() => callsOf(id)[0]!.answered)
+
+    for (const ask of [
+      () => host.get(`/api/executions/${id}`),
+      () => host.get(`/api/executions?workflowId=${calling}`),
+      () => host.post(`/api/workflows/${quick}/execute`, { teamId: host.teamId, data: {} }),
+      () => host.post(`/api/executions/${id}/cancel`),
+    ]) {
+      const answer = await timed(ask)
+      expect(answer.status).toBe(503)
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+      expect(await answer.json()).toMatchObject({ status: 503, error: 'Service Unavailable' })
+    }
+    expect((await timed(() => host.get('/healthz'))).status).toBe(200)
+    const ready = await timed(() => host.get('/readyz'))
+    expect(ready.status).toBe(503)
+    expect(await ready.json()).toMatchObject({ database: false, temporal: true, worker: true })
+
+    await outage.release()
+    const ended = await host.ended(id, 60_000)
+    expect(ended).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+    expect(nodeOf(ended, 'call').retryCount).toBe(0)
+    expect(nodeOf(ended, 'call').outputData).toMatchObject({ body: { text: 'x'.repeat(100_000) } })
+    expect(callsOf(id)).toHaveLength(1)
+  })
+})
+
+describe('what is done inside Temporal by its CLI', { timeout: 60_000 }, () => {
+  test('a run terminated there is CANCELLED within seconds, with the reason', async ({ annotate }) => {
+    const id = await host.execute(waiting)
+    await host.until(id, (seen) => seen.nodeExecutions.some((node) => node.nodeId === 'wait'))
+    const began = Date.now()
+    await temporal('workflow', 'terminate', '--workflow-id', id, '--reason', 'by the night shift')
+    const ended = await host.ended(id, 15_000)
+    await annotate(`CANCELLED after ${Date.now() - began} ms`)
+    expect(ended.status).toBe('CANCELLED')
+    expect(ended.errorMessage).toBe('The run was terminated in Temporal: by the night shift')
+    expect(nodeOf(ended, 'wait').status).toBe('CANCELLED')
+  })
+
+  test('a run that times out there is CANCELLED within seconds, with the reason', async ({ annotate }) => {
+    const id = await host.execute(waiting)
+    await host.until(id, (seen) => seen.nodeExecutions.some((node) => node.nodeId === 'wait'))
+    // Ours have no time limit in Temporal itself, so this one is started anew with one, on the same input.
+    const shown = await temporal('workflow', 'show', '--workflow-id', id, '--output', 'json')
+    const events = (JSON.parse(shown.stdout) as { events: Started[] }).events
+    const attributes = events[0]!.workflowExecutionStartedEventAttributes
+    const [payload] = attributes.input.payloads
+    await temporal(
+      ...['workflow', 'start', '--workflow-id', id, '--type', 'runGraph', '--execution-timeout', '1s'],
+      ...['--task-queue', attributes.taskQueue.name, '--id-conflict-policy', 'TerminateExisting'],
+      ...['--input-base64', '--input', payload!.data],
+      ...['--input-meta', `encoding=${Buffer.from(payload!.metadata.encoding, 'base64')}`],
+    )
+    const began = Date.now()
+    const ended = await host.ended(id, 20_000)
+    await annotate(`CANCELLED after ${Date.now() - began} ms, of which 1 s is the limit`)
+    expect(ended.status).toBe('CANCELLED')
+    expect(ended.errorMessage).toBe('The run timed out in Temporal')
+    expect(nodeOf(ended, 'wait').status).toBe('CANCELLED')
+  })
+})
+
+type Started = {
+  workflowExecutionStartedEventAttributes: {
+    taskQueue: { name: string }
+    input: { payloads: { metadata: { encoding: string }; data: string }[] }
+  }
+}
