@@ -37,7 +37,6 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     attempt: info.attempt,
     at: new Date(info.scheduledTimestampMs),
   })
-  beat()
   try {
     return await attempt(deps, input, activity)
   } catch (error) {

@@ -1,9 +1,10 @@
 import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Logger } from 'pino'
+import { failUnstartable } from '../db/open.ts'
 import { type Errand, markStarted, postponeErrand, settleErrand } from '../db/outbox.ts'
 import { readPlan } from '../db/plans.ts'
 import type { Store } from '../db/scope.ts'
-import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
+import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
 
 /** What carrying an errand out needs; `eager` asks for eager starts (a worker polls in this very process). */
@@ -36,7 +37,7 @@ export async function carryOut(
 ): Promise<boolean> {
   const { store, log } = carrier
   try {
-    if (kind === 'START') await startRun(carrier, executionId)
+    if (kind === 'START') await startOrFail(carrier, executionId)
     else {
       if (kind === 'CANCEL') await cancelRun(carrier, executionId)
       else await deleteRun(carrier, executionId)
@@ -49,6 +50,23 @@ export async function carryOut(
     const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 5))
     await postponeErrand(store, kind, executionId, delay, String(error)).catch(() => {})
     return false
+  }
+}
+
+/** What Temporal or the plan refuses for good ends the execution; what may pass is thrown, to be tried again. */
+async function startOrFail(carrier: Carrier, executionId: string): Promise<void> {
+  try {
+    await startRun(carrier, executionId)
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    const final = error instanceof PlanError || code === GRPC_INVALID_ARGUMENT
+    if (!final) throw error
+    carrier.log.error({ err: error, executionId }, 'a run cannot be started')
+    await failUnstartable(
+      carrier.store,
+      executionId,
+      `The run could not be started: ${(error as Error).message}`,
+    )
   }
 }
 
@@ -121,6 +139,7 @@ async function deleteRun({ client }: Carrier, executionId: string): Promise<void
   }
 }
 
+const GRPC_INVALID_ARGUMENT = 3
 const GRPC_NOT_FOUND = 5
 
 async function ignoreMissing<T>(call: () => Promise<T>): Promise<T | undefined> {

@@ -113,7 +113,14 @@ async function failStep(
   const record = { ...head, status: 'FAILED' as const, error, handle: null, completedAt: Date.now() }
   const handled = settleFailure(node, error)
   if (handled === 'fatal') return record
-  const output = await packResult(deps, segment.context.id, values, { sources: [] }, handled.output, 32_000)
+  const output = await packResult(
+    deps,
+    segment.context.id,
+    values,
+    { sources: [] },
+    handled.output,
+    segment.plan.inlineBytes,
+  )
   values.write(node.id, output, handled.output)
   return { ...record, output, handle: handled.handle }
 }

@@ -3,15 +3,19 @@ import type { Store } from './scope.ts'
 import { cleanText } from './text.ts'
 
 /** Takes up to `limit` running executions that nobody has looked at for a while, and marks them looked at. */
-export async function takeUnchecked(store: Store, limit: number, seconds: number): Promise<string[]> {
-  const taken = await sql<{ id: string }>`
+export async function takeUnchecked(
+  store: Store,
+  limit: number,
+  seconds: number,
+): Promise<{ id: string; lastEventId: number }[]> {
+  const taken = await sql<{ id: string; lastEventId: number }>`
     update executions set checked_at = now() where id in (
       select id from executions
       where status in ('PENDING', 'RUNNING') and status = 'RUNNING'
         and checked_at < now() - ${seconds} * interval '1 second'
       order by checked_at limit ${limit} for update skip locked)
-    returning id`.execute(store.db)
-  return taken.rows.map((row) => row.id)
+    returning id, last_event_id`.execute(store.db)
+  return taken.rows
 }
 
 /** Which of these executions are running by our rows; ids that are no UUIDs are none of ours. */
@@ -38,4 +42,13 @@ export async function failLostRun(store: Store, executionId: string, message: st
 export async function noteStuck(store: Store, executionId: string, message: string): Promise<void> {
   await sql`update executions set error_message = ${cleanText(message)}
     where id = ${executionId} and status = 'RUNNING'`.execute(store.db)
+}
+
+/** Ends an accepted execution that can never start, say because its version names a type that is gone. */
+export async function failUnstartable(store: Store, executionId: string, message: string): Promise<void> {
+  await sql`
+    with done as (delete from outbox where execution_id = ${executionId} and kind = 'START')
+    update executions set status = 'FAILED', error_message = ${cleanText(message)}, started_at = now(),
+      completed_at = now()
+    where id = ${executionId} and status = 'PENDING'`.execute(store.db)
 }

@@ -11,11 +11,15 @@ const EVERY_MS = 2_000
 const LEASE_MS = 15_000
 const ERRANDS_AT_ONCE = 50
 const RUNS_AT_ONCE = 50
-const UNCHECKED_SECONDS = 30
+const UNCHECKED_SECONDS = 20
 const STUCK_ATTEMPTS = 5
 /** Visibility lags, so each look reaches back behind the last one. */
 const HINT_OVERLAP_MS = 15_000
 const HINT_LIMIT = 1_000
+const FIRST_LOOK_MS = 10 * 60_000
+/** Ends that run no workflow code, so that no worker tells of them. The others are looked for once, at start. */
+const QUIET_ENDS = 'AND ExecutionStatus IN ("Terminated", "TimedOut")'
+const ALL_ENDS = ''
 
 export type SweeperDeps = {
   store: Store
@@ -33,14 +37,16 @@ export type SweeperDeps = {
 export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(): Promise<void> } {
   let stopped = false
   let timer: NodeJS.Timeout | undefined
-  let hintedUntil = Date.now() - 60 * 60_000
+  let hintedUntil = Date.now() - FIRST_LOOK_MS
+  let first = true
 
   async function sweep(): Promise<void> {
     const began = Date.now()
     await attempt(deps.log, 'errands', () => carryErrands(deps))
     await attempt(deps.log, 'closed runs', async () => {
-      await findClosed(deps, hintedUntil - HINT_OVERLAP_MS)
-      hintedUntil = began
+      await findClosed(deps, hintedUntil, first ? ALL_ENDS : QUIET_ENDS)
+      hintedUntil = began - HINT_OVERLAP_MS
+      first = false
     })
     await attempt(deps.log, 'unchecked runs', () => checkRuns(deps))
   }
@@ -81,8 +87,9 @@ async function carryErrands({ store, carrier }: SweeperDeps): Promise<void> {
 }
 
 /** Visibility's list of closed runs is only a hint: what it names and our rows hold for open is projected. */
-async function findClosed({ store, client, projector }: SweeperDeps, since: number): Promise<void> {
-  const query = `CloseTime > "${new Date(since).toISOString()}" AND WorkflowType = "runGraph"`
+async function findClosed(deps: SweeperDeps, since: number, ends: string): Promise<void> {
+  const { store, client, projector } = deps
+  const query = `CloseTime > "${new Date(since).toISOString()}" AND WorkflowType = "runGraph" ${ends}`
   const ids: string[] = []
   for await (const run of client.workflow.list({ query, pageSize: 200 })) {
     ids.push(run.workflowId)
@@ -92,11 +99,12 @@ async function findClosed({ store, client, projector }: SweeperDeps, since: numb
 }
 
 async function checkRuns(deps: SweeperDeps): Promise<void> {
-  const ids = await takeUnchecked(deps.store, RUNS_AT_ONCE, UNCHECKED_SECONDS)
-  for (const id of ids) await checkRun(deps, id)
+  for (const run of await takeUnchecked(deps.store, RUNS_AT_ONCE, UNCHECKED_SECONDS)) {
+    await checkRun(deps, run.id, run.lastEventId)
+  }
 }
 
-async function checkRun(deps: SweeperDeps, executionId: string): Promise<void> {
+async function checkRun(deps: SweeperDeps, executionId: string, lastEventId: number): Promise<void> {
   const { store, client, projector, log } = deps
   const handle = client.workflow.getHandle(executionId)
   const run = await handle.describe().catch((error) => {
@@ -108,7 +116,7 @@ async function checkRun(deps: SweeperDeps, executionId: string): Promise<void> {
     return failLostRun(store, executionId, 'Temporal no longer knows this run')
   }
   if (run.status.name !== 'RUNNING') return projector.close(executionId)
-  projector.touch(executionId)
+  if (run.historyLength > lastEventId) projector.touch(executionId)
 
   const task = run.raw.pendingWorkflowTask
   if (!task || (task.attempt ?? 0) <= STUCK_ATTEMPTS) return

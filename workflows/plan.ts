@@ -54,7 +54,10 @@ export type ExecutionContext = RunContext & { startedAt: string }
 const MAX_INLINE = 32_000
 const PAYLOAD_BUDGET = 1_000_000
 
-/** Compiles a graph version for a run that starts at `triggerNodeId`. The graph has passed its checks. */
+/** A stored version that this release cannot run. */
+export class PlanError extends Error {}
+
+/** Compiles a graph version for a run that starts at `triggerNodeId`. The graph has passed its checks; PlanError else. */
 export function compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
@@ -73,7 +76,7 @@ export function compilePlan(
 
 function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
   const type = nodeType(node.type)
-  if (!type) throw new Error(`unknown node type ${node.type}`)
+  if (!type) throw new PlanError(`node ${node.id} is of the unknown type ${node.type}`)
   const head = { id: node.id, name: node.name, type: node.type }
   const retry = { ...type.retry, ...node.retry }
   if (node.disabled) {
