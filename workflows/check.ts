@@ -6,6 +6,9 @@ import { joinPath } from './problem.ts'
 /** A node or edge and where the author wrote it; `configPath` is where its config stands. */
 export type Placed<T> = { value: T; path: string; configPath?: string }
 
+/** Each is parsed when the graph is saved, at some 40 us. */
+const MAX_EXPRESSIONS = 10_000
+
 type Nodes = Placed<GraphNode>[]
 type Edges = Placed<GraphEdge>[]
 
@@ -171,6 +174,14 @@ function checkReferences(
   byId: Map<string, GraphNode>,
   upstream: Map<string, Set<string>> | undefined,
 ): Problem[] {
+  const expressions = nodes.reduce(
+    (sum, { value }) => sum + JSON.stringify(value.config).split('{{').length - 1,
+    0,
+  )
+  if (expressions > MAX_EXPRESSIONS) {
+    const message = `hold ${expressions} expressions; at most ${MAX_EXPRESSIONS} are allowed`
+    return [{ path: 'nodes', message }]
+  }
   return nodes.flatMap(({ value: node, path, configPath = path }) => {
     const found = findReferences(node.config, configPath, nodeType(node.type)?.conditions?.(node.config))
     const unknown = found.nodes.flatMap(({ id, path }) => {

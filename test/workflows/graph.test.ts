@@ -370,3 +370,10 @@ test('a run starts at the manual trigger, else at the first that is not disabled
   expect(findStart(read([noop('a'), { ...hook, disabled: true }, other]).graph)?.id).toBe('other')
   expect(findStart(read([noop('a')]).graph)).toBeUndefined()
 })
+
+test('counts the expressions of the whole graph before it parses any', () => {
+  const values = Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`k${at}`, '{{ 1 }}']))
+  const nodes = Array.from({ length: 12 }, (_, at) => ({ id: `n${at}`, type: 'SET', config: { values } }))
+  expect(faults(nodes.slice(0, 11))).toEqual([])
+  expect(faults(nodes)).toEqual(['nodes: hold 10800 expressions; at most 10000 are allowed'])
+})
