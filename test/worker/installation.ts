@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,11 +28,14 @@ export async function startInstallation() {
   const dataDir = mkdtempSync(join(tmpdir(), 'perdure-installation-'))
   chmodSync(dataDir, 0o711)
   const temporal = await findTemporal(process.env.TEMPORAL_CLI, CACHE, () => {})
+  // All by hand: two installations that start at once would take the usual ports from each other.
   const port = await findFree()
   const url = `http://127.0.0.1:${port}`
   const env = {
     DATA_DIR: dataDir,
     PORT: String(port),
+    POSTGRES_PORT: String(await findFree()),
+    TEMPORAL_PORT: String(await findFree()),
     TEMPORAL_CLI: temporal.path,
     ADMIN_EMAIL: SIGN_IN.email,
     ADMIN_PASSWORD: SIGN_IN.password,
@@ -41,6 +44,8 @@ export async function startInstallation() {
   let cookie = ''
 
   const holder = () => JSON.parse(readFileSync(join(dataDir, 'perdure.pid'), 'utf8')) as Holder
+  const readJson = <T>(name: string): T | undefined =>
+    existsSync(join(dataDir, name)) ? JSON.parse(readFileSync(join(dataDir, name), 'utf8')) : undefined
   const isReady = async () => (await fetch(`${url}/readyz`)).ok
 
   /** Starts it (again, on the same data) and waits until it says that it is up. */
@@ -86,18 +91,16 @@ export async function startInstallation() {
   }
 
   async function stop(): Promise<void> {
-    try {
-      supervisor.kill('SIGCONT')
-      supervisor.kill('SIGTERM')
-      const children = Object.values(holder().children)
-      await supervisor.ended
-      const left = children.filter(isAlive)
-      if (left.length > 0) throw new Error(`still there after the stop: ${left.map(({ pid }) => pid)}`)
-    } finally {
-      const { folder } = JSON.parse(readFileSync(join(dataDir, 'postgres.json'), 'utf8'))
-      if (folder) rmSync(folder, { recursive: true, force: true })
-      rmSync(dataDir, { recursive: true, force: true })
-    }
+    const children: ProcessId[] = Object.values(readJson<Holder>('perdure.pid')?.children ?? {})
+    supervisor.kill('SIGCONT')
+    supervisor.kill('SIGTERM')
+    await supervisor.ended
+    const left = children.filter(isAlive)
+    for (const { pid } of left) kill(-pid, 'SIGKILL')
+    const folder = readJson<{ folder?: string }>('postgres.json')?.folder
+    if (folder) rmSync(folder, { recursive: true, force: true })
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    if (left.length > 0) throw new Error(`still there after the stop: ${left.map(({ pid }) => pid)}`)
   }
 
   try {
@@ -111,7 +114,6 @@ export async function startInstallation() {
       ...client,
       ...{ url, dataDir, teamId, temporalCli: temporal.path, boot, post, get, holder, isReady, stop },
       ...{ kill: strike, recovered },
-      until: client.until,
       /** What a process wrote to its log so far. */
       log: (name: Name) => readFileSync(join(dataDir, 'logs', `${name}.log`), 'utf8'),
       /** Ends the supervisor and every child with SIGKILL, all at once. */
