@@ -2,6 +2,8 @@ import type { Context, MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
 import type { Role } from '../db/acts.ts'
 import { invalid } from '../db/fault.ts'
+import { findOwner, type Owned } from '../db/owners.ts'
+import type { Scope } from '../db/scope.ts'
 import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
 import { joinPath } from '../workflows/problem.ts'
@@ -13,11 +15,14 @@ type Schema = v.GenericSchema
 /**
  * What a route takes and who may call it. 'public' needs no credentials; for the others `role` says who passes
  * ('user': anybody signed in; 'member': any member or Viewer token): accept checks the credentials, the verb the
- * team's right. `responses` describes the answers by status, for the OpenAPI document.
+ * team's right. `of` says what the path's `id` names, where that tells the team whose rate limit counts: a `teamId`
+ * or `workflowId` in path, query or body is found without it. `responses` describes the answers by status, for the
+ * OpenAPI document.
  */
 export type Rule = {
   summary: string
   role: 'public' | 'user' | 'member' | Role
+  of?: Owned
   params?: Schema
   query?: Schema
   json?: Schema
@@ -37,14 +42,20 @@ const MAX_PROBLEMS = 500
 const rules = new WeakMap<object, Rule>()
 
 /**
- * The one middleware in front of every handler: checks the credentials (401), then params, query and body with
- * Valibot, all faults at once (400). Handlers read `c.req.valid('param' | 'query' | 'json')` and `c.get('scope')`.
+ * The one middleware in front of every handler: counts the request (429), checks the credentials (401), then params,
+ * query and body with Valibot, all faults at once (400). Handlers read `c.req.valid('param' | 'query' | 'json')` and `c.get('scope')`.
  */
 export function accept<const R extends Rule>(
   rule: R,
   // biome-ignore lint/suspicious/noExplicitAny: the path is the route's, as in Hono's own validator
 ): MiddlewareHandler<AppEnv, any, { in: In<R>; out: Out<R> }> {
-  const middleware: MiddlewareHandler = async (c, next) => {
+  const middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
+    let body: Promise<unknown> | undefined
+    const readOnce = () => {
+      body ??= readJson(c)
+      return body
+    }
+    await c.get('count')((scope) => findTeam(rule, c, scope, readOnce))
     if (rule.role !== 'public') c.set('scope', await c.get('authenticate')())
     const problems: Problem[] = []
     const read = (target: 'param' | 'query' | 'json', schema: Schema | undefined, value: unknown) => {
@@ -56,10 +67,10 @@ export function accept<const R extends Rule>(
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
     if (rule.json) {
-      const body = await readJson(c)
+      const json = await readOnce()
       // Valibot's object takes an array for an object without keys.
-      if (Array.isArray(body)) problems.push({ path: 'body', message: 'must be an object' })
-      else read('json', rule.json, body)
+      if (Array.isArray(json)) problems.push({ path: 'body', message: 'must be an object' })
+      else read('json', rule.json, json)
     }
     if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
     await next()
@@ -71,6 +82,32 @@ export function accept<const R extends Rule>(
 /** The rule that a middleware was made from: for the OpenAPI document and the authorization matrix. */
 export function findRule(middleware: object): Rule | undefined {
   return rules.get(middleware)
+}
+
+/** The team that a request is about, by what it names first: in the path, the query, the body. */
+async function findTeam(
+  rule: Rule,
+  c: Context<AppEnv>,
+  { store }: Scope,
+  readOnce: () => Promise<unknown>,
+): Promise<string | undefined> {
+  const look = async (schema: Schema | undefined, given: () => unknown) => {
+    for (const key of ['teamId', 'workflowId']) {
+      if (!Object.hasOwn(Object((schema as { entries?: object } | undefined)?.entries), key)) continue
+      const id = readId(((await given()) as Record<string, unknown> | null)?.[key])
+      return { team: key === 'teamId' || !id ? id : await findOwner(store, 'workflows', id) }
+    }
+  }
+  const inPath = await look(rule.params, () => c.req.param())
+  if (inPath) return inPath.team
+  const id = rule.of && readId(c.req.param('id'))
+  if (rule.of) return id && findOwner(store, rule.of, id)
+  return ((await look(rule.query, () => readQuery(c))) ?? (await look(rule.json, readOnce)))?.team
+}
+
+function readId(given: unknown): string | undefined {
+  const parsed = v.safeParse(uuid, given)
+  return parsed.success ? parsed.output : undefined
 }
 
 export const uuid = v.pipe(

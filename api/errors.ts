@@ -16,6 +16,7 @@ export const STATUS = {
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   CONFLICT: 409,
+  PRECONDITION_FAILED: 412,
   TOO_LARGE: 413,
   UNSUPPORTED_TYPE: 415,
   THROTTLED: 429,
@@ -29,6 +30,7 @@ const PHRASE: Record<number, string> = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   409: 'Conflict',
+  412: 'Precondition Failed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
   429: 'Too Many Requests',
@@ -88,7 +90,13 @@ export function answerUnknown(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
     router.add(route.method, route.path, route.method)
     methods.add(route.method)
   }
-  return (c) => {
+  return async (c) => {
+    try {
+      await c.get('count')()
+    } catch (error) {
+      // That there is nothing here needs no database to be said.
+      if (!isDatabaseAway(error)) return answerError(c, error)
+    }
     const allowed = [...methods].filter((method) => router.match(method, c.req.path)[0].length > 0)
     if (allowed.length === 0)
       return answerError(c, new Fault('NOT_FOUND', 'There is nothing at this address'))

@@ -49,12 +49,12 @@ export function createExecutionRoutes(deps: ApiDeps) {
     )
     .get(
       '/api/executions/:id',
-      accept({ summary: 'Read an execution', role: 'member', params: OneExecution }),
+      accept({ summary: 'Read an execution', role: 'member', of: 'executions', params: OneExecution }),
       async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
     )
     .post(
       '/api/executions/:id/cancel',
-      accept({ summary: 'Cancel an execution', role: 'OPERATOR', params: OneExecution }),
+      accept({ summary: 'Cancel an execution', role: 'OPERATOR', of: 'executions', params: OneExecution }),
       async (c) => {
         const { id } = c.req.valid('param')
         const status = await cancelExecution(c.get('scope'), id)

@@ -3,14 +3,22 @@ import { v7 as uuid } from 'uuid'
 import { Fault } from '../db/fault.ts'
 import type { Scope } from '../db/scope.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
+import { createCounting } from './count.ts'
 import { authenticate, COOKIE } from './session.ts'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
+// What is no page runs nothing; a page (the console's) takes everything from here. Neither is framed.
+const NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
+const PAGE = [
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'",
+  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+].join('; ')
+
 /** In front of every request: its id, the caller's address, the headers every answer carries, and foreign pages kept out. */
 export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
   const secure = deps.publicUrl.startsWith('https:')
-  const ownOrigin = new URL(deps.publicUrl).origin
+  const own = new Set([new URL(deps.publicUrl).origin, ...(deps.corsOrigins ?? [])])
   return async (c, next) => {
     const given = c.req.header('x-request-id')
     const requestId = given && /^[\w.:-]{1,128}$/.test(given) ? given : uuid()
@@ -22,19 +30,27 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
       scope ??= authenticate(deps, c)
       return scope
     })
-    c.header('X-Request-Id', requestId)
-    c.header('X-Content-Type-Options', 'nosniff')
-    c.header('X-Frame-Options', 'DENY')
-    c.header('Referrer-Policy', 'no-referrer')
-    c.header('Cross-Origin-Resource-Policy', 'same-origin')
-    c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'")
-    c.header('Cache-Control', 'no-store')
-    if (secure) c.header('Strict-Transport-Security', 'max-age=31536000')
-    if (!SAFE.has(c.req.method) && isForeign(c, ownOrigin)) {
+    const headers = new Map<string, string>()
+    const put = (name: string, value: string) => {
+      headers.set(name, value)
+      c.header(name, value)
+    }
+    put('X-Request-Id', requestId)
+    put('X-Content-Type-Options', 'nosniff')
+    put('X-Frame-Options', 'DENY')
+    put('Referrer-Policy', 'no-referrer')
+    put('Cross-Origin-Resource-Policy', 'same-origin')
+    put('Content-Security-Policy', NO_PAGE)
+    put('Cache-Control', 'no-store')
+    if (secure) put('Strict-Transport-Security', 'max-age=31536000')
+    c.set('count', createCounting(deps, c, put))
+    if (!SAFE.has(c.req.method) && isForeign(c, own)) {
+      await c.get('count')()
       throw new Fault('FORBIDDEN', 'A page of another origin cannot write with the session cookie')
     }
     const start = performance.now()
     await next()
+    complete(c.res.headers, headers)
     const { status } = c.res
     const level = SAFE.has(c.req.method) && status < 400 ? 'debug' : 'info'
     const ms = Math.round(performance.now() - start)
@@ -42,12 +58,23 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
   }
 }
 
+function complete(given: Headers, wanted: Map<string, string>): void {
+  // A handler that makes its own Response knows nothing of what was put before.
+  if (!given.has('X-Request-Id')) {
+    for (const [name, value] of wanted) if (!given.has(name)) given.set(name, value)
+  }
+  const isPage = given.get('Content-Type')?.startsWith('text/html')
+  if (isPage && given.get('Content-Security-Policy') === NO_PAGE) given.set('Content-Security-Policy', PAGE)
+}
+
 // Only a cookie is sent by a browser without being asked; a Bearer token or a webhook is not.
-function isForeign(c: Context, ownOrigin: string): boolean {
+function isForeign(c: Context, own: Set<string>): boolean {
   const origin = c.req.header('origin')
-  if (origin === undefined || origin === ownOrigin || !c.req.path.startsWith('/api/')) return false
+  if ((origin !== undefined && own.has(origin)) || !c.req.path.startsWith('/api/')) return false
   if (/^bearer /i.test(c.req.header('authorization') ?? '')) return false
   if (!(c.req.header('cookie') ?? '').includes(`${COOKIE}=`)) return false
+  if (c.req.header('sec-fetch-site') === 'cross-site') return true
+  if (origin === undefined) return false
   return !URL.canParse(origin) || new URL(origin).host !== c.req.header('host')
 }
 

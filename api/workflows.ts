@@ -7,6 +7,7 @@ import {
   deleteWorkflow,
   listWorkflows,
   readWorkflow,
+  tagWorkflow,
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
@@ -91,17 +92,38 @@ export function createWorkflowRoutes(deps: ApiDeps) {
     )
     .get(
       '/api/workflows/:id',
-      accept({ summary: 'Read a workflow', role: 'member', params: OneWorkflow }),
-      async (c) => c.json(await readWorkflow(c.get('scope'), c.req.valid('param').id)),
+      accept({ summary: 'Read a workflow', role: 'member', of: 'workflows', params: OneWorkflow }),
+      async (c) => {
+        const workflow = await readWorkflow(c.get('scope'), c.req.valid('param').id)
+        c.header('ETag', `"${tagWorkflow(workflow)}"`)
+        return c.json(workflow)
+      },
     )
     .put(
       '/api/workflows/:id',
-      accept({ summary: 'Change a workflow', role: 'BUILDER', params: OneWorkflow, json: WorkflowPatch }),
-      async (c) => c.json(await updateWorkflow(c.get('scope'), c.req.valid('param').id, c.req.valid('json'))),
+      accept({
+        summary: 'Change a workflow',
+        role: 'BUILDER',
+        of: 'workflows',
+        params: OneWorkflow,
+        json: WorkflowPatch,
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const expected = readTags(c.req.header('if-match'))
+        const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), expected)
+        c.header('ETag', `"${tagWorkflow(workflow)}"`)
+        return c.json(workflow)
+      },
     )
     .delete(
       '/api/workflows/:id',
-      accept({ summary: 'Delete a workflow and its executions', role: 'BUILDER', params: OneWorkflow }),
+      accept({
+        summary: 'Delete a workflow and its executions',
+        role: 'BUILDER',
+        of: 'workflows',
+        params: OneWorkflow,
+      }),
       async (c) => {
         const executions = await deleteWorkflow(c.get('scope'), c.req.valid('param').id)
         await runErrands(deps, 'DELETE', executions.slice(0, MAX_ERRANDS))
@@ -110,7 +132,13 @@ export function createWorkflowRoutes(deps: ApiDeps) {
     )
     .post(
       '/api/workflows/:id/execute',
-      accept({ summary: 'Execute a workflow', role: 'OPERATOR', params: OneWorkflow, json: NewExecution }),
+      accept({
+        summary: 'Execute a workflow',
+        role: 'OPERATOR',
+        of: 'workflows',
+        params: OneWorkflow,
+        json: NewExecution,
+      }),
       async (c) => {
         const { teamId, data = {} } = c.req.valid('json')
         const idempotencyKey = readKey(c.req.header('idempotency-key'))
@@ -119,6 +147,18 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         return answerStarted(deps, c, await startExecution(scope, c.req.valid('param').id, input))
       },
     )
+}
+
+/** The tags of an If-Match header; undefined where it is not sent, or is * (whatever stands is right). */
+function readTags(header: string | undefined): string[] | undefined {
+  if (header === undefined || header.trim() === '*') return undefined
+  // A proxy that compresses makes a tag weak; it still names the same state.
+  return header.split(',').map((tag) =>
+    tag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1'),
+  )
 }
 
 function readKey(key: string | undefined): string | undefined {

@@ -38,7 +38,9 @@ const AWAY = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUN
 /** Whether an error says that PostgreSQL cannot be reached now, rather than that it refused a statement. */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  if (AWAY.test((error as { code?: string }).code ?? '')) return true
+  const { code, syscall } = error as { code?: string; syscall?: string }
+  // ENOENT is a Unix socket's way to say that nobody listens.
+  if (AWAY.test(code ?? '') || (code === 'ENOENT' && syscall === 'connect')) return true
   if (error instanceof AggregateError) return error.errors.some(isDatabaseAway)
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
     error.message,

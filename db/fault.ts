@@ -7,6 +7,7 @@ export type FaultCode =
   | 'NOT_FOUND'
   | 'METHOD_NOT_ALLOWED'
   | 'CONFLICT'
+  | 'PRECONDITION_FAILED'
   | 'TOO_LARGE'
   | 'UNSUPPORTED_TYPE'
   | 'THROTTLED'

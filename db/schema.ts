@@ -123,6 +123,12 @@ export interface Outbox {
   lastError: string | null;
 }
 
+export interface RequestCounts {
+  key: string;
+  minute: Timestamp;
+  used: number;
+}
+
 export interface SdkTokens {
   createdAt: Generated<Timestamp>;
   hint: string;
@@ -201,6 +207,7 @@ export interface DB {
   members: Members;
   nodeExecutions: NodeExecutions;
   outbox: Outbox;
+  requestCounts: RequestCounts;
   sdkTokens: SdkTokens;
   sessions: Sessions;
   signinFailures: SigninFailures;

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { findStart, type Graph, type GraphNode } from '../workflows/graph.ts'
 import { Fault } from './fault.ts'
+import { rememberOwner } from './owners.ts'
 import { type Actor, demand, type Scope, type Store } from './scope.ts'
 import { readVersion } from './versions.ts'
 import type { Settings } from './workflows.ts'
@@ -89,7 +90,11 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
       select id as execution_id, status, created_at as started_at, true as fresh from added`
       .execute(store.db)
       .catch(rethrowMissing)
-    if (rows[0]) return rows[0]
+    if (rows[0]) {
+      // Whoever started it asks for it next.
+      rememberOwner(store, rows[0].executionId, workflow.teamId)
+      return rows[0]
+    }
     const earlier = await store.db
       .selectFrom('executions')
       .select(['id as executionId', 'status', 'createdAt as startedAt', 'idempotencyHash'])

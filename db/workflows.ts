@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { checkActivation } from '../workflows/check.ts'
@@ -114,9 +115,25 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
   return { ...row, settings: row.settings as Settings, nodes: open ? nodes : nodes.map(hideSecret), edges }
 }
 
+/** Names this state of a workflow: it changes with whatever an update can change. */
+export function tagWorkflow(workflow: {
+  id: string
+  name: string
+  description: string | null
+  active: boolean
+  version: number
+  settings: unknown
+  updatedAt: Date
+}): string {
+  const { id, name, description, active, version, settings, updatedAt } = workflow
+  const state = [id, name, description, active, version, settings, updatedAt]
+  return createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 22)
+}
+
 /**
  * Changes what is given and keeps the rest: nodes without edges keep the stored edges. A changed graph is a new
- * version. Throws INVALID where the whole is not sound, or active without a trigger or with nodes out of reach.
+ * version. Throws INVALID where the whole is not sound, or active without a trigger or with nodes out of reach;
+ * PRECONDITION_FAILED where `expected` (tags, see tagWorkflow) holds none of the workflow as it stands.
  */
 export async function updateWorkflow(
   scope: Scope,
@@ -129,12 +146,16 @@ export async function updateWorkflow(
     edges?: unknown
     settings?: Partial<Settings> | undefined
   },
+  expected?: string[],
 ): Promise<WorkflowDetail> {
   const teamId = await findTeam(scope, id)
   demand(scope, teamId, 'BUILDER')
   return guardName(patch.name ?? '', () =>
     change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
       const old = await lockWorkflow(tx, id)
+      if (expected && !expected.includes(tagWorkflow(old))) {
+        throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since; read it again')
+      }
       const store = { ...scope.store, db: tx }
       const stored = await readVersion(store, id, old.version)
       const given = patch.nodes ?? patch.edges

@@ -25,6 +25,9 @@ export type Config = {
   egress: { allowLoopback: boolean; allow: string[] }
   /** How many proxies stand in front and append to X-Forwarded-For. */
   proxyHops: number
+  /** Origins whose pages may use the API beside the own one. */
+  corsOrigins: string[]
+  rateLimits: boolean
   logLevel: string
   stuckRunMinutes: number
   continueAsNewEvents: number | undefined
@@ -91,6 +94,14 @@ const environment = v.object({
   ),
   EGRESS: v.optional(v.picklist(['public', 'any'], 'must be public or any'), 'public'),
   PROXY_HOPS: v.optional(whole(0, 10), '0'),
+  CORS_ORIGINS: v.optional(
+    v.pipe(
+      v.string(),
+      v.transform((value) => value.split(',').map((part) => part.trim().replace(/\/$/, ''))),
+      v.array(text('must be origins such as https://app.example.com, separated by commas', isOrigin)),
+    ),
+  ),
+  RATE_LIMITS: v.optional(v.picklist(['on', 'off'], 'must be on or off'), 'on'),
   LOG_LEVEL: v.optional(
     v.picklist(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
@@ -144,6 +155,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       allow: any ? ['0.0.0.0/0', '::/0'] : set.EGRESS_ALLOW,
     },
     proxyHops: set.PROXY_HOPS,
+    corsOrigins: set.CORS_ORIGINS ?? [],
+    rateLimits: set.RATE_LIMITS === 'on',
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
     continueAsNewEvents: set.CONTINUE_AS_NEW_EVENTS,
@@ -162,6 +175,10 @@ function isLoopback(host: string): boolean {
 
 function isHost(value: string): boolean {
   return value === 'localhost' || isIP(value) !== 0
+}
+
+function isOrigin(value: string): boolean {
+  return isUrl(value, ['http:', 'https:']) && new URL(value).origin === value
 }
 
 function isUrl(value: string, protocols: string[]): boolean {

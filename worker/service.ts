@@ -112,8 +112,9 @@ async function startApi(
     taskQueue,
     ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
   })
-  const { publicUrl, proxyHops } = config
-  const app = createApp({ store, log, publicUrl, proxyHops, isReady, carryOut: carry })
+  const { publicUrl, proxyHops, corsOrigins, rateLimits } = config
+  const front = { publicUrl, proxyHops, corsOrigins, rateLimits }
+  const app = createApp({ store, log, ...front, isReady, carryOut: carry })
   const listener = await startListener(app.fetch, config.port.number, config.host)
   log.info({ host: config.host, port: listener.port }, 'the API listens')
   return async () => {

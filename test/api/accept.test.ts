@@ -27,6 +27,7 @@ test('every route of the API has a rule, so that none can forget who may call it
 const app = new Hono<AppEnv>()
 app.use(async (c, next) => {
   c.set('log', pino({ level: 'silent' }))
+  c.set('count', async () => {})
   await next()
 })
 app.onError((error, c) => answerError(c, error))
