@@ -14,6 +14,12 @@ export function lesser(a: Role, b: Role): Role {
 /** Every act that changes a team's things: the least role for it, and what it acts on. The audit vocabulary. */
 export const ACTS = {
   TEAM_CREATED: { role: 'ADMIN', resource: 'TEAM' },
+  TEAM_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
+  TEAM_PLAN_CHANGED: { role: 'ADMIN', resource: 'TEAM' },
+  TEAM_DELETED: { role: 'ADMIN', resource: 'TEAM' },
+  MEMBER_ADDED: { role: 'ADMIN', resource: 'MEMBER' },
+  MEMBER_ROLE_CHANGED: { role: 'ADMIN', resource: 'MEMBER' },
+  MEMBER_REMOVED: { role: 'ADMIN', resource: 'MEMBER' },
   SDK_TOKEN_CREATED: { role: 'ADMIN', resource: 'SDK_TOKEN' },
   SDK_TOKEN_REVOKED: { role: 'ADMIN', resource: 'SDK_TOKEN' },
   WORKFLOW_CREATED: { role: 'BUILDER', resource: 'WORKFLOW' },

@@ -127,14 +127,18 @@ export async function hasEnded(store: Store, id: string): Promise<boolean> {
 }
 
 /**
- * Queues the removal from Temporal of a workflow's executions and returns them: all that are open or that
- * Temporal, which keeps histories for 30 days, may still know. What else was queued for them is dropped.
+ * Queues the removal from Temporal of a workflow's or a team's executions and returns them: all that are open or
+ * that Temporal, which keeps histories for 30 days, may still know. What else was queued for them is dropped.
  */
-export async function forgetExecutions(tx: Tx, workflowId: string): Promise<string[]> {
+export async function forgetExecutions(
+  tx: Tx,
+  owner: 'workflowId' | 'teamId',
+  id: string,
+): Promise<string[]> {
   const rows = await tx
     .selectFrom('executions')
     .select('id')
-    .where('workflowId', '=', workflowId)
+    .where(owner, '=', id)
     .where((eb) =>
       eb.or([
         eb('status', 'in', ['PENDING', 'RUNNING']),

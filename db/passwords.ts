@@ -2,13 +2,13 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { Fault } from './fault.ts'
+import { MAX_PASSWORD_BYTES } from './strength.ts'
 
 const derive = promisify(argon2)
 
 /** OWASP's second choice: 19 MiB, two passes; about 60 ms. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 }
 const TAG_BYTES = 32
-export const MAX_PASSWORD_BYTES = 1024
 
 /** Hashes with argon2id into a PHC string ($argon2id$v=19$m=..,t=..,p=..$salt$hash). Throws INVALID above 1024 bytes. */
 export async function hashPassword(password: string): Promise<string> {

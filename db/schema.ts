@@ -131,6 +131,7 @@ export interface RequestCounts {
 
 export interface SdkTokens {
   createdAt: Generated<Timestamp>;
+  expiresAt: Timestamp | null;
   hint: string;
   id: string;
   lastUsedAt: Timestamp | null;

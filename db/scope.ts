@@ -44,7 +44,7 @@ export async function demandTeam(scope: Scope, teamId: string, least: Role): Pro
       .select('id')
       .where('id', '=', teamId)
       .executeTakeFirst()
-    if (!team) throw new Fault('NOT_FOUND', 'There is no such team')
+    if (!team) throw noTeam()
   }
   demand(scope, teamId, least)
 }
@@ -53,7 +53,8 @@ export async function demandTeam(scope: Scope, teamId: string, least: Role): Pro
  * The only door to a write on somebody's behalf: checks the right that `act` needs, opens the transaction,
  * and appends the audit entry last (its lock then lives only until the commit). `work` may run again after a
  * serialization failure or deadlock, so it does nothing outside `tx`. An act decided inside `work`
- * (WORKFLOW_UPDATED or WORKFLOW_ACTIVATED) is given as `changed.act`, of the same least role.
+ * (WORKFLOW_UPDATED or WORKFLOW_ACTIVATED) is given as `changed.act`, of the same least role. Throws NOT_FOUND
+ * where the team has been deleted meanwhile.
  */
 export async function change<T>(
   scope: Scope,
@@ -63,10 +64,27 @@ export async function change<T>(
 ): Promise<T> {
   await demandTeam(scope, teamId, ACTS[act].role)
   return record(scope.store, async (tx) => {
+    if (act !== 'TEAM_CREATED') await holdTeam(tx, teamId, act)
     const changed = await work(tx)
     await appendAudit(tx, scope, changed.act ?? act, teamId, changed)
     return changed.result
   })
+}
+
+/** Nobody deletes the team meanwhile, so its chain ends with TEAM_DELETED and nothing behind it. */
+async function holdTeam(tx: Tx, teamId: string, act: Act): Promise<void> {
+  const team = await tx
+    .selectFrom('teams')
+    .select('id')
+    .where('id', '=', teamId)
+    .$if(act === 'TEAM_DELETED', (query) => query.forUpdate())
+    .$if(act !== 'TEAM_DELETED', (query) => query.forKeyShare())
+    .executeTakeFirst()
+  if (!team) throw noTeam()
+}
+
+function noTeam(): Fault {
+  return new Fault('NOT_FOUND', 'There is no such team')
 }
 
 const RETRIED = new Set(['40001', '40P01'])

@@ -30,6 +30,15 @@ export async function endSession(store: Store, sessionId: string): Promise<void>
   await record(store, (tx) => tx.deleteFrom('sessions').where('id', '=', sessionId).execute())
 }
 
+/** Ends the user's sessions, all but `keep`: in the transaction that gave them a new password. */
+export async function endSessions(tx: Tx, userId: string, keep: string | null): Promise<void> {
+  await tx
+    .deleteFrom('sessions')
+    .where('userId', '=', userId)
+    .$if(keep !== null, (query) => query.where('id', '<>', keep))
+    .execute()
+}
+
 export type SessionCaller = {
   userId: string
   firstName: string
@@ -50,7 +59,7 @@ export async function findSession(store: Store, sessionId: string): Promise<Sess
   return found.rows[0] ?? null
 }
 
-/** Removes what has expired: sessions, and failed sign-ins of a day ago. Housekeeping, hourly. */
+/** Removes what has expired: sessions, and failed sign-ins and sign-ups of a day ago. Housekeeping, hourly. */
 export async function purgeSessions(store: Store): Promise<void> {
   await record(store, async (tx) => {
     await sql`delete from sessions where expires_at <= now()`.execute(tx)

@@ -17,13 +17,19 @@ const FORGET_MINUTES = 15
  * The user with this e-mail and password. Throws UNAUTHENTICATED with the same words and after the same time
  * whether the e-mail is unknown or the password wrong; THROTTLED after too many failures. Only failures count.
  */
-export async function signIn(
-  store: Store,
-  input: { email: string; password: string; ip: string },
-): Promise<User> {
+export async function signIn(store: Store, input: Attempt): Promise<User> {
+  const user = await provePassword(store, input)
+  if (!user) throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
+  return user
+}
+
+export type Attempt = { email: string; password: string; ip: string }
+
+/** The same, but null for a wrong password: also for those who are signed in and must show that it is them. */
+export async function provePassword(store: Store, input: Attempt): Promise<User | null> {
   const account = `account:${createHash('sha256').update(input.email.toLowerCase()).digest('base64url')}`
   const address = `ip:${input.ip}`
-  await refuseBlocked(store, [account, address])
+  await refuseBlocked(store, [account, address], FAILED)
   return takeTurn(async () => {
     // Guesses sent at once queue here: those behind the allowance are refused untried, but count.
     const wait = await readWait(store, [account, address])
@@ -32,16 +38,25 @@ export async function signIn(
       await record(store, (tx) => tx.deleteFrom('signinFailures').where('key', '=', account).execute())
       return user
     }
-    await noteFailure(store, account, ACCOUNT)
-    await noteFailure(store, address, ADDRESS)
-    if (wait > 0) throw throttled(wait)
-    throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
+    await noteAttempt(store, account, ACCOUNT)
+    await noteAttempt(store, address, ADDRESS)
+    if (wait > 0) throw throttled(wait, FAILED)
+    return null
   })
 }
 
-async function refuseBlocked(store: Store, keys: string[]): Promise<void> {
+/** Counts a sign-up against its address, successful or not. Throws THROTTLED where there were too many. */
+export async function countSignUp(store: Store, ip: string): Promise<void> {
+  const key = `signup:${ip}`
+  await refuseBlocked(store, [key], 'sign-ups from this address')
+  await noteAttempt(store, key, ADDRESS)
+}
+
+const FAILED = 'failed sign-ins'
+
+async function refuseBlocked(store: Store, keys: string[], what: string): Promise<void> {
   const wait = await readWait(store, keys)
-  if (wait > 0) throw throttled(wait)
+  if (wait > 0) throw throttled(wait, what)
 }
 
 async function readWait(store: Store, keys: string[]): Promise<number> {
@@ -51,12 +66,12 @@ async function readWait(store: Store, keys: string[]): Promise<number> {
   return Math.max(0, found.rows[0]?.wait ?? 0)
 }
 
-function throttled(seconds: number): Fault {
+function throttled(seconds: number, what: string): Fault {
   const retryAfter = Math.ceil(seconds)
-  return new Fault('THROTTLED', `Too many failed sign-ins; try again in ${retryAfter} s`, { retryAfter })
+  return new Fault('THROTTLED', `Too many ${what}; try again in ${retryAfter} s`, { retryAfter })
 }
 
-async function noteFailure(store: Store, key: string, rule: typeof ACCOUNT): Promise<void> {
+async function noteAttempt(store: Store, key: string, rule: typeof ACCOUNT): Promise<void> {
   const { free, maxSeconds } = rule
   await record(store, (tx) =>
     sql`

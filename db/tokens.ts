@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Role } from './acts.ts'
-import { Fault } from './fault.ts'
+import { Fault, invalid } from './fault.ts'
 import { change, demandTeam, record, type Scope, type Store } from './scope.ts'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -19,36 +19,43 @@ export type Token = {
   hint: string
   createdAt: Date
   lastUsedAt: Date | null
+  /** From then on it is worth nothing; null: it does not end by itself. */
+  expiresAt: Date | null
 }
 
-/** Makes an SDK token (ADMIN). `token` is the only time its text is seen: a hash is kept. */
+/** Makes an SDK token (ADMIN). `token` is the only time its text is seen: a hash is kept. Throws INVALID (expiresAt). */
 export async function createToken(
   scope: Scope,
   teamId: string,
-  input: { name: string; role: Role },
+  input: { name: string; role: Role; expiresAt?: Date | null | undefined },
 ): Promise<Token & { token: string }> {
   const { userId } = scope
+  const { name, role, expiresAt = null } = input
   if (userId === null) throw new Fault('FORBIDDEN', 'An SDK token belongs to the user who makes it')
+  if (expiresAt && expiresAt.getTime() <= Date.now()) {
+    throw invalid([{ path: 'expiresAt', message: 'must lie in the future' }])
+  }
   return change(scope, 'SDK_TOKEN_CREATED', teamId, async (tx) => {
     const token = makeToken()
     const id = uuid()
     const hint = `${token.slice(0, 8)}…${token.slice(-4)}`
     const { createdAt } = await tx
       .insertInto('sdkTokens')
-      .values({ id, teamId, userId, name: input.name, role: input.role, tokenHash: hashToken(token), hint })
+      .values({ id, teamId, userId, name, role, tokenHash: hashToken(token), hint, expiresAt })
       .returning('createdAt')
       .executeTakeFirstOrThrow()
-    const result = { id, name: input.name, role: input.role, hint, createdAt, lastUsedAt: null, token }
-    return { result, resourceId: id, details: { name: input.name, role: input.role } }
+    const result = { id, name, role, hint, createdAt, lastUsedAt: null, expiresAt, token }
+    const details = { name, role, ...(expiresAt ? { expiresAt } : {}) }
+    return { result, resourceId: id, details }
   })
 }
 
-/** The team's living tokens, newest first (ADMIN). */
+/** The team's tokens that are not revoked, newest first (ADMIN). */
 export async function listTokens(scope: Scope, teamId: string): Promise<Token[]> {
   await demandTeam(scope, teamId, 'ADMIN')
   const rows = await scope.store.db
     .selectFrom('sdkTokens')
-    .select(['id', 'name', 'role', 'hint', 'createdAt', 'lastUsedAt'])
+    .select(['id', 'name', 'role', 'hint', 'createdAt', 'lastUsedAt', 'expiresAt'])
     .where('teamId', '=', teamId)
     .where('revokedAt', 'is', null)
     .orderBy('createdAt', 'desc')
@@ -90,7 +97,8 @@ export async function findToken(store: Store, token: string): Promise<TokenCalle
     select t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
       coalesce(t.last_used_at > now() - interval '1 minute', false) as used
     from sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
-    where t.token_hash = ${hashToken(token)} and t.revoked_at is null`.execute(store.db)
+    where t.token_hash = ${hashToken(token)} and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now())`.execute(store.db)
   const row = found.rows[0]
   if (!row) return null
   const { used, ...caller } = row

@@ -1,17 +1,19 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Db } from './connection.ts'
-import { Fault } from './fault.ts'
+import { Fault, invalid } from './fault.ts'
 import { checkPassword, hashPassword, takeTurn } from './passwords.ts'
 import { change, record, type Scope, type Store, type Tx } from './scope.ts'
-import { addTeam, type Membership, readMemberships } from './teams.ts'
+import { findPasswordFault } from './strength.ts'
+import { addTeam, type Membership, type Plan, readMemberships } from './teams.ts'
 
 export type NewUser = { email: string; password: string; firstName: string; lastName: string }
 
 export type User = { id: string; firstName: string; lastName: string; email: string }
 
-/** Makes a user of no team. Throws CONFLICT where the e-mail (in any case) is taken. */
+/** Makes a user of no team. Throws CONFLICT where the e-mail (in any case) is taken, INVALID for a poor password. */
 export async function createUser(store: Store, input: NewUser): Promise<User> {
+  demandPassword(input.password, 'password', input)
   const passwordHash = await takeTurn(() => hashPassword(input.password))
   return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin: false }))
 }
@@ -24,9 +26,10 @@ const FIRST_ADMIN = 7_226_002
  */
 export async function createFirstAdmin(
   store: Store,
-  input: NewUser & { teamName: string },
+  input: NewUser & { teamName: string; plan?: Plan | undefined },
 ): Promise<{ user: User; teamId: string } | null> {
   if (await hasUsers(store.db)) return null
+  demandPassword(input.password, 'password', input)
   const passwordHash = await takeTurn(() => hashPassword(input.password))
   const userId = uuid()
   const teamId = uuid()
@@ -41,7 +44,7 @@ export async function createFirstAdmin(
   }
   const work = async (tx: Tx) => {
     const user = await addUser(tx, { ...input, id: userId, passwordHash, instanceAdmin: true })
-    await addTeam(tx, { id: teamId, name: input.teamName, description: null, userId })
+    await addTeam(tx, { id: teamId, name: input.teamName, description: null, plan: input.plan, userId })
     return { result: { user, teamId }, resourceId: teamId, details: { name: input.teamName } }
   }
   try {
@@ -90,6 +93,12 @@ export async function readUser(store: Store, userId: string): Promise<User & { t
     .executeTakeFirst()
   if (!user) throw new Fault('NOT_FOUND', 'There is no such user')
   return { ...user, teams: await readMemberships(store, userId) }
+}
+
+/** Refuses a new password that breaks the rules: INVALID, under the name of the field it came in. */
+export function demandPassword(password: string, field: string, user: Omit<NewUser, 'password'>): void {
+  const message = findPasswordFault(password, [user.email, user.firstName, user.lastName])
+  if (message) throw invalid([{ path: field, message }])
 }
 
 async function hasUsers(db: Db): Promise<boolean> {

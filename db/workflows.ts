@@ -207,7 +207,7 @@ export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]
   return change(scope, 'WORKFLOW_DELETED', teamId, async (tx) => {
     // The lock also holds back new executions: their insert waits for it, and then finds no workflow.
     const { name } = await lockWorkflow(tx, id)
-    const executions = await forgetExecutions(tx, id)
+    const executions = await forgetExecutions(tx, 'workflowId', id)
     await tx.deleteFrom('workflows').where('id', '=', id).execute()
     return {
       result: executions,

@@ -148,6 +148,7 @@ test('8 writers x 50 on two pools make one dense chain', async () => {
 
 test('first entries at once open one chain', async () => {
   const teamId = crypto.randomUUID()
+  await service.store.db.insertInto('teams').values({ id: teamId, name: 'Bare' }).execute()
   await Promise.all(Array.from({ length: 8 }, (_, i) => append(teamId, { i })))
   const rows = await service.store.db
     .selectFrom('auditEntries')
