@@ -20,13 +20,13 @@ const UNCOUNTED = /^\/(healthz|readyz|metrics|api\/docs(\/.*)?)$/
  * Throws THROTTLED above the limit, UNAVAILABLE where the count cannot be had.
  */
 export function createCounting(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
-  show(put, { limit: ADDRESS_LIMIT, used: 0, resetAt: Math.floor(Date.now() / 60_000) * 60 + 60 })
+  tellLimit(put)
   let done = false
   return async (findTeam?: FindTeam): Promise<void> => {
     if (done || UNCOUNTED.test(c.req.path)) return
     done = true
     const count = await countRequest(deps.store, await findCounted(c, findTeam))
-    show(put, count)
+    tellLimit(put, count)
     if (count.used <= count.limit || deps.rateLimits === false) return
     const message = `More than ${count.limit} requests in this minute; try again in ${count.wait} s`
     throw new Fault('THROTTLED', message, { retryAfter: count.wait })
@@ -56,10 +56,16 @@ async function chooseTeam(scope: Scope, findTeam: FindTeam | undefined): Promise
   return named && scope.roles.has(named) ? named : undefined
 }
 
-function show(put: Put, { limit, used, resetAt }: Omit<Count, 'wait'>): void {
+/** Puts the three headers: as counted, else those of an address that has not asked yet. */
+export function tellLimit(put: Put, count?: Count): void {
+  const { limit, used, resetAt } = count ?? { limit: ADDRESS_LIMIT, used: 0, resetAt: nextMinute() }
   put('X-RateLimit-Limit', String(limit))
   put('X-RateLimit-Remaining', String(Math.max(0, limit - used)))
   put('X-RateLimit-Reset', String(resetAt))
+}
+
+function nextMinute(): number {
+  return Math.floor(Date.now() / 60_000) * 60 + 60
 }
 
 /** Of IPv6 the network of 64 bits: one host has all of its addresses. */

@@ -3,9 +3,15 @@ import type { Db } from './connection.ts'
 import { Fault } from './fault.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import type { Scope, Store } from './scope.ts'
+import type { Plan } from './teams.ts'
 
 /** Requests a minute by a team's plan; the least first. */
-export const LIMITS = { FREE: 60, TEAM: 300, BUSINESS: 1_000, ENTERPRISE: 5_000 } as const
+export const LIMITS = {
+  FREE: 60,
+  TEAM: 300,
+  BUSINESS: 1_000,
+  ENTERPRISE: 5_000,
+} as const satisfies Record<Plan, number>
 
 /** Of an address that sends no valid credentials. */
 export const ADDRESS_LIMIT = 300

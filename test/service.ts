@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
-import { serve } from '@hono/node-server'
 import { pino } from 'pino'
 import { type ApiDeps, createApp } from '../api/app.ts'
 import { COOKIE } from '../api/session.ts'
@@ -9,6 +7,7 @@ import { openDatabase } from '../db/connection.ts'
 import type { Store } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
 import { createFirstAdmin, createUser } from '../db/users.ts'
+import { startListener } from '../worker/listener.ts'
 import { cloneDatabase } from './database.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -71,10 +70,9 @@ export async function startService(options: Partial<ApiDeps> = {}) {
 
   /** Serves over real HTTP on a free loopback port; returns the address. */
   async function listen(): Promise<string> {
-    const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 })
-    await new Promise((resolve) => server.once('listening', resolve))
-    closing.push(() => new Promise((resolve) => server.close(resolve)))
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const listener = await startListener(app.fetch, 0, '127.0.0.1')
+    closing.push(() => listener.stop(1_000))
+    return `http://127.0.0.1:${listener.port}`
   }
 
   async function stop(): Promise<void> {

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
-import { Server as NetServer } from 'node:net'
+import { createServer, type IncomingMessage, Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { getRequestListener } from '@hono/node-server'
+import { getRequestListener, RequestError } from '@hono/node-server'
+import { describeRefusal } from '../api/refusal.ts'
 
 export type Listener = {
   port: number
@@ -21,15 +22,30 @@ export async function startListener(
   port: number,
   host: string,
 ): Promise<Listener> {
-  const answer = getRequestListener(fetch)
   const open = new Set<ServerResponse>()
   let stopping = false
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  let path = ''
+  const answer = getRequestListener(fetch, {
+    errorHandler: (error) => {
+      // A RequestError comes before the call below has returned: the address or the Host header makes no URL.
+      const bad = error instanceof RequestError
+      const { headers, body } = bad
+        ? describeRefusal(path, 400, 'The address or the Host header is not valid')
+        : describeRefusal('', 500, 'The service failed unexpectedly')
+      return new Response(body, { status: bad ? 400 : 500, headers })
+    },
+  })
+  const take = (request: IncomingMessage, response: ServerResponse) => {
     open.add(response)
     response.once('close', () => open.delete(response))
     if (stopping) response.setHeader('connection', 'close')
-    answer(request, response)
-  })
+    path = request.url?.split('?', 1)[0] ?? ''
+    void answer(request, response)
+  }
+  const server = createServer({ requireHostHeader: false }, take)
+  // An expectation that nobody knows may be ignored.
+  server.on('checkExpectation', take)
+  server.on('clientError', refuse)
   // Longer than a balancer keeps its idle connections, so that it is not the server that ends one under it.
   server.keepAliveTimeout = 65_000
   await new Promise<void>((resolve, reject) => {
@@ -56,3 +72,26 @@ export async function startListener(
     },
   }
 }
+
+/** Answers what Node could not read as a request, unless an answer is on its way already. */
+function refuse(
+  error: NodeJS.ErrnoException,
+  socket: Socket & { _httpMessage?: { headersSent: boolean } },
+): void {
+  if (!socket.writable || socket._httpMessage?.headersSent || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+  const { headers, body } = describeRefusal('', status, WHY[status])
+  const lines = Object.entries({ ...headers, 'Content-Length': String(Buffer.byteLength(body)) })
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`)
+}
+
+const WHY = {
+  400: 'This is not an HTTP request',
+  408: 'The request did not arrive in time',
+  431: 'The headers of the request are too long',
+} as const
