@@ -47,7 +47,7 @@ const LEAST_PAUSE_MS = 4
 
 /**
  * A client that polls as a sensible one would. It learns when to ask first: a little sooner after a run that it
- * found ended at once, else towards nine tenths of what the run took; then it asks at every tenth of that (4 ms at
+ * found ended at once, else towards nine tenths of what the run took; then it asks at every quarter of that (4 ms at
  * least). `polls` counts what it asked.
  */
 export function createPoller(ended: (id: string) => Promise<boolean>) {
@@ -57,7 +57,7 @@ export function createPoller(ended: (id: string) => Promise<boolean>) {
     /** Waits for the end of a run that was begun at `since` (performance.now()); answers its milliseconds. */
     async await(id: string, since: number): Promise<number> {
       await sleep(Math.max(0, since + first - performance.now()))
-      const pause = Math.max(LEAST_PAUSE_MS, first / 10)
+      const pause = Math.max(LEAST_PAUSE_MS, first / 4)
       let asked = 1
       while (!(await ended(id))) {
         asked++
@@ -65,7 +65,7 @@ export function createPoller(ended: (id: string) => Promise<boolean>) {
       }
       poller.polls += asked
       const ms = performance.now() - since
-      first = asked === 1 ? 0.8 * first : first + (0.9 * ms - first) / 5
+      first = asked === 1 ? 0.9 * first : first + (0.9 * ms - first) / 5
       return ms
     },
   }

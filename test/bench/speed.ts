@@ -36,7 +36,7 @@ export async function measureSpeed(stand: Stand, args: string[]): Promise<void> 
       `${rounds} rounds of all variants in turn, each ${seconds / 2} s alone and ${seconds} s at ${IN_FLIGHT} in flight, on ${availableParallelism()} cores that servers,`,
       'service and this client share. Figures are medians of the rounds; p99 is over all runs; times in ms.',
       'b, c, d: from POST execute to the GET that says SUCCESS. The client learns when to ask first (a little sooner after a',
-      'run that it found ended at once, else towards 0.9 of what it took), then asks at every tenth of that, 4 ms at least.',
+      'run that it found ended at once, else towards 0.9 of what it took), then asks at every quarter of that, 4 ms at least.',
       'a, twin: same server, codec and worker options, client and worker on one connection, eager start, one long poll.',
     ]
     console.log(`\n${text.join('\n')}`)

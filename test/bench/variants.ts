@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Done, Order } from './floor.ts'
 import { createPoller } from './load.ts'
-import type { Stand } from './stand.ts'
+import { listNodeOptions, type Stand } from './stand.ts'
 import { readUsage } from './usage.ts'
 
 /** One thing that is measured: `one` runs it once, being one of `inFlight`, and answers its milliseconds. */
@@ -122,7 +122,7 @@ function chain(nodes: Node[]) {
 async function startFloor(stand: Stand) {
   const path = fileURLToPath(new URL('./floor.ts', import.meta.url))
   const child = fork(path, [stand.temporalAddress, stand.dataDir], {
-    execArgv: (process.env.FLOOR_OPTIONS ?? '').split(' ').filter(Boolean),
+    execArgv: listNodeOptions(),
   })
   const waiting = new Map<number, (done: Done) => void>()
   let last = 0
