@@ -6,6 +6,8 @@ import { readPlan } from '../db/plans.ts'
 import type { Store } from '../db/scope.ts'
 import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
+import type { Metrics } from './metrics.ts'
+import { runTraceparent, type Tracing } from './tracing.ts'
 
 /** What carrying an errand out needs; `eager` asks for eager starts (a worker polls in this very process). */
 export type Carrier = {
@@ -14,6 +16,8 @@ export type Carrier = {
   taskQueue: string
   eager: boolean
   log: Logger
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
   /** Tests make runs continue as new after so many events. */
   continueAfterEvents?: number
 }
@@ -37,7 +41,7 @@ export async function carryOut(
 ): Promise<boolean> {
   const { store, log } = carrier
   try {
-    if (kind === 'START') await startOrFail(carrier, executionId)
+    if (kind === 'START') await startOrFail(carrier, executionId, attempts)
     else {
       if (kind === 'CANCEL') await cancelRun(carrier, executionId)
       else await deleteRun(carrier, executionId)
@@ -54,45 +58,59 @@ export async function carryOut(
 }
 
 /** What Temporal or the plan refuses for good ends the execution; what may pass is thrown, to be tried again. */
-async function startOrFail(carrier: Carrier, executionId: string): Promise<void> {
+async function startOrFail(carrier: Carrier, executionId: string, attempts: number): Promise<void> {
+  const { metrics } = carrier
   try {
-    await startRun(carrier, executionId)
+    const trigger = await startRun(carrier, executionId, attempts)
+    if (trigger !== null) metrics?.runsStarted.inc({ trigger })
   } catch (error) {
     const { code } = error as { code?: unknown }
     const final = error instanceof PlanError || code === GRPC_INVALID_ARGUMENT
     if (!final) throw error
     carrier.log.error({ err: error, executionId }, 'a run cannot be started')
-    await failUnstartable(
-      carrier.store,
-      executionId,
-      `The run could not be started: ${(error as Error).message}`,
-    )
+    const message = `The run could not be started: ${(error as Error).message}`
+    const ended = await failUnstartable(carrier.store, executionId, message)
+    if (!ended) return
+    metrics?.runsStarted.inc({ trigger: ended.trigger })
+    metrics?.runsEnded.inc(ended)
   }
 }
 
-async function startRun(carrier: Carrier, executionId: string): Promise<void> {
-  const { store, client } = carrier
+/** Answers the run's trigger where it was this call that settled its start, else null. */
+async function startRun(carrier: Carrier, executionId: string, attempts: number): Promise<string | null> {
+  const { store, client, tracing } = carrier
   const execution = await store.db
     .selectFrom('executions')
     .select(['id', 'workflowId', 'workflowName', 'workflowVersion', 'trigger', 'triggerNodeId', 'status'])
-    .select(['timeoutMs', 'inputBytes'])
+    .select(['timeoutMs', 'inputBytes', 'traceparent'])
     .select((eb) =>
       eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
     )
     .where('id', '=', executionId)
     .executeTakeFirst()
-  if (execution?.status !== 'PENDING') return settleErrand(store, 'START', executionId)
+  if (execution?.status !== 'PENDING') {
+    const settled = await settleErrand(store, 'START', executionId)
+    return settled && execution ? execution.trigger : null
+  }
+  const accepted = tracing ? execution.traceparent : null
 
   const { workflowId, workflowName, workflowVersion: version, trigger, inputBytes: bytes } = execution
   const input: Envelope =
     bytes <= INLINE_INPUT_BYTES ? { v: execution.input, bytes } : { ref: INPUT_REF, bytes }
   const run: RunInput = {
     plan: await readPlan(store, execution),
-    context: { id: executionId, workflowId, workflowName, version, trigger },
+    context: {
+      ...{ id: executionId, workflowId, workflowName, version, trigger },
+      ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
+    },
     input,
     timeoutMs: execution.timeoutMs,
     ...(carrier.continueAfterEvents ? { continueAfterEvents: carrier.continueAfterEvents } : {}),
   }
+  const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
+  const span = accepted
+    ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
+    : undefined
   try {
     await client.workflow.start('runGraph', {
       workflowId: executionId,
@@ -103,11 +121,16 @@ async function startRun(carrier: Carrier, executionId: string): Promise<void> {
       requestEagerStart: carrier.eager,
     })
   } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
+      span?.end({ failure: (error as Error).name })
+      throw error
+    }
   }
-  const status = await markStarted(store, executionId)
-  if (status === null) await deleteRun(carrier, executionId)
-  else if (status === 'CANCELLED') await cancelRun(carrier, executionId)
+  span?.end()
+  const marked = await markStarted(store, executionId)
+  if (marked === null) await deleteRun(carrier, executionId)
+  else if (marked.status === 'CANCELLED') await cancelRun(carrier, executionId)
+  return marked?.settled ? trigger : null
 }
 
 async function cancelRun({ client }: Carrier, executionId: string): Promise<void> {

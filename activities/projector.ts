@@ -1,10 +1,12 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../db/connection.ts'
-import { countProjectionFailure, forgetProjection, saveProjection } from '../db/nodes.ts'
-import { type ExecutionStatus, project } from '../db/projection.ts'
+import { countProjectionFailure, forgetProjection, type Saved, saveProjection } from '../db/nodes.ts'
+import { type ExecutionStatus, type Projection, project } from '../db/projection.ts'
 import type { Store } from '../db/scope.ts'
 import { fetchHistories } from './histories.ts'
+import type { Metrics } from './metrics.ts'
+import { runSpanId, type Tracing } from './tracing.ts'
 
 export type Projector = {
   /** A run has news: its rows are brought up to date within about a second, not before it is a second old. */
@@ -16,6 +18,14 @@ export type Projector = {
   stop(): Promise<void>
 }
 
+export type ProjectorDeps = {
+  store: Store
+  client: Client
+  log: Logger
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
+}
+
 const LIVE_MS = 1_000
 const MAX_AT_ONCE = 16
 const GIVE_UP_VALUES_AFTER = 3
@@ -24,7 +34,7 @@ const GIVE_UP_VALUES_AFTER = 3
  * Keeps the rows true to Temporal's histories. Losing a call loses only time: the sweeper finds every run that
  * nobody told of.
  */
-export function createProjector(deps: { store: Store; client: Client; log: Logger }): Projector {
+export function createProjector(deps: ProjectorDeps): Projector {
   const { store, log } = deps
   const closing = new Map<string, Promise<void>>()
   const queue: string[] = []
@@ -35,15 +45,20 @@ export function createProjector(deps: { store: Store; client: Client; log: Logge
     const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed })
     if (!histories) return null
     const projection = project(executionId, histories)
+    const position = histories.length - 1
+    let saved: Saved | null
     try {
-      await saveProjection(store, executionId, histories.length - 1, projection, { values: true })
+      saved = await saveProjection(store, executionId, position, projection, { values: true })
     } catch (error) {
       if (isDatabaseAway(error)) throw error
       const failures = await countProjectionFailure(store, executionId)
       log.error({ err: error, executionId, failures }, 'a projection could not be stored')
       if (failures < GIVE_UP_VALUES_AFTER) throw error
       projection.errorMessage ??= 'The values of this run could not be stored'
-      await saveProjection(store, executionId, histories.length - 1, projection, { values: false })
+      saved = await saveProjection(store, executionId, position, projection, { values: false })
+    }
+    if (saved && projection.completedAt !== null) {
+      noteEnd(deps, executionId, saved, { ...projection, completedAt: projection.completedAt })
     }
     return projection.status
   }
@@ -91,6 +106,28 @@ export function createProjector(deps: { store: Store; client: Client; log: Logge
       await Promise.race([Promise.allSettled(closing.values()), grace])
     },
   }
+}
+
+/** Counts and traces the end of a run; only who wrote it gets here. */
+function noteEnd(
+  { metrics, tracing }: ProjectorDeps,
+  executionId: string,
+  { status, trigger, traceparent }: Saved,
+  { startedAt, completedAt }: Pick<Projection, 'startedAt'> & { completedAt: number },
+): void {
+  metrics?.runsEnded.inc({ status, trigger })
+  metrics?.runDuration.observe({ status }, (completedAt - startedAt) / 1_000)
+  metrics?.projectionLag.observe(Math.max(0, Date.now() - completedAt) / 1_000)
+  if (!tracing || !traceparent) return
+  const attributes = {
+    'perdure.execution.id': executionId,
+    'perdure.run.trigger': trigger,
+    'perdure.run.status': status,
+  }
+  const name = { kind: 'internal', parent: traceparent, id: runSpanId(executionId) } as const
+  tracing
+    .begin('run', { ...name, at: startedAt, attributes })
+    .end({ failure: status === 'FAILED' ? status : undefined, at: completedAt })
 }
 
 /** Makes an execution's rows anew from its history. Null where the history is gone: its rows stay as they are. */

@@ -12,9 +12,11 @@ import type { NodeError } from '../workflows/walk.ts'
 import type { AttemptLog } from './attempts.ts'
 import { type Evaluator, EXPRESSIONS_DOWN } from './expressions.ts'
 import type { HttpClient } from './http.ts'
+import type { Metrics } from './metrics.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult } from './nodes/node.ts'
 import { RUNNERS } from './nodes/runners.ts'
+import type { Tracing } from './tracing.ts'
 
 /** What activities need; made once per process. */
 export type ActivityDeps = {
@@ -23,6 +25,8 @@ export type ActivityDeps = {
   http: HttpClient
   attempts: AttemptLog
   log: Logger
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
   /** Says that a run has news for its projection. */
   touch: (executionId: string) => void
 }
@@ -89,13 +93,20 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
     config: step.node.config,
     input,
     inputs,
-    bindings: { input, nodes, trigger, vars: {}, execution: step.context },
+    bindings: { input, nodes, trigger, vars: {}, execution: showContext(step.context) },
     evaluator: deps.evaluator,
     http: deps.http,
     signal: step.signal,
     attempt: step.attempt,
     idempotencyKey: step.idempotencyKey,
   }
+}
+
+// A trace is the operator's, not the graph's.
+function showContext(context: ExecutionContext): ExecutionContext {
+  if (context.traceparent === undefined) return context
+  const { traceparent: _, ...shown } = context
+  return shown
 }
 
 /** Runs a node's own code: what it throws is the node's failure, never the engine's. */

@@ -45,9 +45,15 @@ export function checkSecret(hook: Hook, given: string | undefined): void {
 }
 
 /** Accepts a run of the hook's workflow, which starts at the hook. */
-export async function startHook(store: Store, hook: Hook, call: Call): Promise<Started> {
+export async function startHook(
+  store: Store,
+  hook: Hook,
+  call: Call,
+  traceparent?: string,
+): Promise<Started> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
-  return addExecution(store, hook.workflow, { node: hook.node, trigger: 'WEBHOOK', data: call, by })
+  const { workflow, node } = hook
+  return addExecution(store, workflow, { node, trigger: 'WEBHOOK', data: call, by, traceparent })
 }
 
 function digest(text: string): Buffer {

@@ -146,13 +146,17 @@ function asObject(value: unknown): Record<string, unknown> {
   return value === undefined ? {} : { value }
 }
 
+/** What stands after a projection was written. */
+export type Saved = { status: ExecutionStatus; trigger: string; traceparent: string | null }
+
 const ENDED: ExecutionStatus[] = ['SUCCESS', 'FAILED', 'CANCELLED']
 
 /**
  * Writes what history says, in one statement. Guarded by (position in the chain, last event), so that two
  * projectors may do the same run; an ended row never opens again, and a run whose cancel was answered with 200
- * ends CANCELLED however it raced; one cancelled before it did anything stays as it is. Answers whether this
- * projection was news. `values: false` leaves outputs out.
+ * ends CANCELLED however it raced; one cancelled before it did anything stays as it is. Answers what then stands,
+ * or null where this projection was no news: of all that project a run's end, one is answered. `values: false`
+ * leaves outputs out.
  */
 export async function saveProjection(
   store: Store,
@@ -160,11 +164,11 @@ export async function saveProjection(
   position: number,
   projection: Projection,
   options: { values: boolean },
-): Promise<boolean> {
+): Promise<Saved | null> {
   const { status, nodes } = projection
   const ended = ENDED.includes(status)
   const cancelled = 'The run was cancelled'
-  const saved = await sql<{ id: string }>`
+  const saved = await sql<Saved>`
     with guard as (
       update executions set
         status = case when ${ended} and cancel_requested_at is not null then 'CANCELLED' else ${status} end,
@@ -177,7 +181,7 @@ export async function saveProjection(
       where id = ${executionId} and (run_position, last_event_id) < (${position}, ${projection.lastEventId})
         and (${ended} or status in ('PENDING', 'RUNNING'))
         and (${nodes.length > 0} or status <> 'CANCELLED')
-      returning id),
+      returning id, status, trigger, traceparent),
     saved as (
       insert into node_executions as n
         (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
@@ -202,8 +206,8 @@ export async function saveProjection(
         retry_count = case when excluded.status in ('SUCCESS', 'FAILED') then excluded.retry_count
           else greatest(n.retry_count, excluded.retry_count) end,
         settled = excluded.settled, position = excluded.position)
-    select id from guard`.execute(store.db)
-  return saved.rows.length > 0
+    select status, trigger, traceparent from guard`.execute(store.db)
+  return saved.rows[0] ?? null
 }
 
 /** Notes that a projection could not be stored; answers how often in a row. */

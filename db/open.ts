@@ -27,15 +27,21 @@ export async function filterOpen(store: Store, ids: string[]): Promise<string[]>
   return open.rows.map((row) => row.id)
 }
 
-/** Ends an execution whose run is gone from Temporal, with whatever was open in it. */
-export async function failLostRun(store: Store, executionId: string, message: string): Promise<void> {
-  await sql`
+/** How a run came and went. */
+export type Ended = { status: string; trigger: string }
+
+/** Ends an execution whose run is gone from Temporal, with whatever was open in it; null where it had ended. */
+export async function failLostRun(store: Store, executionId: string, message: string): Promise<Ended | null> {
+  const ended = await sql<Ended>`
     with ended as (
       update executions set completed_at = now(), error_message = ${message},
         status = case when cancel_requested_at is null then 'FAILED' else 'CANCELLED' end
-      where id = ${executionId} and status = 'RUNNING' returning id)
-    update node_executions n set status = 'CANCELLED', completed_at = now(), settled = true
-    from ended where n.execution_id = ended.id and n.status = 'RUNNING'`.execute(store.db)
+      where id = ${executionId} and status = 'RUNNING' returning id, status, trigger),
+    open as (
+      update node_executions n set status = 'CANCELLED', completed_at = now(), settled = true
+      from ended where n.execution_id = ended.id and n.status = 'RUNNING')
+    select status, trigger from ended`.execute(store.db)
+  return ended.rows[0] ?? null
 }
 
 /** Shows on a running execution that its workflow code cannot go on. */
@@ -44,11 +50,16 @@ export async function noteStuck(store: Store, executionId: string, message: stri
     where id = ${executionId} and status = 'RUNNING'`.execute(store.db)
 }
 
-/** Ends an accepted execution that can never start, say because its version names a type that is gone. */
-export async function failUnstartable(store: Store, executionId: string, message: string): Promise<void> {
-  await sql`
+/** Ends an accepted execution that can never start, say because its version names a type that is gone; null where it is PENDING no more. */
+export async function failUnstartable(
+  store: Store,
+  executionId: string,
+  message: string,
+): Promise<Ended | null> {
+  const ended = await sql<Ended>`
     with done as (delete from outbox where execution_id = ${executionId} and kind = 'START')
     update executions set status = 'FAILED', error_message = ${cleanText(message)}, started_at = now(),
       completed_at = now()
-    where id = ${executionId} and status = 'PENDING'`.execute(store.db)
+    where id = ${executionId} and status = 'PENDING' returning status, trigger`.execute(store.db)
+  return ended.rows[0] ?? null
 }

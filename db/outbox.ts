@@ -26,13 +26,14 @@ export async function claimErrands(store: Store, limit: number, leaseMs: number)
   return taken.rows.sort((a, b) => a.id - b.id)
 }
 
-/** The errand is done. */
-export async function settleErrand(store: Store, kind: Errand, executionId: string): Promise<void> {
-  await store.db
+/** The errand is done. Answers whether it still stood: of several that settle it, one is told so. */
+export async function settleErrand(store: Store, kind: Errand, executionId: string): Promise<boolean> {
+  const settled = await store.db
     .deleteFrom('outbox')
     .where('executionId', '=', executionId)
     .where('kind', '=', kind)
-    .execute()
+    .executeTakeFirst()
+  return settled.numDeletedRows > 0n
 }
 
 /** The errand failed, or wants a second pass: due again after `delayMs`. */
@@ -49,17 +50,22 @@ export async function postponeErrand(
 
 /**
  * Temporal took the start: PENDING becomes RUNNING by compare-and-set and the errand is done, in one statement.
- * Answers the status that then stands, or null where the execution was deleted meanwhile.
+ * Answers the status that then stands, or null where the execution was deleted meanwhile; `settled` is true for
+ * one of those who mark it.
  */
-export async function markStarted(store: Store, executionId: string): Promise<string | null> {
-  const marked = await sql<{ status: string }>`
-    with done as (delete from outbox where execution_id = ${executionId} and kind = 'START'),
+export async function markStarted(
+  store: Store,
+  executionId: string,
+): Promise<{ status: string; settled: boolean } | null> {
+  const marked = await sql<{ status: string; settled: boolean }>`
+    with done as (delete from outbox where execution_id = ${executionId} and kind = 'START' returning id),
     started as (
       update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
       where id = ${executionId} and status = 'PENDING' returning status)
-    select status from started
-    union all select status from executions where id = ${executionId} and status <> 'PENDING'`.execute(
+    select status, exists (select from done) as settled from (
+      select status from started
+      union all select status from executions where id = ${executionId} and status <> 'PENDING') s`.execute(
     store.db,
   )
-  return marked.rows[0]?.status ?? null
+  return marked.rows[0] ?? null
 }

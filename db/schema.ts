@@ -81,6 +81,7 @@ export interface Executions {
   status: Generated<string>;
   teamId: string;
   timeoutMs: number | null;
+  traceparent: string | null;
   trigger: string;
   triggerNodeId: string;
   workflowId: string;

@@ -31,6 +31,8 @@ export type Start = {
   data: Record<string, unknown>
   by: Actor
   idempotencyKey?: string | undefined
+  /** Trace context of the request: the run's spans come under it. */
+  traceparent?: string | undefined
 }
 
 /**
@@ -41,7 +43,7 @@ export type Start = {
 export async function startExecution(
   scope: Scope,
   workflowId: string,
-  input: { teamId: string; data: Record<string, unknown>; idempotencyKey?: string | undefined },
+  input: { teamId: string } & Pick<Start, 'data' | 'idempotencyKey' | 'traceparent'>,
 ): Promise<Started> {
   const workflow = await readStartable(scope.store, workflowId, (teamId) => {
     demand(scope, teamId, 'OPERATOR')
@@ -80,10 +82,11 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
       with added as (
         insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
           trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-          idempotency_hash)
+          idempotency_hash, traceparent)
         values (${uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
           ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
-          ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash})
+          ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
+          ${start.traceparent ?? null})
         on conflict (workflow_id, idempotency_key) do nothing
         returning id, status, created_at),
       queued as (insert into outbox (kind, execution_id) select 'START', id from added)

@@ -13,8 +13,10 @@ import { createAttemptLog } from '../activities/attempts.ts'
 import { createDataConverter, FAILURE_CONVERTER } from '../activities/codec.ts'
 import { createEvaluator } from '../activities/expressions.ts'
 import { createHttpClient } from '../activities/http.ts'
+import type { Metrics } from '../activities/metrics.ts'
 import { type Carrier, carryOut } from '../activities/outbox.ts'
 import { createProjector, type Projector } from '../activities/projector.ts'
+import type { Tracing } from '../activities/tracing.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
 import { startSweeper } from './sweeper.ts'
@@ -29,6 +31,8 @@ export type EngineOptions = {
   continueAfterEvents?: number | undefined
   /** A bundle made before; without it one is made, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
   log: Logger
 }
 
@@ -36,6 +40,8 @@ export type Engine = {
   client: Client
   projector: Projector
   isPolling(): boolean
+  /** How many tasks of each kind the worker has in hand, and how many it could have. */
+  readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
   /** Resolves when the worker has stopped of itself, which it does only on a fatal error. */
   stopped: Promise<void>
   stop(): Promise<void>
@@ -49,6 +55,8 @@ export const WORKER_OPTIONS = {
   maxConcurrentWorkflowTaskPolls: 4,
   maxConcurrentActivityTaskPolls: 4,
   maxConcurrentActivityTaskExecutions: 200,
+  maxConcurrentLocalActivityExecutions: 100,
+  maxConcurrentWorkflowTaskExecutions: 40,
   maxHeartbeatThrottleInterval: '1500 ms',
   stickyQueueScheduleToStartTimeout: '2 s',
   shutdownGraceTime: '5 s',
@@ -57,14 +65,14 @@ export const WORKER_OPTIONS = {
 
 /** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { store, connection, namespace, taskQueue, log } = options
+  const { store, connection, namespace, taskQueue, metrics, tracing, log } = options
   const dataConverter = createDataConverter(store.keys)
   const client = new Client({ connection, namespace, dataConverter })
-  const projector = createProjector({ store, client, log })
+  const projector = createProjector({ store, client, metrics, tracing, log })
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
-  const deps = { store, evaluator, http, attempts, log, touch: projector.touch }
+  const deps = { store, evaluator, http, attempts, metrics, tracing, log, touch: projector.touch }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
     connection,
@@ -83,6 +91,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     carrier,
     projector,
     stuckRunMinutes: options.stuckRunMinutes,
+    metrics,
     log,
   })
 
@@ -91,6 +100,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     projector,
     stopped,
     isPolling: () => worker.getState() === 'RUNNING',
+    readSlots() {
+      const status = worker.getStatus()
+      const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
+        status
+      const most = WORKER_OPTIONS
+      return {
+        node: [numInFlightNonLocalActivities, most.maxConcurrentActivityTaskExecutions],
+        segment: [numInFlightLocalActivities, most.maxConcurrentLocalActivityExecutions],
+        workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
+      }
+    },
     carryOut: (executionId, kind) => carryOut(carrier, kind, executionId),
     sweep: sweeper.sweep,
     async stop() {
@@ -111,10 +131,13 @@ export function createCarrier(options: {
   taskQueue: string
   eager: boolean
   log: Logger
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
   continueAfterEvents?: number | undefined
 }): Carrier {
-  const { continueAfterEvents, store, client, taskQueue, eager, log } = options
-  return { store, client, taskQueue, eager, log, ...(continueAfterEvents ? { continueAfterEvents } : {}) }
+  const { continueAfterEvents, store, client, taskQueue, eager, metrics, tracing, log } = options
+  const more = continueAfterEvents ? { continueAfterEvents } : {}
+  return { store, client, taskQueue, eager, metrics, tracing, log, ...more }
 }
 
 /** The workflow code as one script; only the walk is in it. */

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
+import type { Metrics } from '../activities/metrics.ts'
 import { type Carrier, carryOut } from '../activities/outbox.ts'
 import type { Projector } from '../activities/projector.ts'
 import { failLostRun, filterOpen, noteStuck, takeUnchecked } from '../db/open.ts'
@@ -27,6 +28,7 @@ export type SweeperDeps = {
   carrier: Carrier
   projector: Projector
   stuckRunMinutes: number
+  metrics?: Metrics | undefined
   log: Logger
 }
 
@@ -113,7 +115,9 @@ async function checkRun(deps: SweeperDeps, executionId: string, lastEventId: num
   })
   if (!run) {
     log.error({ executionId }, 'Temporal does not know this run')
-    return failLostRun(store, executionId, 'Temporal no longer knows this run')
+    const ended = await failLostRun(store, executionId, 'Temporal no longer knows this run')
+    if (ended) deps.metrics?.runsEnded.inc(ended)
+    return
   }
   if (run.status.name !== 'RUNNING') return projector.close(executionId)
   if (run.historyLength > lastEventId) projector.touch(executionId)

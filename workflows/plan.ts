@@ -46,6 +46,8 @@ export type RunContext = {
   workflowName: string
   version: number
   trigger: string
+  /** W3C trace context of the run's own span, where runs are traced. */
+  traceparent?: string
 }
 
 /** The run as expressions see it in `$execution`; `startedAt` is ISO 8601. */
