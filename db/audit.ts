@@ -36,17 +36,19 @@ export async function appendAudit(
   const requestId = scope.requestId === null ? null : cleanText(scope.requestId, 200)
   const srcIp = scope.ip === null ? null : cleanText(scope.ip, 64)
   const resource = ACTS[act].resource
-  const core = canonical({
-    v: 1,
-    team: teamId,
-    event_id: id,
-    actor: { kind: scope.actor.kind, id: scope.actor.id, role },
+  const core = describeCore({
+    teamId,
+    eventId: id,
+    actorKind: scope.actor.kind,
+    actorId: scope.actor.id,
+    actorRole: role,
     action: act,
-    resource: { type: resource, id: entry.resourceId },
+    resourceType: resource,
+    resourceId: entry.resourceId,
     outcome: 'SUCCESS',
-    request_id: requestId,
-    src_ip: srcIp,
-    details_sha256: detailsSha256.toString('hex'),
+    requestId,
+    srcIp,
+    detailsSha256,
   })
   const coreSha256 = createHash('sha256').update(core).digest()
   // The entry's id is its event id: so the hash covers it.
@@ -78,6 +80,37 @@ export async function appendAudit(
   const keyId = scope.store.keys.current
   const mac = signHead(scope.store.keys, keyId, teamId, head.seq, head.hash)
   await sql`update audit_heads set mac = ${mac}, key_id = ${keyId} where team_id = ${teamId}`.execute(tx)
+}
+
+export type Core = {
+  teamId: string
+  eventId: string
+  actorKind: string
+  actorId: string | null
+  actorRole: string | null
+  action: string
+  resourceType: string
+  resourceId: string | null
+  outcome: string
+  requestId: string | null
+  srcIp: string | null
+  detailsSha256: Buffer
+}
+
+/** What of an entry is hashed into the chain, as canonical JSON. */
+export function describeCore(core: Core): string {
+  return canonical({
+    v: 1,
+    team: core.teamId,
+    event_id: core.eventId,
+    actor: { kind: core.actorKind, id: core.actorId, role: core.actorRole },
+    action: core.action,
+    resource: { type: core.resourceType, id: core.resourceId },
+    outcome: core.outcome,
+    request_id: core.requestId,
+    src_ip: core.srcIp,
+    details_sha256: core.detailsSha256.toString('hex'),
+  })
 }
 
 /** What the first entry links to: bound to the team, and the same each time, so that UNIQUE(team, prev) forbids a second genesis. */
@@ -126,7 +159,7 @@ function shrink(details: unknown): unknown {
   return bytes <= MAX_DETAIL_BYTES ? details : { omitted: true, bytes }
 }
 
-function canonical(value: unknown): string {
+export function canonical(value: unknown): string {
   const text = canonicalize(value)
   if (text === undefined) throw new Error('not a JSON value')
   return text

@@ -115,6 +115,14 @@ export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]
   })
 }
 
+/** Every team of the installation, oldest first: for its operator, never for a handler. */
+export async function listAllTeams({ db }: Store): Promise<Omit<TeamItem, 'role'>[]> {
+  const { rows } = await sql<Omit<TeamItem, 'role'>>`
+    select id, name, (select count(*) from members m where m.team_id = t.id) as member_count, plan, created_at
+    from teams t order by created_at, id`.execute(db)
+  return rows
+}
+
 /** The user's teams, by name. */
 export async function readMemberships(store: Store, userId: string): Promise<Membership[]> {
   const rows = await store.db

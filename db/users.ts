@@ -12,10 +12,14 @@ export type NewUser = { email: string; password: string; firstName: string; last
 export type User = { id: string; firstName: string; lastName: string; email: string }
 
 /** Makes a user of no team. Throws CONFLICT where the e-mail (in any case) is taken, INVALID for a poor password. */
-export async function createUser(store: Store, input: NewUser): Promise<User> {
+export async function createUser(
+  store: Store,
+  input: NewUser,
+  { instanceAdmin = false }: { instanceAdmin?: boolean } = {},
+): Promise<User> {
   demandPassword(input.password, 'password', input)
   const passwordHash = await takeTurn(() => hashPassword(input.password))
-  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin: false }))
+  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin }))
 }
 
 const FIRST_ADMIN = 7_226_002

@@ -3,7 +3,10 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
+import { SAMPLERS, type TracingOptions } from '../activities/tracing.ts'
 import type { Keys } from '../db/seal.ts'
+import { findPasswordFault } from '../db/strength.ts'
+import { PLANS, type Plan } from '../db/teams.ts'
 
 export type Config = {
   port: Port
@@ -28,6 +31,16 @@ export type Config = {
   /** Origins whose pages may use the API beside the own one. */
   corsOrigins: string[]
   rateLimits: boolean
+  /** Whether strangers may make accounts. */
+  signUp: 'open' | 'closed'
+  /** Of new teams. */
+  defaultPlan: Plan
+  /** What /metrics asks for; without it, that the caller is on this machine. */
+  metricsToken: string | undefined
+  /** Where a process that is only a worker answers /metrics, /healthz and /readyz; nowhere without it. */
+  workerMetricsPort: number | undefined
+  /** Undefined where nothing is traced. */
+  tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
   continueAsNewEvents: number | undefined
@@ -77,7 +90,17 @@ const environment = v.object({
   POSTGRES_PORT: port,
   TASK_QUEUE: v.optional(v.string(), 'perdure'),
   ADMIN_EMAIL: v.optional(v.pipe(v.string(), v.email('must be an e-mail address'))),
-  ADMIN_PASSWORD: v.optional(v.pipe(v.string(), v.minLength(8, 'must have at least 8 characters'))),
+  ADMIN_PASSWORD: v.optional(
+    v.pipe(
+      v.string(),
+      v.rawCheck(({ dataset, addIssue }) => {
+        const message = dataset.typed && findPasswordFault(dataset.value)
+        if (message) addIssue({ message })
+      }),
+    ),
+  ),
+  SIGNUP: v.optional(v.picklist(['open', 'closed'], 'must be open or closed')),
+  DEFAULT_PLAN: v.optional(v.picklist(PLANS, `must be one of ${PLANS.join(', ')}`), 'ENTERPRISE'),
   PERDURE_KEYS: v.optional(v.pipe(v.string(), v.rawTransform(readKeys))),
   EGRESS_ALLOW: v.optional(
     v.pipe(
@@ -102,6 +125,14 @@ const environment = v.object({
     ),
   ),
   RATE_LIMITS: v.optional(v.picklist(['on', 'off'], 'must be on or off'), 'on'),
+  METRICS_TOKEN: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[\w.~+/=-]+$/, 'must be letters, digits and . _ ~ + / = - only'),
+      v.minLength(16, 'must have at least 16 characters'),
+    ),
+  ),
+  WORKER_METRICS_PORT: port,
   LOG_LEVEL: v.optional(
     v.picklist(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
@@ -113,6 +144,27 @@ const environment = v.object({
   CONTINUE_AS_NEW_EVENTS: v.optional(whole(10, 50_000)),
 })
 
+const url = v.optional(text('must be an http or https URL', isHttp))
+const protocol = v.optional(v.literal('http/protobuf', 'must be http/protobuf (port 4318 of a collector)'))
+
+// OpenTelemetry's own variables: looked at only where one of the two addresses is set, for they may be meant for others.
+const traces = v.object({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol,
+  OTEL_TRACES_EXPORTER: v.optional(v.picklist(['otlp', 'none'], 'must be otlp or none'), 'otlp'),
+  OTEL_TRACES_SAMPLER: v.optional(
+    v.picklist(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`),
+    'parentbased_always_on',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: v.optional(
+    v.pipe(v.string(), v.regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be 0 to 1'), v.transform(Number)),
+    '1',
+  ),
+  OTEL_SDK_DISABLED: v.optional(flag, 'false'),
+})
+
 /**
  * Reads every environment variable of the service, once. An empty one counts as not set.
  * Throws ConfigError that names each wrong variable and why; values are never repeated (they may be secrets).
@@ -120,8 +172,11 @@ const environment = v.object({
 export function readConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()))
   const read = v.safeParse(environment, given)
-  if (!read.success) {
-    const lines = read.issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`)
+  const isTraced = given.OTEL_EXPORTER_OTLP_ENDPOINT ?? given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+  const traced = isTraced ? v.safeParse(traces, given) : undefined
+  if (!read.success || traced?.success === false) {
+    const issues = [...(read.issues ?? []), ...(traced?.issues ?? [])]
+    const lines = issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`)
     throw new ConfigError([...new Set(lines)].join('\n'))
   }
   const set = read.output
@@ -157,10 +212,23 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     proxyHops: set.PROXY_HOPS,
     corsOrigins: set.CORS_ORIGINS ?? [],
     rateLimits: set.RATE_LIMITS === 'on',
+    signUp: set.SIGNUP ?? (loopback ? 'open' : 'closed'),
+    defaultPlan: set.DEFAULT_PLAN,
+    metricsToken: set.METRICS_TOKEN,
+    workerMetricsPort: set.WORKER_METRICS_PORT,
+    tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
     continueAsNewEvents: set.CONTINUE_AS_NEW_EVENTS,
   }
+}
+
+function readTracing(set: v.InferOutput<typeof traces>): TracingOptions | undefined {
+  if (set.OTEL_SDK_DISABLED || set.OTEL_TRACES_EXPORTER === 'none') return undefined
+  // The address for traces stands as it is, the one for everything gets the path.
+  const all = set.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '')
+  const url = set.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? `${all}/v1/traces`
+  return { url, sampler: set.OTEL_TRACES_SAMPLER, ratio: set.OTEL_TRACES_SAMPLER_ARG }
 }
 
 /** How a browser on this machine names a host that the service listens on. */
@@ -179,6 +247,10 @@ function isHost(value: string): boolean {
 
 function isOrigin(value: string): boolean {
   return isUrl(value, ['http:', 'https:']) && new URL(value).origin === value
+}
+
+function isHttp(value: string): boolean {
+  return isUrl(value, ['http:', 'https:'])
 }
 
 function isUrl(value: string, protocols: string[]): boolean {

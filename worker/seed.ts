@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../db/fault.ts'
 import type { Scope, Store } from '../db/scope.ts'
-import { readMemberships } from '../db/teams.ts'
+import { type Plan, readMemberships } from '../db/teams.ts'
 import { createToken } from '../db/tokens.ts'
 import { createFirstAdmin, verifyPassword } from '../db/users.ts'
 import { createWorkflow, listWorkflows } from '../db/workflows.ts'
@@ -69,14 +69,17 @@ const GRAPH = {
  * lines (kept in the data folder, mode 0600). A first start cut short is taken up where it was: the
  * sign-in is noted before anything is made, and forgotten once `printWelcome` has shown it.
  */
-export async function seed(store: Store, config: Pick<Config, 'admin' | 'dataDir'>): Promise<Welcome> {
+export async function seed(
+  store: Store,
+  config: Pick<Config, 'admin' | 'dataDir' | 'defaultPlan'>,
+): Promise<Welcome> {
   const { dataDir } = config
   const note = join(dataDir, 'first-sign-in.json')
   const signIn = read<SignIn>(note) ?? ((await hasUsers(store)) ? null : chooseSignIn(config.admin))
   const example = read<Example>(join(dataDir, 'example.json'))
   if (!signIn) return { signIn, example }
   write(note, signIn)
-  const scope = await openScope(store, signIn)
+  const scope = await openScope(store, signIn, config.defaultPlan)
   if (!scope) {
     rmSync(note)
     return { signIn: null, example }
@@ -85,9 +88,12 @@ export async function seed(store: Store, config: Pick<Config, 'admin' | 'dataDir
 }
 
 /** Makes the first admin alone, for a cluster; null where there are users. Throws where its sign-in is not shown. */
-export async function seedAdmin(store: Store, admin: Config['admin']): Promise<SignIn | null> {
-  const signIn = chooseSignIn(admin)
-  return (await createFirst(store, signIn)) ? signIn : null
+export async function seedAdmin(
+  store: Store,
+  config: Pick<Config, 'admin' | 'defaultPlan'>,
+): Promise<SignIn | null> {
+  const signIn = chooseSignIn(config.admin)
+  return (await createFirst(store, signIn, config.defaultPlan)) ? signIn : null
 }
 
 /** The end of the start: how to sign in, and two lines to copy. */
@@ -136,9 +142,9 @@ async function createOnce(scope: Scope, teamId: string): Promise<string> {
   }
 }
 
-async function openScope(store: Store, signIn: SignIn): Promise<Scope | null> {
+async function openScope(store: Store, signIn: SignIn, plan: Plan): Promise<Scope | null> {
   const user =
-    (await createFirst(store, signIn)) ?? (await verifyPassword(store, signIn.email, signIn.password))
+    (await createFirst(store, signIn, plan)) ?? (await verifyPassword(store, signIn.email, signIn.password))
   if (!user) return null
   const teams = await readMemberships(store, user.id)
   if (teams.length === 0) return null
@@ -153,9 +159,9 @@ async function openScope(store: Store, signIn: SignIn): Promise<Scope | null> {
   }
 }
 
-async function createFirst(store: Store, { email, password }: SignIn) {
+async function createFirst(store: Store, { email, password }: SignIn, plan: Plan) {
   const name = { firstName: 'First', lastName: 'Admin' }
-  const made = await createFirstAdmin(store, { ...name, email, password, teamName: 'Default' })
+  const made = await createFirstAdmin(store, { ...name, email, password, teamName: 'Default', plan })
   return made?.user ?? null
 }
 

@@ -3,13 +3,17 @@ import { Client } from '@temporalio/client'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createDataConverter } from '../activities/codec.ts'
+import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { carryOut } from '../activities/outbox.ts'
-import { type ApiDeps, createApp } from '../api/app.ts'
+import { startTracing, type Tracing } from '../activities/tracing.ts'
+import { type ApiDeps, createApp, createProbes } from '../api/app.ts'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/scope.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { createCarrier, type Engine, startEngine } from './engine.ts'
+import { watchProcess } from './gauges.ts'
+import { startHousekeeping } from './housekeeping.ts'
 import { readKeys } from './keys.ts'
 import { startListener } from './listener.ts'
 import { createLog } from './log.ts'
@@ -22,6 +26,9 @@ export type Part = 'api' | 'worker' | 'service'
 
 /** `npm start` gives requests and activities less time than this before it stops the database under them. */
 const REQUEST_LIMIT_MS = 4_000
+const PROBE_LIMIT_MS = 500
+
+type Watch = { log: Logger; metrics: Metrics; tracing: Tracing | undefined }
 
 /**
  * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
@@ -40,10 +47,18 @@ export async function runService(part: Part): Promise<never> {
   // Under the supervisor the migrations have run.
   if (part !== 'service') await untilDone('the database', () => migrate(store.db), log, asked.signal)
 
+  const endHousekeeping = startHousekeeping(store, log)
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
+  const readEngine = part === 'api' ? undefined : () => engine
+  const metrics = createMetrics({ ofProcess: true })
+  const { pool } = database
+  watchProcess(metrics, { store, pool, poolSize: config.poolSize, ...(readEngine ? { readEngine } : {}) })
+  const tracing = config.tracing && (await startTracing(config.tracing, log))
+  const watch = { log, metrics, tracing }
   let close = async () => {}
-  if (part !== 'worker') close = await startApi(config, store, log, part === 'api' ? undefined : () => engine)
+  if (part !== 'worker') close = await startApi(config, store, watch, readEngine)
+  else if (config.workerMetricsPort) close = await startProbes(config, store, watch, () => engine)
   if (part !== 'api') {
     installRuntime(log)
     connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
@@ -58,7 +73,7 @@ export async function runService(part: Part): Promise<never> {
         egress,
         stuckRunMinutes,
         continueAfterEvents,
-        log,
+        ...watch,
       }
       engine = await startEngine(options)
       log.info({ taskQueue, namespace }, 'the worker polls')
@@ -73,8 +88,10 @@ export async function runService(part: Part): Promise<never> {
     return true
   })
   log.info('stopping')
+  await endHousekeeping()
   await close()
   await engine?.stop()
+  await tracing?.stop()
   await connection?.close().catch(() => {})
   await database.close()
   log.info('stopped')
@@ -85,9 +102,10 @@ export async function runService(part: Part): Promise<never> {
 async function startApi(
   config: Config,
   store: Store,
-  log: Logger,
+  watch: Watch,
   readEngine: (() => Engine | undefined) | undefined,
 ): Promise<() => Promise<void>> {
+  const { log } = watch
   const { namespace } = config.temporal
   const { taskQueue, continueAsNewEvents: continueAfterEvents } = config
   let carry: ApiDeps['carryOut']
@@ -100,7 +118,7 @@ async function startApi(
   } else {
     const connection = connectClient(config)
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
-    const carrier = createCarrier({ store, client, taskQueue, eager: false, log, continueAfterEvents })
+    const carrier = createCarrier({ store, client, taskQueue, eager: false, continueAfterEvents, ...watch })
     carry = (executionId, kind) => carryOut(carrier, kind, executionId)
     readService = () => client.workflowService
     end = () => connection.close()
@@ -112,15 +130,36 @@ async function startApi(
     taskQueue,
     ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
   })
-  const { publicUrl, proxyHops, corsOrigins, rateLimits } = config
-  const front = { publicUrl, proxyHops, corsOrigins, rateLimits }
-  const app = createApp({ store, log, ...front, isReady, carryOut: carry })
+  const { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken } = config
+  const front = { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken }
+  const app = createApp({ store, ...watch, ...front, isReady, carryOut: carry })
   const listener = await startListener(app.fetch, config.port.number, config.host)
   log.info({ host: config.host, port: listener.port }, 'the API listens')
   return async () => {
     await listener.stop(REQUEST_LIMIT_MS)
     await end()
   }
+}
+
+/** What a worker alone answers to those who watch it; resolves with what stops it. */
+async function startProbes(
+  config: Config,
+  store: Store,
+  watch: Watch,
+  readEngine: () => Engine | undefined,
+): Promise<() => Promise<void>> {
+  const { publicUrl, metricsToken, taskQueue } = config
+  const isReady = createReadiness({
+    store,
+    workflowService: () => readEngine()?.client.workflowService,
+    namespace: config.temporal.namespace,
+    taskQueue,
+    isPolling: () => readEngine()?.isPolling() ?? false,
+  })
+  const app = createProbes({ store, ...watch, publicUrl, metricsToken, isReady, carryOut: async () => false })
+  const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
+  watch.log.info({ host: config.host, port: listener.port }, 'the worker tells its metrics')
+  return () => listener.stop(PROBE_LIMIT_MS)
 }
 
 function readForProcess(part: Part): Config {
