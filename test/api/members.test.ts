@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { verifyAudit } from '../../db/verify.ts'
+import { type Service, startService } from '../service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+type Json = Record<string, unknown>
+const call = async (method: string, path: string, as?: string, json?: unknown) => {
+  const answer = await service.request(path, { method, ...(as ? { as } : {}), json })
+  const text = await answer.text()
+  return { status: answer.status, headers: answer.headers, body: (text ? JSON.parse(text) : null) as Json }
+}
+const members = (teamId: string) => `/api/teams/${teamId}/members`
+/** A team with its ADMIN alone. */
+const openTeam = async () => {
+  const ada = await service.signUp()
+  const { id } = (await call('POST', '/api/teams', ada.cookie, { name: 'T' })).body as { id: string }
+  return { ...ada, teamId: id, path: members(id) }
+}
+
+test('a member is added, listed, changed and removed; each answer is the member', async () => {
+  const ada = await openTeam()
+  const bob = await service.signUp()
+  const added = await call('POST', ada.path, ada.cookie, {
+    email: ` ${bob.email.toUpperCase()} `,
+    role: 'OPERATOR',
+    userId: ada.id,
+  })
+  const member = {
+    userId: bob.id,
+    firstName: 'Ada',
+    lastName: 'Byron',
+    email: bob.email,
+    role: 'OPERATOR',
+    joinedAt: expect.stringMatching(/\.\d{3}Z$/),
+  }
+  expect([added.status, added.body]).toEqual([201, member])
+  expect(added.headers.get('location')).toBe(`${ada.path}/${bob.id}`)
+  const listed = (await call('GET', ada.path, ada.cookie)).body as unknown as Json[]
+  expect(listed.map(({ userId, role }) => [userId, role])).toEqual([
+    [ada.id, 'ADMIN'],
+    [bob.id, 'OPERATOR'],
+  ])
+  expect(listed[1]).toEqual(added.body)
+  const changed = await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'BUILDER' })
+  expect([changed.status, changed.body]).toEqual([200, { ...added.body, role: 'BUILDER' }])
+  const removed = await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
+  expect([removed.status, removed.body]).toEqual([200, { message: 'Member removed' }])
+  expect((await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)).status).toBe(404)
+  expect((await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'ADMIN' })).status).toBe(404)
+  const entries = await service.store.db
+    .selectFrom('auditEntries')
+    .select(['action', 'resourceType', 'resourceId', 'details'])
+    .where('teamId', '=', ada.teamId)
+    .orderBy('seq')
+    .execute()
+  expect(
+    entries.slice(1).map(({ action, resourceType, resourceId }) => [action, resourceType, resourceId]),
+  ).toEqual(['MEMBER_ADDED', 'MEMBER_ROLE_CHANGED', 'MEMBER_REMOVED'].map((act) => [act, 'MEMBER', bob.id]))
+  expect(entries[2]?.details).toEqual({ email: bob.email, from: 'OPERATOR', to: 'BUILDER' })
+  expect((await verifyAudit(service.store, ada.teamId)).findings).toEqual([])
+})
+
+test('who has no account is 404, a member twice 409, a wrong field 400', async () => {
+  const ada = await openTeam()
+  const add = (json: unknown) => call('POST', ada.path, ada.cookie, json)
+  expect((await add({ email: 'nobody@example.com', role: 'OPERATOR' })).status).toBe(404)
+  expect((await add({ email: ada.email, role: 'OPERATOR' })).status).toBe(409)
+  const bob = await service.signUp()
+  const both = await Promise.all([1, 2, 3].map(() => add({ email: bob.email, role: 'BUILDER' })))
+  expect(both.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+  for (const [json, paths] of [
+    [{}, ['email', 'role']],
+    [{ email: 'bob', role: 'VIEWER' }, ['email', 'role']],
+    [{ email: bob.email, role: 'admin' }, ['role']],
+    [{ email: `a\0@example.com`, role: 'ADMIN' }, ['email']],
+  ] as const) {
+    const { status, body } = await add(json)
+    const errors = body.errors as { path: string }[]
+    expect([status, [...new Set(errors.map(({ path }) => path))]]).toEqual([400, paths])
+  }
+  expect((await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OWNER' })).status).toBe(400)
+  expect((await call('DELETE', `${ada.path}/bob`, ada.cookie)).status).toBe(400)
+})
+
+test('only an ADMIN of the team sees and changes members', async () => {
+  const ada = await openTeam()
+  const bob = await service.signUp('BUILDER', ada.teamId)
+  const eve = await openTeam()
+  const callers = [
+    bob.cookie,
+    (await service.signUp('OPERATOR', ada.teamId)).cookie,
+    eve.cookie,
+    await service.token('BUILDER', ada.cookie, ada.teamId),
+    await service.token('VIEWER', ada.cookie, ada.teamId),
+    await service.token('ADMIN', eve.cookie, eve.teamId),
+  ]
+  for (const as of callers) {
+    const answers = await Promise.all([
+      call('GET', ada.path, as),
+      call('POST', ada.path, as, { email: eve.email, role: 'ADMIN' }),
+      call('PUT', `${ada.path}/${bob.id}`, as, { role: 'ADMIN' }),
+      call('DELETE', `${ada.path}/${bob.id}`, as),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403])
+  }
+  const token = await service.token('ADMIN', ada.cookie, ada.teamId)
+  expect((await call('GET', ada.path, token)).status).toBe(200)
+  expect((await call('GET', members(crypto.randomUUID()), ada.cookie)).status).toBe(404)
+  // A member of another team is none of this one.
+  expect((await call('DELETE', `${ada.path}/${eve.id}`, ada.cookie)).status).toBe(404)
+})
+
+test('the last ADMIN can neither leave nor be demoted; with a second one they can', async () => {
+  const ada = await openTeam()
+  const own = `${ada.path}/${ada.id}`
+  expect((await call('DELETE', own, ada.cookie)).status).toBe(409)
+  expect((await call('PUT', own, ada.cookie, { role: 'BUILDER' })).status).toBe(409)
+  expect((await call('PUT', own, ada.cookie, { role: 'ADMIN' })).status).toBe(200)
+  const bob = await service.signUp('ADMIN', ada.teamId)
+  expect((await call('PUT', own, ada.cookie, { role: 'OPERATOR' })).status).toBe(200)
+  expect((await call('GET', ada.path, ada.cookie)).status).toBe(403)
+  expect((await call('DELETE', `${ada.path}/${bob.id}`, bob.cookie)).status).toBe(409)
+})
+
+test('two ADMINs who demote or remove each other at once leave one, 20 times', async () => {
+  const ada = await openTeam()
+  const bob = await service.signUp('ADMIN', ada.teamId)
+  for (let round = 0; round < 20; round++) {
+    const act = (from: string, at: string) =>
+      round % 2
+        ? call('DELETE', `${ada.path}/${at}`, from)
+        : call('PUT', `${ada.path}/${at}`, from, { role: 'OPERATOR' })
+    const answers = await Promise.all([act(ada.cookie, bob.id), act(bob.cookie, ada.id)])
+    const statuses = answers.map(({ status }) => status).sort()
+    // 403: the second was authenticated after the first had taken effect.
+    expect([
+      [200, 409],
+      [200, 403],
+    ]).toContainEqual(statuses)
+    const admins = await service.store.db
+      .selectFrom('members')
+      .select('userId')
+      .where('teamId', '=', ada.teamId)
+      .where('role', '=', 'ADMIN')
+      .execute()
+    expect(admins.length).toBe(1)
+    const [left, other] = admins[0]!.userId === ada.id ? [ada, bob] : [bob, ada]
+    const back =
+      round % 2
+        ? await call('POST', ada.path, left!.cookie, { email: other!.email, role: 'ADMIN' })
+        : await call('PUT', `${ada.path}/${other!.id}`, left!.cookie, { role: 'ADMIN' })
+    expect([200, 201]).toContain(back.status)
+  }
+  expect((await verifyAudit(service.store, ada.teamId)).findings).toEqual([])
+})
+
+test('a removed member loses the right at once: session, tokens; the tokens stay dead after a return', async () => {
+  const ada = await openTeam()
+  const bob = await service.signUp('ADMIN', ada.teamId)
+  const token = await service.token('ADMIN', bob.cookie, ada.teamId)
+  const team = `/api/teams/${ada.teamId}`
+  for (const as of [bob.cookie, token]) expect((await call('GET', team, as)).status).toBe(200)
+  await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OPERATOR' })
+  for (const as of [bob.cookie, token]) {
+    expect((await call('GET', ada.path, as)).status).toBe(403)
+    expect((await call('GET', team, as)).status).toBe(200)
+  }
+  await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
+  expect((await call('GET', team, bob.cookie)).status).toBe(403)
+  expect((await call('GET', team, token)).status).toBe(401)
+  await call('POST', ada.path, ada.cookie, { email: bob.email, role: 'ADMIN' })
+  expect((await call('GET', team, bob.cookie)).status).toBe(200)
+  expect((await call('GET', team, token)).status).toBe(401)
+})
