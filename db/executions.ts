@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { Fault } from './fault.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './listing.ts'
-import { type NodeExecution, readNodeExecutions } from './nodes.ts'
+import { type NodeExecution, readNodeExecutions, STORED_NODES } from './nodes.ts'
 import { enqueue } from './outbox.ts'
 import { makePage, type Page } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
@@ -55,6 +55,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowName', 'workflowVersion', 'status', 'trigger'])
     .select(['triggerNodeId', 'inputData', 'errorMessage', 'createdAt', 'startedAt', 'completedAt'])
+    .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing()

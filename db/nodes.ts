@@ -40,6 +40,16 @@ type Row = {
   retryCount: number
 }
 
+type StoredNode = Omit<Row, 'startedAt' | 'completedAt'> & { startedAt: string; completedAt: string | null }
+
+/** The node records in a select from `executions`: who polls a run asks for both, in one statement. */
+export const STORED_NODES = sql<StoredNode[]>`(
+  select coalesce(json_agg(json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name,
+    'nodeType', node_type, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
+    'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count)
+    order by started_at, position, node_id), '[]')
+  from node_executions where execution_id = executions.id)`
+
 /**
  * The node records of an execution in the order they started, and the run's output. A record's input is
  * derived: the outputs of the nodes before it, merged as the run merged them. The run's output is null
@@ -53,17 +63,13 @@ export async function readNodeExecutions(
     workflowVersion: number
     status: string
     triggerNodeId: string
+    nodes: StoredNode[]
   },
 ): Promise<{ nodeExecutions: NodeExecution[]; outputData: Record<string, unknown> | null }> {
-  const rows: Row[] = await store.db
-    .selectFrom('nodeExecutions')
-    .select(['id', 'nodeId', 'nodeName', 'nodeType', 'status', 'startedAt', 'completedAt', 'output'])
-    .select(['handle', 'errorMessage', 'retryCount'])
-    .where('executionId', '=', execution.id)
-    .orderBy('startedAt')
-    .orderBy('position')
-    .orderBy('nodeId')
-    .execute()
+  const rows = execution.nodes.map((row): Row => {
+    const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
+    return { ...row, startedAt: new Date(row.startedAt), completedAt }
+  })
   const plan = await readPlan(store, execution)
   const outcomes = readOutcomes(plan, rows)
   const values = createView(store, execution.id, plan, outcomes, rows)
