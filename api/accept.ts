@@ -7,26 +7,39 @@ import type { Scope } from '../db/scope.ts'
 import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
 import { joinPath } from '../workflows/problem.ts'
+import type { Answer, FaultStatus } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { readJson } from './body.ts'
 
 type Schema = v.GenericSchema
 
 /**
- * What a route takes and who may call it. 'public' needs no credentials; for the others `role` says who passes
- * ('user': anybody signed in; 'member': any member or Viewer token): accept checks the credentials, the verb the
- * team's right. `of` says what the path's `id` names, where that tells the team whose rate limit counts: a `teamId`
- * or `workflowId` in path, query or body is found without it. `responses` describes the answers by status, for the
- * OpenAPI document.
+ * What a route takes and answers, and who may call it: checked here, told by the OpenAPI document. accept checks
+ * the credentials, the verb the right. `role`: 'public' needs no credentials; 'user' takes anybody signed in,
+ * 'session' no SDK tokens, 'instance' only the instance's admin; 'member' any role in the team, else the least one.
+ * `of` says what the path's `id` names, where that tells the team whose rate limit counts: a `teamId` or
+ * `workflowId` in path, query or body is found without it. `faults` are the error answers beside those that follow
+ * from the rest (openapi.ts). Examples in `example` are taken as bodies by the test of all routes and callers.
  */
 export type Rule = {
+  /** The operation's name in the document and in generated clients. */
+  id: string
+  tag: string
   summary: string
-  role: 'public' | 'user' | 'member' | Role
+  description?: string
+  role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
   of?: Owned
   params?: Schema
   query?: Schema
   json?: Schema
-  responses?: Record<number, { description: string; schema?: Schema }>
+  /** Takes a body of any type, which the handler reads itself. */
+  anyBody?: boolean
+  /** Request headers that the handler reads, with what they do. */
+  headers?: Record<string, string>
+  /** A body, of those routes that take one. */
+  example?: Record<string, unknown>
+  faults?: readonly FaultStatus[]
+  responses: Record<number, Answer>
 }
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
@@ -110,8 +123,14 @@ function readId(given: unknown): string | undefined {
   return parsed.success ? parsed.output : undefined
 }
 
+/** What the document shows in place of what can be read off the checks. */
+export function shown<T>(schema: Record<string, unknown>) {
+  return v.metadata<T, { shown: Record<string, unknown> }>({ shown: schema })
+}
+
 export const uuid = v.pipe(
   v.string('must be a text'),
+  shown<string>({ type: 'string', format: 'uuid' }),
   v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'must be a UUID'),
   v.toLowerCase(),
 )
@@ -120,9 +139,23 @@ export const uuid = v.pipe(
 export function text(max: number, min = 1) {
   return v.pipe(
     v.string('must be a text'),
+    shown<string>({ type: 'string', minLength: min, maxLength: max, pattern: '^[^\\u0000]*$' }),
     v.check((value) => !value.includes('\0') && value.isWellFormed(), 'must not hold NUL or broken Unicode'),
     v.minLength(min, min === 1 ? 'must not be empty' : `must have at least ${min} characters`),
-    v.maxLength(max, `must have at most ${max} characters`),
+    v.check(
+      (value) => value.length <= max || countCharacters(value) <= max,
+      `must have at most ${max} characters`,
+    ),
+  )
+}
+
+/** A name: a text with something to see, without the space around it. */
+export function line(max: number) {
+  return v.pipe(
+    text(max),
+    shown<string>({ type: 'string', maxLength: max, pattern: '^[^\\u0000]*\\S[^\\u0000]*$' }),
+    v.trim(),
+    v.nonEmpty('must not be empty'),
   )
 }
 
@@ -130,11 +163,19 @@ export function text(max: number, min = 1) {
 export function whole(min: number, max: number) {
   return v.pipe(
     v.string('must be a whole number'),
+    shown<string>({ type: 'integer', minimum: min, maximum: max }),
     v.regex(/^\d{1,15}$/, 'must be a whole number'),
     v.transform(Number),
     v.minValue(min, `must be at least ${min}`),
     v.maxValue(max, `must be at most ${max}`),
   )
+}
+
+// As JSON Schema and PostgreSQL count: an emoji is one.
+function countCharacters(text: string): number {
+  let count = 0
+  for (const _ of text) count++
+  return count
 }
 
 // A key given twice comes as an array, so that a schema for one text refuses it.

@@ -13,6 +13,7 @@ import { STATUSES } from '../db/listing.ts'
 import type { Store } from '../db/scope.ts'
 import type { Started } from '../db/start.ts'
 import { accept, uuid } from './accept.ts'
+import { count, id, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { isForward, paging, span } from './query.ts'
@@ -30,12 +31,101 @@ const filters = {
 const TeamQuery = v.pipe(v.object({ ...filters, workflowId: v.optional(uuid) }), forward())
 const WorkflowQuery = v.pipe(v.object({ ...filters, workflowId: uuid }), forward())
 
+const status = v.picklist(STATUSES)
+const values = v.record(v.string(), v.unknown())
+const trigger = v.pipe(
+  v.picklist([
+    'MANUAL',
+    'API',
+    'WEBHOOK',
+    'SCHEDULE',
+    'CHAT',
+    'SUB_WORKFLOW',
+    'ERROR',
+    'EVALUATION',
+    'PLAYBOOK',
+  ]),
+)
+const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
+const ExecutionItem = v.pipe(
+  v.object({
+    id,
+    workflowId: id,
+    workflowName: v.string(),
+    status,
+    startedAt: v.nullable(time),
+    finishedAt: v.nullable(time),
+    durationMs: v.nullable(count),
+    triggerType: trigger,
+    nodeCount: count,
+    errorMessage,
+  }),
+  v.title('ExecutionItem'),
+)
+const NodeAnswer = v.pipe(
+  v.object({
+    id,
+    nodeId: v.pipe(v.string(), v.description("The node's id in the graph"), v.examples(['fetch'])),
+    nodeName: v.pipe(v.string(), v.examples(['Fetch'])),
+    nodeType: v.pipe(v.string(), v.examples(['HTTP_REQUEST'])),
+    status,
+    startedAt: time,
+    completedAt: v.nullable(time),
+    durationMs: v.nullable(count),
+    inputData: values,
+    outputData: v.nullable(values),
+    errorMessage,
+    retryCount: v.pipe(count, v.description('Attempts but the first')),
+  }),
+  v.title('NodeExecution'),
+)
+const ExecutionAnswer = v.pipe(
+  v.object({
+    id,
+    workflowId: id,
+    workflowName: v.string(),
+    workflowVersion: v.pipe(v.number(), v.integer(), v.minValue(1)),
+    status,
+    trigger,
+    inputData: values,
+    outputData: v.nullable(values),
+    errorMessage,
+    createdAt: time,
+    startedAt: v.nullable(time),
+    completedAt: v.nullable(time),
+    durationMs: v.nullable(count),
+    nodeExecutions: v.array(NodeAnswer),
+  }),
+  v.title('Execution'),
+)
+const ExecutionPage = { description: 'The newest first', schema: pageOf('ExecutionPage', ExecutionItem) }
+
+export const StartedAnswer = v.pipe(
+  v.object({
+    executionId: id,
+    status: v.pipe(
+      status,
+      v.description('RUNNING once Temporal took it, else PENDING'),
+      v.examples(['RUNNING']),
+    ),
+    startedAt: time,
+  }),
+  v.title('StartedExecution'),
+)
+
 /** Executions: their lists, their details, their cancel. */
 export function createExecutionRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>()
     .get(
       '/api/executions',
-      accept({ summary: "List a workflow's executions", role: 'member', query: WorkflowQuery }),
+      accept({
+        id: 'listWorkflowExecutions',
+        tag: 'Executions',
+        summary: "List a workflow's executions",
+        role: 'member',
+        query: WorkflowQuery,
+        responses: { 200: ExecutionPage },
+      }),
       async (c) => {
         const { workflowId, ...query } = c.req.valid('query')
         return c.json(await listWorkflowExecutions(c.get('scope'), workflowId, query))
@@ -43,18 +133,46 @@ export function createExecutionRoutes(deps: ApiDeps) {
     )
     .get(
       '/api/executions/team/:teamId',
-      accept({ summary: "List a team's executions", role: 'member', params: OneTeam, query: TeamQuery }),
+      accept({
+        id: 'listTeamExecutions',
+        tag: 'Executions',
+        summary: "List a team's executions",
+        role: 'member',
+        params: OneTeam,
+        query: TeamQuery,
+        responses: { 200: ExecutionPage },
+      }),
       async (c) =>
         c.json(await listTeamExecutions(c.get('scope'), c.req.valid('param').teamId, c.req.valid('query'))),
     )
     .get(
       '/api/executions/:id',
-      accept({ summary: 'Read an execution', role: 'member', of: 'executions', params: OneExecution }),
+      accept({
+        id: 'readExecution',
+        tag: 'Executions',
+        summary: 'Read an execution',
+        role: 'member',
+        of: 'executions',
+        params: OneExecution,
+        responses: {
+          200: { description: 'The execution, its nodes in the order they started', schema: ExecutionAnswer },
+        },
+      }),
       async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
     )
     .post(
       '/api/executions/:id/cancel',
-      accept({ summary: 'Cancel an execution', role: 'OPERATOR', of: 'executions', params: OneExecution }),
+      accept({
+        id: 'cancelExecution',
+        tag: 'Executions',
+        summary: 'Cancel an execution',
+        description: 'From now on the run can only end CANCELLED. One that has ended answers 409.',
+        role: 'OPERATOR',
+        of: 'executions',
+        params: OneExecution,
+        responses: { 200: { description: 'It is told; no body' } },
+        faults: [409],
+      }),
       async (c) => {
         const { id } = c.req.valid('param')
         const status = await cancelExecution(c.get('scope'), id)

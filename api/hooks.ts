@@ -3,9 +3,10 @@ import * as v from 'valibot'
 import { Fault } from '../db/fault.ts'
 import { checkSecret, findHooks, type Hook, startHook } from '../db/hooks.ts'
 import { accept, uuid } from './accept.ts'
+import { LOCATION } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { parseJson, readBody } from './body.ts'
-import { answerStarted } from './executions.ts'
+import { answerStarted, StartedAnswer } from './executions.ts'
 
 const OneHook = v.object({ workflowId: uuid, path: v.string() })
 
@@ -17,7 +18,19 @@ const OneHook = v.object({ workflowId: uuid, path: v.string() })
 export function createHookRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>().all(
     '/hooks/:workflowId/:path',
-    accept({ summary: 'Fire a webhook trigger', role: 'public', params: OneHook }),
+    accept({
+      id: 'fireWebhook',
+      tag: 'Webhooks',
+      summary: 'Fire a webhook trigger',
+      description:
+        'Starts a run of an active workflow at its WEBHOOK_TRIGGER of this path and method, with the input ' +
+        '`{body, query, headers, method}`. A trigger may ask for a secret in a header of its choice.',
+      role: 'public',
+      params: OneHook,
+      anyBody: true,
+      responses: { 202: { description: 'The run is accepted', schema: StartedAnswer, headers: LOCATION } },
+      faults: [401, 405],
+    }),
     async (c) => {
       const { workflowId, path } = c.req.valid('param')
       const hooks = await findHooks(deps.store, workflowId, path)
@@ -34,7 +47,7 @@ export function createHookRoutes(deps: ApiDeps) {
         headers: readHeaders(c, hook),
         method: c.req.method,
       }
-      return answerStarted(deps, c, await startHook(deps.store, hook, call))
+      return answerStarted(deps, c, await startHook(deps.store, hook, call, c.get('traceparent')))
     },
   )
 }

@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../db/fault.ts'
+import { STATUSES } from '../db/listing.ts'
 import { startExecution } from '../db/start.ts'
 import {
   createWorkflow,
@@ -11,16 +12,17 @@ import {
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
-import { accept, text, uuid } from './accept.ts'
+import { accept, line, text, uuid } from './accept.ts'
+import { count, EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
-import { answerStarted } from './executions.ts'
+import { answerStarted, StartedAnswer } from './executions.ts'
+import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
 import { paging } from './query.ts'
 
 const DAY_MS = 86_400_000
-const MAX_ERRANDS = 100
 
-const name = v.pipe(text(200), v.trim(), v.nonEmpty('must not be empty'))
+const name = v.pipe(line(200), v.examples(['Orders']))
 const description = v.nullable(text(5_000, 0))
 const settings = v.object(
   {
@@ -37,9 +39,6 @@ const settings = v.object(
   },
   'must be an object',
 )
-// What nodes and edges must be is the graph's to say, as a whole.
-const drawing = { nodes: v.optional(v.unknown()), edges: v.optional(v.unknown()) }
-
 const OneWorkflow = v.object({ id: uuid })
 const WorkflowQuery = v.object({ teamId: uuid, ...paging, search: v.optional(text(200, 0)) })
 const NewWorkflow = v.pipe(
@@ -73,17 +72,63 @@ const data = v.custom<Record<string, unknown>>(
 )
 const NewExecution = v.object({ teamId: uuid, data: v.optional(data) })
 
+const workflow = {
+  id,
+  name: v.pipe(v.string(), v.examples(['Orders'])),
+  description: v.nullable(v.pipe(v.string(), v.examples(['Takes orders']))),
+  active: v.boolean(),
+  teamId: id,
+  createdAt: time,
+  updatedAt: time,
+}
+const WorkflowAnswer = v.pipe(v.object(workflow), v.title('Workflow'))
+const WorkflowItem = v.pipe(
+  v.object({ ...workflow, nodeCount: count, lastExecutionStatus: v.nullable(v.picklist(STATUSES)) }),
+  v.title('WorkflowItem'),
+)
+const WorkflowDetail = v.pipe(
+  v.object({
+    ...workflow,
+    nodes,
+    edges,
+    settings: v.object({ timeoutMs: v.nullable(v.number()) }),
+    version: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  }),
+  v.title('WorkflowDetail'),
+)
+const TAGGED = { ETag: 'Names this state of the workflow' }
+
 /** Workflows, and the start of their runs. */
 export function createWorkflowRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>()
     .get(
       '/api/workflows',
-      accept({ summary: "List a team's workflows", role: 'member', query: WorkflowQuery }),
+      accept({
+        id: 'listWorkflows',
+        tag: 'Workflows',
+        summary: "List a team's workflows",
+        description: 'The newest first. `search` is found anywhere in the name, in any case.',
+        role: 'member',
+        query: WorkflowQuery,
+        responses: { 200: { description: 'One page', schema: pageOf('WorkflowPage', WorkflowItem) } },
+      }),
       async (c) => c.json(await listWorkflows(c.get('scope'), c.req.valid('query'))),
     )
     .post(
       '/api/workflows',
-      accept({ summary: 'Create a workflow', role: 'BUILDER', json: NewWorkflow }),
+      accept({
+        id: 'createWorkflow',
+        tag: 'Workflows',
+        summary: 'Create a workflow',
+        description:
+          'Inactive at first. All faults of the graph are named at once; a draft may lack a trigger, or have nodes ' +
+          'out of reach.',
+        role: 'BUILDER',
+        json: NewWorkflow,
+        example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE },
+        responses: { 201: { description: 'The workflow', schema: WorkflowAnswer, headers: LOCATION } },
+        faults: [409],
+      }),
       async (c) => {
         const workflow = await createWorkflow(c.get('scope'), c.req.valid('json'))
         c.header('Location', `/api/workflows/${workflow.id}`)
@@ -92,7 +137,16 @@ export function createWorkflowRoutes(deps: ApiDeps) {
     )
     .get(
       '/api/workflows/:id',
-      accept({ summary: 'Read a workflow', role: 'member', of: 'workflows', params: OneWorkflow }),
+      accept({
+        id: 'readWorkflow',
+        tag: 'Workflows',
+        summary: 'Read a workflow',
+        description: 'With its newest graph. Secrets of webhooks are hidden from those below BUILDER.',
+        role: 'member',
+        of: 'workflows',
+        params: OneWorkflow,
+        responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
+      }),
       async (c) => {
         const workflow = await readWorkflow(c.get('scope'), c.req.valid('param').id)
         c.header('ETag', `"${tagWorkflow(workflow)}"`)
@@ -102,11 +156,20 @@ export function createWorkflowRoutes(deps: ApiDeps) {
     .put(
       '/api/workflows/:id',
       accept({
+        id: 'updateWorkflow',
+        tag: 'Workflows',
         summary: 'Change a workflow',
+        description:
+          'Changes what is given and keeps the rest. A changed graph is a new version; runs keep the one they ' +
+          'started with. Without If-Match the last write wins.',
         role: 'BUILDER',
         of: 'workflows',
         params: OneWorkflow,
         json: WorkflowPatch,
+        headers: { 'If-Match': 'The ETag of the state that is to be changed; 412 where another stands' },
+        example: { name: 'Orders of today', active: false },
+        responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
+        faults: [409, 412],
       }),
       async (c) => {
         const { id } = c.req.valid('param')
@@ -119,31 +182,44 @@ export function createWorkflowRoutes(deps: ApiDeps) {
     .delete(
       '/api/workflows/:id',
       accept({
+        id: 'deleteWorkflow',
+        tag: 'Workflows',
         summary: 'Delete a workflow and its executions',
+        description: 'For good. Runs under way are ended.',
         role: 'BUILDER',
         of: 'workflows',
         params: OneWorkflow,
+        responses: { 200: said('Workflow deleted') },
       }),
       async (c) => {
         const executions = await deleteWorkflow(c.get('scope'), c.req.valid('param').id)
-        await runErrands(deps, 'DELETE', executions.slice(0, MAX_ERRANDS))
+        await runErrands(deps, 'DELETE', executions)
         return c.json({ message: 'Workflow deleted' })
       },
     )
     .post(
       '/api/workflows/:id/execute',
       accept({
+        id: 'executeWorkflow',
+        tag: 'Workflows',
         summary: 'Execute a workflow',
+        description:
+          'Starts a run at the MANUAL_TRIGGER, else at the first trigger (without any: 409), active or not, and ' +
+          'answers at once: poll the execution.',
         role: 'OPERATOR',
         of: 'workflows',
         params: OneWorkflow,
         json: NewExecution,
+        headers: { 'Idempotency-Key': 'A second call with the same key and body starts no second run' },
+        example: { teamId: EXAMPLE_ID, data: { order: 17 } },
+        responses: { 202: { description: 'The run is accepted', schema: StartedAnswer, headers: LOCATION } },
+        faults: [409],
       }),
       async (c) => {
         const { teamId, data = {} } = c.req.valid('json')
         const idempotencyKey = readKey(c.req.header('idempotency-key'))
         const scope = c.get('scope')
-        const input = { teamId, data, idempotencyKey }
+        const input = { teamId, data, idempotencyKey, traceparent: c.get('traceparent') }
         return answerStarted(deps, c, await startExecution(scope, c.req.valid('param').id, input))
       },
     )

@@ -8,6 +8,7 @@ import type { Store } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
 import { createFirstAdmin, createUser } from '../db/users.ts'
 import { startListener } from '../worker/listener.ts'
+import { checkAnswer } from './contract.ts'
 import { cloneDatabase } from './database.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -30,7 +31,12 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   })
   const closing: (() => Promise<unknown>)[] = []
 
-  const request = async (path: string, ask: Ask = {}) => app.request(path, toInit(ask))
+  /** Every answer is held against the API's own document. */
+  const request = async (path: string, ask: Ask = {}) => {
+    const answer = await app.request(path, toInit(ask))
+    await checkAnswer(app.routes, { method: ask.method ?? 'GET', path }, answer)
+    return answer
+  }
 
   /** Signs in and returns the cookie header. */
   async function signIn(email: string, password = PASSWORD): Promise<string> {

@@ -29,8 +29,8 @@ const Id = v.pipe(
   v.check((id) => !TAKEN_IDS.includes(id), `must not be one of ${TAKEN_IDS.join(', ')}`),
 )
 
-// Editors send null for what is not set: it counts as missing.
-const Node = v.object({
+/** A node but for its config. Editors send null for what is not set: it counts as missing. */
+export const Node = v.object({
   id: v.nullish(Id),
   type: v.pipe(
     v.string('must be a text'),
@@ -55,7 +55,7 @@ const Node = v.object({
   disabled: v.nullish(v.boolean('must be true or false')),
 })
 
-const Edge = v.object({
+export const Edge = v.object({
   id: v.nullish(line(200)),
   source: line(100),
   target: line(100),

@@ -32,6 +32,9 @@ app.use(async (c, next) => {
 })
 app.onError((error, c) => answerError(c, error))
 const rule = {
+  id: 'makeThing',
+  tag: 'Things',
+  responses: {},
   summary: 'A route',
   role: 'public',
   params: v.object({ id: uuid }),

@@ -501,7 +501,7 @@ test('node types are served with the schema of their config', async () => {
     retry: { maxAttempts: 1, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 60_000 },
     timeoutMs: 10_000,
     config: {
-      $schema: 'http://json-schema.org/draft-07/schema#',
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
       properties: { values: { type: 'object' } },
       required: ['values'],

@@ -1,0 +1,100 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { TrieRouter } from 'hono/router/trie-router'
+import type { RouterRoute } from 'hono/types'
+import { type Document, describeApi, type Operation, type Reply, resolveReply } from '../api/openapi.ts'
+
+type Schema = Record<string, unknown>
+
+let contract: ReturnType<typeof createContract> | undefined
+
+/**
+ * Holds an answer against the API's own document: its status must be named for its operation, the headers there,
+ * its JSON fit the schema and hold nothing that the schema does not name. Throws where it does not.
+ */
+export async function checkAnswer(
+  routes: RouterRoute[],
+  request: { method: string; path: string },
+  answer: Response,
+): Promise<void> {
+  contract ??= createContract(routes)
+  const faults = await contract(request, answer)
+  if (faults.length > 0) {
+    const { method, path } = request
+    throw new Error(`${method} ${path} answered ${answer.status} against the document: ${faults.join('; ')}`)
+  }
+}
+
+function createContract(routes: RouterRoute[]) {
+  const document = describeApi(routes, '0')
+  const router = new TrieRouter<Operation>()
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      router.add(method.toUpperCase(), path.replace(/\{(\w+)\}/g, ':$1'), operation)
+    }
+  }
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
+  formats.default(ajv)
+  ajv.addSchema({ $id: 'document', components: close(document.components) })
+  const compiled = new Map<object, ValidateFunction>()
+  const compile = (schema: Schema) => {
+    const known = compiled.get(schema)
+    if (known) return known
+    const made = ajv.compile(refer(close(schema)) as Schema)
+    compiled.set(schema, made)
+    return made
+  }
+
+  return async ({ method, path }: { method: string; path: string }, answer: Response): Promise<string[]> => {
+    const { status } = answer
+    const operation = router.match(method === 'HEAD' ? 'GET' : method, path.split('?')[0]!)[0][0]?.[0]
+    const json = answer.headers.get('content-type')?.startsWith('application/json')
+    const body = json && method !== 'HEAD' ? await answer.clone().json() : undefined
+    if (!operation) return status < 400 ? [] : checkBody(compile({ $ref: ERROR }), body)
+    const named = operation.responses[status]
+    if (!named) return [`the status is not named for ${operation.operationId}`]
+    const reply = resolveReply(named, document)
+    const missing = headersOf(document, reply).filter((name) => !answer.headers.has(name))
+    const faults = missing.map((name) => `the header ${name} is missing`)
+    if (method === 'HEAD') return faults
+    const [media, content] = Object.entries(reply.content ?? {})[0] ?? []
+    if (!media) return [...faults, ...((await answer.clone().text()) ? ['there should be no body'] : [])]
+    if (!answer.headers.get('content-type')?.startsWith(media)) return [...faults, `the body is not ${media}`]
+    return json && content?.schema ? [...faults, ...checkBody(compile(content.schema), body)] : faults
+  }
+}
+
+const ERROR = '#/components/schemas/InputError'
+
+function checkBody(validate: ValidateFunction, body: unknown): string[] {
+  if (validate(body)) return []
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  )
+}
+
+function headersOf(document: Document, reply: Reply): string[] {
+  const headers = Object.entries(reply.headers ?? {}) as [string, Schema][]
+  return headers
+    .filter(
+      ([name, header]) => (header.$ref ? (document.components.headers[name] as Schema) : header).required,
+    )
+    .map(([name]) => name)
+}
+
+/** Clients must take fields they do not know; our own answers may hold none that the document does not name. */
+function close(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(close)
+  if (typeof value !== 'object' || value === null) return value
+  const closed = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, close(item)]))
+  const open = closed.type === 'object' && closed.properties && closed.additionalProperties === undefined
+  return open ? { ...closed, additionalProperties: false } : closed
+}
+
+function refer(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(refer)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, key === '$ref' ? `document${item}` : refer(item)]),
+  )
+}
