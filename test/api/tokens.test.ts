@@ -157,3 +157,34 @@ test('lastUsedAt moves at most once a minute', async () => {
   await service.request(path(), { as: token })
   expect((await read()).lastUsedAt!.getTime()).toBeGreaterThan(past.getTime() + 60_000)
 })
+
+test('a token ends when it said it would', async () => {
+  const inAnHour = new Date(Date.now() + 3_600_000).toISOString()
+  const made = await create({ name: 'short', role: 'Admin', expiresAt: inAnHour })
+  const body = (await made.json()) as { id: string; token: string; createdAt: string; expiresAt: string }
+  expect([made.status, body.expiresAt]).toEqual([201, inAnHour])
+  expect(body.createdAt).toMatch(/\.\d{3}Z$/)
+  const list = async (as: string) => service.request(path(), { as })
+  expect((await list(body.token)).status).toBe(200)
+  const { db } = service.store
+  await db
+    .updateTable('sdkTokens')
+    .set({ expiresAt: new Date(Date.now() - 1) })
+    .where('id', '=', body.id)
+    .execute()
+  expect((await list(body.token)).status).toBe(401)
+  // Still listed, so that one sees why it no longer works.
+  const rows = (await (await list(service.admin)).json()) as { id: string; expiresAt: string | null }[]
+  expect(rows.find(({ id }) => id === body.id)?.expiresAt).toMatch(/Z$/)
+  const endless = await create({ name: 'endless', role: 'Viewer', expiresAt: null })
+  expect(await endless.json()).toMatchObject({ expiresAt: null })
+  for (const expiresAt of ['2020-01-01', 'tomorrow', 5, '', new Date().toISOString()]) {
+    const answer = await create({ name: 'x', role: 'Viewer', expiresAt })
+    const { errors } = (await answer.json()) as { errors: { path: string }[] }
+    expect([expiresAt, answer.status, errors.map((problem) => problem.path)]).toEqual([
+      expiresAt,
+      400,
+      ['expiresAt'],
+    ])
+  }
+})

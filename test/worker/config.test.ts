@@ -45,6 +45,8 @@ describe('readConfig', () => {
       TEMPORAL_TLS: 'perhaps',
       ADMIN_EMAIL: 'nobody',
       ADMIN_PASSWORD: 'hunter2',
+      SIGNUP: 'maybe',
+      DEFAULT_PLAN: 'free',
       PERDURE_KEYS: 'k1:c2hvcnQ=',
       EGRESS_ALLOW: '10.0.0.0/8,nonsense',
       EGRESS: 'all',
@@ -79,6 +81,26 @@ describe('readConfig', () => {
       allowLoopback: true,
       allow: ['0.0.0.0/0', '::/0'],
     })
+  })
+
+  test('sign-up is open on this machine alone, unless said otherwise', () => {
+    expect(readConfig({})).toMatchObject({ signUp: 'open', defaultPlan: 'ENTERPRISE' })
+    expect(readConfig({ HOST: '0.0.0.0' }).signUp).toBe('closed')
+    expect(readConfig({ HOST: '0.0.0.0', SIGNUP: 'open' }).signUp).toBe('open')
+    expect(readConfig({ SIGNUP: 'closed', DEFAULT_PLAN: 'FREE' })).toMatchObject({
+      signUp: 'closed',
+      defaultPlan: 'FREE',
+    })
+  })
+
+  test('the admin password obeys the rules of all passwords', () => {
+    expect(() => readConfig({ ADMIN_PASSWORD: 'elevenchars' })).toThrow(
+      'ADMIN_PASSWORD must have at least 12',
+    )
+    expect(() => readConfig({ ADMIN_PASSWORD: 'password1234' })).toThrow(
+      'ADMIN_PASSWORD is too easy to guess',
+    )
+    expect(readConfig({ ADMIN_PASSWORD: 'twelve marks' }).admin.password).toBe('twelve marks')
   })
 
   test('an API key for Temporal means TLS unless said otherwise', () => {
