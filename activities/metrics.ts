@@ -80,9 +80,11 @@ export function addGauge(
     labelNames: label ? [label] : [],
     async collect() {
       const reading = await read()
+      // What is not known now must not stand as it was.
       if (label) this.reset()
-      if (reading === undefined) this.remove()
-      else if (typeof reading === 'number') this.set(reading)
+      else this.remove()
+      if (reading === undefined) return
+      if (typeof reading === 'number') this.set(reading)
       else for (const [value, n] of Object.entries(reading)) this.set({ [label!]: value }, n)
     },
   })

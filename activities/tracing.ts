@@ -39,12 +39,12 @@ export type Tracing = {
       attributes?: Attributes
     },
   ): Span
-  /** Sends what has ended; waits three seconds at most. Then no span is taken any more. */
+  /** Sends what has ended; waits a second and a half at most. Then no span is taken any more. */
   stop(): Promise<void>
 }
 
 const EVERY_MS = 1_000
-const STOP_MS = 3_000
+const STOP_MS = 1_500
 const SAID_EVERY_MS = 60_000
 
 /**

@@ -1,17 +1,26 @@
 import { Hono } from 'hono'
 import type { Logger } from 'pino'
+import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import type { Tracing } from '../activities/tracing.ts'
 import type { Scope, Store } from '../db/scope.ts'
+import type { Plan } from '../db/teams.ts'
+import { createAccountRoutes } from './accounts.ts'
 import { createAuthRoutes } from './auth.ts'
 import { allowOrigins } from './cors.ts'
 import type { FindTeam } from './count.ts'
+import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createExecutionRoutes } from './executions.ts'
 import { shrink } from './gzip.ts'
 import { createHealthRoutes } from './health.ts'
 import { createHookRoutes } from './hooks.ts'
 import { createLimitRoutes } from './limits.ts'
+import { createMemberRoutes } from './members.ts'
+import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
+import { observe } from './observe.ts'
 import { receive } from './request.ts'
+import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
@@ -22,6 +31,8 @@ export type AppEnv = {
     requestId: string
     ip: string
     log: Logger
+    /** Of the request's span, where requests are traced. */
+    traceparent?: string
     /** Finds out who asks, once per request; throws UNAUTHENTICATED. */
     authenticate: () => Promise<Scope>
     /** Counts the request against its rate limit, once; throws THROTTLED. */
@@ -40,6 +51,15 @@ export type ApiDeps = {
   corsOrigins?: string[]
   /** False lifts the rate limits; requests are counted and told all the same. */
   rateLimits?: boolean
+  /** Whether strangers may make accounts; closed by default. */
+  signUp?: 'open' | 'closed'
+  /** Of new teams; without it the database's default, ENTERPRISE. */
+  defaultPlan?: Plan
+  /** Counts of the whole process; without them this API counts for itself. */
+  metrics?: Metrics
+  tracing?: Tracing | undefined
+  /** Who may read the metrics: whoever knows this, or without it this machine. */
+  metricsToken?: string | undefined
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (executionId: string, kind: 'START' | 'CANCEL' | 'DELETE') => Promise<boolean>
@@ -48,19 +68,39 @@ export type ApiDeps = {
 /** The whole HTTP API over its dependencies; each noun brings its own routes. */
 export function createApp(deps: ApiDeps) {
   const app = new Hono<AppEnv>()
+  const metrics = deps.metrics ?? createMetrics()
+  app.use(observe(metrics, deps.tracing))
   app.use(receive(deps))
   if (deps.corsOrigins?.length) app.use(allowOrigins(deps.corsOrigins))
   app.use(shrink)
   app.onError((error, c) => answerError(c, error))
   const routes = app
     .route('/', createHealthRoutes(deps))
+    .route('/', createMetricsRoutes(deps, metrics))
     .route('/', createAuthRoutes(deps))
+    .route('/', createAccountRoutes(deps))
+    .route('/', createTeamRoutes(deps))
+    .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
     .route('/', createExecutionRoutes(deps))
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
+    .route(
+      '/',
+      createDocsRoutes(deps, () => app.routes),
+    )
+  app.notFound(answerUnknown(app.routes))
+  return routes
+}
+
+/** What a process without the API answers: its health and its metrics. */
+export function createProbes(deps: ApiDeps & { metrics: Metrics }) {
+  const app = new Hono<AppEnv>()
+  app.use(receive(deps))
+  app.onError((error, c) => answerError(c, error))
+  const routes = app.route('/', createHealthRoutes(deps)).route('/', createMetricsRoutes(deps, deps.metrics))
   app.notFound(answerUnknown(app.routes))
   return routes
 }

@@ -18,7 +18,10 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
   bundle ??= await bundleWorkflows()
   installRuntime(log)
   let engine: Engine | undefined
+  const { metrics, tracing } = options
   const service = await startService({
+    ...(metrics ? { metrics } : {}),
+    tracing,
     carryOut: async (executionId, kind) => (engine ? engine.carryOut(executionId, kind) : false),
   })
   const taskQueue = `test-${randomBytes(4).toString('hex')}`

@@ -1,8 +1,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One request that came: when (epoch ms), with which Idempotency-Key, and whether its answer went out whole. */
-export type Call = { path: string; key: string | undefined; at: number; answered: boolean }
+/**
+ * One request that came: when (epoch ms), with which Idempotency-Key and trace context, and whether its answer went
+ * out whole.
+ */
+export type Call = {
+  path: string
+  key: string | undefined
+  traceparent: string | undefined
+  at: number
+  answered: boolean
+}
 
 export type Target = Awaited<ReturnType<typeof startTarget>>
 
@@ -26,7 +35,8 @@ export async function startTarget() {
     const url = new URL(request.url ?? '/', 'http://target')
     const key = url.searchParams.get('key') ?? ''
     const sent = request.headers['idempotency-key'] as string | undefined
-    const call: Call = { path: url.pathname, key: sent, at: Date.now(), answered: false }
+    const traceparent = request.headers.traceparent as string | undefined
+    const call: Call = { path: url.pathname, key: sent, traceparent, at: Date.now(), answered: false }
     calls.push(call)
     response.once('finish', () => {
       call.answered = true

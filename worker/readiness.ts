@@ -35,7 +35,7 @@ function isRecent(seconds: { toString(): string } | null | undefined): boolean {
 }
 
 /** Undefined where it fails or takes too long. */
-async function inTime<T>(work: Promise<T> | undefined): Promise<T | undefined> {
+export async function inTime<T>(work: Promise<T> | undefined): Promise<T | undefined> {
   if (!work) return undefined
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {

@@ -108,6 +108,40 @@ describe('readConfig', () => {
     expect(readConfig({ TEMPORAL_API_KEY: 'x', TEMPORAL_TLS: 'false' }).temporal.tls).toBe(false)
   })
 
+  test('traces go to the address of OpenTelemetry, with its path where it is for everything', () => {
+    expect(readConfig({}).tracing).toBe(undefined)
+    const all = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' }
+    expect(readConfig(all).tracing).toEqual({
+      url: 'http://collector:4318/v1/traces',
+      sampler: 'parentbased_always_on',
+      ratio: 1,
+    })
+    const own = { ...all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces.example.com/in' }
+    expect(readConfig(own).tracing?.url).toBe('https://traces.example.com/in')
+    const part = { ...all, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
+    expect(readConfig(part).tracing).toMatchObject({ sampler: 'traceidratio', ratio: 0.25 })
+    expect(readConfig({ ...all, OTEL_SDK_DISABLED: 'true' }).tracing).toBe(undefined)
+    expect(readConfig({ ...all, OTEL_TRACES_EXPORTER: 'none' }).tracing).toBe(undefined)
+  })
+
+  test("OpenTelemetry's variables count only where an address is set", () => {
+    const other = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'jaeger_remote' }
+    expect(readConfig(other).tracing).toBe(undefined)
+    const wrong = { ...other, OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', PORT: 'x' }
+    expect(() => readConfig(wrong)).toThrow(
+      /PORT .*\nOTEL_EXPORTER_OTLP_ENDPOINT .*\nOTEL_EXPORTER_OTLP_PROTOCOL must be http\/protobuf.*\nOTEL_TRACES_SAMPLER/,
+    )
+  })
+
+  test('a token for the metrics is long and fits a header', () => {
+    expect(readConfig({ METRICS_TOKEN: 'abcdefghij0123456789+/=' }).metricsToken).toBe(
+      'abcdefghij0123456789+/=',
+    )
+    expect(readConfig({ WORKER_METRICS_PORT: '9464' }).workerMetricsPort).toBe(9464)
+    for (const METRICS_TOKEN of ['short', 'has a space in the middle'])
+      expect(() => readConfig({ METRICS_TOKEN })).toThrow(/^METRICS_TOKEN /)
+  })
+
   test('the first of several keys is the current one', () => {
     const { keys } = readConfig({ PERDURE_KEYS: `new:${KEY},old:${OTHER}` })
     expect(keys?.current).toBe('new')
