@@ -54,9 +54,9 @@ async function countAll(
   for (let batch = open.get(key)!; batch.length > 0; batch = open.get(key)!) {
     open.set(key, [])
     try {
-      const { used, ...rest } = await addCount(store, counted, key, batch.length)
-      const before = used === null ? rest.limit : used - batch.length
-      for (const [i, { resolve }] of batch.entries()) resolve({ ...rest, used: before + i + 1 })
+      const { most: limit, used, resetAt, wait } = await addCount(store, counted, key, batch.length)
+      const before = used === null ? limit : used - batch.length
+      for (const [i, { resolve }] of batch.entries()) resolve({ limit, used: before + i + 1, resetAt, wait })
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
@@ -64,16 +64,19 @@ async function countAll(
   open.delete(key)
 }
 
-/** One statement, so that any number of processes may count at once. `used` is null where the minute was full. */
+/**
+ * One statement, so that any number of processes may count at once. `used` is null where the minute was full. A text
+ * without the word limit: those are prepared (db/connection.ts).
+ */
 async function addCount(store: Store, counted: Counted, key: string, n: number) {
-  const { rows } = await sql<{ limit: number; used: number | null; resetAt: number; wait: number }>`
+  const { rows } = await sql<{ most: number; used: number | null; resetAt: number; wait: number }>`
     with bound as (select ${limitOf(counted)} as n),
       added as (
         insert into request_counts as c (key, minute, used) values (${key}, date_trunc('minute', now()), ${n})
         on conflict (key, minute) do update set used = c.used + excluded.used
           where c.used < (select n from bound)
         returning used)
-    select (select n from bound) as "limit", (select used from added) as used,
+    select (select n from bound) as most, (select used from added) as used,
       extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
       ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`.execute(store.db)
   const row = rows[0]!
