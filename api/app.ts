@@ -9,6 +9,7 @@ import { createAuthRoutes } from './auth.ts'
 import { allowOrigins } from './cors.ts'
 import type { FindTeam } from './count.ts'
 import { createDocsRoutes } from './docs.ts'
+import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createExecutionRoutes } from './executions.ts'
 import { shrink } from './gzip.ts'
@@ -87,6 +88,10 @@ export function createApp(deps: ApiDeps) {
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
+    .route(
+      '/',
+      createDocsRoutes(deps, () => app.routes),
+    )
     .route(
       '/',
       createDocsRoutes(deps, () => app.routes),

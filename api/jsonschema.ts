@@ -53,7 +53,10 @@ export function translate(schema: v.GenericSchema): JsonSchema {
     target: 'draft-2020-12',
     typeMode: 'input',
     errorMode: 'ignore',
-    overrideSchema: ({ valibotSchema }) => (valibotSchema.type === 'custom' ? { type: 'object' } : undefined),
+    overrideSchema: ({ valibotSchema, jsonSchema }) => {
+      if (valibotSchema.type === 'custom') return { type: 'object' }
+      return valibotSchema.type === 'loose_object' ? { ...jsonSchema, additionalProperties: true } : undefined
+    },
   })
   return json
 }

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createClient } from '../../api/client.ts'
+import { type Running, startRunning } from '../running.ts'
+
+let host: Running
+let address: string
+let token: string
+beforeAll(async () => {
+  host = await startRunning()
+  address = await host.listen()
+  token = await host.token('BUILDER')
+})
+afterAll(() => host.stop())
+
+test('the typed client saves a workflow, runs it and reads the run, over real HTTP', async () => {
+  const { api } = createClient(address, { token })
+  const made = await api.workflows.$post({
+    json: {
+      teamId: host.teamId,
+      name: 'typed',
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER' },
+        { id: 'sum', type: 'SET', config: { values: { sum: '{{ $input.a + 1 }}' } } },
+      ],
+      edges: [{ source: 'start', target: 'sum' }],
+    },
+  })
+  if (!made.ok) throw new Error((await made.json()).message)
+  const workflow = await made.json()
+  const name: string = workflow.name
+  expect(name).toBe('typed')
+  // @ts-expect-error: a workflow has no such field
+  expect(workflow.colour).toBeUndefined()
+
+  const started = await api.workflows[':id'].execute.$post({
+    param: { id: workflow.id },
+    json: { teamId: host.teamId, data: { a: 1 } },
+  })
+  if (!started.ok) throw new Error((await started.json()).message)
+  const { executionId } = await started.json()
+  await host.ended(executionId)
+  const read = await api.executions[':id'].$get({ param: { id: executionId } })
+  if (!read.ok) throw new Error((await read.json()).message)
+  const run = await read.json()
+  const [, sum] = run.nodeExecutions
+  // Times travel as texts, and the types say so.
+  const began: string | null = run.startedAt
+  expect([run.status, sum?.outputData, typeof began]).toEqual(['SUCCESS', { sum: 2 }, 'string'])
+})
+
+test('what a route takes is checked by the compiler', async () => {
+  const { api } = createClient(address, { token })
+  // @ts-expect-error: the body needs a teamId and a name
+  expect((await api.workflows.$post({ json: { title: 'x' } })).status).toBe(400)
+  // @ts-expect-error: a list names its team
+  expect((await api.workflows.$get({ query: { page: '0' } })).status).toBe(400)
+  const list = await api.workflows.$get({ query: { teamId: host.teamId, size: '1' } })
+  if (!list.ok) throw new Error((await list.json()).message)
+  const count: number = (await list.json()).totalElements
+  expect(count).toBeGreaterThan(0)
+})
+
+test("errors are typed too, and a fetch of one's own carries the cookie", async () => {
+  const { api } = createClient(address, {
+    fetch: (input, init) => fetch(input, { ...init, headers: { ...init?.headers, cookie: host.admin } }),
+  })
+  const answer = await api.workflows[':id'].$get({ param: { id: crypto.randomUUID() } })
+  if (answer.ok) throw new Error('there should be no such workflow')
+  const { status, error, message } = await answer.json()
+  expect([status, error, message]).toEqual([404, 'Not Found', 'There is no such workflow'])
+  const stranger = await createClient(address).api.workflows[':id'].$get({
+    param: { id: crypto.randomUUID() },
+  })
+  expect(stranger.status).toBe(401)
+})

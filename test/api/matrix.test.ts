@@ -1,0 +1,249 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findRule, type Rule } from '../../api/accept.ts'
+import { EXAMPLE_ID } from '../../api/answers.ts'
+import { createApp } from '../../api/app.ts'
+import { describeApi, type Operation } from '../../api/openapi.ts'
+import { covers, type Role } from '../../db/acts.ts'
+import type { Scope } from '../../db/scope.ts'
+import { createToken } from '../../db/tokens.ts'
+import { createWorkflow, updateWorkflow } from '../../db/workflows.ts'
+import { PASSWORD, type Service, startService } from '../service.ts'
+
+/** Who asks: what they are in the team, and how they prove who they are. */
+const CALLERS = {
+  nobody: {},
+  'a stranger': { cookie: true },
+  "the instance's admin": { cookie: true, instance: true },
+  'an OPERATOR': { cookie: true, role: 'OPERATOR' },
+  'a BUILDER': { cookie: true, role: 'BUILDER' },
+  'an ADMIN': { cookie: true, role: 'ADMIN' },
+  'a VIEWER token': { token: true, role: 'VIEWER' },
+  'an OPERATOR token': { token: true, role: 'OPERATOR' },
+  'a BUILDER token': { token: true, role: 'BUILDER' },
+  'an ADMIN token': { token: true, role: 'ADMIN' },
+  "another team's ADMIN token": { token: true },
+} as const satisfies Record<string, Caller>
+type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
+
+/** Routes that are guarded by more than their role; their own tests say how. */
+const OWN_GUARD = new Set(['readMetrics'])
+
+const { routes } = createApp({
+  store: {} as Service['store'],
+  log: pino({ level: 'silent' }),
+  publicUrl: 'http://127.0.0.1:3000',
+  isReady: async () => ({ database: true, temporal: true, worker: true }),
+  carryOut: async () => false,
+})
+const document = describeApi(routes, '0')
+const table = routes.flatMap(({ method, path, handler }) => {
+  const rule = findRule(handler)
+  if (!rule || OWN_GUARD.has(rule.id)) return []
+  const methods = Object.entries(document.paths[path.replace(/:(\w+)/g, '{$1}')]!)
+  const chosen = methods.filter(([verb]) => method === 'ALL' || verb === method.toLowerCase())
+  return chosen.map(([verb, operation]) => ({
+    name: `${verb.toUpperCase()} ${path}`,
+    verb,
+    path,
+    rule,
+    operation,
+  }))
+})
+
+let service: Service
+let people: Record<string, { id: string; email: string; cookie: string }>
+let foreignToken: string
+beforeAll(async () => {
+  service = await startService({ rateLimits: false, signUp: 'open' })
+  const stranger = await service.otherTeam()
+  people = {
+    'a stranger': stranger,
+    "the instance's admin": { id: service.user.id, email: service.user.email, cookie: service.admin },
+    'an OPERATOR': await service.signUp(),
+    'a BUILDER': await service.signUp(),
+    'an ADMIN': await service.signUp(),
+    colleague: await service.signUp(),
+  }
+  foreignToken = await service.token('ADMIN', stranger.cookie, stranger.teamId)
+})
+afterAll(() => service.stop())
+
+/** What the rule says of a caller: let through, or the status they get. */
+function expected(rule: Rule, { cookie, token, instance, role }: Caller): 'passes' | 401 | 403 {
+  if (rule.role === 'public') return 'passes'
+  if (!cookie && !token) return 401
+  // There is nothing to prolong: design part 5.
+  if (rule.id === 'refreshSession' && token) return 401
+  if (rule.role === 'user') return 'passes'
+  if (rule.role === 'session') return token ? 403 : 'passes'
+  if (rule.role === 'instance') return instance ? 'passes' : 403
+  if (!role) return 403
+  return rule.role === 'member' || covers(role, rule.role) ? 'passes' : 403
+}
+
+/** A fresh team with one of everything, and each caller in it. */
+async function makeWorld() {
+  const { db } = service.store
+  const teamId = crypto.randomUUID()
+  await db.insertInto('teams').values({ id: teamId, name: 'World' }).execute()
+  const roles = {
+    'an OPERATOR': 'OPERATOR',
+    'a BUILDER': 'BUILDER',
+    'an ADMIN': 'ADMIN',
+    colleague: 'OPERATOR',
+  }
+  const members = Object.entries(roles).map(([who, role]) => ({ teamId, userId: people[who]!.id, role }))
+  await db.insertInto('members').values(members).execute()
+  const userId = people['an ADMIN']!.id
+  const scope: Scope = {
+    store: service.store,
+    actor: { kind: 'USER', id: userId, name: 'ADMIN' },
+    userId,
+    instanceAdmin: false,
+    roles: new Map([[teamId, 'ADMIN']]),
+    requestId: null,
+    ip: null,
+  }
+  const tokens: Partial<Record<Role, { id: string; token: string }>> = {}
+  for (const role of ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'] as const)
+    tokens[role] = await createToken(scope, teamId, { name: role, role })
+  const spare = await createToken(scope, teamId, { name: 'spare', role: 'VIEWER' })
+  const workflow = await createWorkflow(scope, { teamId, name: 'World', nodes: HOOKS })
+  await updateWorkflow(scope, workflow.id, { active: true })
+  const executionId = crypto.randomUUID()
+  await db
+    .insertInto('executions')
+    .values({
+      id: executionId,
+      teamId,
+      workflowId: workflow.id,
+      workflowName: 'World',
+      workflowVersion: 1,
+      nodeCount: HOOKS.length,
+      trigger: 'API',
+      triggerNodeId: 'GET',
+      inputData: '{}',
+      inputBytes: 2,
+      startedByKind: 'USER',
+    })
+    .execute()
+  return { teamId, tokens, workflowId: workflow.id, executionId, spareId: spare.id }
+}
+type World = Awaited<ReturnType<typeof makeWorld>>
+
+const HOOKS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => ({
+  id: method,
+  type: 'WEBHOOK_TRIGGER',
+  config: { path: 'hook', method },
+}))
+
+/** Fills the names in a path: an `id` is of what the path speaks of before it. */
+function fillPath(path: string, world: World): string {
+  const ids: Record<string, string> = {
+    teamId: world.teamId,
+    workflowId: world.workflowId,
+    userId: people.colleague!.id,
+    path: 'hook',
+    '/workflows': world.workflowId,
+    '/executions': world.executionId,
+    '/sdk-tokens': world.spareId,
+  }
+  return path
+    .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {
+      const id = name === 'id' ? ids[before] : ids[name]
+      if (!id) throw new Error(`the matrix has nothing for :${name} in ${path}`)
+      return `${before}/${id}`
+    })
+    .replace(/\/:(\w+)/g, (_, name: string) => `/${ids[name]}`)
+}
+
+function fillQuery(operation: Operation, world: World): string {
+  const needed = (operation.parameters ?? []).filter(
+    ({ in: where, required }) => where === 'query' && required,
+  )
+  const values: Record<string, string> = { teamId: world.teamId, workflowId: world.workflowId }
+  const pairs = needed.map(({ name }) => `${name}=${values[String(name)]}`)
+  return pairs.length > 0 ? `?${pairs.join('&')}` : ''
+}
+
+/** The document's own example, made true: the team's id, an address of somebody, the right password. */
+function fillBody({ operationId, requestBody }: Operation, world: World): unknown {
+  const example = requestBody?.content['application/json']?.example
+  if (example === undefined) return undefined
+  const fresh = `${randomBytes(6).toString('hex')}@example.com`
+  const address = operationId === 'register' ? fresh : people['a stranger']!.email
+  const text = JSON.stringify(example).replaceAll(EXAMPLE_ID, world.teamId)
+  const body = JSON.parse(text.replaceAll('ada@example.com', address))
+  if (operationId === 'signIn') body.password = PASSWORD
+  if (operationId === 'changePassword')
+    Object.assign(body, { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` })
+  return body
+}
+
+/** The credentials of a caller; `throwaway`: an account that may lose its session or password. */
+async function findCredentials(who: string, caller: Caller, world: World, throwaway: boolean) {
+  if (caller.token) return caller.role ? world.tokens[caller.role]!.token : foreignToken
+  if (!caller.cookie) return undefined
+  if (!throwaway) return people[who]!.cookie
+  return service.signIn(await copyUser(people[who]!.id))
+}
+
+/** Somebody with the same name, password and flags, in no team; their e-mail. */
+async function copyUser(id: string): Promise<string> {
+  const { db } = service.store
+  const email = `${randomBytes(6).toString('hex')}@example.com`
+  const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+  await db
+    .insertInto('users')
+    .values({ ...user, id: crypto.randomUUID(), email })
+    .execute()
+  return email
+}
+
+test('the matrix speaks of every route that there is', () => {
+  expect(table.length).toBeGreaterThan(35)
+  const unruled = routes.filter(
+    ({ method, path, handler }) => method !== 'ALL' && path.startsWith('/api/') && !findRule(handler),
+  )
+  const ruled = new Set(table.map(({ name }) => name))
+  expect(unruled.filter(({ method, path }) => !ruled.has(`${method} ${path}`))).toEqual([])
+})
+
+test.each(table)('$name is for whom its rule says', async ({ verb, path, rule, operation }) => {
+  const writes = verb !== 'get'
+  const ask = async (who: string, caller: Caller, world: World) => {
+    const throwaway = writes && (rule.role === 'public' || rule.role === 'session')
+    const as = await findCredentials(who, caller, world, throwaway)
+    const json = fillBody(operation, world)
+    const url = fillPath(path, world) + fillQuery(operation, world)
+    const answer = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
+    return { who, status: answer.status }
+  }
+  const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
+    who,
+    caller,
+    due: expected(rule, caller),
+  }))
+
+  const shared = await makeWorld()
+  const before = await countEntries(shared.teamId)
+  for (const { who, caller, due } of callers.filter(({ due }) => due !== 'passes')) {
+    expect(await ask(who, caller, shared)).toEqual({ who, status: due })
+  }
+  expect(await countEntries(shared.teamId), 'a refused caller left something behind').toBe(before)
+  for (const { who, caller } of callers.filter(({ due }) => due === 'passes')) {
+    const { status } = await ask(who, caller, writes ? await makeWorld() : shared)
+    expect({ who, status }).toEqual({ who, status: status < 300 ? status : 'below 300' })
+  }
+})
+
+async function countEntries(teamId: string): Promise<number> {
+  const entries = await service.store.db
+    .selectFrom('auditEntries')
+    .select('id')
+    .where('teamId', '=', teamId)
+    .execute()
+  return entries.length
+}
