@@ -29,6 +29,8 @@ export type ProjectorDeps = {
 const LIVE_MS = 1_000
 const MAX_AT_ONCE = 16
 const GIVE_UP_VALUES_AFTER = 3
+const CLOSE_AGAIN_MS = 1_000
+const CLOSE_TRIES = 30
 
 /**
  * Keeps the rows true to Temporal's histories. Losing a call loses only time: the sweeper finds every run that
@@ -38,6 +40,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
   const { store, log } = deps
   const closing = new Map<string, Promise<void>>()
   const queue: string[] = []
+  const failed = new Map<string, number>()
   const dirty = new Map<string, NodeJS.Timeout>()
   let stopped = false
 
@@ -68,8 +71,9 @@ export function createProjector(deps: ProjectorDeps): Projector {
       const id = queue.shift()!
       if (closing.has(id)) continue
       const done = refresh(id, true)
-        .catch((error) =>
-          log.warn({ err: error, executionId: id }, 'a run that closed is left to the sweeper'),
+        .then(
+          () => void failed.delete(id),
+          (error) => closeAgain(id, error),
         )
         .then(() => {
           closing.delete(id)
@@ -79,15 +83,26 @@ export function createProjector(deps: ProjectorDeps): Projector {
     }
   }
 
+  // While PostgreSQL or Temporal is away many runs end at once, and the sweeper comes by each only slowly.
+  function closeAgain(id: string, error: unknown): void {
+    const tries = (failed.get(id) ?? 0) + 1
+    log.warn({ err: error, executionId: id, tries }, 'the end of a run could not be projected')
+    if (tries >= CLOSE_TRIES) return void failed.delete(id)
+    failed.set(id, tries)
+    setTimeout(() => close(id), CLOSE_AGAIN_MS).unref()
+  }
+
+  function close(executionId: string): void {
+    clearTimeout(dirty.get(executionId))
+    dirty.delete(executionId)
+    if (stopped || closing.has(executionId)) return
+    queue.push(executionId)
+    closeNext()
+  }
+
   return {
     refresh: (executionId) => refresh(executionId),
-    close(executionId) {
-      clearTimeout(dirty.get(executionId))
-      dirty.delete(executionId)
-      if (stopped || closing.has(executionId)) return
-      queue.push(executionId)
-      closeNext()
-    },
+    close,
     touch(executionId) {
       if (stopped || dirty.has(executionId) || closing.has(executionId)) return
       const timer = setTimeout(() => {

@@ -87,50 +87,64 @@ async function freeze() {
 }
 
 describe('without Temporal', { timeout: 120_000 }, () => {
-  test.each([
+  test.for([
     ['killed', () => host.hold('temporal')],
     ['frozen', freeze],
-  ])('%s: runs are accepted, can be cancelled, and run when it is back', async (_how, strike) => {
-    const before = await host.execute(hanging)
-    await target.until(() => target.hanging.size === 1)
-    const outage = await strike()
+  ] as const)(
+    '%s: runs are accepted, can be cancelled, and run when it is back',
+    async ([, strike], { annotate }) => {
+      const before = await host.execute(hanging)
+      await target.until(() => target.hanging.size === 1)
+      const inside = await host.execute(calling)
+      await target.until(() => callsOf(inside).length === 1)
+      const outage = await strike()
 
-    const accepted = [await execute(quick), await execute(quick), await execute(quick)]
-    for (const { executionId, status, startedAt } of accepted) {
-      expect(status).toBe('PENDING')
-      expect(Math.abs(Date.now() - Date.parse(startedAt))).toBeLessThan(30_000)
-      const seen = await timed(() => host.read(executionId))
-      expect(seen).toMatchObject({ status: 'PENDING', startedAt: null, nodeExecutions: [] })
-    }
+      const accepted = [await execute(quick), await execute(quick), await execute(quick)]
+      for (const { executionId, status, startedAt } of accepted) {
+        expect(status).toBe('PENDING')
+        expect(Math.abs(Date.now() - Date.parse(startedAt))).toBeLessThan(30_000)
+        const seen = await timed(() => host.read(executionId))
+        expect(seen).toMatchObject({ status: 'PENDING', startedAt: null, nodeExecutions: [] })
+      }
 
-    const [first, second, third] = accepted.map(({ executionId }) => executionId) as [string, string, string]
-    const cancel = await timed(() => host.post(`/api/executions/${second}/cancel`))
-    expect(cancel.status).toBe(200)
-    expect(await cancel.text()).toBe('')
-    const cancelled = await host.read(second)
-    expect(cancelled).toMatchObject({ status: 'CANCELLED', startedAt: null, nodeExecutions: [] })
-    expect((await host.post(`/api/executions/${second}/cancel`)).status).toBe(409)
-    // A run that is under way is asked to end, which it does once Temporal can be told.
-    expect((await timed(() => host.post(`/api/executions/${before}/cancel`))).status).toBe(200)
+      const [first, second, third] = accepted.map(({ executionId }) => executionId) as [
+        string,
+        string,
+        string,
+      ]
+      const cancel = await timed(() => host.post(`/api/executions/${second}/cancel`))
+      expect(cancel.status).toBe(200)
+      expect(await cancel.text()).toBe('')
+      const cancelled = await host.read(second)
+      expect(cancelled).toMatchObject({ status: 'CANCELLED', startedAt: null, nodeExecutions: [] })
+      expect((await host.post(`/api/executions/${second}/cancel`)).status).toBe(409)
+      // A run that is under way is asked to end, which it does once Temporal can be told.
+      expect((await timed(() => host.post(`/api/executions/${before}/cancel`))).status).toBe(200)
 
-    expect((await timed(() => host.get('/healthz'))).status).toBe(200)
-    const ready = await timed(() => host.get('/readyz'))
-    expect(ready.status).toBe(503)
-    expect(await ready.json()).toMatchObject({ database: true, temporal: false })
+      expect((await timed(() => host.get('/healthz'))).status).toBe(200)
+      const ready = await timed(() => host.get('/readyz'))
+      expect(ready.status).toBe(503)
+      expect(await ready.json()).toMatchObject({ database: true, temporal: false })
 
-    await outage.release()
-    for (const id of [first, third]) {
-      const ended = await host.ended(id, 60_000)
-      expect(ended).toMatchObject({ status: 'SUCCESS', errorMessage: null })
-      expect(callsOf(id)).toHaveLength(1)
-    }
-    expect((await host.ended(before, 60_000)).status).toBe('CANCELLED')
-    await target.until(() => target.hanging.size === 0)
-    // Its start may have been on the way, so Temporal may know it; but it does nothing there, and ends.
-    await expect.poll(() => describeRun(second), { timeout: 30_000 }).not.toBe(RUNNING)
-    expect(callsOf(second)).toHaveLength(0)
-    expect(await host.read(second)).toEqual(cancelled)
-  })
+      await outage.release()
+      for (const id of [first, third]) {
+        const ended = await host.ended(id, 60_000)
+        expect(ended).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+        expect(callsOf(id)).toHaveLength(1)
+      }
+      expect((await host.ended(before, 60_000)).status).toBe('CANCELLED')
+      await target.until(() => target.hanging.size === 0)
+      // The call that ended meanwhile was told to Temporal later, or made again as a further attempt.
+      const across = await host.ended(inside, 60_000)
+      expect(across).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+      expect(callsOf(inside).length).toBeLessThanOrEqual(nodeOf(across, 'call').retryCount + 1)
+      await annotate(`the call inside was made ${callsOf(inside).length} times`)
+      // Its start may have been on the way, so Temporal may know it; but it does nothing there, and ends.
+      await expect.poll(() => describeRun(second), { timeout: 30_000 }).not.toBe(RUNNING)
+      expect(callsOf(second)).toHaveLength(0)
+      expect(await host.read(second)).toEqual(cancelled)
+    },
+  )
 })
 
 describe('without PostgreSQL', { timeout: 120_000 }, () => {

@@ -26,7 +26,9 @@ export function launch(args: string[], env: Record<string, string>) {
     output: () => output,
     /** Its exit code, or the signal that ended it. */
     ended,
-    kill: (signal: NodeJS.Signals) => kill(child.pid!, signal),
+    kill(signal: NodeJS.Signals): void {
+      if (child.exitCode === null && child.signalCode === null) kill(child.pid!, signal)
+    },
     /** Polls until `holds`; fails at once where the process ends. What `holds` throws counts as not yet. */
     async until(holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
       const giveUp = Date.now() + withinMs

@@ -18,14 +18,22 @@ let database: Awaited<ReturnType<typeof cloneDatabase>>
 let env: Record<string, string>
 let apis: [Api, Api]
 let workers: Launched[]
+/** Everything that was started, so that nothing is left where a test fails. */
+const launched: Launched[] = []
 let teamId: string
+
+function start(script: string, more: Record<string, string> = {}): Launched {
+  const process = launch([script], { ...env, ...more })
+  launched.push(process)
+  return process
+}
 
 /** One API process, signed in by the session that the first one made. */
 async function startApi(cookie: { text: string }): Promise<Api> {
   const port = await findFree()
   const url = `http://127.0.0.1:${port}`
-  const launched = launch(['worker/api.ts'], { ...env, PORT: String(port) })
-  await launched.until(async () => (await fetch(`${url}/healthz`)).ok)
+  const process = start('worker/api.ts', { PORT: String(port) })
+  await process.until(async () => (await fetch(`${url}/healthz`)).ok)
   const call = (path: string, method: string, json?: unknown, headers: Record<string, string> = {}) =>
     fetch(url + path, {
       method,
@@ -39,13 +47,13 @@ async function startApi(cookie: { text: string }): Promise<Api> {
     teamId = ((await answer.json()) as { teams: { teamId: string }[] }).teams[0]!.teamId
   }
   const sendTo: Send = (path, { method, json, headers }) => call(path, method, json, headers)
-  return { ...launched, post, client: createClient({ send: sendTo, teamId }) }
+  return { ...process, post, client: createClient({ send: sendTo, teamId }) }
 }
 
 async function startWorker(): Promise<Launched> {
-  const launched = launch(['worker/worker.ts'], env)
-  await launched.until(() => launched.output().includes('the worker polls'))
-  return launched
+  const process = start('worker/worker.ts')
+  await process.until(() => process.output().includes('the worker polls'))
+  return process
 }
 
 beforeAll(async () => {
@@ -69,10 +77,11 @@ beforeAll(async () => {
 }, 120_000)
 
 afterAll(async () => {
-  for (const launched of [...(apis ?? []), ...(workers ?? [])]) {
-    launched.kill('SIGTERM')
-    await launched.ended
+  for (const process of launched) {
+    process.kill('SIGCONT')
+    process.kill('SIGTERM')
   }
+  for (const process of launched) await process.ended
   await database?.drop()
   await target?.stop()
 }, 60_000)
@@ -154,9 +163,9 @@ describe('two API and two worker processes', { timeout: 120_000 }, () => {
       ],
       edges: edges('start -> call'),
     })
-    const start = (ms: number) => apis[0].client.execute(workflowId, { ms })
-    const short = await Promise.all([start(3_000), start(3_000), start(3_000), start(3_000)])
-    const long = await Promise.all([start(8_000), start(8_000), start(8_000), start(8_000)])
+    const execute = (ms: number) => apis[0].client.execute(workflowId, { ms })
+    const short = await Promise.all([1, 2, 3, 4].map(() => execute(3_000)))
+    const long = await Promise.all([1, 2, 3, 4].map(() => execute(8_000)))
     await target.until(() => [...short, ...long].every((id) => callsOf(target, id, 'call').length > 0))
     const began = Date.now()
     const stopped = workers.shift()!
