@@ -9,7 +9,6 @@ import { createAuthRoutes } from './auth.ts'
 import { allowOrigins } from './cors.ts'
 import type { FindTeam } from './count.ts'
 import { createDocsRoutes } from './docs.ts'
-import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createExecutionRoutes } from './executions.ts'
 import { shrink } from './gzip.ts'
@@ -88,10 +87,6 @@ export function createApp(deps: ApiDeps) {
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
-    .route(
-      '/',
-      createDocsRoutes(deps, () => app.routes),
-    )
     .route(
       '/',
       createDocsRoutes(deps, () => app.routes),
