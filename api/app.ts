@@ -6,6 +6,7 @@ import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
 import { createAccountRoutes } from './accounts.ts'
 import { createAuthRoutes } from './auth.ts'
+import { createConsoleRoutes } from './console.ts'
 import { allowOrigins } from './cors.ts'
 import type { FindTeam } from './count.ts'
 import { createDocsRoutes } from './docs.ts'
@@ -87,6 +88,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
+    .route('/', createConsoleRoutes())
     .route(
       '/',
       createDocsRoutes(deps, () => app.routes),

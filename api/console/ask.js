@@ -1,0 +1,109 @@
+/** @typedef {{ path: string, message: string }} Problem */
+
+const BASE = new URL('..', import.meta.url)
+
+/** What the API refused, in its own words; `problems` field by field. Status 0: it could not be reached. */
+export class Refusal extends Error {
+  /** @param {number} status @param {string} message @param {Problem[]} [problems] @param {number} [retryAfter] */
+  constructor(status, message, problems = [], retryAfter = 0) {
+    super(message)
+    this.status = status
+    this.problems = problems
+    this.retryAfter = retryAfter
+  }
+}
+
+/** What to do when the session has ended; main.js shows the sign-in then. */
+export const session = { onEnd: () => {} }
+
+/**
+ * @typedef {{ json?: unknown, query?: Record<string, string | number | undefined>, headers?: Record<string, string>,
+ *   signal?: AbortSignal }} Options
+ */
+
+/**
+ * Asks the API. Resolves with what the answer's body holds; throws Refusal.
+ * @param {string} method
+ * @param {string} path such as /api/teams
+ * @param {Options} [options]
+ * @returns {Promise<any>}
+ */
+export async function ask(method, path, options) {
+  return (await askTagged(method, path, options)).body
+}
+
+/**
+ * The same with the answer's ETag.
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ * @returns {Promise<{ body: any, tag: string | null }>}
+ */
+export async function askTagged(method, path, { json, query, headers, signal } = {}) {
+  const url = new URL(path.slice(1), BASE)
+  for (const [key, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== '') url.searchParams.set(key, String(value))
+  }
+  /** @type {RequestInit} */
+  const init = { method, headers: { Accept: 'application/json', ...headers }, cache: 'no-store' }
+  if (signal) init.signal = signal
+  if (json !== undefined) {
+    init.headers = { ...init.headers, 'Content-Type': 'application/json' }
+    init.body = JSON.stringify(json)
+  }
+  const answer = await fetch(url, init).catch((error) => {
+    if (signal?.aborted) throw error
+    throw new Refusal(0, 'The service cannot be reached')
+  })
+  const text = await answer.text()
+  const body = readJson(text)
+  if (answer.ok) return { body, tag: answer.headers.get('etag') }
+  if (answer.status === 401 && path !== '/api/auth/login') session.onEnd()
+  const message = body?.message ?? `The service answered ${answer.status}`
+  throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))
+}
+
+/** @param {string} text */
+function readJson(text) {
+  try {
+    return text === '' ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether this is only a page that was left while it was loading. @param {unknown} error */
+export function isLeft(error) {
+  return error instanceof DOMException && error.name === 'AbortError'
+}
+
+/** Polls until `work` answers false or the page is left; waits while nobody looks, and as long as a refusal says.
+ * @param {AbortSignal} signal
+ * @param {number} intervalMs
+ * @param {() => Promise<boolean>} work
+ * @param {(error: unknown) => void} onError
+ */
+export async function poll(signal, intervalMs, work, onError) {
+  for (;;) {
+    const began = performance.now()
+    let wait = intervalMs
+    try {
+      if (!(await work())) return
+      // What is slow to answer is asked less often.
+      wait = Math.max(intervalMs, 4 * (performance.now() - began))
+    } catch (error) {
+      if (signal.aborted) return
+      onError(error)
+      if (error instanceof Refusal && [401, 403, 404].includes(error.status)) return
+      wait = Math.max(5_000, error instanceof Refusal ? error.retryAfter * 1_000 : 0)
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait))
+    if (!signal.aborted && document.hidden) {
+      await new Promise((resolve) => {
+        document.addEventListener('visibilitychange', resolve, { once: true, signal })
+        signal.addEventListener('abort', resolve, { once: true })
+      })
+    }
+    if (signal.aborted) return
+  }
+}

@@ -1,0 +1,50 @@
+import { fill, h, newId } from './dom.js'
+import { complain } from './notices.js'
+
+/**
+ * Asks in a modal dialog; Escape and Cancel close it. `submit` does the work: it closes when that resolves (unless with
+ * false), and says what was refused when it throws.
+ * @param {{ title: string, body: Node[], label: string, danger?: boolean, wide?: boolean, submit: () => Promise<unknown> }} options
+ */
+export function openDialog({ title, body, label, danger, wide, submit }) {
+  const titleId = newId('dialog')
+  const refused = h('div')
+  const go = h('button', { type: 'submit', class: danger ? 'button danger' : 'button primary' }, label)
+  const form = h(
+    'form',
+    { method: 'dialog', onsubmit: send },
+    h('h2', { id: titleId }, title),
+    ...body,
+    refused,
+    h(
+      'div',
+      { class: 'actions' },
+      h('button', { type: 'button', class: 'button', onclick: close }, 'Cancel'),
+      go,
+    ),
+  )
+  const dialog = h('dialog', { 'aria-labelledby': titleId, class: wide ? 'wide' : null }, form)
+  dialog.addEventListener('close', () => dialog.remove())
+  addEventListener('hashchange', close, { once: true })
+  document.body.append(dialog)
+  dialog.showModal()
+
+  function close() {
+    dialog.close()
+  }
+
+  /** @param {Event} event */
+  async function send(event) {
+    event.preventDefault()
+    if (go.disabled) return
+    go.disabled = true
+    fill(refused)
+    try {
+      if ((await submit()) !== false) close()
+    } catch (error) {
+      complain(refused, error)
+    } finally {
+      go.disabled = false
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { ask, poll } from './ask.js'
+import { openDialog } from './dialog.js'
+import { fill, h } from './dom.js'
+import { drawGraph } from './graph.js'
+import { showJson } from './json.js'
+import { showFacts, showHeading } from './lists.js'
+import { notify, notifyError } from './notices.js'
+import { createRecords } from './records.js'
+import { isOpen, showStatus } from './status.js'
+import { formatDuration, showTime } from './time.js'
+
+const POLL_MS = 1_000
+
+/** One run, followed until it ends: its graph by the nodes' status, and the record of every node. @param {import('./main.js').Page} page */
+export async function showExecution({ main, id, signal, frame }) {
+  const path = `/api/executions/${id}`
+  let run = await ask('GET', path, { signal })
+  // The graph is beside the point where the workflow cannot be read.
+  const workflow = await ask('GET', `/api/workflows/${run.workflowId}`, { signal }).catch((error) => {
+    if (signal.aborted) throw error
+  })
+  if (workflow) frame.choose(workflow.teamId)
+  document.title = `${run.workflowName} ${id.slice(-12)} · Perdure`
+
+  const records = createRecords()
+  const graph =
+    workflow && drawGraph(workflow, { label: `Graph of ${run.workflowName}`, onPick: records.open })
+  const heading = h('div')
+  const summary = h('div')
+  const values = h('div', { class: 'values' })
+  const status = h('span', { class: 'hidden', role: 'status' })
+  fill(heading, ...showHead())
+  update()
+  fill(
+    main,
+    heading,
+    status,
+    summary,
+    workflow &&
+      workflow.version !== run.workflowVersion &&
+      tellVersion(run.workflowVersion, workflow.version),
+    graph && h('section', { class: 'drawing' }, graph.element),
+    h('h2', null, 'Nodes'),
+    records.element,
+    h('h2', null, 'Data'),
+    values,
+  )
+  if (isOpen(run.status)) void poll(signal, POLL_MS, follow, notifyError)
+
+  async function follow() {
+    run = await ask('GET', path, { signal })
+    update()
+    return isOpen(run.status)
+  }
+
+  function showHead() {
+    const stop = h('button', { type: 'button', class: 'button danger', onclick: askCancel }, 'Cancel run')
+    stop.id = 'cancel'
+    stop.hidden = true
+    return [
+      h(
+        'nav',
+        { class: 'crumbs', 'aria-label': 'Where you are' },
+        h('a', { href: '#/executions' }, 'Executions'),
+        h('a', { href: `#/workflows/${run.workflowId}` }, run.workflowName),
+      ),
+      showHeading(`Run ${id.slice(-12)}`, stop),
+    ]
+  }
+
+  function update() {
+    const open = isOpen(run.status)
+    const allowed = workflow && frame.can('OPERATOR', workflow.teamId)
+    for (const button of heading.querySelectorAll('button')) button.hidden = !(open && allowed)
+    if (status.textContent !== run.status) status.textContent = run.status
+    const soFar = run.startedAt ? Date.now() - Date.parse(run.startedAt) : null
+    fill(
+      summary,
+      showFacts([
+        ['Status', showStatus(run.status)],
+        ['Started', showTime(run.startedAt)],
+        ['Ended', showTime(run.completedAt)],
+        ['Duration', formatDuration(open ? soFar : run.durationMs)],
+        ['Trigger', run.trigger],
+        ['Version', run.workflowVersion],
+        ['Id', h('code', null, id)],
+      ]),
+      run.errorMessage && h('p', { class: 'failure', role: 'alert' }, run.errorMessage),
+    )
+    graph?.update(new Map(run.nodeExecutions.map((/** @type {any} */ one) => [one.nodeId, one.status])))
+    records.update(run)
+    showValues()
+  }
+
+  function showValues() {
+    const given = { inputData: run.inputData, outputData: run.outputData }
+    const text = JSON.stringify(given)
+    if (values.dataset.shown === String(text.length) && isOpen(run.status)) return
+    values.dataset.shown = String(text.length)
+    fill(
+      values,
+      showJson('Input', run.inputData),
+      run.outputData !== null && showJson('Output', run.outputData),
+    )
+  }
+
+  function askCancel() {
+    openDialog({
+      title: 'Cancel this run?',
+      label: 'Cancel run',
+      danger: true,
+      body: [
+        h('p', null, 'Nodes that are running are told to stop. What they have done already is not undone.'),
+      ],
+      submit: async () => {
+        await ask('POST', `${path}/cancel`)
+        notify('The run is being cancelled')
+        await follow()
+      },
+    })
+  }
+}
+
+/** @param {number} ran @param {number} stands */
+function tellVersion(ran, stands) {
+  const text = `This run followed version ${ran}; the graph below is version ${stands}, as the workflow stands now.`
+  return h('p', { class: 'hint' }, text)
+}
