@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findRule, type Rule } from '../../api/accept.ts'
 import { NODES } from '../../workflows/nodes.ts'
 import { createRandom, KEYS, makeGarbage, makeHeaders, makeJson, type Random, TEXTS } from '../hostile.ts'
-import { type Service, startService } from '../service.ts'
+import { PASSWORD, type Service, startService } from '../service.ts'
 
 // FUZZ=10000 sends more; FUZZ_SEED repeats a run.
 const COUNT = Number(process.env.FUZZ ?? 2_000)
@@ -22,7 +22,7 @@ let port: number
 const lines: string[] = []
 beforeAll(async () => {
   const log = pino({ level: 'error' }, { write: (line: string) => lines.push(line) })
-  service = await startService({ log, rateLimits: false, proxyHops: 1 })
+  service = await startService({ log, rateLimits: false, proxyHops: 1, signUp: 'open' })
   port = Number(new URL(await service.listen()).port)
 })
 afterAll(() => service.stop())
@@ -71,6 +71,12 @@ function makeSane(random: Random, { ids }: World, route: Route, key: string): st
     if (route.path.includes('/workflows')) return ids.workflowId!
   }
   const known: Record<string, string[]> = {
+    firstName: ['Ada'],
+    lastName: ['Byron'],
+    password: [PASSWORD],
+    currentPassword: [PASSWORD],
+    newPassword: [`${PASSWORD} 2`],
+    expiresAt: ['2999-01-01T00:00:00Z'],
     status: ['FAILED'],
     role: ['ADMIN', 'VIEWER', 'OPERATOR'],
     page: ['0', '999999'],
@@ -243,6 +249,7 @@ function readBody(bytes: Buffer, headers: Map<string, string>): string {
 function measureHeap(): number {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
+  collect()
   collect()
   const { heapUsed, external } = process.memoryUsage()
   return (heapUsed + external) / 1e6
