@@ -55,7 +55,6 @@ export async function showExecution({ main, id, signal, frame }) {
 
   function showHead() {
     const stop = h('button', { type: 'button', class: 'button danger', onclick: askCancel }, 'Cancel run')
-    stop.id = 'cancel'
     stop.hidden = true
     return [
       h(

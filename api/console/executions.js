@@ -21,6 +21,8 @@ export async function showExecutions({ main, query, signal, frame }) {
   }
   const number = readPage(query.get('page'))
   const list = h('div')
+  /** @type {string | undefined} */
+  let seen
   const workflow = await chooseWorkflow(teamId, wanted.workflowId, signal, (workflowId) => go({ workflowId }))
   await load()
   fill(main, showHeading('Executions'), showFilters(), list)
@@ -35,9 +37,6 @@ export async function showExecutions({ main, query, signal, frame }) {
       notifyError,
     )
   }
-
-  /** @type {string | undefined} */
-  var seen
 
   async function load() {
     const found = await ask('GET', `/api/executions/team/${teamId}`, {

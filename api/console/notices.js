@@ -3,8 +3,11 @@ import { fill, h } from './dom.js'
 
 /** A short message that goes away by itself; read out by screen readers. @param {string} text @param {'good' | 'bad'} [kind] */
 export function notify(text, kind = 'good') {
+  const place = document.getElementById('notices')
+  // What a page that polls says again and again stands there once.
+  if (place?.lastElementChild?.textContent === text) return
   const notice = h('div', { class: `notice ${kind}` }, text)
-  document.getElementById('notices')?.append(notice)
+  place?.append(notice)
   setTimeout(() => notice.remove(), kind === 'bad' ? 8_000 : 4_000)
 }
 
