@@ -75,7 +75,7 @@ export async function send(
   }
   for (let attempts = 1; ; attempts++) {
     const id = await once().catch((error) => {
-      if (error instanceof Refused || Date.now() - sentAt > 60_000) throw error
+      if (error instanceof Refused || Date.now() - sentAt > 120_000) throw error
       return undefined
     })
     if (id) {
