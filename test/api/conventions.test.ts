@@ -46,13 +46,16 @@ function exchange(address: string, bytes: string): Promise<string> {
 }
 
 test('what is created has an address, and can be read there', async () => {
+  const stranger = await service.signUp()
   const made = [
     await send('POST', '/api/workflows', { teamId: service.teamId, name: 'located' }),
     await send('POST', `/api/teams/${service.teamId}/sdk-tokens`, { name: 't', role: 'Viewer' }),
+    await send('POST', '/api/teams', { name: 'another' }),
+    await send('POST', `/api/teams/${service.teamId}/members`, { email: stranger.email, role: 'OPERATOR' }),
   ]
   for (const answer of made) {
-    const { id } = (await answer.json()) as { id: string }
-    expect([answer.status, answer.headers.get('location')?.endsWith(`/${id}`)]).toEqual([201, true])
+    const { id, userId = id } = (await answer.json()) as { id: string; userId?: string }
+    expect([answer.status, answer.headers.get('location')?.endsWith(`/${userId}`)]).toEqual([201, true])
   }
   expect((await ask(made[0]!.headers.get('location')!)).status).toBe(200)
 })

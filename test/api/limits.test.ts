@@ -249,7 +249,7 @@ test('an address is refused after 300 requests, and the service can still be wat
 })
 
 test('what must not count does not', async () => {
-  for (const path of ['/healthz', '/readyz', '/metrics', '/api/docs', '/api/docs/x']) {
+  for (const path of ['/healthz', '/readyz', '/metrics', '/api/docs', '/api/docs/x', '/', '/console/x']) {
     readLimit(await service.request(path, { as: service.admin }))
   }
   expect(await readCounts()).toEqual({})
