@@ -26,7 +26,7 @@ const INLINE_INPUT_BYTES = 2_000
 /** A cancel or delete is repeated once after this time: a start that was under way may have come later. */
 const SECOND_PASS_MS = 60_000
 const RETRY_MS = 2_000
-const MAX_RETRY_MS = 60_000
+const MAX_RETRY_MS = 10_000
 
 /**
  * Does what an outbox row asks of Temporal. True when it is done; false where Temporal cannot be reached, and
