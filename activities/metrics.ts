@@ -13,7 +13,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 export function createMetrics(options: { ofProcess?: boolean } = {}) {
   const registry = new Registry()
   const registers = [registry]
-  if (options.ofProcess) collectDefaultMetrics({ register: registry })
+  // Its timer is what an idle process pays: 0.2 % of a core (0.4 % at the usual 10 ms).
+  if (options.ofProcess) collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 25 })
   const metrics = {
     registry,
     requests: new Histogram({
