@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startTracing, type Tracing } from '../../activities/tracing.ts'
+import { findFree } from '../../worker/ports.ts'
 import { type Received, startCollector } from '../collector.ts'
 import { edges } from '../graphs.ts'
 import { nodeOf, type Running, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
+import { launch } from './process.ts'
 
 const log = pino({ level: 'silent' })
 const options = { sampler: 'parentbased_always_on', ratio: 1 } as const
@@ -255,6 +257,36 @@ test('a run that fails leaves spans that say so, by type and not by message', as
   expect(only(spans, 'run')).toMatchObject({ status: ERROR, attributes: { 'perdure.run.status': 'FAILED' } })
   expect(only(spans, 'STOP_AND_ERROR').attributes['error.type']).toBe('StopAndError')
   expect(JSON.stringify(spans)).not.toContain('swordfish')
+})
+
+test('a process is told of the collector by its environment, and sends what is left when it stops', async () => {
+  const port = await findFree()
+  const api = launch(['worker/api.ts'], {
+    PORT: String(port),
+    DATABASE_URL: host.database.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    PERDURE_KEYS: `k1:${host.store.keys.byId.get('k1')!.toString('base64')}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: new URL(collector.url).origin,
+    OTEL_SERVICE_NAME: 'front',
+  })
+  try {
+    const at = `http://127.0.0.1:${port}`
+    await api.until(async () => (await fetch(`${at}/healthz`)).ok)
+    const caller = randomTrace()
+    const answer = await fetch(`${at}/api/workflows`, { headers: { traceparent: caller.traceparent } })
+    expect(answer.status).toBe(401)
+    expect(answer.headers.get('traceresponse')).toContain(caller.traceId)
+    const text = await (await fetch(`${at}/metrics`)).text()
+    expect(text).toContain('route="/api/workflows",status="401"')
+    expect(text).not.toContain('perdure_worker_')
+    api.kill('SIGTERM')
+    expect(await api.ended).toBe(0)
+    const spans = await collector.until(caller.traceId, (all) => all.length > 0)
+    expect(spans).toMatchObject([{ name: 'GET /api/workflows', service: 'front', parentId: caller.spanId }])
+  } finally {
+    api.kill('SIGKILL')
+    await api.ended
+  }
 })
 
 describe('without a collector', () => {
