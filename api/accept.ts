@@ -35,7 +35,7 @@ export type Rule = {
   /** Takes a body of any type, which the handler reads itself. */
   anyBody?: boolean
   /** Request headers that the handler reads, with what they do. */
-  headers?: Record<string, string>
+  headers?: Record<string, { description: string; pattern?: string }>
   /** A body, of those routes that take one. */
   example?: Record<string, unknown>
   faults?: readonly FaultStatus[]

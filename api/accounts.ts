@@ -14,7 +14,8 @@ const personName = v.pipe(text(100), v.trim(), v.nonEmpty('must not be empty'), 
 export const email = v.pipe(
   text(320),
   v.trim(),
-  v.email('must be an e-mail address'),
+  v.rfcEmail('must be an e-mail address'),
+  v.regex(/@.+\.[^.]{2,}$/, 'must be an e-mail address'),
   shown<string>({ type: 'string', format: 'email', maxLength: 320 }),
   v.examples(['ada@example.com']),
 )

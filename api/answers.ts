@@ -8,7 +8,11 @@ export type Answer = {
   schema?: Schema
   type?: string
   headers?: Record<string, string>
+  links?: Record<string, Link>
 }
+
+/** What can be asked next, by operation: its parameters and body from this answer ($response.body#/id). */
+export type Link = { parameters: Record<string, string>; requestBody?: Record<string, string> }
 
 /** Error answers that a rule names; openapi.ts adds those that follow from the rest of it. */
 export type FaultStatus = 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 503

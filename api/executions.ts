@@ -13,7 +13,7 @@ import { STATUSES } from '../db/listing.ts'
 import type { Store } from '../db/scope.ts'
 import type { Started } from '../db/start.ts'
 import { accept, uuid } from './accept.ts'
-import { count, id, pageOf, time } from './answers.ts'
+import { count, id, LOCATION, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { isForward, paging, span } from './query.ts'
@@ -100,7 +100,7 @@ const ExecutionAnswer = v.pipe(
 )
 const ExecutionPage = { description: 'The newest first', schema: pageOf('ExecutionPage', ExecutionItem) }
 
-export const StartedAnswer = v.pipe(
+const StartedAnswer = v.pipe(
   v.object({
     executionId: id,
     status: v.pipe(
@@ -112,6 +112,15 @@ export const StartedAnswer = v.pipe(
   }),
   v.title('StartedExecution'),
 )
+
+const BY_ID = { id: '$response.body#/executionId' }
+/** The answer to whatever starts a run. */
+export const STARTED = {
+  description: 'The run is accepted',
+  schema: StartedAnswer,
+  headers: LOCATION,
+  links: { readExecution: { parameters: BY_ID }, cancelExecution: { parameters: BY_ID } },
+}
 
 /** Executions: their lists, their details, their cancel. */
 export function createExecutionRoutes(deps: ApiDeps) {

@@ -3,10 +3,9 @@ import * as v from 'valibot'
 import { Fault } from '../db/fault.ts'
 import { checkSecret, findHooks, type Hook, startHook } from '../db/hooks.ts'
 import { accept, uuid } from './accept.ts'
-import { LOCATION } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { parseJson, readBody } from './body.ts'
-import { answerStarted, StartedAnswer } from './executions.ts'
+import { answerStarted, STARTED } from './executions.ts'
 
 const OneHook = v.object({ workflowId: uuid, path: v.string() })
 
@@ -28,7 +27,7 @@ export function createHookRoutes(deps: ApiDeps) {
       role: 'public',
       params: OneHook,
       anyBody: true,
-      responses: { 202: { description: 'The run is accepted', schema: StartedAnswer, headers: LOCATION } },
+      responses: { 202: STARTED },
       faults: [401, 405],
     }),
     async (c) => {

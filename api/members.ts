@@ -25,6 +25,8 @@ const MemberAnswer = v.pipe(
   v.title('Member'),
 )
 
+const ONE = { teamId: '$request.path.teamId', userId: '$response.body#/userId' }
+
 /** Who belongs to a team, in which role. The last ADMIN stays. */
 export function createMemberRoutes() {
   return new Hono<AppEnv>()
@@ -51,7 +53,14 @@ export function createMemberRoutes() {
         role: 'ADMIN',
         params: InTeam,
         json: NewMember,
-        responses: { 201: { description: 'The member', schema: MemberAnswer, headers: LOCATION } },
+        responses: {
+          201: {
+            description: 'The member',
+            schema: MemberAnswer,
+            headers: LOCATION,
+            links: { changeRole: { parameters: ONE }, removeMember: { parameters: ONE } },
+          },
+        },
         faults: [409],
       }),
       async (c) => {

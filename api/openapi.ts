@@ -17,7 +17,7 @@ export type Operation = {
 }
 export type Content = Record<string, { schema?: JsonSchema; example?: unknown }>
 /** An answer; those to faults stand in `components.responses` and are referred to. */
-export type Reply = { description: string; headers?: JsonSchema; content?: Content }
+export type Reply = { description: string; headers?: JsonSchema; content?: Content; links?: JsonSchema }
 export type Reference = { $ref: string }
 
 /** A document of OpenAPI 3.1. */
@@ -83,11 +83,11 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
     const parameters = [
       ...describeParameters('path', rule.params),
       ...describeParameters('query', rule.query),
-      ...Object.entries(rule.headers ?? {}).map(([name, description]) => ({
+      ...Object.entries(rule.headers ?? {}).map(([name, { description, ...more }]) => ({
         name,
         in: 'header',
         description,
-        schema: { type: 'string' },
+        schema: { type: 'string', ...more },
       })),
     ]
     const body = rule.json && convert(rule.json)
@@ -145,7 +145,7 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
     }))
   }
 
-  function describeAnswer({ description, schema, type, headers = {} }: Answer): Reply {
+  function describeAnswer({ description, schema, type, headers = {}, links }: Answer): Reply {
     const shape = schema && convert(schema)
     const told = Object.entries(headers).map(([name, text]) => [
       name,
@@ -161,6 +161,13 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
         : type
           ? { content: { [media]: { schema: { type: 'string' } } } }
           : {}),
+      ...(links
+        ? {
+            links: Object.fromEntries(
+              Object.entries(links).map(([id, link]) => [id, { operationId: id, ...link }]),
+            ),
+          }
+        : {}),
     }
   }
 

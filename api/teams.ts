@@ -48,6 +48,16 @@ const TeamDetailAnswer = v.pipe(
   v.title('Team'),
 )
 
+const BY_ID = { teamId: '$response.body#/id' }
+const TEAM_LINKS = {
+  readTeam: { parameters: BY_ID },
+  updateTeam: { parameters: BY_ID },
+  addMember: { parameters: BY_ID },
+  createSdkToken: { parameters: BY_ID },
+  createWorkflow: { parameters: {}, requestBody: BY_ID },
+  deleteTeam: { parameters: BY_ID },
+}
+
 /** Teams, to which everything belongs. */
 export function createTeamRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>()
@@ -72,7 +82,9 @@ export function createTeamRoutes(deps: ApiDeps) {
         description: 'The caller becomes its ADMIN.',
         role: 'session',
         json: NewTeam,
-        responses: { 201: { description: 'The team', schema: TeamAnswer, headers: LOCATION } },
+        responses: {
+          201: { description: 'The team', schema: TeamAnswer, headers: LOCATION, links: TEAM_LINKS },
+        },
       }),
       async (c) => {
         const { defaultPlan: plan } = deps

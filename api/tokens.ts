@@ -63,7 +63,16 @@ export function createTokenRoutes() {
         json: NewToken,
         example: { name: 'CI', role: 'Operator' },
         responses: {
-          201: { description: 'The token, shown this once', schema: NewTokenAnswer, headers: LOCATION },
+          201: {
+            description: 'The token, shown this once',
+            schema: NewTokenAnswer,
+            headers: LOCATION,
+            links: {
+              revokeSdkToken: {
+                parameters: { teamId: '$request.path.teamId', id: '$response.body#/id' },
+              },
+            },
+          },
         },
       }),
       async (c) => {

@@ -12,11 +12,12 @@ import {
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
+import { object } from '../workflows/object.ts'
 import { accept, line, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
-import { answerStarted, StartedAnswer } from './executions.ts'
+import { answerStarted, STARTED } from './executions.ts'
 import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
 import { paging } from './query.ts'
 
@@ -24,21 +25,19 @@ const DAY_MS = 86_400_000
 
 const name = v.pipe(line(200), v.examples(['Orders']))
 const description = v.nullable(text(5_000, 0))
-const settings = v.object(
-  {
-    timeoutMs: v.optional(
-      v.nullable(
-        v.pipe(
-          v.number('must be a number of milliseconds'),
-          v.integer('must be a whole number of milliseconds'),
-          v.minValue(1_000, 'must be at least 1000 (a second)'),
-          v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
-        ),
+const settings = object({
+  timeoutMs: v.optional(
+    v.nullable(
+      v.pipe(
+        v.number('must be a number of milliseconds'),
+        v.integer('must be a whole number of milliseconds'),
+        v.minValue(1_000, 'must be at least 1000 (a second)'),
+        v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
       ),
     ),
-  },
-  'must be an object',
-)
+  ),
+})
+
 const OneWorkflow = v.object({ id: uuid })
 const WorkflowQuery = v.object({ teamId: uuid, ...paging, search: v.optional(text(200, 0)) })
 const NewWorkflow = v.pipe(
@@ -96,6 +95,14 @@ const WorkflowDetail = v.pipe(
   }),
   v.title('WorkflowDetail'),
 )
+const BY_ID = { id: '$response.body#/id' }
+const WORKFLOW_LINKS = {
+  readWorkflow: { parameters: BY_ID },
+  updateWorkflow: { parameters: BY_ID },
+  executeWorkflow: { parameters: BY_ID, requestBody: { teamId: '$response.body#/teamId' } },
+  listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
+  deleteWorkflow: { parameters: BY_ID },
+}
 const TAGGED = { ETag: 'Names this state of the workflow' }
 
 /** Workflows, and the start of their runs. */
@@ -126,7 +133,14 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         role: 'BUILDER',
         json: NewWorkflow,
         example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE },
-        responses: { 201: { description: 'The workflow', schema: WorkflowAnswer, headers: LOCATION } },
+        responses: {
+          201: {
+            description: 'The workflow',
+            schema: WorkflowAnswer,
+            headers: LOCATION,
+            links: WORKFLOW_LINKS,
+          },
+        },
         faults: [409],
       }),
       async (c) => {
@@ -166,7 +180,11 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         of: 'workflows',
         params: OneWorkflow,
         json: WorkflowPatch,
-        headers: { 'If-Match': 'The ETag of the state that is to be changed; 412 where another stands' },
+        headers: {
+          'If-Match': {
+            description: 'The ETag of the state that is to be changed; 412 where another stands',
+          },
+        },
         example: { name: 'Orders of today', active: false },
         responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
         faults: [409, 412],
@@ -210,9 +228,14 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         of: 'workflows',
         params: OneWorkflow,
         json: NewExecution,
-        headers: { 'Idempotency-Key': 'A second call with the same key and body starts no second run' },
+        headers: {
+          'Idempotency-Key': {
+            description: 'A second call with the same key and body starts no second run',
+            pattern: '^[!-~]([ -~]{0,253}[!-~])?$',
+          },
+        },
         example: { teamId: EXAMPLE_ID, data: { order: 17 } },
-        responses: { 202: { description: 'The run is accepted', schema: StartedAnswer, headers: LOCATION } },
+        responses: { 202: STARTED },
         faults: [409],
       }),
       async (c) => {

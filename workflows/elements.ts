@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import type { Placed } from './check.ts'
 import type { GraphEdge, GraphNode, Problem } from './graph.ts'
 import { NODES, nodeType } from './nodes.ts'
+import { object } from './object.ts'
 import { describeIssues } from './problem.ts'
 
 const DAY_MS = 86_400_000
@@ -37,18 +38,15 @@ export const Node = v.object({
     v.check((type) => nodeType(type) !== undefined, `must be one of ${Object.keys(NODES).join(', ')}`),
   ),
   name: v.nullish(line(200)),
-  position: v.nullish(v.object({ x: coordinate, y: coordinate }, 'must be an object')),
+  position: v.nullish(object({ x: coordinate, y: coordinate })),
   parentId: v.nullish(line(100)),
   retry: v.nullish(
-    v.object(
-      {
-        maxAttempts: v.optional(whole(1, 100)),
-        initialIntervalMs: v.optional(whole(1, DAY_MS)),
-        backoffCoefficient: v.optional(within(1, 100)),
-        maxIntervalMs: v.optional(whole(1, DAY_MS)),
-      },
-      'must be an object',
-    ),
+    object({
+      maxAttempts: v.optional(whole(1, 100)),
+      initialIntervalMs: v.optional(whole(1, DAY_MS)),
+      backoffCoefficient: v.optional(within(1, 100)),
+      maxIntervalMs: v.optional(whole(1, DAY_MS)),
+    }),
   ),
   timeoutMs: v.nullish(whole(1, DAY_MS)),
   onError: v.nullish(v.picklist(['FAIL', 'CONTINUE', 'BRANCH'], 'must be FAIL, CONTINUE or BRANCH'), 'FAIL'),

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import type { Retry } from './graph.ts'
+import { object } from './object.ts'
 
 /**
  * How a node runs. `trigger`: its output is what started the run. `pure`: computes from its inputs alone, in a
@@ -90,7 +91,7 @@ export const NODES = {
     config: v.object({
       path: hookPath,
       method: v.optional(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`), 'POST'),
-      secretHeader: v.optional(v.object({ name: text, value: text })),
+      secretHeader: v.optional(object({ name: text, value: text })),
     }),
     handles: MAIN,
     retry: ONCE,
@@ -118,7 +119,7 @@ export const NODES = {
     summary: 'Passes its input on by the handle of the first case that holds, else by default.',
     config: v.object({
       cases: v.pipe(
-        v.array(v.object({ handle, condition }), 'must be an array'),
+        v.array(object({ handle, condition }), 'must be an array'),
         v.maxLength(100, 'must hold at most 100 cases'),
         v.check(
           (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,

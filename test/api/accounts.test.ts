@@ -74,6 +74,18 @@ test('every wrong field is named; common and short passwords are refused, odd on
     expect([password, (await register({ ...person(), password })).status]).toEqual([password, 201])
 })
 
+test('an e-mail may hold what e-mails hold, and needs a dot in its domain', async () => {
+  for (const [email, status] of [
+    [`o'brien+x_${randomBytes(4).toString('hex')}@mail-1.example.co.uk`, 201],
+    ['ada@localhost', 400],
+    ['ada@b.c', 400],
+    ['a b@example.com', 400],
+    ['"a b"@example.com', 400],
+  ] as const) {
+    expect([email, (await register({ ...person(), email })).status]).toEqual([email, status])
+  }
+})
+
 test('where SIGNUP is closed nobody registers', async () => {
   const closed = await startService()
   const answer = await closed.request('/api/auth/register', { method: 'POST', json: person() })

@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findRule } from '../../api/accept.ts'
+import type { Link } from '../../api/answers.ts'
 import { type Document, findFaults, type Operation, resolveReply } from '../../api/openapi.ts'
 import { checkAnswer } from '../contract.ts'
 import { type Service, startService } from '../service.ts'
@@ -86,6 +87,23 @@ test('inputs are described as they are checked', () => {
   }
   expect(node.oneOf.length).toBe(node.properties.type.enum.length)
   expect(JSON.stringify(document)).not.toContain('"shown"')
+})
+
+test('every link leads to an operation, by parameters that it has', () => {
+  const links = operations.flatMap(({ operation }) =>
+    Object.values(operation.responses).flatMap((reply) =>
+      Object.values(
+        (resolveReply(reply, document).links ?? {}) as Record<string, Link & { operationId: string }>,
+      ),
+    ),
+  )
+  expect(links.length).toBeGreaterThan(10)
+  for (const { operationId, parameters } of links) {
+    const target = operations.find(({ operation }) => operation.operationId === operationId)
+    const names = target?.operation.parameters?.map(({ name }) => name) ?? []
+    expect([operationId, target !== undefined]).toEqual([operationId, true])
+    expect(names).toEqual(expect.arrayContaining(Object.keys(parameters)))
+  }
 })
 
 test('every reference in the document leads somewhere', () => {

@@ -354,6 +354,7 @@ test.each([
   { nodes: 'x' },
   { edges: {} },
   { settings: 5 },
+  { settings: [] },
 ])('refuses the update %j', async (json) => {
   const { id } = await create()
   expect((await call('PUT', `/api/workflows/${id}`, builder, json)).status).toBe(400)

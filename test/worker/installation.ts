@@ -22,9 +22,9 @@ const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery sta
 
 /**
  * The whole service as a user starts it, with PostgreSQL, Temporal, API and worker as processes of their own, in a
- * data folder of its own, over real HTTP. GETs are repeated while nobody answers or the answer is 503.
+ * data folder of its own, over real HTTP, with these environment variables beside its own. GETs are repeated while nobody answers or the answer is 503.
  */
-export async function startInstallation() {
+export async function startInstallation(settings: Record<string, string> = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'perdure-installation-'))
   chmodSync(dataDir, 0o711)
   const temporal = await findTemporal(process.env.TEMPORAL_CLI, CACHE, () => {})
@@ -39,6 +39,7 @@ export async function startInstallation() {
     TEMPORAL_CLI: temporal.path,
     ADMIN_EMAIL: SIGN_IN.email,
     ADMIN_PASSWORD: SIGN_IN.password,
+    ...settings,
   }
   let supervisor: Launched
   let cookie = ''

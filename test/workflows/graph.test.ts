@@ -148,6 +148,10 @@ test('names every fault of a node at once, each with its path', () => {
     'nodes[0].name: must not hold NUL or broken Unicode',
     'nodes[0].retry: must be an object',
   ])
+  expect(faults([noop('a', { retry: [], position: [] })])).toEqual([
+    'nodes[0].position: must be an object',
+    'nodes[0].retry: must be an object',
+  ])
 })
 
 test.each([
