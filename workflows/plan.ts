@@ -1,6 +1,7 @@
 import { findReferences } from './expressions.ts'
 import type { Graph, GraphNode, OnError, Retry } from './graph.ts'
 import { type NodeKind, nodeType } from './nodes.ts'
+import { isStep, MAX_IN_FLIGHT } from './walk.ts'
 
 /** An output on its way: the value, or a reference to where it is stored. `bytes` is its size as JSON. */
 export type Envelope = { v: unknown; bytes: number } | { ref: string; bytes: number }
@@ -35,7 +36,7 @@ export type Plan = {
   nodes: PlanNode[]
   /** In the author's order. */
   edges: PlanEdge[]
-  /** Outputs up to this many bytes of JSON travel inline, so that any node's inputs fit one payload. */
+  /** Outputs up to this many bytes of JSON travel inline, so that whatever Temporal is told at once fits. */
   inlineBytes: number
 }
 
@@ -54,7 +55,12 @@ export type RunContext = {
 export type ExecutionContext = RunContext & { startedAt: string }
 
 const MAX_INLINE = 32_000
-const PAYLOAD_BUDGET = 1_000_000
+const MIN_INLINE = 50
+/** Temporal takes 2 MB a payload: all outputs must fit one, and beside the plan where a run continues as new. */
+const OUTPUTS_BUDGET = 1_000_000
+const CARRIED_BUDGET = 1_700_000
+/** It takes 4 MB a message: so much for the inputs of all attempts that one answer of a worker may begin. */
+const MESSAGE_BUDGET = 1_500_000
 
 /** A stored version that this release cannot run. */
 export class PlanError extends Error {}
@@ -65,15 +71,27 @@ export function compilePlan(
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Plan {
   const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId))
-  return {
-    ...run,
-    nodes,
-    edges: graph.edges.map(({ source, sourceHandle, target }) => ({ source, handle: sourceHandle, target })),
-    inlineBytes: Math.max(
-      1_000,
-      Math.min(MAX_INLINE, Math.floor(PAYLOAD_BUDGET / Math.max(1, nodes.length))),
-    ),
-  }
+  const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
+    source,
+    handle: sourceHandle,
+    target,
+  }))
+  return { ...run, nodes, edges, inlineBytes: findInline(nodes, edges) }
+}
+
+function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
+  const beside = CARRIED_BUDGET - new TextEncoder().encode(JSON.stringify({ nodes, edges })).length
+  const each = Math.min(OUTPUTS_BUDGET, beside) / Math.max(1, nodes.length)
+  const read = MESSAGE_BUDGET / Math.max(1, countInputs(nodes, edges))
+  return Math.max(MIN_INLINE, Math.floor(Math.min(MAX_INLINE, each, read)))
+}
+
+/** Of the attempts that may be in flight at once, how many outputs they read together at the most. */
+function countInputs(nodes: PlanNode[], edges: PlanEdge[]): number {
+  const inputs = new Map(nodes.filter((node) => !isStep(node)).map((node) => [node.id, new Set(node.needs)]))
+  for (const { source, target } of edges) inputs.get(target)?.add(source)
+  const most = [...inputs.values()].map((ids) => ids.size).sort((a, b) => b - a)
+  return most.slice(0, MAX_IN_FLIGHT).reduce((sum, count) => sum + count, 0)
 }
 
 function planNode(node: GraphNode, triggerNodeId: string): PlanNode {

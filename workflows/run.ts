@@ -18,6 +18,7 @@ import {
   ENGINE_FAILED,
   emptyOutcomes,
   isStep,
+  MAX_IN_FLIGHT,
   NODE_FAILED,
   type NodeError,
   type NodeRecord,
@@ -81,7 +82,6 @@ export type RunSinks = Sinks & { run: { closing(): void } }
 /** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
 export const SPARE_ATTEMPTS = 20
 
-const MAX_IN_FLIGHT = 64
 const HEARTBEAT_TIMEOUT_MS = 10_000
 /** The wrapper ends an attempt at the node's limit; Temporal's own limit is only for a wrapper that cannot. */
 const ATTEMPT_GRACE_MS = 15_000

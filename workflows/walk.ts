@@ -25,6 +25,9 @@ export type NodeError = { message: string; type: string }
 /** Said where Temporal itself gave up on an activity: every attempt lost its worker. */
 export const WORKER_LOST: NodeError = { message: 'No worker finished this node', type: 'WorkerLost' }
 
+/** Attempts of one run at once. */
+export const MAX_IN_FLIGHT = 64
+
 /** Failure types of a run, read by the projection. */
 export const RUN_TIMED_OUT = 'RunTimedOut'
 export const NODE_FAILED = 'NodeFailed'
