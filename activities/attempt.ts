@@ -51,7 +51,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
 async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Context): Promise<AttemptResult> {
   const { node, context, sources } = input
   const { cancellationSignal: cancelled, info } = activity
-  const values = createValues(deps, context.id, { ...input.outputs })
+  const values = createValues(deps, context.id, input.outputs)
   const limit = new AbortController()
   const step = { sources, needs: node.needs, triggerNodeId: input.triggerNodeId, context }
   const prepared = await whileAway(cancelled, async () => {

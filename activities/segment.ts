@@ -1,8 +1,11 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { hasEnded } from '../db/executions.ts'
+import type { GraphNode } from '../workflows/graph.ts'
 import type { PlanNode } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
 import { emptyOutcomes, isStep, type NodeRecord, next, settleFailure, sourcesOf } from '../workflows/walk.ts'
+import { NodeFailure } from './nodes/failure.ts'
+import type { NodeContext } from './nodes/node.ts'
 import {
   type ActivityDeps,
   createValues,
@@ -19,6 +22,8 @@ import {
 
 const MAX_RECORDS = 500
 const MAX_BYTES = 1_000_000
+/** Values of steps stay in memory until their segment ends. */
+const MAX_HELD_BYTES = 48_000_000
 /** A longer segment would only hold back the work that waits behind it. */
 const MAX_MS = 5_000
 
@@ -30,7 +35,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
   const { plan, context } = segment
   const outcomes = emptyOutcomes(segment.outcomes)
   const started = new Set(segment.started)
-  const values = createValues(deps, context.id, { ...segment.outputs })
+  const values = createValues(deps, context.id, segment.outputs)
   const records: NodeRecord[] = []
   const begun = Date.now()
   let bytes = 0
@@ -47,6 +52,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
         else outcomes[node.id] = { handle: record.handle }
         if (record.output && 'v' in record.output) bytes += record.output.bytes
         if (records.length >= MAX_RECORDS || bytes > MAX_BYTES || Date.now() - begun > MAX_MS) return records
+        if (values.held() > MAX_HELD_BYTES) return records
       }
     }
   } catch (error) {
@@ -73,18 +79,20 @@ async function takeStep(
     return { ...head, status: 'SUCCESS', output: segment.input, handle: null, completedAt: startedAt }
   }
   const graphNode = await loadNode(deps, context, node.id)
-  const prepared = await prepareStep(deps, values, {
-    node: graphNode,
-    context,
-    sources,
-    needs: node.needs,
-    triggerNodeId: plan.triggerNodeId,
-    attempt: 1,
-    idempotencyKey: `${context.id}:${node.id}`,
-    signal: cancellationSignal(),
-  })
+  let prepared: NodeContext | undefined
   try {
+    prepared = await prepareStep(deps, values, {
+      node: graphNode,
+      context,
+      sources,
+      needs: node.needs,
+      triggerNodeId: plan.triggerNodeId,
+      attempt: 1,
+      idempotencyKey: `${context.id}:${node.id}`,
+      signal: cancellationSignal(),
+    })
     const result = await runStep(graphNode, prepared)
+    demandShort(graphNode, startedAt, result.until)
     const output = await packResult(deps, context.id, values, { sources }, result.output, plan.inlineBytes)
     values.write(node.id, output, result.output)
     const waits = result.until !== undefined && result.until > Date.now()
@@ -97,9 +105,19 @@ async function takeStep(
       completedAt: Date.now(),
     }
   } catch (error) {
+    if (!prepared && !(error instanceof NodeFailure)) throw error
     if (finalIfDeleted(error) !== error || isInfrastructure(error)) throw error
     return failStep(deps, segment, values, node, head, describeFailure(error))
   }
+}
+
+/** A wait that its node's own limit would cut short fails at once: it is known before. */
+function demandShort(node: GraphNode, startedAt: number, until: number | undefined): void {
+  if (node.timeoutMs === undefined || until === undefined) return
+  const wait = until - startedAt
+  if (wait <= node.timeoutMs) return
+  const message = `The wait of ${wait} ms is longer than the node's limit of ${node.timeoutMs} ms`
+  throw new NodeFailure(message, { type: 'NodeTimedOut' })
 }
 
 async function failStep(

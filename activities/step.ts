@@ -46,24 +46,45 @@ export async function loadNode(
   return node
 }
 
+/** What a step may read at once: each output is bounded, but a join may have hundreds of them. */
+const MAX_INPUT_BYTES = 32_000_000
+
 /** Opens envelopes once each: the values of the nodes before, by node id. */
-export function createValues(deps: ActivityDeps, executionId: string, outputs: Record<string, Envelope>) {
+export function createValues(deps: ActivityDeps, executionId: string, known: Record<string, Envelope>) {
+  // By reference, where many nodes pass on one big value, else by node id.
   const opened = new Map<string, Promise<unknown>>()
+  // Node ids are keys: without its prototype, `toString` is nobody's output.
+  const outputs: Record<string, Envelope> = Object.assign(Object.create(null), known)
+  let held = 0
+  const keyOf = (nodeId: string, envelope: Envelope) =>
+    'ref' in envelope ? `ref ${envelope.ref}` : `node ${nodeId}`
+  const hold = (key: string, envelope: Envelope, value: Promise<unknown>) => {
+    if (!opened.has(key)) held += envelope.bytes
+    opened.set(key, value)
+    return value
+  }
   return {
     outputs,
+    /** Bytes of JSON of all that was opened or written. */
+    held: () => held,
     read(nodeId: string): Promise<unknown> {
       const envelope = outputs[nodeId]
       if (!envelope) return Promise.resolve(undefined)
-      let value = opened.get(nodeId)
-      if (!value) {
-        value = openEnvelope(deps.store, executionId, envelope)
-        opened.set(nodeId, value)
-      }
-      return value
+      const key = keyOf(nodeId, envelope)
+      return opened.get(key) ?? hold(key, envelope, openEnvelope(deps.store, executionId, envelope))
     },
     write(nodeId: string, envelope: Envelope, value: unknown): void {
       outputs[nodeId] = envelope
-      opened.set(nodeId, Promise.resolve(value))
+      hold(keyOf(nodeId, envelope), envelope, Promise.resolve(value))
+    },
+    /** Throws the NodeFailure of a node that would read more at once than a worker can hold. */
+    demandRoom(nodeIds: string[]): void {
+      const sizes = new Map<string, number>()
+      for (const id of nodeIds) if (outputs[id]) sizes.set(keyOf(id, outputs[id]), outputs[id].bytes)
+      const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0)
+      if (bytes <= MAX_INPUT_BYTES) return
+      const message = `The node reads ${bytes} bytes at once; at most ${MAX_INPUT_BYTES} are allowed`
+      throw new NodeFailure(message, { type: 'InputTooLarge' })
     },
   }
 }
@@ -82,8 +103,9 @@ export type Step = {
   signal: AbortSignal
 }
 
-/** Everything a node's runner is given; fails only where stored values cannot be had. */
+/** Everything a node's runner is given. Throws NodeFailure for too much of it, else only where values cannot be had. */
 export async function prepareStep(deps: ActivityDeps, values: Values, step: Step): Promise<NodeContext> {
+  values.demandRoom([...step.sources, ...step.needs])
   const inputs = await Promise.all(step.sources.map((id) => values.read(id)))
   const nodes: Record<string, unknown> = Object.create(null)
   for (const id of [...new Set([...step.sources, ...step.needs])]) nodes[id] = await values.read(id)
