@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../db/connection.ts'
-import { countProjectionFailure, forgetProjection, type Saved, saveProjection } from '../db/nodes.ts'
+import { countProjectionFailure, type Saved, saveProjection } from '../db/nodes.ts'
 import { type ExecutionStatus, type Projection, project } from '../db/projection.ts'
 import type { Store } from '../db/scope.ts'
 import { fetchHistories } from './histories.ts'
@@ -153,7 +153,7 @@ export async function rebuild(
   const histories = await fetchHistories(deps.client, deps.store.keys, executionId, { untilClosed: false })
   if (!histories) return null
   const projection = project(executionId, histories)
-  await forgetProjection(deps.store, executionId)
-  await saveProjection(deps.store, executionId, histories.length - 1, projection, { values: true })
+  const options = { values: true, again: true }
+  await saveProjection(deps.store, executionId, histories.length - 1, projection, options)
   return projection.status
 }

@@ -33,6 +33,7 @@ export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Pr
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
       id uuid, "executionId" uuid, "nodeId" text, "nodeName" text, "nodeType" text, at timestamptz, attempt int)
     join executions e on e.id = r."executionId" and e.status in ('PENDING', 'RUNNING')
+    order by r.id
     on conflict (execution_id, node_id, iteration) do update
       set retry_count = greatest(n.retry_count, excluded.retry_count)
       where not n.settled`.execute(store.db)

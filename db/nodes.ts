@@ -23,7 +23,7 @@ export type NodeExecution = {
   retryCount: number
 }
 
-/** Values shown in one detail, in bytes of JSON; what comes after is named by its size only. */
+/** Values shown in one detail, in bytes of JSON; what does not fit in is named by its size only. */
 const SHOWN_BYTES = 32_000_000
 
 type Row = {
@@ -73,6 +73,8 @@ export async function readNodeExecutions(
   const plan = await readPlan(store, execution)
   const outcomes = readOutcomes(plan, rows)
   const values = createView(store, execution.id, plan, outcomes, rows)
+  // The run's output comes first: what the records show may use up what one answer can hold.
+  const outputData = execution.status === 'SUCCESS' ? await readOutput(plan, outcomes, values) : null
   const nodeExecutions: NodeExecution[] = []
   for (const { output, handle, ...row } of rows) {
     nodeExecutions.push({
@@ -82,12 +84,15 @@ export async function readNodeExecutions(
       outputData: output === null ? null : asObject(await values.output(row.nodeId)),
     })
   }
-  if (execution.status !== 'SUCCESS') return { nodeExecutions, outputData: null }
+  return { nodeExecutions, outputData }
+}
+
+async function readOutput(plan: Plan, outcomes: Outcomes, values: View): Promise<Record<string, unknown>> {
   const ends = endsOf(plan, outcomes)
-  if (ends.length === 1) return { nodeExecutions, outputData: asObject(await values.output(ends[0]!)) }
+  if (ends.length === 1) return asObject(await values.output(ends[0]!))
   const outputData: Record<string, unknown> = {}
   for (const id of ends) outputData[id] = await values.output(id)
-  return { nodeExecutions, outputData }
+  return outputData
 }
 
 /** The outcomes that the rows tell; disabled nodes, which leave no row, follow from those before them. */
@@ -104,19 +109,34 @@ function readOutcomes(plan: Plan, rows: Row[]): Outcomes {
   }
 }
 
+type View = ReturnType<typeof createView>
+
 function createView(store: Store, executionId: string, plan: Plan, outcomes: Outcomes, rows: Row[]) {
   const envelopes = new Map(rows.map((row) => [row.nodeId, row.output as Envelope | null]))
   const opened = new Map<string, Promise<unknown>>()
   let left = SHOWN_BYTES
 
-  const size = (id: string): number => {
-    if (outcomes[id] && !envelopes.has(id))
-      return sourcesOf(plan, id, outcomes).reduce((sum, s) => sum + size(s), 0)
-    return envelopes.get(id)?.bytes ?? 0
+  // What a disabled node passes on is made of the outputs of those before it, however many ways lead to them.
+  const origins = new Map<string, Set<string>>()
+  const originsOf = (id: string): Set<string> => {
+    let found = origins.get(id)
+    if (!found) {
+      const passing = outcomes[id] && !envelopes.has(id)
+      const before = passing ? sourcesOf(plan, id, outcomes) : []
+      found = passing ? new Set(before.flatMap((source) => [...originsOf(source)])) : new Set([id])
+      origins.set(id, found)
+    }
+    return found
   }
-  const spend = (bytes: number) => {
+  const size = (ids: string[]) =>
+    [...new Set(ids.flatMap((id) => [...originsOf(id)]))].reduce(
+      (sum, id) => sum + (envelopes.get(id)?.bytes ?? 0),
+      0,
+    )
+  const show = async (bytes: number, read: () => Promise<unknown>) => {
+    if (bytes > left) return { truncated: true, bytes }
     left -= bytes
-    return left >= 0
+    return read()
   }
   const value = (id: string): Promise<unknown> => {
     let promise = opened.get(id)
@@ -133,15 +153,10 @@ function createView(store: Store, executionId: string, plan: Plan, outcomes: Out
     return mergeInputs(await Promise.all(sources.map(value)))
   }
   return {
-    async output(id: string): Promise<unknown> {
-      const bytes = size(id)
-      return spend(bytes) ? value(id) : { truncated: true, bytes }
-    },
+    output: (id: string) => show(size([id]), () => value(id)),
     async input(id: string): Promise<unknown> {
       const sources = sourcesOf(plan, id, outcomes)
-      if (sources.length === 0) return undefined
-      const bytes = sources.reduce((sum, source) => sum + size(source), 0)
-      return spend(bytes) ? merged(id) : { truncated: true, bytes }
+      return sources.length === 0 ? undefined : show(size(sources), () => merged(id))
     },
   }
 }
@@ -162,14 +177,14 @@ const ENDED: ExecutionStatus[] = ['SUCCESS', 'FAILED', 'CANCELLED']
  * projectors may do the same run; an ended row never opens again, and a run whose cancel was answered with 200
  * ends CANCELLED however it raced; one cancelled before it did anything stays as it is. Answers what then stands,
  * or null where this projection was no news: of all that project a run's end, one is answered. `values: false`
- * leaves outputs out.
+ * leaves outputs out; `again` writes anew what was read before, but nothing older.
  */
 export async function saveProjection(
   store: Store,
   executionId: string,
   position: number,
   projection: Projection,
-  options: { values: boolean },
+  options: { values: boolean; again?: boolean },
 ): Promise<Saved | null> {
   const { status, nodes } = projection
   const ended = ENDED.includes(status)
@@ -184,7 +199,8 @@ export async function saveProjection(
         completed_at = ${time(projection.completedAt)}::timestamptz,
         run_position = ${position}, run_id = ${projection.runId}, last_event_id = ${projection.lastEventId},
         projection_failures = 0, checked_at = now()
-      where id = ${executionId} and (run_position, last_event_id) < (${position}, ${projection.lastEventId})
+      where id = ${executionId} and ((run_position, last_event_id) < (${position}, ${projection.lastEventId})
+          or ${options.again === true} and (run_position, last_event_id) = (${position}, ${projection.lastEventId}))
         and (${ended} or status in ('PENDING', 'RUNNING'))
         and (${nodes.length > 0} or status <> 'CANCELLED')
       returning id, status, trigger, traceparent),
@@ -206,6 +222,8 @@ export async function saveProjection(
         ${nodes.map((node) => node.retryCount)}::int[], ${nodes.map((_, at) => at)}::int[]
       ) as r(id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
              output, handle, error_message, retry_count, position)
+      -- In the order in which attempts are written too: the two never wait for each other.
+      order by r.id
       on conflict (execution_id, node_id, iteration) do update set
         status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
         output = excluded.output, handle = excluded.handle, error_message = excluded.error_message,
@@ -222,13 +240,6 @@ export async function countProjectionFailure(store: Store, executionId: string):
     update executions set projection_failures = projection_failures + 1 where id = ${executionId}
     returning projection_failures`.execute(store.db)
   return counted.rows[0]?.projectionFailures ?? 0
-}
-
-/** Lets the next projection of an execution write again, however far the last one had read. */
-export async function forgetProjection(store: Store, executionId: string): Promise<void> {
-  await sql`update executions set run_position = 0, last_event_id = 0 where id = ${executionId}`.execute(
-    store.db,
-  )
 }
 
 function time(ms: number | null): string | null {

@@ -69,6 +69,7 @@ export function project(executionId: string, histories: RunHistory[]): Projectio
   const last = histories.at(-1)
   const first = histories[0]?.events.find((event) => event.kind === 'started')
   if (!last || first?.kind !== 'started') throw new Error('a history without its beginning')
+  const start = first.time
   const plan = new Map(first.input.plan.nodes.map((node) => [node.id, node]))
   const nodes = new Map<string, ProjectedNode>()
   let closed: Extract<HistoryEvent, { kind: 'closed' }> | undefined
@@ -106,13 +107,15 @@ export function project(executionId: string, histories: RunHistory[]): Projectio
     row.handle = handled.handle
   }
 
-  function readRecord(record: NodeRecord): void {
-    const row = open(record.nodeId, record.iteration, record.startedAt)
+  // A worker's clock may differ from Temporal's: no node starts before its run or ends after it was told of.
+  function readRecord(record: NodeRecord, toldAt: number): void {
+    const within = (ms: number) => Math.max(start, Math.min(ms, toldAt))
+    const row = open(record.nodeId, record.iteration, within(record.startedAt))
     if (!row) return
     row.output = record.output ?? null
     row.handle = record.handle
     if (record.status === 'WAITING') return
-    row.completedAt = record.completedAt
+    row.completedAt = within(record.completedAt)
     row.status = record.status
     if (record.error) row.errorMessage = record.error.message
   }
@@ -122,7 +125,7 @@ export function project(executionId: string, histories: RunHistory[]): Projectio
     const timers = new Map<string, ProjectedNode>()
     closed = undefined
     for (const event of history.events) {
-      if (event.kind === 'records') event.records.forEach(readRecord)
+      if (event.kind === 'records') for (const record of event.records) readRecord(record, event.time)
       else if (event.kind === 'scheduled') {
         const [nodeId = '', iteration = ''] = event.activityId.split('#')
         const row = open(nodeId, iteration, event.time)
@@ -162,7 +165,7 @@ export function project(executionId: string, histories: RunHistory[]): Projectio
     runId: last.runId,
     lastEventId: last.events.at(-1)?.id ?? 0,
     status: ended ? closeStatus(ended) : 'RUNNING',
-    startedAt: first.time,
+    startedAt: start,
     completedAt: ended?.time ?? null,
     errorMessage: ended ? closeMessage(ended) : null,
     nodes: [...nodes.values()],
