@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { rebuild } from '../../activities/projector.ts'
+import type { Engine } from '../../worker/engine.ts'
+import { ENDED, type NodeAnswer, type RunAnswer } from '../client.ts'
+import { edges, examples } from '../graphs.ts'
+import { type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+/** What pollers see of runs that two engines project at once, while rows are rebuilt. */
+let running: Running
+let second: Engine
+let target: Target
+beforeAll(async () => {
+  target = await startTarget()
+  running = await startRunning()
+  second = await running.addEngine()
+})
+afterAll(async () => {
+  await second.stop()
+  await running.stop()
+  await target.stop()
+})
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const rank = (status: string) => (ENDED.includes(status) ? 2 : status === 'RUNNING' ? 1 : 0)
+
+/** What one answer takes back of the one before, or what in it cannot be. */
+function findFaults(before: RunAnswer | undefined, now: RunAnswer): string[] {
+  const faults: string[] = []
+  const step = (what: string, was: { status: string }, is: { status: string }) => {
+    const back = rank(is.status) < rank(was.status)
+    const changed = rank(was.status) === 2 && JSON.stringify(is) !== JSON.stringify(was)
+    if (back || changed) faults.push(`${what}: ${JSON.stringify(was)} -> ${JSON.stringify(is)}`)
+  }
+  if (before) step('run', before, now)
+  for (const was of before?.nodeExecutions ?? []) {
+    const is = now.nodeExecutions.find((node) => node.nodeId === was.nodeId)
+    if (!is) faults.push(`${was.nodeId} vanished`)
+    else step('node', was, is)
+    if (is && is.retryCount < was.retryCount) faults.push(`${was.nodeId} has fewer retries`)
+  }
+  const outside = ({ startedAt, completedAt }: NodeAnswer) =>
+    (now.startedAt !== null && startedAt < now.startedAt) ||
+    (now.completedAt !== null && (completedAt === null || completedAt > now.completedAt))
+  for (const node of now.nodeExecutions) if (outside(node)) faults.push(`${node.nodeId} is outside its run`)
+  return faults
+}
+
+/** Polls a run every few ms until a while after its end. */
+async function watch(id: string, afterMs: number): Promise<{ run: RunAnswer; faults: string[] }> {
+  const faults: string[] = []
+  let run: RunAnswer | undefined
+  let until = Number.POSITIVE_INFINITY
+  while (Date.now() < until) {
+    const now: RunAnswer = await running.read(id)
+    faults.push(...findFaults(run, now))
+    run = now
+    if (ENDED.includes(now.status)) until = Math.min(until, Date.now() + afterMs)
+    await pause(5)
+  }
+  return { run: run!, faults }
+}
+
+const cancel = async (id: string) =>
+  (await running.request(`/api/executions/${id}/cancel`, { method: 'POST', as: running.admin })).status
+
+describe.each(Object.keys(examples('')))('the run "%s"', (name) => {
+  test('never goes back, whoever projects and rebuilds it', async () => {
+    const example = examples(target.url)[name]!
+    const id = await running.execute(await running.create(example), example.data)
+    const watched = watch(id, 300)
+    if (example.meddle) {
+      const { when, how } = example.meddle
+      await running.until(id, (run) => run.nodeExecutions.some((node) => node.nodeId === when))
+      if (how === 'cancel') expect(await cancel(id)).toBe(200)
+      else await second.client.workflow.getHandle(id).terminate('by hand')
+    }
+    let done = false
+    const deps = { store: running.store, client: second.client, log: undefined as never }
+    const meddling = (async () => {
+      while (!done) {
+        await Promise.all([
+          rebuild(deps, id),
+          second.projector.refresh(id),
+          running.engine.projector.refresh(id),
+        ])
+        await pause(30)
+      }
+    })()
+    const { run, faults } = await watched.finally(() => {
+      done = true
+    })
+    await meddling
+    expect(faults).toEqual([])
+    expect(run.status).toBe(example.status)
+  })
+})
+
+test('after a 200 to cancel a run ends CANCELLED and stays so, however it raced', {
+  timeout: 120_000,
+}, async () => {
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const set = { id: 'set', type: 'SET', config: { values: {} } }
+  const call = { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/slow?ms=40` } }
+  const quick = await running.create({ nodes: [start, set], edges: edges('start -> set') })
+  const slow = await running.create({
+    nodes: [start, call, set],
+    edges: edges('start -> call', 'call -> set'),
+  })
+  const race = async (at: number) => {
+    const id = await running.execute(at % 2 ? quick : slow)
+    await pause(Math.random() * (at % 2 ? 120 : 400))
+    const status = await cancel(id)
+    const { run, faults } = await watch(id, 300)
+    expect(faults).toEqual([])
+    if (status === 200) expect(run).toMatchObject({ status: 'CANCELLED', outputData: null })
+    else expect([status, run.status]).toEqual([409, 'SUCCESS'])
+  }
+  for (let round = 0; round < 10; round++)
+    await Promise.all([0, 1, 2, 3, 4].map((at) => race(round * 5 + at)))
+})
