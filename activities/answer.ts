@@ -1,3 +1,5 @@
+import { isDeeper } from '../db/depth.ts'
+
 // Deeper values overflow the stack of whoever serialises them next.
 const MAX_DEPTH = 500
 
@@ -14,7 +16,7 @@ export function readAnswer(
   const text = readText(body, contentType)
   const isJson = /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType ?? '')
   if (responseType === 'text' || (responseType !== 'json' && !isJson)) return { value: text }
-  const fault = findDepthFault(text)
+  const fault = isDeeper(text, MAX_DEPTH) ? `is nested deeper than ${MAX_DEPTH}` : null
   if (!fault) {
     try {
       return { value: JSON.parse(text) }
@@ -33,20 +35,4 @@ export function readText(body: Uint8Array, contentType: string | undefined): str
   } catch {
     return new TextDecoder().decode(body)
   }
-}
-
-function findDepthFault(text: string): string | null {
-  let depth = 0
-  let quoted = false
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (quoted) {
-      if (code === 0x5c) i++
-      else if (code === 0x22) quoted = false
-    } else if (code === 0x22) quoted = true
-    else if (code === 0x5b || code === 0x7b) {
-      if (++depth > MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH}`
-    } else if (code === 0x5d || code === 0x7d) depth--
-  }
-  return null
 }

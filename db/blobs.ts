@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
+import { isDeeper } from './depth.ts'
 import { Fault } from './fault.ts'
 import type { Store } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 
 export const MAX_OUTPUT_BYTES = 8_000_000
+/** Deeper values would overflow the stack of one of those who read them next, PostgreSQL among them. */
+const MAX_DEPTH = 1_000
 
 const PURPOSE = 'blob'
 
 /**
  * Wraps an output for its way through Temporal: inline up to `inlineBytes` of JSON, else sealed in `blobs` with
- * only a reference travelling. Throws RangeError above MAX_OUTPUT_BYTES. An undefined output counts as null.
+ * only a reference travelling. Throws RangeError above MAX_OUTPUT_BYTES and MAX_DEPTH. Undefined counts as null.
  */
 export async function packOutput(
   store: Store,
@@ -19,7 +22,7 @@ export async function packOutput(
   output: unknown,
   inlineBytes: number,
 ): Promise<Envelope> {
-  const text = JSON.stringify(output) ?? 'null'
+  const text = writeJson(output)
   const bytes = Buffer.byteLength(text)
   if (bytes <= inlineBytes) return { v: output ?? null, bytes }
   if (bytes > MAX_OUTPUT_BYTES) {
@@ -33,6 +36,18 @@ export async function packOutput(
     .onConflict((oc) => oc.doNothing())
     .execute()
   return { ref: hash, bytes }
+}
+
+function writeJson(output: unknown): string {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(output) ?? 'null'
+  } catch {
+    // The stack ran out, or the text grew beyond what a string can hold; both are told below.
+  }
+  if (text !== undefined && !isDeeper(text, MAX_DEPTH)) return text
+  const what = text === undefined ? 'too big, or nested deeper than' : 'nested deeper than'
+  throw new RangeError(`The output is ${what} ${MAX_DEPTH} levels`)
 }
 
 /** The value behind an envelope; NOT_FOUND where its blob went with its execution. */

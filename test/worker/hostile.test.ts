@@ -148,3 +148,23 @@ test("a wait that is longer than its node's own limit is an error of the node", 
   expect(states).toEqual(['FAILED', 'SUCCESS', 'SUCCESS'])
   expect(nodeOf(run, 'why').outputData).toEqual({ type: 'NodeTimedOut' })
 })
+
+test('an output that is nested too deeply is an error of its node', async () => {
+  const nest = (value: unknown, levels: number): unknown => (levels === 0 ? value : nest([value], levels - 1))
+  const sets = row(30, (at) => ({
+    ...{ id: `s${at}`, type: 'SET', onError: 'BRANCH' },
+    config: { values: { x: nest('{{ $input }}', 50) } },
+  }))
+  const run = await running.run({
+    nodes: [start, ...sets],
+    edges: ['start', ...sets.map(({ id }) => id)].flatMap((source, at) =>
+      sets[at] ? [{ source, target: sets[at].id }] : [],
+    ),
+  })
+  expect(run.status).toBe('SUCCESS')
+  expect(nodeOf(run, 's18').status).toBe('SUCCESS')
+  expect(nodeOf(run, 's19')).toMatchObject({
+    status: 'FAILED',
+    errorMessage: 'The output is nested deeper than 1000 levels',
+  })
+})
