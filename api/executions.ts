@@ -33,19 +33,17 @@ const WorkflowQuery = v.pipe(v.object({ ...filters, workflowId: uuid }), forward
 
 const status = v.picklist(STATUSES)
 const values = v.record(v.string(), v.unknown())
-const trigger = v.pipe(
-  v.picklist([
-    'MANUAL',
-    'API',
-    'WEBHOOK',
-    'SCHEDULE',
-    'CHAT',
-    'SUB_WORKFLOW',
-    'ERROR',
-    'EVALUATION',
-    'PLAYBOOK',
-  ]),
-)
+const trigger = v.picklist([
+  'MANUAL',
+  'API',
+  'WEBHOOK',
+  'SCHEDULE',
+  'CHAT',
+  'SUB_WORKFLOW',
+  'ERROR',
+  'EVALUATION',
+  'PLAYBOOK',
+])
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const ExecutionItem = v.pipe(
   v.object({

@@ -1,7 +1,8 @@
 import type { RouterRoute } from 'hono/types'
 import { findRule, type Rule } from './accept.ts'
 import { type Answer, ErrorAnswer, InputErrorAnswer } from './answers.ts'
-import { createConverter, type JsonSchema, sample } from './jsonschema.ts'
+import { createConverter, type JsonSchema, resolve, sample } from './jsonschema.ts'
+import { describeRole, findRoles, findSecurity, isInTeam } from './roles.ts'
 import { COOKIE } from './session.ts'
 
 export type Operation = {
@@ -51,7 +52,6 @@ const FAULTS: Record<number, string> = {
 }
 
 const OPERATION = 'Operation'
-const SCALE = ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN']
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 const INTRODUCTION = `Durable workflow automation: graphs of nodes over HTTP, each run carried by Temporal.
@@ -108,7 +108,7 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
       ...(body
         ? {
             requestBody: {
-              required: Array.isArray(resolveBody(body).required),
+              required: Array.isArray(resolve(body, components).required),
               content: { 'application/json': { schema: body, example } },
             },
           }
@@ -121,13 +121,6 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
         ...Object.fromEntries(faults.map((status) => [status, { $ref: `#/components/responses/${status}` }])),
       },
     }
-  }
-
-  function resolveBody(body: JsonSchema): JsonSchema {
-    const name = String(body.$ref ?? '')
-      .split('/')
-      .pop()!
-    return components[name] ?? body
   }
 
   function describeParameters(where: 'path' | 'query', schema: Rule['query']): JsonSchema[] {
@@ -215,7 +208,7 @@ export function resolveReply(reply: Reply | Reference, { components }: Document)
 /** The error answers of a route, by what its rule asks for. */
 export function findFaults(rule: Rule, method: string, path: string): number[] {
   const { role, params, query, json, headers, anyBody, faults = [] } = rule
-  const inTeam = role === 'member' || SCALE.includes(role)
+  const inTeam = isInTeam(role)
   const write = method !== 'GET' && path.startsWith('/api/')
   const found = new Set<number>(faults)
   if (params || query || json || headers) found.add(400)
@@ -229,25 +222,6 @@ export function findFaults(rule: Rule, method: string, path: string): number[] {
     for (const status of [429, 500, 503]) found.add(status)
   }
   return [...found].sort((a, b) => a - b)
-}
-
-function findSecurity(role: Rule['role']): Operation['security'] {
-  if (role === 'public') return []
-  return role === 'session' || role === 'instance' ? [{ session: [] }] : [{ session: [] }, { sdkToken: [] }]
-}
-
-function findRoles(role: Rule['role']): string[] {
-  if (role === 'member') return SCALE
-  return SCALE.includes(role) ? SCALE.slice(SCALE.indexOf(role)) : []
-}
-
-function describeRole(role: Rule['role']): string {
-  if (role === 'public') return 'Needs no credentials.'
-  if (role === 'user') return 'For anybody signed in, and any SDK token.'
-  if (role === 'session') return 'For anybody signed in; not with an SDK token.'
-  if (role === 'instance') return "For the instance's admin, signed in."
-  if (role === 'member') return 'For any member of the team, and SDK tokens of any role.'
-  return role === 'ADMIN' ? 'Needs the role ADMIN.' : `Needs the role ${role} or higher.`
 }
 
 const RETRY_AFTER = { $ref: '#/components/headers/Retry-After' }

@@ -18,7 +18,7 @@ type Holder = {
 
 export type Installation = Awaited<ReturnType<typeof startInstallation>>
 
-const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }
+export const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }
 
 /**
  * The whole service as a user starts it, with PostgreSQL, Temporal, API and worker as processes of their own, in a
