@@ -1,8 +1,8 @@
-import { promisify } from 'node:util'
-import zlib from 'node:zlib'
 import { Agent, type Dispatcher } from 'undici'
 import { isSecretName } from '../db/redact.ts'
-import { CONNECT_TIMEOUT_MS, createEgress, type EgressOptions } from './egress.ts'
+import { createEgress, type EgressOptions } from './egress.ts'
+import { explain, HttpError } from './httperror.ts'
+import { decompress, readBody } from './inflate.ts'
 
 export type HttpRequest = {
   method: string
@@ -25,35 +25,6 @@ export type HttpClient = {
   request(req: HttpRequest): Promise<HttpResponse>
   /** Ends every connection; requests under way fail. */
   close(): Promise<void>
-}
-
-export type HttpErrorKind =
-  /** The address behind the URL, or behind a redirect, is not allowed. */
-  | 'refused-address'
-  /** timeoutMs is over, or the connection was not made within 10 s. */
-  | 'timeout'
-  /** No such host, refused, reset, TLS trouble, an answer that is no HTTP or no valid gzip. */
-  | 'network'
-  /** The answer's body is over maxBytes. */
-  | 'too-large'
-  /** The URL does not parse, or is neither http nor https. */
-  | 'bad-url'
-  /** A method or header that cannot be sent. */
-  | 'bad-request'
-  /** `signal` was aborted. */
-  | 'aborted'
-  /** Too many redirects, or one to a bad URL or from https to http. */
-  | 'redirect'
-
-/** What the client throws. `message` is fit for users: it names the host, never the path, query or headers. */
-export class HttpError extends Error {
-  readonly kind: HttpErrorKind
-
-  constructor(kind: HttpErrorKind, message: string, cause?: unknown) {
-    super(message, cause === undefined ? {} : { cause })
-    this.name = 'HttpError'
-    this.kind = kind
-  }
 }
 
 const MAX_REDIRECTS = 5
@@ -238,88 +209,6 @@ function redirect(hop: Hop, status: number, location: string): void {
     }
   }
   hop.url = to
-}
-
-async function readBody(stream: Dispatcher.ResponseData['body'], max: number, host: string): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  // Leaving the loop by an error destroys the stream, and with it the connection.
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > max) throw tooLarge(host, max)
-    chunks.push(chunk)
-  }
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, bytes)
-}
-
-type Codec = (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
-const inflate: Codec = promisify(zlib.inflate)
-const inflateRaw: Codec = promisify(zlib.inflateRaw)
-const gunzip: Codec = promisify(zlib.gunzip)
-const brotli: Codec = promisify(zlib.brotliDecompress)
-const zstd = promisify(zlib.zstdDecompress)
-const CODECS: Record<string, Codec> = {
-  gzip: gunzip,
-  'x-gzip': gunzip,
-  // Some servers send bare deflate: a zlib header says 8 in its low nibble.
-  deflate: (body, options) => (((body[0] ?? 0) & 15) === 8 ? inflate : inflateRaw)(body, options),
-  br: brotli,
-  zstd: (body, options) =>
-    zstd(body, { ...options, params: { [zlib.constants.ZSTD_d_windowLogMax]: 23 } }) as Promise<Buffer>,
-}
-
-/** Both the input and each step's output are bounded by `max`, and the steps by two: no bomb gets far. */
-async function decompress(raw: Buffer, encoding: string, max: number, host: string): Promise<Buffer> {
-  const steps = encoding
-    .toLowerCase()
-    .split(',')
-    .map((step) => step.trim())
-  const named = steps.filter((step) => step !== '' && step !== 'identity').reverse()
-  if (raw.length === 0) return raw
-  if (named.length > 2) throw new HttpError('network', `${host} answered with too many content encodings`)
-  let body = raw
-  for (const step of named) {
-    const codec = Object.hasOwn(CODECS, step) ? CODECS[step] : undefined
-    if (!codec) throw new HttpError('network', `${host} answered in a content encoding that is not known`)
-    try {
-      body = await codec(body, { maxOutputLength: max })
-    } catch (error) {
-      if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(host, max)
-      throw new HttpError('network', `${host} answered with a body that is no valid ${step}`, error)
-    }
-  }
-  return body
-}
-
-function tooLarge(host: string, max: number): HttpError {
-  return new HttpError('too-large', `the answer of ${host} is over ${max} bytes`)
-}
-
-const REASONS: Record<string, string> = {
-  ENOTFOUND: 'host not found',
-  EAI_AGAIN: 'the name server did not answer',
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  EPIPE: 'connection reset',
-  EHOSTUNREACH: 'host unreachable',
-  ENETUNREACH: 'network unreachable',
-  UND_ERR_SOCKET: 'connection closed before the answer was complete',
-  UND_ERR_DESTROYED: 'the client is closed',
-  UND_ERR_CLOSED: 'the client is closed',
-  UND_ERR_HEADERS_OVERFLOW: 'too many headers',
-}
-
-function explain(error: unknown, host: string): HttpError {
-  if (error instanceof HttpError) return error
-  const { code = '', message = '' } = error as { code?: string; message?: string }
-  if (code === 'EGRESS_REFUSED') return new HttpError('refused-address', message)
-  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
-    return new HttpError('timeout', `no connection to ${host} within ${CONNECT_TIMEOUT_MS} ms`, error)
-  }
-  if (code === 'UND_ERR_INVALID_ARG')
-    return new HttpError('bad-request', 'this request cannot be sent', error)
-  const reason = code.startsWith('HPE_') ? 'the answer is no valid HTTP' : REASONS[code] || message || code
-  return new HttpError('network', `${host}: ${reason || 'network error'}`, error)
 }
 
 function join(value: string | string[]): string {

@@ -1,7 +1,8 @@
 import { isSecretName, redactText } from '../../db/redact.ts'
 import { readTemplate } from '../../workflows/expressions.ts'
 import { readAnswer, readText } from '../answer.ts'
-import { findHeaderFault, HttpError, type HttpErrorKind, type HttpRequest } from '../http.ts'
+import { findHeaderFault, type HttpRequest } from '../http.ts'
+import { HttpError, type HttpErrorKind } from '../httperror.ts'
 import { invalidConfig, NodeFailure } from './failure.ts'
 import type { NodeContext, NodeRunner } from './node.ts'
 

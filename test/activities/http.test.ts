@@ -12,7 +12,8 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createEgress, type EgressOptions } from '../../activities/egress.ts'
-import { createHttpClient, HttpError, type HttpErrorKind } from '../../activities/http.ts'
+import { createHttpClient } from '../../activities/http.ts'
+import { HttpError, type HttpErrorKind } from '../../activities/httperror.ts'
 import { CERT, KEY } from './certificate.ts'
 
 const open: (() => unknown)[] = []
