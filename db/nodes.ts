@@ -26,18 +26,9 @@ export type NodeExecution = {
 /** Values shown in one detail, in bytes of JSON; what does not fit in is named by its size only. */
 const SHOWN_BYTES = 32_000_000
 
-type Row = {
-  id: string
-  nodeId: string
-  nodeName: string
-  nodeType: string
-  status: string
-  startedAt: Date
-  completedAt: Date | null
+type Row = Omit<NodeExecution, 'durationMs' | 'inputData' | 'outputData'> & {
   output: unknown
   handle: string | null
-  errorMessage: string | null
-  retryCount: number
 }
 
 type StoredNode = Omit<Row, 'startedAt' | 'completedAt'> & { startedAt: string; completedAt: string | null }
