@@ -9,7 +9,7 @@ import type { RunInput } from '../workflows/run.ts'
 import type { Metrics } from './metrics.ts'
 import { runTraceparent, type Tracing } from './tracing.ts'
 
-/** What carrying an errand out needs; `eager` asks for eager starts (a worker polls in this very process). */
+/** What carrying an errand out needs; `eager` asks for eager starts: a worker polls in this very process. */
 export type Carrier = {
   store: Store
   client: Client
@@ -19,7 +19,7 @@ export type Carrier = {
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
   /** Tests make runs continue as new after so many events. */
-  continueAfterEvents?: number
+  continueAfterEvents?: number | undefined
 }
 
 const INLINE_INPUT_BYTES = 2_000

@@ -14,7 +14,7 @@ import { createDataConverter, FAILURE_CONVERTER } from '../activities/codec.ts'
 import { createEvaluator } from '../activities/expressions.ts'
 import { createHttpClient } from '../activities/http.ts'
 import type { Metrics } from '../activities/metrics.ts'
-import { type Carrier, carryOut } from '../activities/outbox.ts'
+import { carryOut } from '../activities/outbox.ts'
 import { createProjector, type Projector } from '../activities/projector.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Errand } from '../db/outbox.ts'
@@ -84,7 +84,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
   })
   const stopped = worker.run()
-  const carrier = createCarrier({ ...options, client, eager: true })
+  const { continueAfterEvents } = options
+  const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const sweeper = startSweeper({
     store,
     client,
@@ -122,22 +123,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await Promise.all([evaluator.close(), http.close()])
     },
   }
-}
-
-/** What a process needs to tell Temporal of runs; an API alone has no eager starts. */
-export function createCarrier(options: {
-  store: Store
-  client: Client
-  taskQueue: string
-  eager: boolean
-  log: Logger
-  metrics?: Metrics | undefined
-  tracing?: Tracing | undefined
-  continueAfterEvents?: number | undefined
-}): Carrier {
-  const { continueAfterEvents, store, client, taskQueue, eager, metrics, tracing, log } = options
-  const more = continueAfterEvents ? { continueAfterEvents } : {}
-  return { store, client, taskQueue, eager, metrics, tracing, log, ...more }
 }
 
 /** The workflow code as one script; only the walk is in it. */

@@ -11,7 +11,7 @@ import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/scope.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
-import { createCarrier, type Engine, startEngine } from './engine.ts'
+import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { readKeys } from './keys.ts'
@@ -118,7 +118,7 @@ async function startApi(
   } else {
     const connection = connectClient(config)
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
-    const carrier = createCarrier({ store, client, taskQueue, eager: false, continueAfterEvents, ...watch })
+    const carrier = { store, client, taskQueue, eager: false, continueAfterEvents, ...watch }
     carry = (executionId, kind) => carryOut(carrier, kind, executionId)
     readService = () => client.workflowService
     end = () => connection.close()
