@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 
 /** Master keys by id (1 to 8 characters); `current` seals, every one opens. Each key is 32 bytes. */
 export type Keys = { current: string; byId: ReadonlyMap<string, Buffer> }
@@ -9,17 +16,18 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const HEAD = 1 + ID_BYTES + IV_BYTES + TAG_BYTES
 
-const derived = new Map<string, Buffer>()
+const derived = new WeakMap<Keys, Map<string, KeyObject>>()
 
 /** A key of its own for one purpose (HKDF-SHA256 of a master key), so that no two uses share one. */
-export function purposeKey(keys: Keys, purpose: string, id = keys.current): Buffer {
-  const master = keys.byId.get(id)
-  if (!master) throw new Error(`unknown key id ${id}`)
-  const cacheKey = `${purpose}\0${master.toString('base64')}`
-  let key = derived.get(cacheKey)
+export function purposeKey(keys: Keys, purpose: string, id = keys.current): KeyObject {
+  const known = derived.get(keys) ?? new Map<string, KeyObject>()
+  derived.set(keys, known)
+  let key = known.get(`${id}\0${purpose}`)
   if (!key) {
-    key = Buffer.from(hkdfSync('sha256', master, 'perdure', purpose, 32))
-    derived.set(cacheKey, key)
+    const master = keys.byId.get(id)
+    if (!master) throw new Error(`unknown key id ${id}`)
+    key = createSecretKey(Buffer.from(hkdfSync('sha256', master, 'perdure', purpose, 32)))
+    known.set(`${id}\0${purpose}`, key)
   }
   return key
 }

@@ -100,7 +100,7 @@ test('forged, unsigned, foreign and unending cookies are refused', async () => {
   const { cookie, id } = await service.signUp('ADMIN')
   const [head, body, signature] = cookie.slice(COOKIE.length + 1).split('.') as [string, string, string]
   const { sid } = JSON.parse(Buffer.from(body, 'base64url').toString()) as { sid: string }
-  const key = purposeKey(service.store.keys, 'session')
+  const key = purposeKey(service.store.keys, 'session').export()
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const make = (change: (jwt: SignJWT) => SignJWT, header = {}, claims = {}, secret: Uint8Array = key) =>
     change(
