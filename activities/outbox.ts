@@ -23,8 +23,12 @@ export type Carrier = {
 }
 
 const INLINE_INPUT_BYTES = 2_000
-/** A cancel or delete is repeated once after this time: a start that was under way may have come later. */
+/**
+ * A cancel or delete is repeated after this time: a start that was under way may have come later, and a delete is
+ * done only when Temporal knows nothing of the execution.
+ */
 const SECOND_PASS_MS = 60_000
+const MAX_CHAIN = 10_000
 const RETRY_MS = 2_000
 const MAX_RETRY_MS = 10_000
 
@@ -43,9 +47,9 @@ export async function carryOut(
   try {
     if (kind === 'START') await startOrFail(carrier, executionId, attempts)
     else {
-      if (kind === 'CANCEL') await cancelRun(carrier, executionId)
-      else await deleteRun(carrier, executionId)
-      if (attempts > 1) await settleErrand(store, kind, executionId)
+      const left =
+        kind === 'CANCEL' ? await cancelRun(carrier, executionId) : await deleteRun(carrier, executionId)
+      if (attempts > 1 && !left) await settleErrand(store, kind, executionId)
       else await postponeErrand(store, kind, executionId, SECOND_PASS_MS, null)
     }
     return true
@@ -133,33 +137,33 @@ async function startRun(carrier: Carrier, executionId: string, attempts: number)
   return marked?.settled ? trigger : null
 }
 
-async function cancelRun({ client }: Carrier, executionId: string): Promise<void> {
+async function cancelRun({ client }: Carrier, executionId: string): Promise<false> {
   await ignoreMissing(() => client.workflow.getHandle(executionId).cancel())
+  return false
 }
 
-/** Terminates, then removes every run of the execution's chain from Temporal. */
-async function deleteRun({ client }: Carrier, executionId: string): Promise<void> {
+/**
+ * Terminates, then removes every run of the execution's chain from Temporal, which takes it half a minute and
+ * more. True while Temporal still knew of one: to be asked again.
+ */
+async function deleteRun({ client }: Carrier, executionId: string): Promise<boolean> {
   const { namespace } = client.options
   await ignoreMissing(() => client.workflow.getHandle(executionId).terminate('The execution was deleted'))
-  let runId: string | undefined
-  for (let run = 0; run < 10_000; run++) {
-    const execution = { workflowId: executionId, ...(runId ? { runId } : {}) }
+  let runId = ''
+  for (let run = 0; run < MAX_CHAIN; run++) {
     const before = await ignoreMissing(async () => {
-      const page = await client.workflowService.getWorkflowExecutionHistory({
-        namespace,
-        execution,
-        maximumPageSize: 1,
-      })
+      const execution = { workflowId: executionId, runId }
+      const asked = { namespace, execution, maximumPageSize: 1 }
+      const page = await client.workflowService.getWorkflowExecutionHistory(asked)
       const start = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes
-      await client.workflowService.deleteWorkflowExecution({
-        namespace,
-        workflowExecution: { workflowId: executionId, runId: start?.originalExecutionRunId ?? runId ?? '' },
-      })
-      return start?.continuedExecutionRunId
+      const workflowExecution = { ...execution, runId: start?.originalExecutionRunId ?? runId }
+      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution })
+      return start?.continuedExecutionRunId ?? ''
     })
-    if (!before) return
+    if (!before) return run > 0 || before === ''
     runId = before
   }
+  return true
 }
 
 const GRPC_INVALID_ARGUMENT = 3

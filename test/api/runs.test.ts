@@ -344,7 +344,7 @@ test('a hundred calls side by side', { timeout: 60_000 }, async () => {
 
 // Temporal itself takes some 20 s to forget a run, so the deletion comes first and is looked at last.
 test('a deleted workflow takes its runs along, in the rows and in Temporal', {
-  timeout: 90_000,
+  timeout: 180_000,
 }, async () => {
   const id = await deleted
   const { client } = running.engine
@@ -356,7 +356,7 @@ test('a deleted workflow takes its runs along, in the rows and in Temporal', {
         () => 'known',
         (error: Error) => error.name,
       )
-  await expect.poll(known, { timeout: 60_000, interval: 200 }).toBe('WorkflowNotFoundError')
+  await expect.poll(known, { timeout: 150_000, interval: 200 }).toBe('WorkflowNotFoundError')
   await running.engine.sweep()
   expect((await running.request(`/api/executions/${id}`, { as: running.admin })).status).toBe(404)
   const rows = running.store.db.selectFrom('nodeExecutions').select('id').where('executionId', '=', id)
