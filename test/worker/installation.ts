@@ -62,6 +62,13 @@ export async function startInstallation(settings: Record<string, string> = {}) {
     return fetch(url + path, { method: 'POST', headers: { cookie, ...type, ...headers }, ...body })
   }
 
+  /** Signs in and answers the cookie header. */
+  async function signIn(): Promise<string> {
+    const answer = await post('/api/auth/login', SIGN_IN)
+    if (!answer.ok) throw new Error(`sign-in answered ${answer.status}`)
+    return answer.headers.getSetCookie()[0]!.split(';')[0]!
+  }
+
   /** One attempt to read. */
   const get = (path: string) => fetch(url + path, { headers: { cookie } })
 
@@ -106,14 +113,12 @@ export async function startInstallation(settings: Record<string, string> = {}) {
 
   try {
     await boot()
-    const answer = await post('/api/auth/login', SIGN_IN)
-    if (!answer.ok) throw new Error(`sign-in answered ${answer.status}`)
-    cookie = answer.headers.getSetCookie()[0]!.split(';')[0]!
+    cookie = await signIn()
     const { teamId } = JSON.parse(readFileSync(join(dataDir, 'example.json'), 'utf8')) as { teamId: string }
     const client = createClient({ send, teamId })
     return {
       ...client,
-      ...{ url, dataDir, teamId, temporalCli: temporal.path, boot, post, get, holder, isReady, stop },
+      ...{ url, dataDir, teamId, temporalCli: temporal.path, boot, post, get, signIn, holder, isReady, stop },
       ...{ kill: strike, recovered },
       /** What a process wrote to its log so far. */
       log: (name: Name) => readFileSync(join(dataDir, 'logs', `${name}.log`), 'utf8'),
