@@ -7,7 +7,7 @@ const ENCODING = Buffer.from('binary/encrypted')
 const PURPOSE = 'temporal'
 
 /** Seals every payload that Temporal keeps (AES-256-GCM, the service's key), without any I/O. */
-export function createCodec(keys: Keys): PayloadCodec {
+function createCodec(keys: Keys): PayloadCodec {
   return {
     encode: async (payloads) => payloads.map((payload) => sealPayload(keys, payload)),
     decode: async (payloads) => payloads.map((payload) => openPayload(keys, payload)),

@@ -32,7 +32,7 @@ export type ActivityDeps = {
 }
 
 /** The type of a failure that no retry can mend: the rows behind the run are gone. */
-export const EXECUTION_DELETED = 'ExecutionDeleted'
+const EXECUTION_DELETED = 'ExecutionDeleted'
 
 /** The config of a node, from its immutable version. */
 export async function loadNode(

@@ -56,7 +56,7 @@ export async function checkServer(address: string, namespace: string): Promise<v
 }
 
 /** How this process reaches Temporal; gRPC compression only costs time on loopback. */
-export function describeConnection(config: Config) {
+function describeConnection(config: Config) {
   const { address, tls, apiKey } = config.temporal
   if (!address) throw new Error('no Temporal address')
   return { address, tls, ...(apiKey ? { apiKey } : {}) }

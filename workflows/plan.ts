@@ -120,7 +120,7 @@ function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
 }
 
 /** Kahn's algorithm; among the nodes that are free, the author's order decides. */
-export function sortTopologically(graph: Graph): GraphNode[] {
+function sortTopologically(graph: Graph): GraphNode[] {
   const open = new Map(graph.nodes.map((node) => [node.id, 0]))
   const targets = new Map<string, string[]>(graph.nodes.map((node) => [node.id, []]))
   for (const edge of graph.edges) {
