@@ -6,6 +6,7 @@ import { readPlan } from '../db/plans.ts'
 import type { Store } from '../db/scope.ts'
 import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
+import { NUDGE } from '../workflows/walk.ts'
 import type { Metrics } from './metrics.ts'
 import { runTraceparent, type Tracing } from './tracing.ts'
 
@@ -37,26 +38,23 @@ const MAX_RETRY_MS = 10_000
  * the row stays for the sweeper. Never throws. Safe to repeat and to race: starts are idempotent by id, and a
  * run whose row was cancelled or deleted meanwhile is ended again.
  */
-export async function carryOut(
-  carrier: Carrier,
-  kind: Errand,
-  executionId: string,
-  attempts = 1,
-): Promise<boolean> {
+export async function carryOut(carrier: Carrier, errand: Errand, attempts = 1): Promise<boolean> {
   const { store, log } = carrier
+  const { kind, subjectId } = errand
   try {
-    if (kind === 'START') await startOrFail(carrier, executionId, attempts)
+    if (kind === 'START') await startOrFail(carrier, subjectId, attempts)
+    else if (kind === 'SIGNAL') await signalRun(carrier, errand)
     else {
       const left =
-        kind === 'CANCEL' ? await cancelRun(carrier, executionId) : await deleteRun(carrier, executionId)
-      if (attempts > 1 && !left) await settleErrand(store, kind, executionId)
-      else await postponeErrand(store, kind, executionId, SECOND_PASS_MS, null)
+        kind === 'CANCEL' ? await cancelRun(carrier, subjectId) : await deleteRun(carrier, subjectId)
+      if (attempts > 1 && !left) await settleErrand(store, errand)
+      else await postponeErrand(store, errand, SECOND_PASS_MS, null)
     }
     return true
   } catch (error) {
-    log.warn({ err: error, executionId, kind, attempts }, 'Temporal could not be told')
+    log.warn({ err: error, ...errand, attempts }, 'Temporal could not be told')
     const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 5))
-    await postponeErrand(store, kind, executionId, delay, String(error)).catch(() => {})
+    await postponeErrand(store, errand, delay, String(error)).catch(() => {})
     return false
   }
 }
@@ -93,7 +91,7 @@ async function startRun(carrier: Carrier, executionId: string, attempts: number)
     .where('id', '=', executionId)
     .executeTakeFirst()
   if (execution?.status !== 'PENDING') {
-    const settled = await settleErrand(store, 'START', executionId)
+    const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
     return settled && execution ? execution.trigger : null
   }
   const accepted = tracing ? execution.traceparent : null
@@ -135,6 +133,12 @@ async function startRun(carrier: Carrier, executionId: string, attempts: number)
   if (marked === null) await deleteRun(carrier, executionId)
   else if (marked.status === 'CANCELLED') await cancelRun(carrier, executionId)
   return marked?.settled ? trigger : null
+}
+
+/** A run that has ended, or not begun, has nothing to be told: it looks at the row itself when it gets there. */
+async function signalRun({ store, client }: Carrier, errand: Errand): Promise<void> {
+  await ignoreMissing(() => client.workflow.getHandle(errand.subjectId).signal(NUDGE, errand.key))
+  await settleErrand(store, errand)
 }
 
 async function cancelRun({ client }: Carrier, executionId: string): Promise<false> {

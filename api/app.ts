@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import type { Logger } from 'pino'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import type { Tracing } from '../activities/tracing.ts'
+import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
 import { createAccountRoutes } from './accounts.ts'
@@ -63,7 +64,7 @@ export type ApiDeps = {
   metricsToken?: string | undefined
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
-  carryOut: (executionId: string, kind: 'START' | 'CANCEL' | 'DELETE') => Promise<boolean>
+  carryOut: (errand: Errand) => Promise<boolean>
 }
 
 /** The whole HTTP API over its dependencies; each noun brings its own routes. */

@@ -1,3 +1,4 @@
+import type { ErrandKind } from '../db/outbox.ts'
 import type { ApiDeps } from './app.ts'
 
 const WAIT_MS = 1_000
@@ -11,14 +12,17 @@ const MAX_AT_ONCE = 100
  */
 export async function runErrands(
   deps: ApiDeps,
-  kind: 'START' | 'CANCEL' | 'DELETE',
-  executionIds: string[],
+  kind: ErrandKind,
+  subjectIds: string[],
+  key = '',
 ): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(resolve, WAIT_MS, false)
   })
-  const all = Promise.all(executionIds.slice(0, MAX_AT_ONCE).map((id) => deps.carryOut(id, kind)))
+  const all = Promise.all(
+    subjectIds.slice(0, MAX_AT_ONCE).map((subjectId) => deps.carryOut({ kind, subjectId, key })),
+  )
   try {
     return await Promise.race([all.then((done) => done.every(Boolean)), late])
   } finally {

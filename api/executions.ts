@@ -183,7 +183,7 @@ export function createExecutionRoutes(deps: ApiDeps) {
       async (c) => {
         const { id } = c.req.valid('param')
         const status = await cancelExecution(c.get('scope'), id)
-        if (isEnded(status)) void deps.carryOut(id, 'CANCEL')
+        if (isEnded(status)) void deps.carryOut({ kind: 'CANCEL', subjectId: id, key: '' })
         else if (await runErrands(deps, 'CANCEL', [id])) await awaitEnd(deps.store, id)
         return c.body(null, 200)
       },

@@ -114,7 +114,7 @@ export async function cancelExecution(scope: Scope, id: string): Promise<string>
       .where('id', '=', id)
       .execute()
     if (pending)
-      await tx.deleteFrom('outbox').where('executionId', '=', id).where('kind', '=', 'START').execute()
+      await tx.deleteFrom('outbox').where('subjectId', '=', id).where('kind', '=', 'START').execute()
     await enqueue(tx, 'CANCEL', [id])
     const details = { workflowId: row.workflowId, status: row.status }
     return { result: pending ? 'CANCELLED' : row.status, resourceId: id, details }
@@ -148,7 +148,7 @@ export async function forgetExecutions(
     )
     .execute()
   const ids = rows.map((row) => row.id)
-  await sql`delete from outbox where execution_id = any(${ids}::uuid[]) and kind <> 'DELETE'`.execute(tx)
+  await sql`delete from outbox where subject_id = any(${ids}::uuid[]) and kind <> 'DELETE'`.execute(tx)
   await enqueue(tx, 'DELETE', ids)
   return ids
 }

@@ -57,7 +57,7 @@ export async function failUnstartable(
   message: string,
 ): Promise<Ended | null> {
   const ended = await sql<Ended>`
-    with done as (delete from outbox where execution_id = ${executionId} and kind = 'START')
+    with done as (delete from outbox where subject_id = ${executionId} and kind = 'START')
     update executions set status = 'FAILED', error_message = ${cleanText(message)}, started_at = now(),
       completed_at = now()
     where id = ${executionId} and status = 'PENDING' returning status, trigger`.execute(store.db)

@@ -64,7 +64,9 @@ export interface Executions {
   checkedAt: Generated<Timestamp>;
   completedAt: Timestamp | null;
   createdAt: Generated<Timestamp>;
+  depth: Generated<number>;
   errorMessage: string | null;
+  given: unknown | null;
   id: string;
   idempotencyHash: Buffer | null;
   idempotencyKey: string | null;
@@ -72,7 +74,10 @@ export interface Executions {
   inputData: unknown;
   lastEventId: Generated<number>;
   nodeCount: number;
+  parentId: string | null;
+  parentKey: string | null;
   projectionFailures: Generated<number>;
+  retriedFrom: string | null;
   runId: string | null;
   runPosition: Generated<number>;
   startedAt: Timestamp | null;
@@ -100,9 +105,11 @@ export interface NodeExecutions {
   completedAt: Timestamp | null;
   errorMessage: string | null;
   executionId: string;
+  givenBy: string | null;
   handle: string | null;
   id: string;
   iteration: Generated<string>;
+  loop: unknown | null;
   nodeId: string;
   nodeName: string;
   nodeType: string;
@@ -118,10 +125,11 @@ export interface Outbox {
   attempts: Generated<number>;
   createdAt: Generated<Timestamp>;
   dueAt: Generated<Timestamp>;
-  executionId: string;
   id: Generated<number>;
+  key: Generated<string>;
   kind: string;
   lastError: string | null;
+  subjectId: string;
 }
 
 export interface RequestCounts {

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { findStart, type Graph, type GraphNode } from '../workflows/graph.ts'
+import type { Given } from '../workflows/plan.ts'
 import { Fault } from './fault.ts'
 import { rememberOwner } from './owners.ts'
 import { type Actor, demand, type Scope, type Store } from './scope.ts'
 import { readVersion } from './versions.ts'
 import type { Settings } from './workflows.ts'
 
-export type Trigger = 'MANUAL' | 'API' | 'WEBHOOK'
+export type Trigger = 'MANUAL' | 'API' | 'WEBHOOK' | 'SCHEDULE' | 'SUB_WORKFLOW' | 'ERROR'
 
 /** `startedAt` is when it was accepted. `fresh` is false where an earlier call with the same key began it. */
 export type Started = { executionId: string; status: string; startedAt: Date; fresh: boolean }
@@ -24,7 +25,10 @@ export type Startable = {
   graph: Graph
 }
 
-/** What begins a run. With an `idempotencyKey` a second call with the same data begins none. */
+/**
+ * What begins a run. With an `idempotencyKey` a second call with the same data begins none; with an `id` a second
+ * call begins none whatever its data.
+ */
 export type Start = {
   node: GraphNode
   trigger: Trigger
@@ -33,6 +37,12 @@ export type Start = {
   idempotencyKey?: string | undefined
   /** Trace context of the request: the run's spans come under it. */
   traceparent?: string | undefined
+  id?: string
+  /** The run whose node starts this one: nodeId#iteration; `depth` is this run's, 1 below a run without a parent. */
+  parent?: { executionId: string; key: string; depth: number }
+  retriedFrom?: string
+  /** Outputs that nodes are given instead of being run. */
+  given?: Given
 }
 
 /**
@@ -82,14 +92,16 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
       with added as (
         insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
           trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-          idempotency_hash, traceparent)
-        values (${uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
+          idempotency_hash, traceparent, parent_id, parent_key, depth, retried_from, given)
+        values (${start.id ?? uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
           ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
           ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
-          ${start.traceparent ?? null})
-        on conflict (workflow_id, idempotency_key) do nothing
+          ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
+          ${start.parent?.depth ?? 0}, ${start.retriedFrom ?? null},
+          ${start.given ? JSON.stringify(start.given) : null}::json)
+        on conflict do nothing
         returning id, status, created_at),
-      queued as (insert into outbox (kind, execution_id) select 'START', id from added)
+      queued as (insert into outbox (kind, subject_id) select 'START', id from added)
       select id as execution_id, status, created_at as started_at, true as fresh from added`
       .execute(store.db)
       .catch(rethrowMissing)
@@ -102,11 +114,11 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
       .selectFrom('executions')
       .select(['id as executionId', 'status', 'createdAt as startedAt', 'idempotencyHash'])
       .where('workflowId', '=', workflow.id)
-      .where('idempotencyKey', '=', key)
+      .where((eb) => (start.id ? eb('id', '=', start.id) : eb('idempotencyKey', '=', key)))
       .executeTakeFirst()
     if (!earlier) continue
     const { idempotencyHash, ...started } = earlier
-    if (hash && idempotencyHash?.equals(hash)) return { ...started, fresh: false }
+    if (start.id || (hash && idempotencyHash?.equals(hash))) return { ...started, fresh: false }
     throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
   }
   throw new Fault('CONFLICT', 'The execution of this Idempotency-Key is being removed')

@@ -22,7 +22,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
   const service = await startService({
     ...(metrics ? { metrics } : {}),
     tracing,
-    carryOut: async (executionId, kind) => (engine ? engine.carryOut(executionId, kind) : false),
+    carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),
   })
   const taskQueue = `test-${randomBytes(4).toString('hex')}`
   const connections: NativeConnection[] = []

@@ -45,7 +45,7 @@ export type Engine = {
   /** Resolves when the worker has stopped of itself, which it does only on a fatal error. */
   stopped: Promise<void>
   stop(): Promise<void>
-  carryOut(executionId: string, kind: Errand): Promise<boolean>
+  carryOut(errand: Errand): Promise<boolean>
   /** One round of the sweeper, now. */
   sweep(): Promise<void>
 }
@@ -112,7 +112,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }
     },
-    carryOut: (executionId, kind) => carryOut(carrier, kind, executionId),
+    carryOut: (errand) => carryOut(carrier, errand),
     sweep: sweeper.sweep,
     async stop() {
       await sweeper.stop()

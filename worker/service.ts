@@ -113,13 +113,13 @@ async function startApi(
   let readService: Parameters<typeof createReadiness>[0]['workflowService']
   if (readEngine) {
     // Before there is an engine the errand waits in the outbox for its sweeper.
-    carry = async (executionId, kind) => (await readEngine()?.carryOut(executionId, kind)) ?? false
+    carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
     readService = () => readEngine()?.client.workflowService
   } else {
     const connection = connectClient(config)
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
     const carrier = { store, client, taskQueue, eager: false, continueAfterEvents, ...watch }
-    carry = (executionId, kind) => carryOut(carrier, kind, executionId)
+    carry = (errand) => carryOut(carrier, errand)
     readService = () => client.workflowService
     end = () => connection.close()
   }

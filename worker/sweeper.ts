@@ -83,7 +83,7 @@ async function attempt(log: Logger, what: string, work: () => Promise<void>): Pr
 async function carryErrands({ store, carrier }: SweeperDeps): Promise<void> {
   for (;;) {
     const errands = await claimErrands(store, ERRANDS_AT_ONCE, LEASE_MS)
-    const done = await Promise.all(errands.map((e) => carryOut(carrier, e.kind, e.executionId, e.attempts)))
+    const done = await Promise.all(errands.map((e) => carryOut(carrier, e, e.attempts)))
     if (errands.length < ERRANDS_AT_ONCE || done.includes(false)) return
   }
 }

@@ -6,6 +6,12 @@ import { isStep, MAX_IN_FLIGHT } from './walk.ts'
 /** An output on its way: the value, or a reference to where it is stored. `bytes` is its size as JSON. */
 export type Envelope = { v: unknown; bytes: number } | { ref: string; bytes: number }
 
+/**
+ * Outputs that nodes are given instead of being run, by node id. `from` is PINNED, or the execution whose output is
+ * taken over.
+ */
+export type Given = Record<string, { output: Envelope; handle: string | null; from: string }>
+
 /** The reference to the execution's own input, kept in its row. */
 export const INPUT_REF = 'input'
 

@@ -33,6 +33,9 @@ export const RUN_TIMED_OUT = 'RunTimedOut'
 export const NODE_FAILED = 'NodeFailed'
 export const ENGINE_FAILED = 'EngineFailed'
 
+/** The signal that something outside may have settled a node that waits; its argument is the node's timerKey. */
+export const NUDGE = 'nudge'
+
 /** How the reason begins with which the sweeper terminates a run that no worker can carry on: FAILED. */
 export const STUCK_REASON = 'The run was stuck in its workflow code'
 

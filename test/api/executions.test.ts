@@ -20,7 +20,7 @@ let reachable: Carrier
 
 beforeAll(async () => {
   service = await startService({
-    carryOut: async (id, kind) => (carrier ? carryOut(carrier, kind, id) : false),
+    carryOut: async (errand) => (carrier ? carryOut(carrier, errand) : false),
   })
   other = await service.otherTeam()
   builder = (await service.signUp('BUILDER')).cookie
@@ -72,7 +72,7 @@ const errandsOf = async (id: string) =>
     await service.store.db
       .selectFrom('outbox')
       .select('kind')
-      .where('executionId', '=', id)
+      .where('subjectId', '=', id)
       .orderBy('kind')
       .execute()
   ).map(({ kind }) => kind)
@@ -291,7 +291,7 @@ test('what is PENDING is cancelled without Temporal, and is not started later', 
   expect(cancelled).toMatchObject({ status: 'CANCELLED', startedAt: null, completedAt: TIME, durationMs: 0 })
   expect(cancelled.errorMessage).toBe('The run was cancelled before it started')
   expect(await errandsOf(id)).toEqual(['CANCEL'])
-  expect(await carryOut(reachable, 'START', id)).toBe(true)
+  expect(await carryOut(reachable, { kind: 'START', subjectId: id, key: '' })).toBe(true)
   await expect(reachable.client.workflow.getHandle(id).describe()).rejects.toThrow(/not found/i)
   expect((await read(id)).status).toBe('CANCELLED')
   const entries = await service.store.db

@@ -256,12 +256,12 @@ describe('gauges', () => {
       }
       await sql`update outbox set created_at = now() - interval '90 seconds'
         where id = (select min(id) from outbox)`.execute(db)
-      await sql`insert into outbox (kind, execution_id, due_at) values
+      await sql`insert into outbox (kind, subject_id, due_at) values
         ('CANCEL', gen_random_uuid(), now() + interval '60 seconds'), ('CANCEL', gen_random_uuid(), now())`.execute(
         db,
       )
       await sql`update executions set status = 'RUNNING', error_message = 'The run was stuck in its workflow code'
-        where id = (select max(execution_id::text)::uuid from outbox where kind = 'START')`.execute(db)
+        where id = (select max(subject_id::text)::uuid from outbox where kind = 'START')`.execute(db)
       const samples = await scrape(metrics)
       expect(samples.get('perdure_errands_waiting{kind="START"}')).toBe(3)
       expect(samples.get('perdure_errands_waiting{kind="CANCEL"}')).toBe(1)

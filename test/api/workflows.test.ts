@@ -440,9 +440,9 @@ test('a delete removes everything and queues the removal from Temporal', async (
   expect(body).toEqual({ message: 'Workflow deleted' })
   const queued = await db
     .selectFrom('outbox')
-    .select(['kind', 'executionId'])
-    .where('executionId', 'in', [pending, running, done, old])
-    .orderBy('executionId')
+    .select(['kind', 'subjectId'])
+    .where('subjectId', 'in', [pending, running, done, old])
+    .orderBy('subjectId')
     .execute()
   expect(queued).toEqual(
     [

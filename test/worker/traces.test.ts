@@ -149,7 +149,7 @@ describe('one request is one trace', () => {
     const { executionId, status } = await executeTraced(workflowId, caller.traceparent)
     expect(status).toBe('PENDING')
     host.use(host.engine)
-    const errand = sql`update outbox set due_at = now() where execution_id = ${executionId}`
+    const errand = sql`update outbox set due_at = now() where subject_id = ${executionId}`
     await errand.execute(host.store.db)
     await host.engine.sweep()
     await host.ended(executionId)

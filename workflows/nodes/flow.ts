@@ -1,0 +1,65 @@
+import * as v from 'valibot'
+import { object } from '../object.ts'
+import { computed, condition, conditionAt, duration, name, node, text } from './fields.ts'
+
+/** What decides where a run goes, and when. */
+export const FLOW = {
+  IF_ELSE: node('pure', {
+    summary: 'Passes its input on by the handle true or false.',
+    config: v.object({ condition }),
+    handles: () => ['true', 'false'],
+    conditions: (config) => conditionAt('condition', config.condition),
+  }),
+  SWITCH: node('pure', {
+    summary: 'Passes its input on by the handle of the first case that holds, else by default.',
+    config: v.object({
+      cases: v.pipe(
+        v.array(object({ handle: name, condition }), 'must be an array'),
+        v.maxLength(100, 'must hold at most 100 cases'),
+        v.check(
+          (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,
+          'must not name a handle twice',
+        ),
+        v.check(
+          (cases) => !cases.some((c) => c.handle === 'default'),
+          'the handle default is the last one already',
+        ),
+      ),
+    }),
+    handles: (config) => [
+      ...(Array.isArray(config.cases) ? config.cases.map((c) => String(c?.handle)) : []),
+      'default',
+    ],
+    conditions: (config) =>
+      (Array.isArray(config.cases) ? config.cases : []).flatMap((c, i) =>
+        conditionAt(`cases[${i}].condition`, c?.condition),
+      ),
+  }),
+  MERGE: node('pure', {
+    summary: 'Joins branches: combine merges objects in edge order, append makes one array of them.',
+    config: v.object({
+      mode: v.optional(v.picklist(['combine', 'append'], 'must be combine or append'), 'combine'),
+    }),
+  }),
+  WAIT: node('wait', {
+    summary: 'Waits for a duration or until an instant, then passes its input on.',
+    config: v.pipe(
+      v.object({
+        durationMs: v.optional(computed(duration)),
+        until: v.optional(computed(v.pipe(v.string(), v.isoTimestamp('must be an ISO 8601 time')))),
+      }),
+      v.check(
+        (config) => (config.durationMs === undefined) !== (config.until === undefined),
+        'must hold either durationMs or until',
+      ),
+    ),
+  }),
+  STOP_AND_ERROR: node('pure', {
+    summary: 'Fails with its message.',
+    config: v.object({ message: text }),
+  }),
+  NO_OP: node('pure', {
+    summary: 'Passes its input on.',
+    config: v.object({}),
+  }),
+} as const
