@@ -446,10 +446,10 @@ test('a delete removes everything and queues the removal from Temporal', async (
     .execute()
   expect(queued).toEqual(
     [
-      { kind: 'DELETE', executionId: pending },
-      { kind: 'DELETE', executionId: running },
-      { kind: 'DELETE', executionId: done },
-      { kind: 'START', executionId: old },
+      { kind: 'DELETE', subjectId: pending },
+      { kind: 'DELETE', subjectId: running },
+      { kind: 'DELETE', subjectId: done },
+      { kind: 'START', subjectId: old },
     ].sort((a, b) => (a.executionId < b.executionId ? -1 : 1)),
   )
   for (const [method, path] of [
