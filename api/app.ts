@@ -24,6 +24,7 @@ import { observe } from './observe.ts'
 import { receive } from './request.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createVersionRoutes } from './versions.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
 /** What every handler finds: `scope` behind any `accept` but a public one, the others always. */
@@ -85,6 +86,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
+    .route('/', createVersionRoutes())
     .route('/', createExecutionRoutes(deps))
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())

@@ -85,7 +85,7 @@ const WorkflowItem = v.pipe(
   v.object({ ...workflow, nodeCount: count, lastExecutionStatus: v.nullable(v.picklist(STATUSES)) }),
   v.title('WorkflowItem'),
 )
-const WorkflowDetail = v.pipe(
+export const WorkflowDetail = v.pipe(
   v.object({
     ...workflow,
     nodes,
@@ -103,7 +103,7 @@ const WORKFLOW_LINKS = {
   listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
   deleteWorkflow: { parameters: BY_ID },
 }
-const TAGGED = { ETag: 'Names this state of the workflow' }
+export const TAGGED = { ETag: 'Names this state of the workflow' }
 
 /** Workflows, and the start of their runs. */
 export function createWorkflowRoutes(deps: ApiDeps) {
@@ -249,7 +249,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
 }
 
 /** The tags of an If-Match header; undefined where it is not sent, or is * (whatever stands is right). */
-function readTags(header: string | undefined): string[] | undefined {
+export function readTags(header: string | undefined): string[] | undefined {
   if (header === undefined || header.trim() === '*') return undefined
   // A proxy that compresses makes a tag weak; it still names the same state.
   return header.split(',').map((tag) =>

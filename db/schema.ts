@@ -204,6 +204,7 @@ export interface WorkflowVersions {
   edges: unknown;
   nodeCount: number;
   nodes: unknown;
+  restoredFrom: number | null;
   version: number;
   workflowId: string;
 }

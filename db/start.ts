@@ -125,6 +125,10 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
 }
 
 function rethrowMissing(error: unknown): never {
+  if ((error as { constraint?: string }).constraint === 'executions_version_fkey') {
+    // Between the reading of the workflow and the insert somebody saved a newer version and deleted this one.
+    throw new Fault('UNAVAILABLE', 'The workflow has just changed; start again', { retryAfter: 1 })
+  }
   const gone = (error as { code?: string }).code === '23503'
   throw gone ? new Fault('NOT_FOUND', 'There is no such workflow') : error
 }
