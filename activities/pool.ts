@@ -28,7 +28,8 @@ type Member = {
   log: string
 }
 
-const TOTAL = 5
+/** All expressions of one job together, or one conversion, take at most so many times an expression's limit. */
+export const TOTAL = 5
 /** What a process may take beyond its limit to say so itself, before it is killed. */
 const GRACE_MS = 200
 const BOOT_MS = 15_000
@@ -82,7 +83,8 @@ export function createPool(options: PoolOptions): Pool {
       return
     }
     member.task = task
-    watch(member, options.timeoutMs + GRACE_MS)
+    // A parser cannot say in between that it goes on.
+    watch(member, options.timeoutMs * ('conversion' in job ? TOTAL : 1) + GRACE_MS)
     // A process that is gone is heard of by its exit.
     member.child.send(job, () => {})
   }
