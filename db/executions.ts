@@ -17,6 +17,8 @@ export type ExecutionDetail = {
   outputData: Record<string, unknown> | null
   errorMessage: string | null
   createdAt: Date
+  /** Since when it waits for a place at its workflow's limit; null where it does not. */
+  queuedAt: Date | null
   startedAt: Date | null
   completedAt: Date | null
   durationMs: number | null
@@ -54,7 +56,15 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
   const row = await scope.store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowName', 'workflowVersion', 'status', 'trigger'])
-    .select(['triggerNodeId', 'inputData', 'errorMessage', 'createdAt', 'startedAt', 'completedAt'])
+    .select([
+      'triggerNodeId',
+      'inputData',
+      'errorMessage',
+      'createdAt',
+      'queuedAt',
+      'startedAt',
+      'completedAt',
+    ])
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
@@ -72,6 +82,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     outputData,
     errorMessage: row.errorMessage,
     createdAt: row.createdAt,
+    queuedAt: row.queuedAt,
     startedAt: row.startedAt,
     completedAt: row.completedAt,
     durationMs: durationOf(row.startedAt, row.completedAt),

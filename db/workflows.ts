@@ -8,12 +8,11 @@ import { type Act, covers } from './acts.ts'
 import { json } from './connection.ts'
 import { forgetExecutions } from './executions.ts'
 import { Fault, invalid } from './fault.ts'
+import { openGates } from './gate.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
+import { checkErrorWorkflow, DEFAULTS, readSettings, type Settings } from './settings.ts'
 import { addVersion, readVersion } from './versions.ts'
-
-/** `timeoutMs` is the time limit of a run; null is none. */
-export type Settings = { timeoutMs: number | null }
 
 export type Workflow = {
   id: string
@@ -83,6 +82,10 @@ export async function createWorkflow(
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
+      const settings = { ...DEFAULTS, ...input.settings }
+      if (settings.errorWorkflowId) {
+        await checkErrorWorkflow({ ...scope.store, db: tx }, teamId, settings.errorWorkflowId)
+      }
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -91,7 +94,7 @@ export async function createWorkflow(
           name,
           description: input.description ?? null,
           version: 1,
-          settings: json({ timeoutMs: input.settings?.timeoutMs ?? null }),
+          settings: json(settings),
           createdBy: scope.userId,
         })
         .returning(COLUMNS)
@@ -113,7 +116,7 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
   demand(scope, row.teamId, 'VIEWER')
   const { nodes, edges } = await readVersion(scope.store, id, row.version)
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
-  return { ...row, settings: row.settings as Settings, nodes: open ? nodes : nodes.map(hideSecrets), edges }
+  return { ...row, settings: readSettings(row.settings), nodes: open ? nodes : nodes.map(hideSecrets), edges }
 }
 
 /** Names this state of a workflow: it changes with whatever an update can change. */
@@ -179,8 +182,13 @@ export async function updateWorkflow(
         name: patch.name ?? old.name,
         description: patch.description === undefined ? old.description : patch.description,
         active,
-        settings: { ...(old.settings as Settings), ...patch.settings },
+        settings: { ...old.settings, ...patch.settings },
         version,
+      }
+      const { errorWorkflowId } = fields.settings
+      // What was deleted since may stay: it is passed over.
+      if (errorWorkflowId && errorWorkflowId !== old.settings.errorWorkflowId) {
+        await checkErrorWorkflow(store, teamId, errorWorkflowId, { id, graph })
       }
       const changed = Object.entries(fields)
         .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
@@ -193,6 +201,7 @@ export async function updateWorkflow(
         .where('id', '=', id)
         .returning('updatedAt')
         .executeTakeFirstOrThrow()
+      if (changed.includes('settings')) await openGates(tx, id)
       const result = { ...old, ...fields, updatedAt, ...graph }
       return {
         act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
@@ -236,7 +245,7 @@ async function lockWorkflow(tx: Tx, id: string) {
     .forUpdate()
     .executeTakeFirst()
   if (!row) throw missing()
-  return row
+  return { ...row, settings: readSettings(row.settings) }
 }
 
 async function findTeam(scope: Scope, id: string): Promise<string> {
