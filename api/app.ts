@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import type { Logger } from 'pino'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import type { Registered } from '../activities/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
@@ -22,6 +23,7 @@ import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
 import { observe } from './observe.ts'
 import { receive } from './request.ts'
+import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
 import { createVersionRoutes } from './versions.ts'
@@ -66,6 +68,8 @@ export type ApiDeps = {
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (errand: Errand) => Promise<boolean>
+  /** What Temporal has of these schedules of a workflow; rejects where it cannot be asked. */
+  describeSchedules?: ((workflowId: string, nodeIds: string[]) => Promise<Registered[]>) | undefined
 }
 
 /** The whole HTTP API over its dependencies; each noun brings its own routes. */
@@ -86,7 +90,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
-    .route('/', createVersionRoutes())
+    .route('/', createVersionRoutes(deps))
+    .route('/', createScheduleRoutes(deps))
     .route('/', createExecutionRoutes(deps))
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())

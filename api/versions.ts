@@ -4,7 +4,8 @@ import { compareVersions, deleteVersion, listVersions, readVersionDetail } from 
 import { tagWorkflow, updateWorkflow } from '../db/workflows.ts'
 import { accept, uuid, whole } from './accept.ts'
 import { count, id, pageOf, said, time } from './answers.ts'
-import type { AppEnv } from './app.ts'
+import type { ApiDeps, AppEnv } from './app.ts'
+import { runErrands } from './errands.ts'
 import { edges, nodes } from './graph.ts'
 import { paging } from './query.ts'
 import { readTags, TAGGED, WorkflowDetail } from './workflows.ts'
@@ -55,7 +56,7 @@ const VersionDiff = v.pipe(
 )
 
 /** The versions of a workflow's graph. */
-export function createVersionRoutes() {
+export function createVersionRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>()
     .get(
       '/api/workflows/:id/versions',
@@ -134,6 +135,7 @@ export function createVersionRoutes() {
         const { id, version } = c.req.valid('param')
         const expected = readTags(c.req.header('if-match'))
         const workflow = await updateWorkflow(c.get('scope'), id, { restore: version }, expected)
+        await runErrands(deps, 'SCHEDULE', [id])
         c.header('ETag', `"${tagWorkflow(workflow)}"`)
         return c.json(workflow)
       },
