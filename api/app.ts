@@ -15,9 +15,11 @@ import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createExecutionRoutes } from './executions.ts'
 import { shrink } from './gzip.ts'
+import { createExportRoutes } from './export.ts'
 import { createHealthRoutes } from './health.ts'
 import { createHookRoutes } from './hooks.ts'
 import { createLimitRoutes } from './limits.ts'
+import { createMaskingRoutes } from './masking.ts'
 import { createMemberRoutes } from './members.ts'
 import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
@@ -93,9 +95,11 @@ export function createApp(deps: ApiDeps) {
     .route('/', createVersionRoutes(deps))
     .route('/', createScheduleRoutes(deps))
     .route('/', createExecutionRoutes(deps))
+    .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
+    .route('/', createMaskingRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

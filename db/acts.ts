@@ -29,6 +29,7 @@ export const ACTS = {
   WORKFLOW_VERSION_RESTORED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_VERSION_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  EXECUTIONS_EXPORTED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 
