@@ -1,4 +1,5 @@
 import { XMLBuilder, XMLParser } from 'fast-xml-parser'
+import { DateTime } from 'luxon'
 import { type HTMLElement, parse } from 'node-html-parser'
 import { setOwn } from '../workflows/inputs.ts'
 
@@ -10,7 +11,9 @@ export type Conversion =
   | { kind: 'xml'; parse: string }
   | { kind: 'xml'; build: string }
   | { kind: 'html'; text: string }
-  | { kind: 'html'; page: string; picks: Record<string, Wanted> }
+  | { kind: 'html'; page: string; picks: (readonly [name: string, Wanted])[] }
+  /** Epoch milliseconds, or null for a text of another form. */
+  | { kind: 'date'; text: string; format: string; zone: string; locale: string }
 
 // Texts stay texts: a post code is no number.
 const XML = {
@@ -28,10 +31,15 @@ export function convert(conversion: Conversion): unknown {
     const options = { ...XML, format: true, suppressBooleanAttributes: false }
     return new XMLBuilder(options).build(JSON.parse(conversion.build))
   }
+  if (conversion.kind === 'date') {
+    const { text, format, zone, locale } = conversion
+    const date = DateTime.fromFormat(text, format, { zone, locale })
+    return date.isValid ? date.toMillis() : null
+  }
   if ('text' in conversion) return readText(conversion.text)
   const page = parse(conversion.page)
   const found: Record<string, unknown> = {}
-  for (const [name, { selector, attribute, all }] of Object.entries(conversion.picks)) {
+  for (const [name, { selector, attribute, all }] of conversion.picks) {
     const read = (element: HTMLElement) =>
       attribute === undefined ? readElement(element) : (element.getAttribute(attribute) ?? null)
     const elements = all ? page.querySelectorAll(selector) : [page.querySelector(selector)]

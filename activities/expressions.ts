@@ -7,7 +7,7 @@ import type { Cause, Job, Reply, Source } from './evaluator.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import { createPause } from './pace.ts'
 import { isTruthy, weigh } from './plain.ts'
-import { createPool, TOTAL } from './pool.ts'
+import { createPool, limitOf, TOTAL } from './pool.ts'
 import { collectExpressions, compileBare, compileCondition, failure } from './templates.ts'
 
 /** What expressions may read, by the name of its variable. `item` and `index` are bound in loops only. */
@@ -165,7 +165,12 @@ export function createEvaluator(
     if (reply.cause === 'ERROR') {
       throw new NodeFailure(`${what} cannot be converted: ${reply.message}`, { type: 'InvalidInput' })
     }
-    throw describeCause(reply.cause, what, { ...limits, timeoutMs: TOTAL * timeoutMs }, reply.message)
+    throw describeCause(
+      reply.cause,
+      what,
+      { ...limits, timeoutMs: timeoutMs * limitOf({ conversion }) },
+      reply.message,
+    )
   }
 
   return { render, test, filter, evaluate, map, convert, close: () => pool.close() }

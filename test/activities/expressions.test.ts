@@ -149,7 +149,7 @@ test('maps with $item and $index, by plain paths, in place and in one round trip
   expect(performance.now() - started).toBeLessThan(4_000)
   const few = [{ v: [{ n: 1 }, { n: 2 }] }, {}, 5, null]
   expect(await evaluator.map(few, '$item.v.n', scope)).toEqual([[1, 2], null, null, null])
-  expect(await evaluator.map(few, '$item.v', scope)).toEqual([few[0]!.v, null, null, null])
+  expect(await evaluator.map(few, '$item.v', scope)).toEqual([[{ n: 1 }, { n: 2 }], null, null, null])
   expect(await evaluator.map(few, '$count($item) + $index', scope)).toEqual([1, 2, 3, 4])
   expect(await evaluator.map(few, '$single([$item], function($v) { true }).none', scope)).toEqual(
     Array(4).fill(null),
@@ -189,12 +189,12 @@ test('foreign formats are read in a process of their own, which ends where they 
       {
         kind: 'html',
         page,
-        picks: {
-          title: { selector: 'h1' },
-          links: { selector: 'a', attribute: 'href', all: true },
-          names: { selector: 'a', all: true },
-          none: { selector: '.none' },
-        },
+        picks: [
+          ['title', { selector: 'h1' }],
+          ['links', { selector: 'a', attribute: 'href', all: true }],
+          ['names', { selector: 'a', all: true }],
+          ['none', { selector: '.none' }],
+        ],
       },
       scope,
     ),
