@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import type { Registered } from '../activities/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
+import type { Bus } from '../db/bus.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
@@ -13,6 +14,7 @@ import { allowOrigins } from './cors.ts'
 import type { FindTeam } from './count.ts'
 import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
+import { createEventRoutes } from './events.ts'
 import { createExecutionRoutes } from './executions.ts'
 import { shrink } from './gzip.ts'
 import { createExportRoutes } from './export.ts'
@@ -49,6 +51,8 @@ export type AppEnv = {
 
 export type ApiDeps = {
   store: Store
+  /** What the database tells this process of; who streams or waits ends when it stops. */
+  bus: Bus
   log: Logger
   /** The address users see; an https one makes cookies Secure. */
   publicUrl: string
@@ -67,6 +71,8 @@ export type ApiDeps = {
   tracing?: Tracing | undefined
   /** Who may read the metrics: whoever knows this, or without it this machine. */
   metricsToken?: string | undefined
+  /** How often streams of events show that they live, and look whether the caller still may. */
+  streams?: { heartbeatMs?: number; checkMs?: number }
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (errand: Errand) => Promise<boolean>
@@ -95,6 +101,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createVersionRoutes(deps))
     .route('/', createScheduleRoutes(deps))
     .route('/', createExecutionRoutes(deps))
+    .route('/', createEventRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())

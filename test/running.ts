@@ -40,6 +40,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     connections.push(connection)
     return startEngine({
       store: service.store,
+      bus: service.bus,
       connection,
       namespace: 'default',
       taskQueue,

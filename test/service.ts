@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { type ApiDeps, createApp } from '../api/app.ts'
 import { COOKIE } from '../api/session.ts'
 import type { Role } from '../db/acts.ts'
+import { openBus } from '../db/bus.ts'
 import { openDatabase } from '../db/connection.ts'
 import type { Store } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
@@ -21,8 +22,10 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   const database = await cloneDatabase()
   const { db, close } = openDatabase(database.url, { max: 10, name: 'test' })
   const store: Store = { db, keys: makeKeys() }
+  const bus = openBus(database.url, { name: 'test' })
   const app = createApp({
     store,
+    bus,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),
@@ -82,6 +85,7 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   }
 
   async function stop(): Promise<void> {
+    await bus.stop()
     for (const end of closing.reverse()) await end()
     await close()
     await database.drop()
@@ -101,6 +105,7 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   return {
     app,
     store,
+    bus,
     database,
     request,
     signIn,

@@ -19,6 +19,7 @@ import { carryOut } from '../activities/outbox.ts'
 import { createProjector, type Projector } from '../activities/projector.ts'
 import { describeSchedules, type Registered } from '../activities/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
+import type { Bus } from '../db/bus.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
 import { reconcileSchedules } from './reconcile.ts'
@@ -26,6 +27,7 @@ import { startSweeper } from './sweeper.ts'
 
 export type EngineOptions = {
   store: Store
+  bus: Bus
   connection: NativeConnection
   namespace: string
   taskQueue: string
@@ -94,6 +96,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const stopped = worker.run()
   const sweeper = startSweeper({
     store,
+    bus: options.bus,
     client,
     carrier,
     projector,

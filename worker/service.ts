@@ -8,6 +8,7 @@ import { carryOut } from '../activities/outbox.ts'
 import { describeSchedules } from '../activities/schedules.ts'
 import { startTracing, type Tracing } from '../activities/tracing.ts'
 import { type ApiDeps, createApp, createProbes } from '../api/app.ts'
+import { type Bus, openBus } from '../db/bus.ts'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Store } from '../db/scope.ts'
@@ -48,6 +49,10 @@ export async function runService(part: Part): Promise<never> {
   // Under the supervisor the migrations have run.
   if (part !== 'service') await untilDone('the database', () => migrate(store.db), log, asked.signal)
 
+  const bus = openBus(config.databaseUrl!, {
+    name: `perdure ${part}`,
+    onLost: (error) => log.warn({ err: error }, 'the database tells nothing at the moment'),
+  })
   const endHousekeeping = startHousekeeping(store, log)
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
@@ -58,8 +63,8 @@ export async function runService(part: Part): Promise<never> {
   const tracing = config.tracing && (await startTracing(config.tracing, log))
   const watch = { log, metrics, tracing }
   let close = async () => {}
-  if (part !== 'worker') close = await startApi(config, store, watch, readEngine)
-  else if (config.workerMetricsPort) close = await startProbes(config, store, watch, () => engine)
+  if (part !== 'worker') close = await startApi(config, store, bus, watch, readEngine)
+  else if (config.workerMetricsPort) close = await startProbes(config, store, bus, watch, () => engine)
   if (part !== 'api') {
     installRuntime(log)
     connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
@@ -68,6 +73,7 @@ export async function runService(part: Part): Promise<never> {
       const { taskQueue, egress, stuckRunMinutes, continueAsNewEvents: continueAfterEvents } = config
       const options = {
         store,
+        bus,
         connection,
         namespace,
         taskQueue,
@@ -90,6 +96,8 @@ export async function runService(part: Part): Promise<never> {
   })
   log.info('stopping')
   await endHousekeeping()
+  // Streams end with it, and those who wait for a run are answered.
+  await bus.stop()
   await close()
   await engine?.stop()
   await tracing?.stop()
@@ -103,6 +111,7 @@ export async function runService(part: Part): Promise<never> {
 async function startApi(
   config: Config,
   store: Store,
+  bus: Bus,
   watch: Watch,
   readEngine: (() => Engine | undefined) | undefined,
 ): Promise<() => Promise<void>> {
@@ -140,7 +149,15 @@ async function startApi(
   })
   const { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken } = config
   const front = { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken }
-  const app = createApp({ store, ...watch, ...front, isReady, carryOut: carry, describeSchedules: describe })
+  const app = createApp({
+    store,
+    bus,
+    ...watch,
+    ...front,
+    isReady,
+    carryOut: carry,
+    describeSchedules: describe,
+  })
   const listener = await startListener(app.fetch, config.port.number, config.host)
   log.info({ host: config.host, port: listener.port }, 'the API listens')
   return async () => {
@@ -153,6 +170,7 @@ async function startApi(
 async function startProbes(
   config: Config,
   store: Store,
+  bus: Bus,
   watch: Watch,
   readEngine: () => Engine | undefined,
 ): Promise<() => Promise<void>> {
@@ -164,7 +182,15 @@ async function startProbes(
     taskQueue,
     isPolling: () => readEngine()?.isPolling() ?? false,
   })
-  const app = createProbes({ store, ...watch, publicUrl, metricsToken, isReady, carryOut: async () => false })
+  const app = createProbes({
+    store,
+    bus,
+    ...watch,
+    publicUrl,
+    metricsToken,
+    isReady,
+    carryOut: async () => false,
+  })
   const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
   watch.log.info({ host: config.host, port: listener.port }, 'the worker tells its metrics')
   return () => listener.stop(PROBE_LIMIT_MS)

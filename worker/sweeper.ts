@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Metrics } from '../activities/metrics.ts'
 import { type Carrier, carryOut } from '../activities/outbox.ts'
 import type { Projector } from '../activities/projector.ts'
+import type { Bus } from '../db/bus.ts'
 import { failLostRun, filterOpen, noteStuck, takeUnchecked } from '../db/open.ts'
 import { claimErrands } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
@@ -25,6 +26,7 @@ const ALL_ENDS = ''
 
 export type SweeperDeps = {
   store: Store
+  bus: Bus
   client: Client
   carrier: Carrier
   projector: Projector
@@ -46,7 +48,7 @@ export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(
 
   async function sweep(): Promise<void> {
     const began = Date.now()
-    await attempt(deps.log, 'errands', () => carryErrands(deps))
+    await carry()
     await attempt(deps.log, 'closed runs', async () => {
       await findClosed(deps, hintedUntil, first ? ALL_ENDS : QUIET_ENDS)
       hintedUntil = began - HINT_OVERLAP_MS
@@ -55,6 +57,24 @@ export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(
     await attempt(deps.log, 'unchecked runs', () => checkRuns(deps))
     await attempt(deps.log, 'schedules', reconcile)
   }
+
+  // At once where the bus tells of errands; what it tells of during a round makes one more.
+  let carrying: Promise<void> | undefined
+  let more = false
+  function carry(): Promise<void> {
+    more = true
+    carrying ??= carryAll().finally(() => {
+      carrying = undefined
+    })
+    return carrying
+  }
+  async function carryAll(): Promise<void> {
+    while (more) {
+      more = false
+      await attempt(deps.log, 'errands', () => carryErrands(deps))
+    }
+  }
+  const leave = deps.bus.onErrands(() => void (stopped || carry()))
 
   let current = Promise.resolve()
   function schedule(): void {
@@ -70,7 +90,8 @@ export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(
     async stop() {
       stopped = true
       clearTimeout(timer)
-      await current
+      leave()
+      await Promise.all([current, carrying])
     },
   }
 }

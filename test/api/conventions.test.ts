@@ -215,6 +215,7 @@ test('a page may run what comes from here, and nothing else; a Response of its o
 function dependencies(more: Partial<ApiDeps> = {}): ApiDeps {
   return {
     store: service.store,
+    bus: service.bus,
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),

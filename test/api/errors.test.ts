@@ -172,6 +172,7 @@ test('readiness says what is away, in an error body', async () => {
   expect([ready.status, await ready.json()]).toEqual([200, { database: true, temporal: true, worker: true }])
   const app = createApp({
     store: service.store,
+    bus: service.bus,
     log: silent,
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: false, worker: false }),
@@ -194,6 +195,7 @@ test('PostgreSQL away is 503 with Retry-After, while /healthz stays well', async
   const { db, close } = openDatabase('postgres://postgres@127.0.0.1:1/nowhere', { max: 1, name: 'test' })
   const app = createApp({
     store: { db, keys: service.store.keys },
+    bus: service.bus,
     log: silent,
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: false, temporal: true, worker: true }),

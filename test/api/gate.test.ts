@@ -18,6 +18,7 @@ beforeAll(async () => {
   const { db, close } = openDatabase(service.database.url, { max: 10, name: 'test 2' })
   const app = createApp({
     store: { ...service.store, db },
+    bus: service.bus,
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),

@@ -57,6 +57,7 @@ async function addProcess(options: { rateLimits?: boolean } = {}): Promise<strin
   const { db, close } = openDatabase(service.database.url, { max: 10, name: 'another' })
   const app = createApp({
     store: { db, keys: service.store.keys },
+    bus: service.bus,
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),
@@ -327,6 +328,7 @@ test('while PostgreSQL is away the count refuses nobody by itself: 503 where it 
   closing.push(close)
   const app = createApp({
     store: { db, keys: makeKeys() },
+    bus: service.bus,
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: false, temporal: true, worker: true }),

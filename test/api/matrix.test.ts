@@ -32,6 +32,7 @@ const OWN_GUARD = new Set(['readMetrics'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
+  bus: {} as Service['bus'],
   log: pino({ level: 'silent' }),
   publicUrl: 'http://127.0.0.1:3000',
   isReady: async () => ({ database: true, temporal: true, worker: true }),

@@ -1,0 +1,178 @@
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { type Bus, openBus } from '../../db/bus.ts'
+import { openDatabase } from '../../db/connection.ts'
+import { createRuns } from '../runs.ts'
+import { type Service, startService } from '../service.ts'
+
+let service: Service
+let runs: ReturnType<typeof createRuns>
+beforeAll(async () => {
+  service = await startService()
+  runs = createRuns(service)
+})
+afterAll(() => service.stop())
+
+const open: Bus[] = []
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((bus) => bus.stop()))
+})
+
+function openOne(options: Partial<Parameters<typeof openBus>[1]> = {}): Bus {
+  const bus = openBus(service.database.url, { name: 'own', ...options })
+  open.push(bus)
+  return bus
+}
+
+const watches = async () => {
+  const rows = await service.store.db.selectFrom('watches').select('executionId').execute()
+  return rows.map((row) => row.executionId)
+}
+
+const terminate = (name = 'own bus') =>
+  sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = ${name}`.execute(service.store.db)
+
+/** A bus that is connected: it tells of an errand. */
+async function openConnected(options: Partial<Parameters<typeof openBus>[1]> = {}): Promise<Bus> {
+  const bus = openOne(options)
+  await new Promise<void>((resolve) => {
+    const leave = bus.onErrands(() => {
+      leave()
+      resolve()
+    })
+  })
+  return bus
+}
+
+test('tells of the runs that are watched, whoever changes them, and of no others', async () => {
+  const bus = await openConnected()
+  const [run, other] = [await runs.addRun(), await runs.addRun()]
+  const wake = vi.fn()
+  const leave = await bus.watch(run, wake)
+  expect(await watches()).toEqual([run])
+  wake.mockClear()
+  for (const [at, act] of [
+    () => runs.setRun(run, { status: 'RUNNING' }),
+    () => runs.setNode(run, 'a', 'RUNNING'),
+    () => runs.setRun(run, {}),
+    () => runs.setRun(run, { status: 'SUCCESS' }),
+  ].entries()) {
+    await act()
+    await vi.waitFor(() => expect(wake).toHaveBeenCalledTimes(at + 1))
+  }
+  await runs.setRun(other, { status: 'RUNNING' })
+  // What changes nothing to be seen is not told: the sweeper looks at every run now and then.
+  await sql`update executions set checked_at = now() where id = ${run}`.execute(service.store.db)
+  leave()
+  await vi.waitFor(async () => expect(await watches()).toEqual([]))
+  await runs.setRun(run, {})
+  await bus.watch(other, () => {})
+  expect(wake).toHaveBeenCalledTimes(4)
+})
+
+test('a connection that is killed comes back, and nothing is missed', async () => {
+  const lost = vi.fn()
+  const bus = await openConnected({ onLost: lost })
+  const run = await runs.addRun()
+  const seen: string[] = []
+  const read = async () => {
+    const { status } = await service.store.db
+      .selectFrom('executions')
+      .select('status')
+      .where('id', '=', run)
+      .executeTakeFirstOrThrow()
+    seen.push(status)
+  }
+  await bus.watch(run, () => void read())
+  for (const status of ['RUNNING', 'SUCCESS']) {
+    await terminate()
+    await runs.setRun(run, { status })
+    await vi.waitFor(() => expect(seen).toContain(status), 5_000)
+  }
+  expect(lost).toHaveBeenCalled()
+  // And the watches of a crash, which empties the table, are there again.
+  expect(await watches()).toEqual([run])
+})
+
+test('a watch that is asked for while the database is away stands once it is back', async () => {
+  const bus = await openConnected()
+  const run = await runs.addRun()
+  await terminate()
+  const wake = vi.fn()
+  await bus.watch(run, wake)
+  await vi.waitFor(async () => expect(await watches()).toEqual([run]), 5_000)
+  wake.mockClear()
+  await runs.setRun(run, { status: 'RUNNING' })
+  await vi.waitFor(() => expect(wake).toHaveBeenCalled())
+})
+
+test('a change that was under way when the watch began is told of when it is committed', async () => {
+  const bus = await openConnected()
+  const run = await runs.addRun()
+  const { db, close } = openDatabase(service.database.url, { max: 1, name: 'slow' })
+  const begun = Promise.withResolvers<void>()
+  const commit = Promise.withResolvers<void>()
+  const change = db.transaction().execute(async (tx) => {
+    await runs.setRun(run, { status: 'RUNNING' }, tx)
+    begun.resolve()
+    await commit.promise
+  })
+  await begun.promise
+  let status = ''
+  const look = async () => {
+    const found = await service.store.db
+      .selectFrom('executions')
+      .select('status')
+      .where('id', '=', run)
+      .execute()
+    status = found[0]!.status
+  }
+  await bus.watch(run, () => void look())
+  await look()
+  expect(status).toBe('PENDING')
+  commit.resolve()
+  await change
+  await vi.waitFor(() => expect(status).toBe('RUNNING'), 5_000)
+  await close()
+})
+
+test('errands that are due at once wake, those that their writer carries out do not', async () => {
+  const bus = await openConnected()
+  const wake = vi.fn()
+  bus.onErrands(wake)
+  const add = (kind: string, due: string) =>
+    sql`insert into outbox (kind, subject_id, due_at) values (${kind}, ${crypto.randomUUID()}, now() + ${due}::interval)`.execute(
+      service.store.db,
+    )
+  await add('START', '5 s')
+  await add('SIGNAL', '0 s')
+  await vi.waitFor(() => expect(wake).toHaveBeenCalledTimes(1))
+  await add('SIGNAL', '0 s')
+  await vi.waitFor(() => expect(wake).toHaveBeenCalledTimes(2))
+})
+
+test('watches of a process that is gone expire, and a process that slept finds its own again', async () => {
+  const bus = await openConnected({ refreshMs: 30 })
+  const run = await runs.addRun()
+  const wake = vi.fn()
+  await bus.watch(run, wake)
+  const { db } = service.store
+  const stale = { executionId: crypto.randomUUID(), watcher: crypto.randomUUID(), seenAt: new Date(0) }
+  await db.insertInto('watches').values(stale).execute()
+  await vi.waitFor(async () => expect(await watches()).toEqual([run]))
+  wake.mockClear()
+  await db.deleteFrom('watches').execute()
+  await vi.waitFor(async () => expect(await watches()).toEqual([run]))
+  await vi.waitFor(() => expect(wake).toHaveBeenCalled())
+})
+
+test('who stops leaves no watch behind, and says so to those who wait', async () => {
+  const bus = await openConnected()
+  const left = await watches()
+  await bus.watch(await runs.addRun(), () => {})
+  expect((await watches()).length).toBe(left.length + 1)
+  await bus.stop()
+  expect(bus.stopping.aborted).toBe(true)
+  expect(await watches()).toEqual(left)
+})
