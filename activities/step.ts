@@ -17,6 +17,7 @@ import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult } from './nodes/node.ts'
 import { RUNNERS } from './nodes/runners.ts'
 import type { Tracing } from './tracing.ts'
+import { readVariables } from './variables.ts'
 
 /** What activities need; made once per process. */
 export type ActivityDeps = {
@@ -115,7 +116,13 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
     config: step.node.config,
     input,
     inputs,
-    bindings: { input, nodes, trigger, vars: {}, execution: showContext(step.context) },
+    bindings: {
+      input,
+      nodes,
+      trigger,
+      vars: await readVariables(deps.store, step.context.workflowId, step.node.config),
+      execution: showContext(step.context),
+    },
     evaluator: deps.evaluator,
     http: deps.http,
     signal: step.signal,

@@ -16,8 +16,8 @@ import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createEventRoutes } from './events.ts'
 import { createExecutionRoutes } from './executions.ts'
-import { shrink } from './gzip.ts'
 import { createExportRoutes } from './export.ts'
+import { shrink } from './gzip.ts'
 import { createHealthRoutes } from './health.ts'
 import { createHookRoutes } from './hooks.ts'
 import { createLimitRoutes } from './limits.ts'
@@ -30,6 +30,7 @@ import { receive } from './request.ts'
 import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createVariableRoutes } from './variables.ts'
 import { createVersionRoutes } from './versions.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
@@ -104,6 +105,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createEventRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
+    .route('/', createVariableRoutes())
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())

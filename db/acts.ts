@@ -30,6 +30,9 @@ export const ACTS = {
   WORKFLOW_VERSION_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   EXECUTIONS_EXPORTED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
+  VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
+  VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 

@@ -209,6 +209,16 @@ export interface Users {
   passwordHash: string;
 }
 
+export interface Variables {
+  createdAt: Generated<Timestamp>;
+  description: string | null;
+  id: string;
+  key: string;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+  value: unknown;
+}
+
 export interface Watches {
   executionId: string;
   seenAt: Generated<Timestamp>;
@@ -257,6 +267,7 @@ export interface DB {
   signinFailures: SigninFailures;
   teams: Teams;
   users: Users;
+  variables: Variables;
   watches: Watches;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;

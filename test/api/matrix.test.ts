@@ -8,6 +8,7 @@ import { describeApi, type Operation } from '../../api/openapi.ts'
 import { covers, type Role } from '../../db/acts.ts'
 import type { Scope } from '../../db/scope.ts'
 import { createToken } from '../../db/tokens.ts'
+import { createVariable } from '../../db/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../db/workflows.ts'
 import { PASSWORD, type Service, startService } from '../service.ts'
 
@@ -134,7 +135,9 @@ async function makeWorld() {
       startedByKind: 'USER',
     })
     .execute()
-  return { teamId, tokens, workflowId: workflow.id, executionId, spareId: spare.id }
+  const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const ids = { workflowId: workflow.id, executionId, spareId: spare.id, variableId: variable.id }
+  return { teamId, tokens, ...ids }
 }
 type World = Awaited<ReturnType<typeof makeWorld>>
 
@@ -156,6 +159,7 @@ function fillPath(path: string, world: World): string {
     '/workflows': world.workflowId,
     '/executions': world.executionId,
     '/sdk-tokens': world.spareId,
+    '/variables': world.variableId,
   }
   return path
     .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {

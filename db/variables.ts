@@ -1,0 +1,178 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { setOwn } from '../workflows/inputs.ts'
+import { json } from './connection.ts'
+import { Fault, invalid } from './fault.ts'
+import { makePage, type Page, type PageRequest } from './page.ts'
+import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
+
+/** What a team's expressions read as `$vars.<key>`; any JSON, and no secret: whoever reads the team's workflows sees it. */
+export type Variable = {
+  id: string
+  teamId: string
+  key: string
+  value: unknown
+  description: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const MAX_VALUE_BYTES = 32_768
+const MAX_VARIABLES = 1_000
+const COLUMNS = ['id', 'teamId', 'key', 'value', 'description', 'createdAt', 'updatedAt'] as const
+
+/** A team's variables by key (VIEWER). */
+export async function listVariables(
+  scope: Scope,
+  query: PageRequest & { teamId: string },
+): Promise<Page<Variable>> {
+  await demandTeam(scope, query.teamId, 'VIEWER')
+  const found = scope.store.db.selectFrom('variables').where('teamId', '=', query.teamId)
+  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const content = await found
+    .select(COLUMNS)
+    .orderBy('key')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  return makePage(content, total, query)
+}
+
+/** Makes a variable (BUILDER). Throws CONFLICT for a key that the team has, and for one more than 1,000. */
+export async function createVariable(
+  scope: Scope,
+  input: { teamId: string; key: string; value: unknown; description?: string | null | undefined },
+): Promise<Variable> {
+  const { teamId, key, description = null } = input
+  demandSmall(input.value)
+  return guardKey(key, () =>
+    change(scope, 'VARIABLE_CREATED', teamId, async (tx) => {
+      await demandRoom(tx, teamId)
+      const id = uuid()
+      const result = await tx
+        .insertInto('variables')
+        .values({ id, teamId, key, value: json(input.value), description })
+        .returning(COLUMNS)
+        .executeTakeFirstOrThrow()
+      return { result, resourceId: id, details: { key } }
+    }),
+  )
+}
+
+/** One variable (VIEWER). Throws NOT_FOUND. */
+export async function readVariable(scope: Scope, id: string): Promise<Variable> {
+  const row = await scope.store.db
+    .selectFrom('variables')
+    .select(COLUMNS)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw missing()
+  demand(scope, row.teamId, 'VIEWER')
+  return row
+}
+
+/** Changes what is given and keeps the rest (BUILDER). Throws NOT_FOUND, or CONFLICT for a key that the team has. */
+export async function updateVariable(
+  scope: Scope,
+  id: string,
+  patch: { key?: string | undefined; value?: unknown; description?: string | null | undefined },
+): Promise<Variable> {
+  const { teamId } = await readVariable(scope, id)
+  if (patch.value !== undefined) demandSmall(patch.value)
+  return guardKey(patch.key ?? '', () =>
+    change(scope, 'VARIABLE_UPDATED', teamId, async (tx) => {
+      const old = await lockVariable(tx, id)
+      const fields = {
+        key: patch.key ?? old.key,
+        value: patch.value === undefined ? old.value : patch.value,
+        description: patch.description === undefined ? old.description : patch.description,
+      }
+      const changed = Object.entries(fields)
+        .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name as keyof typeof fields]))
+        .map(([name]) => name)
+      const result = await tx
+        .updateTable('variables')
+        .set({ ...fields, value: json(fields.value) })
+        .$if(changed.length > 0, (query) => query.set({ updatedAt: sql<Date>`now()` }))
+        .where('id', '=', id)
+        .returning(COLUMNS)
+        .executeTakeFirstOrThrow()
+      return { result, resourceId: id, details: { key: fields.key, changed } }
+    }),
+  )
+}
+
+/** Removes a variable (BUILDER): expressions find nothing under its key from then on. Throws NOT_FOUND. */
+export async function deleteVariable(scope: Scope, id: string): Promise<void> {
+  const { teamId } = await readVariable(scope, id)
+  await change(scope, 'VARIABLE_DELETED', teamId, async (tx) => {
+    const { key } = await lockVariable(tx, id)
+    await tx.deleteFrom('variables').where('id', '=', id).execute()
+    return { result: undefined, resourceId: id, details: { key } }
+  })
+}
+
+/** Values by key, as the runs of a workflow see them: of its team, those of `keys` or all. */
+export async function findVariables(
+  store: Store,
+  workflowId: string,
+  keys: string[] | undefined,
+): Promise<Record<string, unknown>> {
+  const rows = await store.db
+    .selectFrom('variables as v')
+    .innerJoin('workflows as w', 'w.teamId', 'v.teamId')
+    .select(['v.key', 'v.value'])
+    .where('w.id', '=', workflowId)
+    .$if(keys !== undefined, (query) => query.where('v.key', '=', sql<string>`any(${keys}::text[])`))
+    .execute()
+  const values: Record<string, unknown> = {}
+  for (const { key, value } of rows) setOwn(values, key, value)
+  return values
+}
+
+// The team's row is locked against others who count too, not against those who only refer to it.
+async function demandRoom(tx: Tx, teamId: string): Promise<void> {
+  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
+  const { total } = await tx
+    .selectFrom('variables')
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .where('teamId', '=', teamId)
+    .executeTakeFirstOrThrow()
+  if (total >= MAX_VARIABLES) {
+    throw new Fault('CONFLICT', `The team has ${MAX_VARIABLES} variables already, which is the most`)
+  }
+}
+
+async function lockVariable(tx: Tx, id: string): Promise<Variable> {
+  const row = await tx
+    .selectFrom('variables')
+    .select(COLUMNS)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!row) throw missing()
+  return row
+}
+
+function demandSmall(value: unknown): void {
+  const bytes = Buffer.byteLength(JSON.stringify(value))
+  if (bytes <= MAX_VALUE_BYTES) return
+  throw invalid([
+    { path: 'value', message: `has ${bytes} bytes as JSON; at most ${MAX_VALUE_BYTES} are allowed` },
+  ])
+}
+
+async function guardKey<T>(key: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if ((error as { constraint?: string }).constraint === 'variables_team_id_key_key') {
+      throw new Fault('CONFLICT', `The team has a variable "${key}" already`)
+    }
+    throw error
+  }
+}
+
+function missing(): Fault {
+  return new Fault('NOT_FOUND', 'There is no such variable')
+}
