@@ -7,6 +7,7 @@ import {
   shorten,
   treeOf,
 } from '../workflows/expressions.ts'
+import { readPath } from '../workflows/paths.ts'
 import type { Bindings } from './expressions.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import { createTextCache, toPlain, weigh } from './plain.ts'
@@ -51,18 +52,6 @@ function build(source: string): Compiled {
     })
   }
 }
-
-function readPath(tree: Syntax): string[] | undefined {
-  const steps = tree.type === 'path' ? (tree.steps as Syntax[]) : [tree]
-  const [first, ...rest] = steps
-  if (first?.type !== 'variable' || first.value === '' || first.value === '$') return undefined
-  const plain = (node: Syntax) => Object.keys(node).every((field) => PLAIN_FIELDS.has(field))
-  if (!plain(tree) || !plain(first) || !rest.every((step) => step.type === 'name' && plain(step)))
-    return undefined
-  return steps.map((step) => String(step.value))
-}
-
-const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
 
 /** What findDirectly answers where JSONata itself must look. */
 export const NOT_DIRECT = Symbol('not direct')

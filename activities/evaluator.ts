@@ -1,5 +1,6 @@
 import jsonata from 'jsonata'
 import { RE2JS } from 're2js'
+import type { Conversion } from './conversions.ts'
 import { createTextCache, isTruthy, toPlain } from './plain.ts'
 
 /**
@@ -10,15 +11,18 @@ import { createTextCache, isTruthy, toPlain } from './plain.ts'
 /** `context`: whether it reads names without a variable, which are those of `$input`; else it has no context. */
 export type Source = { text: string; context: boolean }
 
-/** `roots` and `items` are JSON texts: what the expressions read, and the items a filter goes over. */
-export type Job = { roots: string; sources: Source[] } | { roots: string; items: string; condition: Source }
+/** `roots` and `items` are JSON texts: what the expressions read, and the items that one of them goes over. */
+type Work = { roots: string; sources: Source[] } | EachWork
+type EachWork = { roots: string; items: string; each: Source; filter: boolean }
+export type Job = Work | { conversion: Conversion }
 
-/** What became of a job: JSON texts (null for nothing) or the indexes a filter kept. */
+/** What became of a job: JSON texts (null for nothing), the indexes a filter kept, or the JSON of all values. */
 export type Reply =
   | { kind: 'ready' }
   | { kind: 'progress' }
   | { kind: 'values'; values: (string | null)[] }
   | { kind: 'kept'; kept: number[] }
+  | { kind: 'mapped'; text: string }
   | { kind: 'error'; at: number; cause: Cause; message: string }
 
 /** `DOWN` is the pool's own: no process could be had. */
@@ -71,6 +75,7 @@ function LinearRegex(native: RegExp) {
 const now = () => performance.now()
 
 async function run(job: Job): Promise<Reply> {
+  if ('conversion' in job) return convertAway(job.conversion)
   const started = now()
   let spoke = started
   let at = 0
@@ -85,38 +90,46 @@ async function run(job: Job): Promise<Reply> {
   }
   try {
     let roots = readRoots(job)
-    if ('items' in job) {
-      const kept: number[] = []
-      const items = JSON.parse(job.items) as unknown[]
-      const condition = compile(job.condition.text)
-      for (; at < items.length; at++) {
-        if (!step()) return fail(at, 'TOTAL')
-        const bindings = { ...roots, item: items[at], index: at }
-        if (isTruthy(toPlain(await condition.evaluate(contextOf(job.condition, roots), bindings))))
-          kept.push(at)
-        if (isSpoilt(job, job.condition)) roots = readRoots(job)
-      }
-      return { kind: 'kept', kept }
-    }
+    const items = 'items' in job ? (JSON.parse(job.items) as unknown[]) : []
+    const length = 'items' in job ? items.length : job.sources.length
     const values: (string | null)[] = []
+    const kept: number[] = []
     let chars = 0
-    for (; at < job.sources.length; at++) {
+    for (; at < length; at++) {
       if (!step()) return fail(at, 'TOTAL')
-      const source = job.sources[at]!
-      const value = toPlain(await compile(source.text).evaluate(contextOf(source, roots), roots))
+      const source = 'items' in job ? job.each : job.sources[at]!
+      const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
+      const value = toPlain(await compile(source.text).evaluate(contextOf(source, roots), bindings))
+      if ('items' in job && job.filter) {
+        if (isTruthy(value)) kept.push(at)
+      } else {
+        const text = value === undefined ? null : JSON.stringify(value)
+        chars += text?.length ?? 0
+        if (chars > maxChars) return fail(at, 'SIZE')
+        values.push(text)
+      }
       if (isSpoilt(job, source)) roots = readRoots(job)
-      const text = value === undefined ? null : JSON.stringify(value)
-      chars += text?.length ?? 0
-      if (chars > maxChars) return fail(at, 'SIZE')
-      values.push(text)
     }
-    return { kind: 'values', values }
+    if (!('items' in job)) return { kind: 'values', values }
+    if (job.filter) return { kind: 'kept', kept }
+    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]` }
   } catch (error) {
     return describe(at, error)
   }
 }
 
-function readRoots(job: Job): Record<string, unknown> {
+/** The parsers are loaded by the process that needs them first. */
+async function convertAway(conversion: Conversion): Promise<Reply> {
+  try {
+    const { convert } = await import('./conversions.ts')
+    const text = JSON.stringify(convert(conversion))
+    return text.length > maxChars ? fail(0, 'SIZE') : { kind: 'values', values: [text] }
+  } catch (error) {
+    return describe(0, error)
+  }
+}
+
+function readRoots(job: Work): Record<string, unknown> {
   return JSON.parse(job.roots)
 }
 
@@ -125,7 +138,7 @@ function contextOf(source: Source, roots: Record<string, unknown>): unknown {
 }
 
 /** JSONata's object constructor writes into an empty array it meets: the next expression gets a fresh one. */
-function isSpoilt(job: Job, source: Source): boolean {
+function isSpoilt(job: Work, source: Source): boolean {
   return source.text.includes('{') && job.roots.includes('[]')
 }
 

@@ -1,12 +1,14 @@
 import { availableParallelism } from 'node:os'
-import { setImmediate } from 'node:timers/promises'
-import { shorten, splitCondition, splitTemplate, type Template } from '../workflows/expressions.ts'
+import { shorten } from '../workflows/expressions.ts'
 import { setOwn } from '../workflows/inputs.ts'
-import { type Compiled, compile, evaluateHere, findDirectly, isLight, NOT_DIRECT } from './compiled.ts'
+import { type Compiled, evaluateHere, findDirectly, isLight, NOT_DIRECT } from './compiled.ts'
+import type { Conversion } from './conversions.ts'
 import type { Cause, Job, Reply, Source } from './evaluator.ts'
 import { NodeFailure } from './nodes/failure.ts'
-import { createTextCache, isTruthy, weigh } from './plain.ts'
-import { createPool } from './pool.ts'
+import { createPause } from './pace.ts'
+import { isTruthy, weigh } from './plain.ts'
+import { createPool, limitOf, TOTAL } from './pool.ts'
+import { collectExpressions, compileBare, compileCondition, failure } from './templates.ts'
 
 /** What expressions may read, by the name of its variable. `item` and `index` are bound in loops only. */
 export type Bindings = {
@@ -33,6 +35,12 @@ export type Evaluator = {
   test(condition: unknown, bindings: Bindings): Promise<boolean>
   /** The items for which the condition holds, with `$item` and `$index` bound. */
   filter(items: unknown[], condition: unknown, bindings: Bindings): Promise<unknown[]>
+  /** The value of one expression, with or without `{{ }}`; nothing is null. */
+  evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
+  /** As evaluate for each item, with `$item` and `$index` bound. */
+  map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /** Reads or writes a foreign format; what is no such text fails as InvalidInput. */
+  convert(conversion: Conversion, bindings: Bindings): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -43,8 +51,6 @@ const MAX_SENT = 32_000_000
 const MAX_WEIGHT = 8 * MAX_RESULT
 /** The bound on work done on this thread: syntax nodes times the weight of what they read. */
 const MAX_WORK = 400_000
-/** After so many milliseconds of work in one go, others get their turn. */
-const SLICE_MS = 8
 
 export function createEvaluator(
   options: { processes?: number; timeoutMs?: number; heapMb?: number } = {},
@@ -59,20 +65,16 @@ export function createEvaluator(
     const values: unknown[] = new Array(all.length)
     const away: number[] = []
     const pause = createPause()
-    let weight = 0
-    const grow = (source: string, value: unknown) => {
-      weight += weigh(value, MAX_WEIGHT)
-      if (weight > MAX_WEIGHT) throw describeCause('SIZE', source, limits)
-    }
+    const grow = createScale(limits)
     for (const [at, expression] of all.entries()) {
       await pause()
       const value = findDirectly(expression, bindings)
       if (value !== NOT_DIRECT) {
-        grow(expression.source, value)
+        grow(expression, value)
         values[at] = value
       } else if (isLight(expression, bindings, MAX_WORK)) {
         values[at] = await evaluateHere(expression, bindings)
-        grow(expression.source, values[at])
+        grow(expression, values[at])
       } else away.push(at)
     }
     if (away.length === 0) return values
@@ -91,7 +93,7 @@ export function createEvaluator(
 
   async function render(value: unknown, bindings: Bindings): Promise<unknown> {
     const found: Compiled[] = []
-    const fill = collect(value, found, 0)
+    const fill = collectExpressions(value, found)
     if (!fill) return value
     return fill(await evaluateAll(found, bindings))
   }
@@ -107,8 +109,7 @@ export function createEvaluator(
     const expression = compileCondition(condition)
     if (typeof expression === 'boolean') return expression ? items : []
     if (items.length === 0) return items
-    const own = expression.size * weigh(items, MAX_WORK / expression.size)
-    if (own <= MAX_WORK && isLight(expression, bindings, (MAX_WORK - own) / items.length)) {
+    if (isLightForAll(expression, items, bindings)) {
       const kept: unknown[] = []
       const pause = createPause()
       for (const [index, item] of items.entries()) {
@@ -117,83 +118,97 @@ export function createEvaluator(
       }
       return kept
     }
-    const reply = await pool.run(keyOf(bindings), (): Job => {
-      const text = JSON.stringify(items)
-      return {
-        roots: writeRoots([expression], bindings, text.length),
-        items: text,
-        condition: sourceOf(expression),
-      }
-    })
+    const reply = await goOver(items, expression, bindings, true)
     if (reply.kind !== 'kept') throw describeReply(reply, [expression], limits)
     return reply.kept.map((at) => items[at])
   }
 
-  return { render, test, filter, close: () => pool.close() }
-}
-
-/** Fills the values of the expressions, in the order they were found, into a copy of the config. */
-type Fill = (values: unknown[]) => unknown
-
-const MAX_CONFIG_DEPTH = 200
-
-/** Collects the expressions of a config value; undefined where there are none and it stands as it is. */
-function collect(value: unknown, found: Compiled[], depth: number): Fill | undefined {
-  if (typeof value === 'string') return value.includes('{{') ? collectText(value, found) : undefined
-  if (typeof value !== 'object' || value === null) return undefined
-  if (depth > MAX_CONFIG_DEPTH) throw failure('the config is nested too deeply')
-  const entries = Object.entries(value)
-  const fills = entries.map(([, item]) => collect(item, found, depth + 1))
-  if (!fills.some(Boolean)) return undefined
-  if (Array.isArray(value)) {
-    return (values) =>
-      value.map((item, i) => {
-        const fill = fills[i]
-        return fill ? fill(values) : item
-      })
+  async function evaluate(text: unknown, bindings: Bindings): Promise<unknown> {
+    const [value] = await evaluateAll([compileBare(text)], bindings)
+    return value ?? null
   }
-  return (values) => {
-    const filled: Record<string, unknown> = {}
-    for (const [i, [key, item]] of entries.entries()) {
-      const fill = fills[i]
-      setOwn(filled, key, fill ? fill(values) : item)
+
+  async function map(items: unknown[], text: unknown, bindings: Bindings): Promise<unknown[]> {
+    const expression = compileBare(text)
+    const direct = await mapDirectly(expression, items, bindings, createScale(limits))
+    if (direct) return direct
+    if (isLightForAll(expression, items, bindings)) {
+      const values: unknown[] = []
+      const pause = createPause()
+      const grow = createScale(limits)
+      for (const [index, item] of items.entries()) {
+        await pause()
+        const value = (await evaluateHere(expression, { ...bindings, item, index })) ?? null
+        grow(expression, value)
+        values.push(value)
+      }
+      return values
     }
-    return filled
+    const reply = await goOver(items, expression, bindings, false)
+    if (reply.kind !== 'mapped') throw describeReply(reply, [expression], limits)
+    return JSON.parse(reply.text)
+  }
+
+  function goOver(items: unknown[], expression: Compiled, bindings: Bindings, filter: boolean) {
+    return pool.run(keyOf(bindings), (): Job => {
+      const text = JSON.stringify(items)
+      const roots = writeRoots([expression], bindings, text.length)
+      return { roots, items: text, each: sourceOf(expression), filter }
+    })
+  }
+
+  async function convert(conversion: Conversion, bindings: Bindings): Promise<unknown> {
+    const reply = await pool.run(keyOf(bindings), () => ({ conversion }))
+    if (reply.kind === 'values') return JSON.parse(reply.values[0]!)
+    const what = `the ${conversion.kind.toUpperCase()}`
+    if (reply.kind !== 'error') throw describeReply(reply, [], limits)
+    if (reply.cause === 'ERROR') {
+      throw new NodeFailure(`${what} cannot be converted: ${reply.message}`, { type: 'InvalidInput' })
+    }
+    throw describeCause(
+      reply.cause,
+      what,
+      { ...limits, timeoutMs: timeoutMs * limitOf({ conversion }) },
+      reply.message,
+    )
+  }
+
+  return { render, test, filter, evaluate, map, convert, close: () => pool.close() }
+}
+
+/** Bounds the weight of all results of one call: many may be the same big value. */
+function createScale(limits: Limits): (expression: Compiled, value: unknown) => void {
+  let weight = 0
+  return ({ source }, value) => {
+    weight += weigh(value, MAX_WEIGHT)
+    if (weight > MAX_WEIGHT) throw describeCause('SIZE', quote(source), limits)
   }
 }
 
-function collectText(text: string, found: Compiled[]): Fill {
-  const parts = readCached(text).map((part) =>
-    typeof part === 'string' ? part : found.push(compile(part.source)) - 1,
-  )
-  const [only] = parts
-  if (parts.length === 1 && typeof only === 'number') return (values) => values[only] ?? null
-  return (values) => parts.map((part) => (typeof part === 'string' ? part : writeText(values[part]))).join('')
+function isLightForAll(expression: Compiled, items: unknown[], bindings: Bindings): boolean {
+  const own = expression.size * weigh(items, MAX_WORK / expression.size)
+  return own <= MAX_WORK && isLight(expression, bindings, (MAX_WORK - own) / items.length)
 }
 
-function writeText(value: unknown): string {
-  if (value === undefined) return ''
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-const templates = createTextCache<Template>(1_000_000)
-
-function readCached(text: string): Template {
-  try {
-    return templates(text, () => splitTemplate(text))
-  } catch (error) {
-    throw failure((error as Error).message)
+/** For plain paths, which most are; undefined where JSONata itself must look. */
+async function mapDirectly(
+  expression: Compiled,
+  items: unknown[],
+  bindings: Bindings,
+  grow: (expression: Compiled, value: unknown) => void,
+): Promise<unknown[] | undefined> {
+  if (!expression.path) return undefined
+  const values: unknown[] = []
+  const pause = createPause()
+  const scope: Bindings = { ...bindings }
+  for (const [index, item] of items.entries()) {
+    await pause()
+    const value = findDirectly(expression, Object.assign(scope, { item, index }))
+    if (value === NOT_DIRECT) return undefined
+    grow(expression, value)
+    values.push(value ?? null)
   }
-}
-
-function compileCondition(condition: unknown): Compiled | boolean {
-  if (typeof condition === 'boolean') return condition
-  if (typeof condition !== 'string') throw failure('a condition must be an expression or a boolean')
-  try {
-    return compile(splitCondition(condition).source)
-  } catch (error) {
-    throw error instanceof NodeFailure ? error : failure((error as Error).message)
-  }
+  return values
 }
 
 function sourceOf({ source, reads }: Compiled): Source {
@@ -231,31 +246,23 @@ function keyOf(bindings: Bindings): string {
   return String(bindings.execution.workflowId ?? bindings.execution.id ?? '')
 }
 
-/** JSONata runs in microtasks, which starve timers and sockets: lets those in now and then. */
-function createPause(): () => Promise<void> | undefined {
-  let since = performance.now()
-  return () => {
-    if (performance.now() - since < SLICE_MS) return undefined
-    return setImmediate().then(() => {
-      since = performance.now()
-    })
-  }
-}
-
 type Limits = { timeoutMs: number; heapMb: number }
 
 function describeReply(reply: Reply, expressions: Compiled[], limits: Limits): NodeFailure {
   if (reply.kind !== 'error') return failure('the evaluator gave an answer that fits no question')
   const source = expressions.length === 1 ? expressions[0]!.source : expressions[reply.at]?.source
-  return describeCause(reply.cause, source, limits, reply.message)
+  return describeCause(reply.cause, quote(source), limits, reply.message)
 }
 
-function describeCause(cause: Cause, source: string | undefined, limits: Limits, message = ''): NodeFailure {
-  const what = source === undefined ? 'an expression of this node' : `expression ${shorten(source)}`
+function quote(source: string | undefined): string {
+  return source === undefined ? 'an expression of this node' : `expression ${shorten(source)}`
+}
+
+function describeCause(cause: Cause, what: string, limits: Limits, message = ''): NodeFailure {
   const seconds = limits.timeoutMs / 1_000
   if (cause === 'TIMEOUT') return limit(`${what} took longer than ${seconds} s`)
   if (cause === 'TOTAL')
-    return limit(`the expressions of this node took longer than ${5 * seconds} s together`)
+    return limit(`the expressions of this node took longer than ${TOTAL * seconds} s together`)
   if (cause === 'MEMORY') return limit(`${what} used too much memory (more than ${limits.heapMb} MB)`)
   if (cause === 'SIZE')
     return limit(`${what} has a result that is too big (more than ${MAX_RESULT / 1_000_000} MB)`)
@@ -271,8 +278,4 @@ export const EXPRESSIONS_DOWN = 'ExpressionsUnavailable'
 
 function limit(message: string): NodeFailure {
   return new NodeFailure(message, { type: 'ExpressionLimit' })
-}
-
-function failure(message: string): NodeFailure {
-  return new NodeFailure(message, { type: 'ExpressionFailed' })
 }

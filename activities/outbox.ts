@@ -1,5 +1,6 @@
 import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
 import type { Logger } from 'pino'
+import { reportFailure } from '../db/failures.ts'
 import { failUnstartable } from '../db/open.ts'
 import { type Errand, markStarted, postponeErrand, settleErrand } from '../db/outbox.ts'
 import { readPlan } from '../db/plans.ts'
@@ -8,6 +9,7 @@ import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
 import { NUDGE } from '../workflows/walk.ts'
 import type { Metrics } from './metrics.ts'
+import { syncSchedules } from './schedules.ts'
 import { runTraceparent, type Tracing } from './tracing.ts'
 
 /** What carrying an errand out needs; `eager` asks for eager starts: a worker polls in this very process. */
@@ -34,16 +36,19 @@ const RETRY_MS = 2_000
 const MAX_RETRY_MS = 10_000
 
 /**
- * Does what an outbox row asks of Temporal. True when it is done; false where Temporal cannot be reached, and
- * the row stays for the sweeper. Never throws. Safe to repeat and to race: starts are idempotent by id, and a
- * run whose row was cancelled or deleted meanwhile is ended again.
+ * Does what an outbox row asks of Temporal. True when it is done; false where Temporal cannot be reached, and the
+ * row stays for the sweeper, and for the start of a run that waits for a place: whoever lets it in queues that anew.
+ * Never throws. Safe to repeat and to race: starts are idempotent by id, and a run whose row was cancelled or deleted
+ * meanwhile is ended again.
  */
 export async function carryOut(carrier: Carrier, errand: Errand, attempts = 1): Promise<boolean> {
   const { store, log } = carrier
   const { kind, subjectId } = errand
   try {
-    if (kind === 'START') await startOrFail(carrier, subjectId, attempts)
+    if (kind === 'START') return await startOrFail(carrier, subjectId, attempts)
+    if (kind === 'ERROR') await startErrorRun(carrier, errand)
     else if (kind === 'SIGNAL') await signalRun(carrier, errand)
+    else if (kind === 'SCHEDULE') await syncSchedules(carrier, subjectId)
     else {
       const left =
         kind === 'CANCEL' ? await cancelRun(carrier, subjectId) : await deleteRun(carrier, subjectId)
@@ -59,56 +64,53 @@ export async function carryOut(carrier: Carrier, errand: Errand, attempts = 1): 
   }
 }
 
-/** What Temporal or the plan refuses for good ends the execution; what may pass is thrown, to be tried again. */
-async function startOrFail(carrier: Carrier, executionId: string, attempts: number): Promise<void> {
+/** What Temporal or the plan refuses for good ends the execution; what may pass is thrown, to be tried again. False for one that is queued. */
+async function startOrFail(carrier: Carrier, executionId: string, attempts: number): Promise<boolean> {
   const { metrics } = carrier
   try {
     const trigger = await startRun(carrier, executionId, attempts)
+    if (trigger === QUEUED) return false
     if (trigger !== null) metrics?.runsStarted.inc({ trigger })
   } catch (error) {
     const { code } = error as { code?: unknown }
     const final = error instanceof PlanError || code === GRPC_INVALID_ARGUMENT
     if (!final) throw error
-    carrier.log.error({ err: error, executionId }, 'a run cannot be started')
-    const message = `The run could not be started: ${(error as Error).message}`
-    const ended = await failUnstartable(carrier.store, executionId, message)
-    if (!ended) return
-    metrics?.runsStarted.inc({ trigger: ended.trigger })
-    metrics?.runsEnded.inc(ended)
+    await refuseRun(carrier, executionId, error as Error)
   }
+  return true
 }
 
-/** Answers the run's trigger where it was this call that settled its start, else null. */
-async function startRun(carrier: Carrier, executionId: string, attempts: number): Promise<string | null> {
-  const { store, client, tracing } = carrier
-  const execution = await store.db
-    .selectFrom('executions')
-    .select(['id', 'workflowId', 'workflowName', 'workflowVersion', 'trigger', 'triggerNodeId', 'status'])
-    .select(['timeoutMs', 'inputBytes', 'traceparent'])
-    .select((eb) =>
-      eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
-    )
-    .where('id', '=', executionId)
-    .executeTakeFirst()
-  if (execution?.status !== 'PENDING') {
-    const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
-    return settled && execution ? execution.trigger : null
-  }
-  const accepted = tracing ? execution.traceparent : null
+const QUEUED = Symbol('waits for a place')
 
-  const { workflowId, workflowName, workflowVersion: version, trigger, inputBytes: bytes } = execution
-  const input: Envelope =
-    bytes <= INLINE_INPUT_BYTES ? { v: execution.input, bytes } : { ref: INPUT_REF, bytes }
-  const run: RunInput = {
-    plan: await readPlan(store, execution),
-    context: {
-      ...{ id: executionId, workflowId, workflowName, version, trigger },
-      ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
-    },
-    input,
-    timeoutMs: execution.timeoutMs,
-    ...(carrier.continueAfterEvents ? { continueAfterEvents: carrier.continueAfterEvents } : {}),
+/** Ends an execution that can never start. */
+export async function refuseRun(
+  { store, metrics, log }: Carrier,
+  executionId: string,
+  error: Error,
+): Promise<void> {
+  log.error({ err: error, executionId }, 'a run cannot be started')
+  const message = `The run could not be started: ${error.message}`
+  const ended = await failUnstartable(store, executionId, message)
+  if (!ended) return
+  metrics?.runsStarted.inc({ trigger: ended.trigger })
+  metrics?.runsEnded.inc(ended)
+}
+
+/** Answers the run's trigger where it was this call that settled its start, else null; QUEUED where it may not start yet. */
+async function startRun(
+  carrier: Carrier,
+  executionId: string,
+  attempts: number,
+): Promise<string | typeof QUEUED | null> {
+  const { store, client, tracing } = carrier
+  const found = await prepareRun(carrier, executionId)
+  // Whoever has let it in meanwhile has queued its START: that one is not ours to settle.
+  if (found?.queued) return QUEUED
+  if (!found?.run) {
+    const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
+    return settled && found ? found.trigger : null
   }
+  const { run, trigger, accepted } = found
   const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
   const span = accepted
     ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
@@ -129,10 +131,61 @@ async function startRun(carrier: Carrier, executionId: string, attempts: number)
     }
   }
   span?.end()
-  const marked = await markStarted(store, executionId)
+  return (await noteStarted(carrier, executionId)) ? trigger : null
+}
+
+/** An execution with what its run is started with, where it is PENDING and not queued; undefined where there is none. */
+export async function prepareRun(
+  carrier: Carrier,
+  executionId: string,
+): Promise<{ trigger: string; accepted: string | null; queued: boolean; run?: RunInput } | undefined> {
+  const { store, tracing } = carrier
+  const execution = await store.db
+    .selectFrom('executions')
+    .select(['id', 'workflowId', 'workflowName', 'workflowVersion', 'trigger', 'triggerNodeId', 'status'])
+    .select(['timeoutMs', 'inputBytes', 'traceparent', 'queuedAt'])
+    .select((eb) =>
+      eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
+    )
+    .where('id', '=', executionId)
+    .executeTakeFirst()
+  if (!execution) return undefined
+  const { workflowId, workflowName, workflowVersion: version, trigger, inputBytes: bytes } = execution
+  const accepted = tracing ? execution.traceparent : null
+  const queued = execution.queuedAt !== null
+  if (execution.status !== 'PENDING' || queued) return { trigger, accepted, queued }
+  const input: Envelope =
+    bytes <= INLINE_INPUT_BYTES ? { v: execution.input, bytes } : { ref: INPUT_REF, bytes }
+  const run: RunInput = {
+    plan: await readPlan(store, execution),
+    context: {
+      ...{ id: executionId, workflowId, workflowName, version, trigger },
+      ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
+    },
+    input,
+    timeoutMs: execution.timeoutMs,
+    ...(carrier.continueAfterEvents ? { continueAfterEvents: carrier.continueAfterEvents } : {}),
+  }
+  return { trigger, accepted, queued, run }
+}
+
+/** Temporal has the run: its row says so, unless it was cancelled or deleted meanwhile. True for one of those who note it. */
+export async function noteStarted(carrier: Carrier, executionId: string): Promise<boolean> {
+  const marked = await markStarted(carrier.store, executionId)
   if (marked === null) await deleteRun(carrier, executionId)
   else if (marked.status === 'CANCELLED') await cancelRun(carrier, executionId)
-  return marked?.settled ? trigger : null
+  return marked?.settled ?? false
+}
+
+async function startErrorRun(carrier: Carrier, errand: Errand): Promise<void> {
+  const { store, log } = carrier
+  const reported = await reportFailure(store, errand.subjectId)
+  if (reported.started) {
+    const { executionId: subjectId, fresh, queued, status } = reported.started
+    if (fresh && !queued && status === 'PENDING')
+      await carryOut(carrier, { kind: 'START', subjectId, key: '' })
+  } else if (reported.reason) log.warn({ executionId: errand.subjectId }, reported.reason)
+  await settleErrand(store, errand)
 }
 
 /** A run that has ended, or not begun, has nothing to be told: it looks at the row itself when it gets there. */
@@ -161,6 +214,12 @@ async function deleteRun({ client }: Carrier, executionId: string): Promise<bool
       const page = await client.workflowService.getWorkflowExecutionHistory(asked)
       const start = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes
       const workflowExecution = { ...execution, runId: start?.originalExecutionRunId ?? runId }
+      const parent = start?.parentWorkflowExecution
+      // A scheduled run is the child of its firing.
+      if (parent?.workflowId) {
+        const firing = { namespace, workflowExecution: parent }
+        await ignoreMissing(() => client.workflowService.deleteWorkflowExecution(firing))
+      }
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution })
       return start?.continuedExecutionRunId ?? ''
     })

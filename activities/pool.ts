@@ -28,7 +28,13 @@ type Member = {
   log: string
 }
 
-const TOTAL = 5
+/** All expressions of one job together, or one conversion, take at most so many times an expression's limit. */
+export const TOTAL = 5
+
+/** How many times an expression's limit a job may take without a word: a parser of much cannot say that it goes on. */
+export function limitOf(job: Job): number {
+  return 'conversion' in job && job.conversion.kind !== 'date' ? TOTAL : 1
+}
 /** What a process may take beyond its limit to say so itself, before it is killed. */
 const GRACE_MS = 200
 const BOOT_MS = 15_000
@@ -82,7 +88,7 @@ export function createPool(options: PoolOptions): Pool {
       return
     }
     member.task = task
-    watch(member, options.timeoutMs + GRACE_MS)
+    watch(member, options.timeoutMs * limitOf(job) + GRACE_MS)
     // A process that is gone is heard of by its exit.
     member.child.send(job, () => {})
   }

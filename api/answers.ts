@@ -2,11 +2,15 @@ import * as v from 'valibot'
 
 type Schema = v.GenericSchema
 
-/** One answer of a route: JSON of `schema`, or another `type` of body, or none. `headers` by name, what each says. */
+/**
+ * One answer of a route: JSON of `schema`, or another `type` of body, or none. `texts` are the types it may have in
+ * place of JSON. `headers` by name, what each says.
+ */
 export type Answer = {
   description: string
   schema?: Schema
   type?: string
+  texts?: string[]
   headers?: Record<string, string>
   links?: Record<string, Link>
 }

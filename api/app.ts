@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import type { Logger } from 'pino'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import type { Registered } from '../activities/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
@@ -13,17 +14,21 @@ import type { FindTeam } from './count.ts'
 import { createDocsRoutes } from './docs.ts'
 import { answerError, answerUnknown } from './errors.ts'
 import { createExecutionRoutes } from './executions.ts'
+import { createExportRoutes } from './export.ts'
 import { shrink } from './gzip.ts'
 import { createHealthRoutes } from './health.ts'
 import { createHookRoutes } from './hooks.ts'
 import { createLimitRoutes } from './limits.ts'
+import { createMaskingRoutes } from './masking.ts'
 import { createMemberRoutes } from './members.ts'
 import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
 import { observe } from './observe.ts'
 import { receive } from './request.ts'
+import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createVersionRoutes } from './versions.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
 /** What every handler finds: `scope` behind any `accept` but a public one, the others always. */
@@ -65,6 +70,8 @@ export type ApiDeps = {
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (errand: Errand) => Promise<boolean>
+  /** What Temporal has of these schedules of a workflow; rejects where it cannot be asked. */
+  describeSchedules?: ((workflowId: string, nodeIds: string[]) => Promise<Registered[]>) | undefined
 }
 
 /** The whole HTTP API over its dependencies; each noun brings its own routes. */
@@ -85,10 +92,14 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
+    .route('/', createVersionRoutes(deps))
+    .route('/', createScheduleRoutes(deps))
     .route('/', createExecutionRoutes(deps))
+    .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createLimitRoutes())
+    .route('/', createMaskingRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

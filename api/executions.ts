@@ -99,6 +99,10 @@ const ExecutionAnswer = v.pipe(
     outputData: v.nullable(values),
     errorMessage,
     createdAt: time,
+    queuedAt: v.pipe(
+      v.nullable(time),
+      v.description("Since when it waits, PENDING, for a place at its workflow's limit"),
+    ),
     startedAt: v.nullable(time),
     completedAt: v.nullable(time),
     durationMs: v.nullable(count),
@@ -222,9 +226,13 @@ export function createExecutionRoutes(deps: ApiDeps) {
 }
 
 /** Has an accepted execution started and answers 202: RUNNING once Temporal took it, else PENDING. */
-export async function answerStarted(deps: ApiDeps, c: Context<AppEnv>, { fresh, ...started }: Started) {
+export async function answerStarted(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  { fresh, queued, ...started }: Started,
+) {
   c.header('Location', `/api/executions/${started.executionId}`)
-  const taken = fresh && (await runErrands(deps, 'START', [started.executionId]))
+  const taken = fresh && !queued && (await runErrands(deps, 'START', [started.executionId]))
   return c.json(taken ? { ...started, status: 'RUNNING' } : started, 202)
 }
 

@@ -28,7 +28,7 @@ export function createHookRoutes(deps: ApiDeps) {
       params: OneHook,
       anyBody: true,
       responses: { 202: STARTED },
-      faults: [401, 405],
+      faults: [401, 405, 409],
     }),
     async (c) => {
       const { workflowId, path } = c.req.valid('param')

@@ -138,7 +138,7 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
     }))
   }
 
-  function describeAnswer({ description, schema, type, headers = {}, links }: Answer): Reply {
+  function describeAnswer({ description, schema, type, texts = [], headers = {}, links }: Answer): Reply {
     const shape = schema && convert(schema)
     const told = Object.entries(headers).map(([name, text]) => [
       name,
@@ -146,11 +146,17 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
     ])
     const media = type ?? 'application/json'
     const json = shape && media === 'application/json'
+    const others = Object.fromEntries(texts.map((text) => [text, { schema: { type: 'string' } }]))
     return {
       description,
       headers: { ...COMMON, ...Object.fromEntries(told) },
       ...(shape
-        ? { content: { [media]: { schema: shape, ...(json ? { example: sample(shape, components) } : {}) } } }
+        ? {
+            content: {
+              [media]: { schema: shape, ...(json ? { example: sample(shape, components) } : {}) },
+              ...others,
+            },
+          }
         : type
           ? { content: { [media]: { schema: { type: 'string' } } } }
           : {}),

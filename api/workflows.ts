@@ -12,7 +12,6 @@ import {
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
-import { object } from '../workflows/object.ts'
 import { accept, line, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
@@ -20,24 +19,10 @@ import { runErrands } from './errands.ts'
 import { answerStarted, STARTED } from './executions.ts'
 import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
 import { paging } from './query.ts'
-
-const DAY_MS = 86_400_000
+import { settings, settingsShown } from './settings.ts'
 
 const name = v.pipe(line(200), v.examples(['Orders']))
 const description = v.nullable(text(5_000, 0))
-const settings = object({
-  timeoutMs: v.optional(
-    v.nullable(
-      v.pipe(
-        v.number('must be a number of milliseconds'),
-        v.integer('must be a whole number of milliseconds'),
-        v.minValue(1_000, 'must be at least 1000 (a second)'),
-        v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
-      ),
-    ),
-  ),
-})
-
 const OneWorkflow = v.object({ id: uuid })
 const WorkflowQuery = v.object({ teamId: uuid, ...paging, search: v.optional(text(200, 0)) })
 const NewWorkflow = v.pipe(
@@ -85,12 +70,12 @@ const WorkflowItem = v.pipe(
   v.object({ ...workflow, nodeCount: count, lastExecutionStatus: v.nullable(v.picklist(STATUSES)) }),
   v.title('WorkflowItem'),
 )
-const WorkflowDetail = v.pipe(
+export const WorkflowDetail = v.pipe(
   v.object({
     ...workflow,
     nodes,
     edges,
-    settings: v.object({ timeoutMs: v.nullable(v.number()) }),
+    settings: settingsShown,
     version: v.pipe(v.number(), v.integer(), v.minValue(1)),
   }),
   v.title('WorkflowDetail'),
@@ -103,7 +88,7 @@ const WORKFLOW_LINKS = {
   listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
   deleteWorkflow: { parameters: BY_ID },
 }
-const TAGGED = { ETag: 'Names this state of the workflow' }
+export const TAGGED = { ETag: 'Names this state of the workflow' }
 
 /** Workflows, and the start of their runs. */
 export function createWorkflowRoutes(deps: ApiDeps) {
@@ -193,6 +178,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         const { id } = c.req.valid('param')
         const expected = readTags(c.req.header('if-match'))
         const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), expected)
+        await runErrands(deps, 'SCHEDULE', [id])
         c.header('ETag', `"${tagWorkflow(workflow)}"`)
         return c.json(workflow)
       },
@@ -210,8 +196,9 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         responses: { 200: said('Workflow deleted') },
       }),
       async (c) => {
-        const executions = await deleteWorkflow(c.get('scope'), c.req.valid('param').id)
-        await runErrands(deps, 'DELETE', executions)
+        const { id } = c.req.valid('param')
+        const executions = await deleteWorkflow(c.get('scope'), id)
+        await Promise.all([runErrands(deps, 'SCHEDULE', [id]), runErrands(deps, 'DELETE', executions)])
         return c.json({ message: 'Workflow deleted' })
       },
     )
@@ -249,7 +236,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
 }
 
 /** The tags of an If-Match header; undefined where it is not sent, or is * (whatever stands is right). */
-function readTags(header: string | undefined): string[] | undefined {
+export function readTags(header: string | undefined): string[] | undefined {
   if (header === undefined || header.trim() === '*') return undefined
   // A proxy that compresses makes a tag weak; it still names the same state.
   return header.split(',').map((tag) =>

@@ -26,7 +26,10 @@ export const ACTS = {
   WORKFLOW_UPDATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_ACTIVATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DEACTIVATED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  WORKFLOW_VERSION_RESTORED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  WORKFLOW_VERSION_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  EXECUTIONS_EXPORTED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 

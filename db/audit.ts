@@ -3,6 +3,7 @@ import canonicalize from 'canonicalize'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { ACTS, type Act } from './acts.ts'
+import { recallRules } from './masking.ts'
 import { redact } from './redact.ts'
 import type { Scope, Tx } from './scope.ts'
 import { type Keys, purposeKey } from './seal.ts'
@@ -29,7 +30,8 @@ export async function appendAudit(
 ): Promise<void> {
   const id = uuid()
   const actorName = cleanText(scope.actor.name, 320)
-  const details = shrink(cleanDeep(redact(plainJson(entry.details ?? {}))))
+  const rules = await recallRules(scope.store.db, tx)
+  const details = shrink(cleanDeep(redact(plainJson(entry.details ?? {}), { rules })))
   const salt = randomBytes(16)
   const detailsSha256 = hashDetails(salt, actorName, details)
   const role = scope.roles.get(teamId) ?? null

@@ -1,20 +1,22 @@
+import { type MaskPii, maskCards, maskPii, type PiiKind } from './pii.ts'
+
 export const MARK = '[redacted]'
 
 type IsSecretName = (name: string) => boolean
 
+/** Which personal data to mask, and how. */
+export type Pii = { kinds: ReadonlySet<PiiKind>; mask: MaskPii }
+
 /**
- * Masks whatever looks like a secret in a text. Every pattern is linear in the text's length: a match can
+ * Masks whatever looks like a secret in a text, and personal data as `pii` says; without it of these only card
+ * numbers. Every pattern is linear in the text's length: a match can
  * only begin where a run of its characters begins (the lookbehinds), or its repetitions are bounded.
  */
-export function detect(text: string, pii: boolean, isSecretName: IsSecretName): string {
+export function detect(text: string, pii: Pii | undefined, isSecretName: IsSecretName): string {
   let clean = maskPrivateKeys(text)
   for (const [pattern, replace] of SECRETS) clean = clean.replace(pattern, replace)
   clean = maskAssignments(clean, isSecretName)
-  clean = clean.replace(DIGITS, (found) => (isCard(found) ? MARK : found))
-  if (!pii) return clean
-  clean = maskIbans(clean)
-  for (const pattern of PII) clean = clean.replace(pattern, MARK)
-  return clean
+  return pii ? maskPii(clean, pii.kinds, pii.mask) : maskCards(clean, () => MARK)
 }
 
 type Replace = (found: string, ...groups: string[]) => string
@@ -114,55 +116,6 @@ function findValueEnd(text: string, start: number, quote: string | undefined, to
   const stops = toLineEnd ? LINE_STOPS : STOPS
   stops.lastIndex = start
   return stops.exec(text)?.index ?? text.length
-}
-
-// No digits of a UUID, a decimal or a longer number; groups as cards are written.
-const DIGITS =
-  /(?<![0-9A-Za-z_]|[0-9a-fA-F]{4}-|\d\.)(?:\d{14,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5})(?![\w-]|\.\d)/g
-const ISSUERS =
-  /^(?:4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|6(?:011|4[4-9]\d|5\d\d)\d{12}|62\d{14,17})$/
-
-function isCard(text: string): boolean {
-  const digits = text.replace(/[ -]/g, '')
-  if (!ISSUERS.test(digits)) return false
-  let sum = 0
-  for (let i = 0; i < digits.length; i++) {
-    const digit = Number(digits[digits.length - 1 - i])
-    sum += i % 2 === 0 ? digit : digit > 4 ? digit * 2 - 9 : digit * 2
-  }
-  return sum % 10 === 0
-}
-
-const PII = [
-  /(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}/g,
-  // SSN, then phone numbers: international with +, North American with separators.
-  /(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])/g,
-  /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/g,
-  /(?<![\w.+-])(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4}(?![\w-]|\.\d)/g,
-]
-
-// Length by country: a checksum alone, over every possible length, would be right by chance too often.
-const IBANS = new Map(
-  'AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29BY28CH21CR22CY28CZ24DE22DK18DO28EE20EG29ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25TL23TN24TR26UA29VA22VG24XK20'
-    .match(/.{4}/g)
-    ?.map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
-)
-
-function maskIbans(text: string): string {
-  return text.replace(/(?<!\w)[A-Z]{2}\d\d(?:[ -]?[A-Z0-9]){11,28}/g, (found) => {
-    const length = IBANS.get(found.slice(0, 2)) ?? 99
-    let at = 0
-    for (let taken = 0; at < found.length && taken < length; at++) {
-      if (found[at] !== ' ' && found[at] !== '-') taken++
-    }
-    const compact = found.slice(0, at).replace(/[ -]/g, '')
-    if (compact.length !== length) return found
-    let rest = 0
-    for (const char of compact.slice(4) + compact.slice(0, 4)) {
-      for (const digit of String(Number.parseInt(char, 36))) rest = (rest * 10 + Number(digit)) % 97
-    }
-    return rest === 1 ? MARK + found.slice(at) : found
-  })
 }
 
 const SHORT = 6

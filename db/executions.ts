@@ -16,6 +16,8 @@ export type ExecutionDetail = {
   inputData: Record<string, unknown>
   errorMessage: string | null
   createdAt: Date
+  /** Since when it waits for a place at its workflow's limit; null where it does not. */
+  queuedAt: Date | null
   startedAt: Date | null
   completedAt: Date | null
   durationMs: number | null
@@ -52,7 +54,15 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
   const row = await scope.store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowName', 'workflowVersion', 'status', 'trigger'])
-    .select(['triggerNodeId', 'inputData', 'errorMessage', 'createdAt', 'startedAt', 'completedAt'])
+    .select([
+      'triggerNodeId',
+      'inputData',
+      'errorMessage',
+      'createdAt',
+      'queuedAt',
+      'startedAt',
+      'completedAt',
+    ])
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
@@ -70,6 +80,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     outputData,
     errorMessage: row.errorMessage,
     createdAt: row.createdAt,
+    queuedAt: row.queuedAt,
     startedAt: row.startedAt,
     completedAt: row.completedAt,
     durationMs: durationOf(row.startedAt, row.completedAt),

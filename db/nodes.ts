@@ -38,14 +38,19 @@ export async function saveProjection(
           or ${options.again === true} and (run_position, last_event_id) = (${position}, ${projection.lastEventId}))
         and (${ended} or status in ('PENDING', 'RUNNING'))
         and (${began} or status <> 'CANCELLED')
-      returning id, status, trigger, traceparent),
+      returning id, status, trigger, traceparent, trigger_node_id, keep_inputs,
+        keep_outputs or not detached and exists (select from executions p
+          where p.id = executions.parent_id and p.status in ('PENDING', 'RUNNING')) as keep_outputs),
     saved as (
       insert into node_executions as n
         (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
          output, handle, error_message, retry_count, settled, position, loop, given_by)
       select r.id, ${executionId}, r.node_id, r.iteration, r.node_name, r.node_type, r.status, r.started_at,
-        r.completed_at, r.output::json, r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position,
-        r.loop::json, r.given_by
+        r.completed_at,
+        -- Outputs that are not kept stay with a child while its parent may read them; the trigger's is the input.
+        case when keep_outputs and (keep_inputs or r.node_id <> trigger_node_id) then r.output::json end,
+        r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position,
+        case when keep_outputs then r.loop::json end, r.given_by
       from guard, unnest(
         ${nodes.map((node) => node.id)}::uuid[], ${nodes.map((node) => node.nodeId)}::text[],
         ${nodes.map((node) => node.iteration)}::text[], ${nodes.map((node) => cleanText(node.nodeName))}::text[],

@@ -3,9 +3,10 @@ import type { Store, Tx } from './scope.ts'
 
 /**
  * What Temporal shall do: with an execution's run, whose id is the subject. SIGNAL tells the run that what `key`
- * (nodeId#iteration) waits for may be there.
+ * (nodeId#iteration) waits for may be there. SCHEDULE makes the schedules of the workflow that is the subject what
+ * its row says; a trigger of the database queues it. ERROR starts the error workflow of the failed run that is the subject.
  */
-export type ErrandKind = 'START' | 'CANCEL' | 'DELETE' | 'SIGNAL'
+export type ErrandKind = 'START' | 'CANCEL' | 'DELETE' | 'SIGNAL' | 'SCHEDULE' | 'ERROR'
 
 /** `key` is '' where the errand concerns all of its subject. */
 export type Errand = { kind: ErrandKind; subjectId: string; key: string }

@@ -1,10 +1,28 @@
-import { compileSecrets, detect, MARK } from './detect.ts'
+import { compileSecrets, detect, MARK, type Pii } from './detect.ts'
+import { PII_KINDS } from './pii.ts'
+
+/** What an instance masks beyond what everybody does; of personal data, which kinds and how. */
+export type Rules = Pii & {
+  /** Names of keys beside those that everybody takes for a secret's, as `plainName` writes them. */
+  names: ReadonlySet<string>
+  /** Masks what the instance's own patterns find. */
+  maskOwn: (text: string) => string
+}
+
+const USUAL: Rules = {
+  kinds: new Set(PII_KINDS),
+  mask: () => MARK,
+  names: new Set(),
+  maskOwn: (text) => text,
+}
 
 export type RedactOptions = {
   /** Exact values to mask, in their base64, URL, hex and JSON forms too. Under 6 characters: whole values only. */
   secrets?: Iterable<string> | undefined
-  /** Mask e-mail addresses, phone numbers, SSNs and IBANs as well. Default false. */
+  /** Mask personal data (pii.ts) as well. Default false. */
   pii?: boolean | undefined
+  /** As the instance's admin has set them (masking.ts). Secrets are masked whatever they say. */
+  rules?: Rules | undefined
 }
 
 const MAX_DEPTH = 64
@@ -22,6 +40,7 @@ const CIRCULAR = '[circular]'
  */
 export function redact<T>(value: T, options: RedactOptions = {}): T {
   const clean = cleaner(options)
+  const isSecret = createNameCheck(options)
   // By object, apart for what stands under a secret key. undefined in it: being walked, so a cycle.
   const seen = [new Map<object, unknown>(), new Map<object, unknown>()] as const
   let left = MAX_VALUES
@@ -65,7 +84,7 @@ export function redact<T>(value: T, options: RedactOptions = {}): T {
       return copy
     }
     const copy = new Map<string, unknown>()
-    const named = namesSecret(value)
+    const named = namesSecret(value, isSecret)
     for (const [key, item] of readEntries(value)) {
       if (left-- <= 0) {
         copy.set(TRUNCATED, true)
@@ -73,7 +92,7 @@ export function redact<T>(value: T, options: RedactOptions = {}): T {
       }
       let name = clean(key)
       while (copy.has(name)) name += '~'
-      copy.set(name, walk(item, secret || isSecretName(name) || (named && key === 'value'), depth + 1, parse))
+      copy.set(name, walk(item, secret || isSecret(name) || (named && key === 'value'), depth + 1, parse))
     }
     return Object.fromEntries(copy)
   }
@@ -101,16 +120,28 @@ export function redactText(text: string, options: RedactOptions = {}): string {
 
 function cleaner(options: RedactOptions): (text: string) => string {
   const mask = compileSecrets(options.secrets ?? [])
+  const { rules = USUAL } = options
+  const isSecret = createNameCheck(options)
   return (whole) => {
     let text = whole.length > MAX_TEXT ? whole.slice(0, MAX_TEXT) + TRUNCATED : whole
     // A mask may bare a boundary that lets another detector see more: until nothing changes.
     for (let round = 0; round < 5; round++) {
-      const next = detect(mask(text), options.pii ?? false, isSecretName)
+      const next = rules.maskOwn(detect(mask(text), options.pii ? rules : undefined, isSecret))
       if (next === text) break
       text = next
     }
     return text
   }
+}
+
+function createNameCheck({ rules }: RedactOptions): (name: string) => boolean {
+  if (!rules || rules.names.size === 0) return isSecretName
+  return (name) => isSecretName(name) || (name.length <= 100 && rules.names.has(plainName(name)))
+}
+
+/** A key's name however it is spelled: customerRef, customer_ref and Customer-Ref are one. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/[\s_.-]/g, '')
 }
 
 function maskWhole(text: string): string {
@@ -128,9 +159,9 @@ function readJson(text: string): { value: unknown; spelled: string } | undefined
 }
 
 // {name: 'X-Api-Key', value: ...}: headers and parameters as lists keep them.
-function namesSecret(value: object): boolean {
+function namesSecret(value: object, isSecret: (name: string) => boolean): boolean {
   const { name, key } = value as { name?: unknown; key?: unknown }
-  return [name, key].some((text) => typeof text === 'string' && isSecretName(text))
+  return [name, key].some((text) => typeof text === 'string' && isSecret(text))
 }
 
 function readEntries(value: object): [string, unknown][] {

@@ -61,22 +61,28 @@ export interface ExecutionCounts {
 
 export interface Executions {
   cancelRequestedAt: Timestamp | null;
+  changed: Generated<string | null>;
   checkedAt: Generated<Timestamp>;
   completedAt: Timestamp | null;
   createdAt: Generated<Timestamp>;
   depth: Generated<number>;
+  detached: Generated<boolean>;
   errorMessage: string | null;
+  gateId: string | null;
   given: unknown | null;
   id: string;
   idempotencyHash: Buffer | null;
   idempotencyKey: string | null;
   inputBytes: number;
   inputData: unknown;
+  keepInputs: Generated<boolean>;
+  keepOutputs: Generated<boolean>;
   lastEventId: Generated<number>;
   nodeCount: number;
   parentId: string | null;
   parentKey: string | null;
   projectionFailures: Generated<number>;
+  queuedAt: Timestamp | null;
   retriedFrom: string | null;
   runId: string | null;
   runPosition: Generated<number>;
@@ -94,6 +100,17 @@ export interface Executions {
   workflowVersion: number;
 }
 
+export interface HookAnswers {
+  answer: unknown;
+  executionId: string;
+}
+
+export interface Masking {
+  one: Generated<boolean>;
+  settings: Generated<unknown>;
+  updatedAt: Timestamp | null;
+}
+
 export interface Members {
   joinedAt: Generated<Timestamp>;
   role: string;
@@ -102,6 +119,7 @@ export interface Members {
 }
 
 export interface NodeExecutions {
+  changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
   executionId: string;
@@ -136,6 +154,12 @@ export interface RequestCounts {
   key: string;
   minute: Timestamp;
   used: number;
+}
+
+export interface Schedules {
+  digest: string;
+  nodeId: string;
+  workflowId: string;
 }
 
 export interface SdkTokens {
@@ -185,6 +209,12 @@ export interface Users {
   passwordHash: string;
 }
 
+export interface Watches {
+  executionId: string;
+  seenAt: Generated<Timestamp>;
+  watcher: string;
+}
+
 export interface Workflows {
   active: Generated<boolean>;
   createdAt: Generated<Timestamp>;
@@ -204,6 +234,7 @@ export interface WorkflowVersions {
   edges: unknown;
   nodeCount: number;
   nodes: unknown;
+  restoredFrom: number | null;
   version: number;
   workflowId: string;
 }
@@ -214,15 +245,19 @@ export interface DB {
   blobs: Blobs;
   executionCounts: ExecutionCounts;
   executions: Executions;
+  hookAnswers: HookAnswers;
+  masking: Masking;
   members: Members;
   nodeExecutions: NodeExecutions;
   outbox: Outbox;
   requestCounts: RequestCounts;
+  schedules: Schedules;
   sdkTokens: SdkTokens;
   sessions: Sessions;
   signinFailures: SigninFailures;
   teams: Teams;
   users: Users;
+  watches: Watches;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;
 }

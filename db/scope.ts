@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import { ACTS, type Act, covers, type Role } from './acts.ts'
 import { appendAudit } from './audit.ts'
@@ -87,7 +88,10 @@ function noTeam(): Fault {
   return new Fault('NOT_FOUND', 'There is no such team')
 }
 
-const RETRIED = new Set(['40001', '40P01'])
+/** A lock that was not to be waited for: whoever has it gets his turn first. */
+const LOCKED = '55P03'
+/** How often a transaction is tried by what PostgreSQL says: serialization failure and deadlock are the others. */
+const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, [LOCKED]: 30 }
 
 /**
  * The narrow door for what the service notes by itself (runs, projections, counters): a transaction without
@@ -99,7 +103,8 @@ export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Pro
       return await store.db.transaction().execute(work)
     } catch (error) {
       const code = (error as { code?: string }).code
-      if (attempt >= 5 || !code || !RETRIED.has(code)) throw error
+      if (attempt >= (TRIES[code ?? ''] ?? 0)) throw error
+      if (code === LOCKED) await pause(Math.random() * 10 * attempt)
     }
   }
 }

@@ -4,15 +4,25 @@ import { v7 as uuid } from 'uuid'
 import { findStart, type Graph, type GraphNode } from '../workflows/graph.ts'
 import type { Given } from '../workflows/plan.ts'
 import { Fault } from './fault.ts'
+import { FREE, findPlace, holdGate, type Place } from './gate.ts'
 import { rememberOwner } from './owners.ts'
-import { type Actor, demand, type Scope, type Store } from './scope.ts'
+import { type Actor, demand, record, type Scope, type Store } from './scope.ts'
+import { readSettings, type Settings } from './settings.ts'
 import { readVersion } from './versions.ts'
-import type { Settings } from './workflows.ts'
 
 export type Trigger = 'MANUAL' | 'API' | 'WEBHOOK' | 'SCHEDULE' | 'SUB_WORKFLOW' | 'ERROR'
 
-/** `startedAt` is when it was accepted. `fresh` is false where an earlier call with the same key began it. */
-export type Started = { executionId: string; status: string; startedAt: Date; fresh: boolean }
+/**
+ * `startedAt` is when it was accepted. `fresh` is false where an earlier call with the same key began it, `queued`
+ * true while it waits for a place at its workflow's limit: then it starts by itself, from the outbox.
+ */
+export type Started = {
+  executionId: string
+  status: string
+  startedAt: Date
+  fresh: boolean
+  queued: boolean
+}
 
 /** A workflow as it stands, with what a run of it needs to know. */
 export type Startable = {
@@ -38,8 +48,11 @@ export type Start = {
   /** Trace context of the request: the run's spans come under it. */
   traceparent?: string | undefined
   id?: string
-  /** The run whose node starts this one: nodeId#iteration; `depth` is this run's, 1 below a run without a parent. */
-  parent?: { executionId: string; key: string; depth: number }
+  /**
+   * The run whose node starts this one: nodeId#iteration; `depth` is this run's, 1 below a run without a parent. A
+   * detached run lives on when its parent has ended, which does not wait for it.
+   */
+  parent?: { executionId: string; key: string; depth: number; detached?: boolean }
   retriedFrom?: string
   /** Outputs that nodes are given instead of being run. */
   given?: Given
@@ -47,8 +60,8 @@ export type Start = {
 
 /**
  * Accepts a run by hand or over the API (OPERATOR): the execution PENDING and its START for Temporal in one
- * statement. An inactive workflow runs too. Throws CONFLICT where the graph has no trigger, or where the key
- * was used with other data.
+ * statement. An inactive workflow runs too. Throws CONFLICT where the graph has no trigger, where the key was used
+ * with other data, or where the workflow's limit turns it away.
  */
 export async function startExecution(
   scope: Scope,
@@ -78,53 +91,109 @@ export async function readStartable(
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row || !admits(row.teamId)) return undefined
-  return { ...row, settings: row.settings as Settings, graph: await readVersion(store, id, row.version) }
+  return { ...row, settings: readSettings(row.settings), graph: await readVersion(store, id, row.version) }
 }
 
-/** Writes the execution and its START, or finds the one that the same key began. The right is checked before. */
+/**
+ * Writes the execution and its START, or finds the one that the same key or id began. The right is checked before.
+ * Throws CONFLICT where the workflow's limit turns it away; a SCHEDULE or ERROR run is then written as CANCELLED.
+ */
 export async function addExecution(store: Store, workflow: Startable, start: Start): Promise<Started> {
-  const key = start.idempotencyKey ?? null
-  const data = JSON.stringify(start.data)
-  const hash = key === null ? null : hashData(start.data)
+  const awaited = start.parent && !start.parent.detached
   // Without the retry, a run deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
-    const { rows } = await sql<Started>`
-      with added as (
-        insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
-          trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-          idempotency_hash, traceparent, parent_id, parent_key, depth, retried_from, given)
-        values (${start.id ?? uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
-          ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
-          ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
-          ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
-          ${start.parent?.depth ?? 0}, ${start.retriedFrom ?? null},
-          ${start.given ? JSON.stringify(start.given) : null}::json)
-        on conflict do nothing
-        returning id, status, created_at),
-      queued as (insert into outbox (kind, subject_id) select 'START', id from added)
-      select id as execution_id, status, created_at as started_at, true as fresh from added`
-      .execute(store.db)
-      .catch(rethrowMissing)
-    if (rows[0]) {
-      // Whoever started it asks for it next.
-      rememberOwner(store, rows[0].executionId, workflow.teamId)
-      return rows[0]
-    }
-    const earlier = await store.db
-      .selectFrom('executions')
-      .select(['id as executionId', 'status', 'createdAt as startedAt', 'idempotencyHash'])
-      .where('workflowId', '=', workflow.id)
-      .where((eb) => (start.id ? eb('id', '=', start.id) : eb('idempotencyKey', '=', key)))
-      .executeTakeFirst()
-    if (!earlier) continue
-    const { idempotencyHash, ...started } = earlier
-    if (start.id || (hash && idempotencyHash?.equals(hash))) return { ...started, fresh: false }
-    throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
+    const added = await (workflow.settings.concurrency || awaited
+      ? insertGuarded(store, workflow, start)
+      : insert(store, workflow, start, FREE)
+    ).catch(rethrowMissing)
+    // Whoever started it asks for it next.
+    if (added) rememberOwner(store, added.executionId, workflow.teamId)
+    const started = added ?? (await findEarlier(store, workflow.id, start))
+    if (started) return started
   }
   throw new Fault('CONFLICT', 'The execution of this Idempotency-Key is being removed')
 }
 
+/** Undefined where the key or the id is taken. */
+async function insert(
+  { db }: Pick<Store, 'db'>,
+  workflow: Startable,
+  start: Start,
+  { gateId, waits, refusal }: Place,
+): Promise<Started | undefined> {
+  const key = start.idempotencyKey ?? null
+  const data = JSON.stringify(start.data)
+  const hash = key === null ? null : hashData(start.data)
+  const { inputs, outputs } = workflow.settings.saveData
+  const { rows } = await sql<Started>`
+    with added as (
+      insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
+        trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
+        idempotency_hash, traceparent, parent_id, parent_key, depth, detached, retried_from, given, keep_inputs,
+        keep_outputs, gate_id, queued_at, status, completed_at, error_message)
+      values (${start.id ?? uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
+        ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
+        ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
+        ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
+        ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
+        ${start.given ? JSON.stringify(start.given) : null}::json, ${inputs}, ${outputs}, ${gateId},
+        case when ${waits} then clock_timestamp() end,
+        case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
+        case when ${refusal}::text is not null then now() end, ${refusal})
+      on conflict do nothing
+      returning id, status, created_at, queued_at),
+    queued as (
+      insert into outbox (kind, subject_id)
+      select 'START', id from added where status = 'PENDING' and queued_at is null)
+    select id as execution_id, status, created_at as started_at, true as fresh, queued_at is not null as queued
+    from added`.execute(db)
+  return rows[0]
+}
+
+/** Behind its workflow's limit, and only while the run that waits for it goes on. */
+function insertGuarded(store: Store, workflow: Startable, start: Start): Promise<Started | undefined> {
+  const { parent, data } = start
+  return record(store, async (tx) => {
+    const within = { ...store, db: tx }
+    if (parent && !parent.detached) {
+      // Locked for share, it does not end before we are there to be ended with it.
+      const open = await sql`select from executions
+        where id = ${parent.executionId} and status in ('PENDING', 'RUNNING') for share`.execute(tx)
+      if (open.rows.length === 0) throw new Fault('CONFLICT', 'The run that waits for this one has ended')
+    }
+    const gate = await holdGate(tx, workflow.id, data)
+    // What was begun once must not be turned away, nor take another's place.
+    if (gate && (await findEarlier(within, workflow.id, start))) return undefined
+    return insert(within, workflow, start, gate ? await findPlace(tx, gate, start) : FREE)
+  })
+}
+
+/** The run that the same id or key began. Throws CONFLICT where that was with other data. */
+async function findEarlier(
+  { db }: Pick<Store, 'db'>,
+  workflowId: string,
+  { id, idempotencyKey, data }: Start,
+): Promise<Started | undefined> {
+  if (id === undefined && idempotencyKey === undefined) return undefined
+  const earlier = await db
+    .selectFrom('executions')
+    .select(['id as executionId', 'status', 'createdAt as startedAt', 'queuedAt', 'idempotencyHash'])
+    .where('workflowId', '=', workflowId)
+    .where((eb) => (id ? eb('id', '=', id) : eb('idempotencyKey', '=', idempotencyKey!)))
+    .executeTakeFirst()
+  if (!earlier) return undefined
+  const { idempotencyHash, queuedAt, ...started } = earlier
+  if (id || idempotencyHash?.equals(hashData(data))) {
+    return { ...started, fresh: false, queued: queuedAt !== null }
+  }
+  throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
+}
+
 function rethrowMissing(error: unknown): never {
+  if ((error as { constraint?: string }).constraint === 'executions_version_fkey') {
+    // Between the reading of the workflow and the insert somebody saved a newer version and deleted this one.
+    throw new Fault('UNAVAILABLE', 'The workflow has just changed; start again', { retryAfter: 1 })
+  }
   const gone = (error as { code?: string }).code === '23503'
   throw gone ? new Fault('NOT_FOUND', 'There is no such workflow') : error
 }

@@ -1,9 +1,24 @@
 import { sql } from 'kysely'
-import type { Graph } from '../workflows/graph.ts'
+import { compareGraphs, type GraphDiff } from '../workflows/diff.ts'
+import type { Graph, GraphNode } from '../workflows/graph.ts'
+import { hideSecrets } from '../workflows/secrets.ts'
+import { covers } from './acts.ts'
 import { type Db, json } from './connection.ts'
 import { Fault } from './fault.ts'
+import { makePage, type Page, type PageRequest } from './page.ts'
+import { change, demand, type Scope, type Store, type Tx } from './scope.ts'
 
-import type { Store, Tx } from './scope.ts'
+/** A version of a workflow's graph. `inUse`: there are runs of it. `restoredFrom`: the version it was taken from. */
+export type VersionItem = {
+  version: number
+  createdAt: Date
+  createdBy: { id: string; name: string } | null
+  nodeCount: number
+  current: boolean
+  inUse: boolean
+  restoredFrom: number | null
+}
+export type VersionDetail = VersionItem & Graph & { workflowId: string }
 
 const MAX_CACHED_BYTES = 64_000_000
 /** What an entry costs at least, so that many tiny graphs are bounded too. */
@@ -46,6 +61,7 @@ export async function addVersion(
   version: number,
   graph: Graph,
   createdBy: string | null,
+  restoredFrom: number | null = null,
 ): Promise<void> {
   await tx
     .insertInto('workflowVersions')
@@ -56,8 +72,157 @@ export async function addVersion(
       edges: json(graph.edges),
       nodeCount: graph.nodes.length,
       createdBy,
+      restoredFrom,
     })
     .execute()
+}
+
+/** A workflow's versions, the newest first. */
+export async function listVersions(
+  scope: Scope,
+  workflowId: string,
+  query: PageRequest,
+): Promise<Page<VersionItem>> {
+  await demandWorkflow(scope, workflowId)
+  const found = scope.store.db.selectFrom('workflowVersions as v').where('v.workflowId', '=', workflowId)
+  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const rows = await selectItems(scope.store, workflowId)
+    .orderBy('v.version', 'desc')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  return makePage(rows.map(describeVersion), total, query)
+}
+
+/** One version with its graph. Secrets of webhooks are shown to those only who may set them. */
+export async function readVersionDetail(
+  scope: Scope,
+  workflowId: string,
+  version: number,
+): Promise<VersionDetail> {
+  const show = await demandWorkflow(scope, workflowId)
+  const row = await selectItems(scope.store, workflowId)
+    .select(['v.nodes', 'v.edges'])
+    .where('v.version', '=', version)
+    .executeTakeFirst()
+  if (!row) throw noVersion(version)
+  const { nodes, edges } = row as unknown as Graph
+  return { workflowId, ...describeVersion(row), nodes: nodes.map(show), edges }
+}
+
+/** What changed from one version to the other. A secret that the caller may not see is told as changed only. */
+export async function compareVersions(
+  scope: Scope,
+  workflowId: string,
+  from: number,
+  to: number,
+): Promise<{ from: number; to: number } & GraphDiff> {
+  const show = await demandWorkflow(scope, workflowId)
+  const rows = await scope.store.db
+    .selectFrom('workflowVersions')
+    .select(['version', 'nodes', 'edges'])
+    .where('workflowId', '=', workflowId)
+    .where('version', 'in', [from, to])
+    .execute()
+  const find = (version: number) => {
+    const row = rows.find((one) => one.version === version)
+    if (!row) throw noVersion(version)
+    return row as unknown as Graph
+  }
+  return { from, to, ...compareGraphs(find(from), find(to), show) }
+}
+
+/** Removes a version. Throws CONFLICT where it is the current one, or has runs: they keep their version. */
+export async function deleteVersion(scope: Scope, workflowId: string, version: number): Promise<void> {
+  const teamId = await findTeam(scope.store, workflowId)
+  await change(scope, 'WORKFLOW_VERSION_DELETED', teamId, async (tx) => {
+    // Nobody makes another version the current one meanwhile. A start that has read this version as the current
+    // one either has its row written first, and is found, or is refused by the foreign key.
+    const workflow = await tx
+      .selectFrom('workflows')
+      .select(['name', 'version'])
+      .where('id', '=', workflowId)
+      .forNoKeyUpdate()
+      .executeTakeFirst()
+    if (!workflow) throw noWorkflow()
+    if (workflow.version === version) throw new Fault('CONFLICT', `Version ${version} is the current one`)
+    const { numDeletedRows } = await tx
+      .deleteFrom('workflowVersions')
+      .where('workflowId', '=', workflowId)
+      .where('version', '=', version)
+      .executeTakeFirst()
+      .catch((error: { constraint?: string }) => {
+        if (error.constraint !== 'executions_version_fkey') throw error
+        throw new Fault('CONFLICT', `There are runs of version ${version}: they keep it`)
+      })
+    if (numDeletedRows === 0n) throw noVersion(version)
+    return { result: undefined, resourceId: workflowId, details: { name: workflow.name, version } }
+  })
+}
+
+/** Checks that the caller may read the workflow, and answers how its nodes are shown to them. */
+async function demandWorkflow(scope: Scope, id: string): Promise<(node: GraphNode) => GraphNode> {
+  const teamId = await findTeam(scope.store, id)
+  demand(scope, teamId, 'VIEWER')
+  return covers(scope.roles.get(teamId)!, 'BUILDER') ? (node) => node : hideSecrets
+}
+
+async function findTeam(store: Store, id: string): Promise<string> {
+  const row = await store.db.selectFrom('workflows').select('teamId').where('id', '=', id).executeTakeFirst()
+  if (!row) throw noWorkflow()
+  return row.teamId
+}
+
+function selectItems(store: Store, workflowId: string) {
+  return store.db
+    .selectFrom('workflowVersions as v')
+    .innerJoin('workflows as w', 'w.id', 'v.workflowId')
+    .leftJoin('users as u', 'u.id', 'v.createdBy')
+    .select(['v.version', 'v.createdAt', 'v.nodeCount', 'v.restoredFrom'])
+    .select(['w.version as currentVersion', 'u.id as userId', 'u.firstName', 'u.lastName'])
+    .select((eb) =>
+      eb
+        .exists(
+          eb
+            .selectFrom('executions as e')
+            .select('e.id')
+            .whereRef('e.workflowId', '=', 'v.workflowId')
+            .whereRef('e.workflowVersion', '=', 'v.version'),
+        )
+        .as('inUse'),
+    )
+    .where('v.workflowId', '=', workflowId)
+}
+
+function describeVersion(row: {
+  version: number
+  createdAt: Date
+  nodeCount: number
+  restoredFrom: number | null
+  currentVersion: number
+  userId: string | null
+  firstName: string | null
+  lastName: string | null
+  inUse: unknown
+}): VersionItem {
+  const { version, createdAt, nodeCount, restoredFrom, userId } = row
+  return {
+    version,
+    createdAt,
+    createdBy: userId === null ? null : { id: userId, name: `${row.firstName} ${row.lastName}` },
+    nodeCount,
+    current: version === row.currentVersion,
+    inUse: row.inUse === true,
+    restoredFrom,
+  }
+}
+
+function noWorkflow(): Fault {
+  return new Fault('NOT_FOUND', 'There is no such workflow')
+}
+
+function noVersion(version: number): Fault {
+  return new Fault('NOT_FOUND', `The workflow has no version ${version}`)
 }
 
 function cacheOf(db: Db): Cache {

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { checkActivation } from '../workflows/check.ts'
-import { type Graph, type GraphNode, readGraph } from '../workflows/graph.ts'
+import { type Graph, readGraph } from '../workflows/graph.ts'
+import { hideSecrets } from '../workflows/secrets.ts'
 import { type Act, covers } from './acts.ts'
 import { json } from './connection.ts'
 import { forgetExecutions } from './executions.ts'
 import { Fault, invalid } from './fault.ts'
+import { openGates } from './gate.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
+import { checkErrorWorkflow, DEFAULTS, readSettings, type Settings } from './settings.ts'
 import { addVersion, readVersion } from './versions.ts'
-
-/** `timeoutMs` is the time limit of a run; null is none. */
-export type Settings = { timeoutMs: number | null }
 
 export type Workflow = {
   id: string
@@ -82,6 +82,10 @@ export async function createWorkflow(
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
+      const settings = { ...DEFAULTS, ...input.settings }
+      if (settings.errorWorkflowId) {
+        await checkErrorWorkflow({ ...scope.store, db: tx }, teamId, settings.errorWorkflowId)
+      }
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -90,7 +94,7 @@ export async function createWorkflow(
           name,
           description: input.description ?? null,
           version: 1,
-          settings: json({ timeoutMs: input.settings?.timeoutMs ?? null }),
+          settings: json(settings),
           createdBy: scope.userId,
         })
         .returning(COLUMNS)
@@ -112,7 +116,7 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
   demand(scope, row.teamId, 'VIEWER')
   const { nodes, edges } = await readVersion(scope.store, id, row.version)
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
-  return { ...row, settings: row.settings as Settings, nodes: open ? nodes : nodes.map(hideSecret), edges }
+  return { ...row, settings: readSettings(row.settings), nodes: open ? nodes : nodes.map(hideSecrets), edges }
 }
 
 /** Names this state of a workflow: it changes with whatever an update can change. */
@@ -145,6 +149,8 @@ export async function updateWorkflow(
     nodes?: unknown
     edges?: unknown
     settings?: Partial<Settings> | undefined
+    /** The version whose graph shall be the workflow's again. */
+    restore?: number | undefined
   },
   expected?: string[],
 ): Promise<WorkflowDetail> {
@@ -158,10 +164,13 @@ export async function updateWorkflow(
       }
       const store = { ...scope.store, db: tx }
       const stored = await readVersion(store, id, old.version)
-      const given = patch.nodes ?? patch.edges
+      const { restore } = patch
+      const given = restore ?? patch.nodes ?? patch.edges
+      const base = restore === undefined ? stored : await readVersion(store, id, restore)
+      // An old version is checked anew: what a graph must be may have changed since.
       const graph = isNone(given)
         ? stored
-        : checkGraph({ nodes: patch.nodes ?? stored.nodes, edges: patch.edges ?? stored.edges })
+        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges })
       const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
       const active = patch.active ?? old.active
       if (active && (redrawn || !old.active)) {
@@ -173,13 +182,18 @@ export async function updateWorkflow(
         name: patch.name ?? old.name,
         description: patch.description === undefined ? old.description : patch.description,
         active,
-        settings: { ...(old.settings as Settings), ...patch.settings },
+        settings: { ...old.settings, ...patch.settings },
         version,
+      }
+      const { errorWorkflowId } = fields.settings
+      // What was deleted since may stay: it is passed over.
+      if (errorWorkflowId && errorWorkflowId !== old.settings.errorWorkflowId) {
+        await checkErrorWorkflow(store, teamId, errorWorkflowId, { id, graph })
       }
       const changed = Object.entries(fields)
         .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
         .map(([key]) => key)
-      if (redrawn) await addVersion(tx, id, version, graph, scope.userId)
+      if (redrawn) await addVersion(tx, id, version, graph, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
         .set({ ...fields, settings: json(fields.settings) })
@@ -187,12 +201,18 @@ export async function updateWorkflow(
         .where('id', '=', id)
         .returning('updatedAt')
         .executeTakeFirstOrThrow()
+      if (changed.includes('settings')) await openGates(tx, id)
       const result = { ...old, ...fields, updatedAt, ...graph }
       return {
-        act: actOf(old.active, active),
+        act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
         result,
         resourceId: id,
-        details: { name: fields.name, changed, version },
+        details: {
+          name: fields.name,
+          changed,
+          version,
+          ...(restore === undefined ? {} : { restored: restore }),
+        },
       }
     }),
   )
@@ -225,7 +245,7 @@ async function lockWorkflow(tx: Tx, id: string) {
     .forUpdate()
     .executeTakeFirst()
   if (!row) throw missing()
-  return row
+  return { ...row, settings: readSettings(row.settings) }
 }
 
 async function findTeam(scope: Scope, id: string): Promise<string> {
@@ -258,12 +278,6 @@ async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
 function actOf(before: boolean, after: boolean): Act {
   if (before === after) return 'WORKFLOW_UPDATED'
   return after ? 'WORKFLOW_ACTIVATED' : 'WORKFLOW_DEACTIVATED'
-}
-
-function hideSecret(node: GraphNode): GraphNode {
-  const { secretHeader } = node.config as { secretHeader?: { name: string } }
-  if (node.type !== 'WEBHOOK_TRIGGER' || !secretHeader) return node
-  return { ...node, config: { ...node.config, secretHeader: { name: secretHeader.name, value: '***' } } }
 }
 
 function isNone(value: unknown): boolean {

@@ -57,9 +57,11 @@ function createContract(routes: RouterRoute[]) {
     const missing = headersOf(document, reply).filter((name) => !answer.headers.has(name))
     const faults = missing.map((name) => `the header ${name} is missing`)
     if (method === 'HEAD') return faults
-    const [media, content] = Object.entries(reply.content ?? {})[0] ?? []
+    const given = answer.headers.get('content-type') ?? ''
+    const described = Object.entries(reply.content ?? {})
+    const [media, content] = described.find(([type]) => given.startsWith(type)) ?? described[0] ?? []
     if (!media) return [...faults, ...((await answer.clone().text()) ? ['there should be no body'] : [])]
-    if (!answer.headers.get('content-type')?.startsWith(media)) return [...faults, `the body is not ${media}`]
+    if (!given.startsWith(media)) return [...faults, `the body is not ${media}`]
     return json && content?.schema ? [...faults, ...checkBody(compile(content.schema), body)] : faults
   }
 }

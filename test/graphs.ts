@@ -17,7 +17,7 @@ const start: Node = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 export type Example = {
   nodes: Node[]
   edges: Edge[]
-  settings?: { timeoutMs: number }
+  settings?: Record<string, unknown>
   data?: Record<string, unknown>
   /** What the run must end as, and of each record its status. */
   status: 'SUCCESS' | 'FAILED' | 'CANCELLED'
@@ -92,6 +92,94 @@ export function examples(url: string): Record<string, Example> {
         merge: 'SUCCESS',
         filter: 'SUCCESS',
       },
+    },
+    data: {
+      nodes: [
+        start,
+        { id: 'csv', type: 'CSV', config: { operation: 'parse', value: '{{ $input.csv }}' } },
+        {
+          id: 'map',
+          type: 'MAP',
+          config: {
+            items: '{{ $input.items }}',
+            expression: '{"id": $number($item.id), "kind": $item.kind, "tags": ["t", $item.kind]}',
+          },
+        },
+        {
+          id: 'sort',
+          type: 'SORT',
+          config: { items: '{{ $input.items }}', by: ['kind', { key: 'id', order: 'desc' }] },
+        },
+        { id: 'unique', type: 'DEDUPLICATE', config: { items: '{{ $input.items }}', by: 'kind' } },
+        { id: 'limit', type: 'LIMIT', config: { items: '{{ $input.items }}', count: 2 } },
+        {
+          id: 'split',
+          type: 'SPLIT',
+          config: { items: '{{ $input.items }}', field: 'tags', keepOthers: true },
+        },
+        { id: 'rename', type: 'RENAME_KEYS', config: { items: '{{ $input.items }}', keys: { tags: 'tag' } } },
+        {
+          id: 'join',
+          type: 'JOIN',
+          config: { left: '{{ $input.items }}', right: '{{ $nodes.map.items }}', on: 'id' },
+        },
+        {
+          id: 'compare',
+          type: 'COMPARE_DATASETS',
+          config: { left: '{{ $nodes.map.items }}', right: '{{ $nodes.sort.items }}', on: 'id' },
+        },
+        {
+          id: 'aggregate',
+          type: 'AGGREGATE',
+          config: {
+            items: '{{ $nodes.join.items }}',
+            groupBy: 'kind',
+            fields: [{ operation: 'sum', field: 'id' }],
+          },
+        },
+        { id: 'transform', type: 'TRANSFORM', config: { expression: '{"sums": $input.items.sum_id}' } },
+        { id: 'date', type: 'DATE', config: { operation: 'add', value: 0, amount: 1, unit: 'day' } },
+        {
+          id: 'crypto',
+          type: 'CRYPTO',
+          config: { operation: 'hash', value: '{{ $nodes.transform }}{{ $nodes.date.date }}' },
+        },
+        { id: 'random', type: 'RANDOM', config: { operation: 'integer', max: 9 } },
+        {
+          id: 'xml',
+          type: 'XML',
+          config: { operation: 'build', value: { doc: { hash: '{{ $nodes.crypto.value }}' } } },
+        },
+        { id: 'html', type: 'HTML', config: { operation: 'text', value: '{{ $input.text }}' } },
+        { id: 'text', type: 'TEMPLATE', config: { text: 'Made of {{ $nodes.transform.sums }}' } },
+      ],
+      edges: edges(
+        'start -> csv',
+        'csv -> map',
+        'map -> sort',
+        'sort -> unique',
+        'unique -> limit',
+        'limit -> split',
+        'split -> rename',
+        'rename -> join',
+        'join -> compare',
+        'compare -> aggregate',
+        'aggregate -> transform',
+        'transform -> date',
+        'date -> crypto',
+        'crypto -> random',
+        'random -> xml',
+        'xml -> html',
+        'html -> text',
+      ),
+      data: { csv: 'id,kind\n1,a\n2,b\n3,a\n' },
+      status: 'SUCCESS',
+      records: Object.fromEntries(
+        `start csv map sort unique limit split rename join compare aggregate transform date crypto random xml html
+        text`
+          .split(/\s+/)
+          .map((id) => [id, 'SUCCESS']),
+      ),
     },
     calls: {
       nodes: [

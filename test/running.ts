@@ -23,6 +23,10 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     ...(metrics ? { metrics } : {}),
     tracing,
     carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),
+    describeSchedules: async (workflowId, nodeIds) => {
+      if (!engine) throw new Error('no engine')
+      return engine.describeSchedules(workflowId, nodeIds)
+    },
   })
   const taskQueue = `test-${randomBytes(4).toString('hex')}`
   const connections: NativeConnection[] = []

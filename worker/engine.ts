@@ -12,13 +12,16 @@ import { createActivities } from '../activities/activities.ts'
 import { createAttemptLog } from '../activities/attempts.ts'
 import { createDataConverter, FAILURE_CONVERTER } from '../activities/codec.ts'
 import { createEvaluator } from '../activities/expressions.ts'
+import { createFireActivities } from '../activities/fire.ts'
 import { createHttpClient } from '../activities/http.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import { carryOut } from '../activities/outbox.ts'
 import { createProjector, type Projector } from '../activities/projector.ts'
+import { describeSchedules, type Registered } from '../activities/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
+import { reconcileSchedules } from './reconcile.ts'
 import { startSweeper } from './sweeper.ts'
 
 export type EngineOptions = {
@@ -48,6 +51,9 @@ export type Engine = {
   carryOut(errand: Errand): Promise<boolean>
   /** One round of the sweeper, now. */
   sweep(): Promise<void>
+  describeSchedules(workflowId: string, nodeIds: string[]): Promise<Registered[]>
+  /** Holds Temporal's schedules against the rows, now. */
+  reconcile(): Promise<void>
 }
 
 /** How every worker polls, heartbeats and stops; the bench's hand-written workflows run under the same. */
@@ -73,6 +79,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
   const deps = { store, evaluator, http, attempts, metrics, tracing, log, touch: projector.touch }
+  const { continueAfterEvents } = options
+  const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
     connection,
@@ -80,12 +88,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     taskQueue,
     dataConverter,
     workflowBundle: options.bundle ?? (await bundleWorkflows()),
-    activities: createActivities(deps),
+    activities: { ...createActivities(deps), ...createFireActivities(carrier) },
     sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
   })
   const stopped = worker.run()
-  const { continueAfterEvents } = options
-  const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const sweeper = startSweeper({
     store,
     client,
@@ -114,6 +120,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
     carryOut: (errand) => carryOut(carrier, errand),
     sweep: sweeper.sweep,
+    describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),
+    reconcile: () => reconcileSchedules(carrier),
     async stop() {
       await sweeper.stop()
       if (worker.getState() === 'RUNNING') worker.shutdown()
@@ -125,10 +133,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** The workflow code as one script; only the walk is in it. */
+/** The workflow code as one script: the walk, and what schedules start. */
 export function bundleWorkflows(): Promise<WorkflowBundleWithSourceMap> {
   return bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../workflows/run.ts', import.meta.url)),
+    workflowsPath: fileURLToPath(new URL('../workflows/entry.ts', import.meta.url)),
     failureConverterPath: FAILURE_CONVERTER,
     logger: new DefaultLogger('WARN'),
   })

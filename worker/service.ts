@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { createDataConverter } from '../activities/codec.ts'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { carryOut } from '../activities/outbox.ts'
+import { describeSchedules } from '../activities/schedules.ts'
 import { startTracing, type Tracing } from '../activities/tracing.ts'
 import { type ApiDeps, createApp, createProbes } from '../api/app.ts'
 import { openDatabase } from '../db/connection.ts'
@@ -109,17 +110,24 @@ async function startApi(
   const { namespace } = config.temporal
   const { taskQueue, continueAsNewEvents: continueAfterEvents } = config
   let carry: ApiDeps['carryOut']
+  let describe: ApiDeps['describeSchedules']
   let end = async () => {}
   let readService: Parameters<typeof createReadiness>[0]['workflowService']
   if (readEngine) {
     // Before there is an engine the errand waits in the outbox for its sweeper.
     carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
+    describe = async (workflowId, nodeIds) => {
+      const engine = readEngine()
+      if (!engine) throw new Error('Temporal is not reached yet')
+      return engine.describeSchedules(workflowId, nodeIds)
+    }
     readService = () => readEngine()?.client.workflowService
   } else {
     const connection = connectClient(config)
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
     const carrier = { store, client, taskQueue, eager: false, continueAfterEvents, ...watch }
     carry = (errand) => carryOut(carrier, errand)
+    describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
     readService = () => client.workflowService
     end = () => connection.close()
   }
@@ -132,7 +140,7 @@ async function startApi(
   })
   const { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken } = config
   const front = { publicUrl, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken }
-  const app = createApp({ store, ...watch, ...front, isReady, carryOut: carry })
+  const app = createApp({ store, ...watch, ...front, isReady, carryOut: carry, describeSchedules: describe })
   const listener = await startListener(app.fetch, config.port.number, config.host)
   log.info({ host: config.host, port: listener.port }, 'the API listens')
   return async () => {

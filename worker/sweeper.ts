@@ -7,6 +7,7 @@ import { failLostRun, filterOpen, noteStuck, takeUnchecked } from '../db/open.ts
 import { claimErrands } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
 import { STUCK_REASON } from '../workflows/walk.ts'
+import { createReconciler } from './reconcile.ts'
 
 const EVERY_MS = 2_000
 const LEASE_MS = 15_000
@@ -41,6 +42,7 @@ export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(
   let timer: NodeJS.Timeout | undefined
   let hintedUntil = Date.now() - FIRST_LOOK_MS
   let first = true
+  const reconcile = createReconciler(deps.carrier)
 
   async function sweep(): Promise<void> {
     const began = Date.now()
@@ -51,6 +53,7 @@ export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(
       first = false
     })
     await attempt(deps.log, 'unchecked runs', () => checkRuns(deps))
+    await attempt(deps.log, 'schedules', reconcile)
   }
 
   let current = Promise.resolve()

@@ -85,3 +85,8 @@ export function findStart(graph: Graph): GraphNode | undefined {
   const triggers = graph.nodes.filter((node) => !node.disabled && nodeType(node.type)?.kind === 'trigger')
   return triggers.find((node) => node.type === 'MANUAL_TRIGGER') ?? triggers[0]
 }
+
+/** Where a run begins that tells of a failed one; undefined where the graph is for no such runs. */
+export function findErrorTrigger(graph: Graph): GraphNode | undefined {
+  return graph.nodes.find((node) => node.type === 'ERROR_TRIGGER' && !node.disabled)
+}

@@ -3,6 +3,7 @@ import type { Retry } from './graph.ts'
 import { CALLS } from './nodes/calls.ts'
 import { DATA } from './nodes/data.ts'
 import { FLOW } from './nodes/flow.ts'
+import { ITEMS } from './nodes/items.ts'
 import { TRIGGERS } from './nodes/triggers.ts'
 
 /**
@@ -26,7 +27,10 @@ export type NodeType = {
 }
 
 /** Every node type: adding one touches its table and one file in activities/nodes/. */
-export const NODES = { ...TRIGGERS, ...FLOW, ...DATA, ...CALLS } as const satisfies Record<string, NodeType>
+export const NODES = { ...TRIGGERS, ...FLOW, ...DATA, ...ITEMS, ...CALLS } as const satisfies Record<
+  string,
+  NodeType
+>
 
 export type NodeTypeName = keyof typeof NODES
 

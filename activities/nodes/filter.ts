@@ -1,11 +1,8 @@
+import { readItems } from './items.ts'
 import type { NodeRunner } from './node.ts'
 
-/**
- * FILTER: outputs {items}, those for which the condition holds. A value that is no array counts as the one item
- * and nothing as none: JSONata gives a single match without its array.
- */
-export const runFilter: NodeRunner = async ({ config, bindings, evaluator }) => {
-  const value = await evaluator.render(config.items, bindings)
-  const items = Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]
-  return { output: { items: await evaluator.filter(items, config.condition, bindings) } }
+/** FILTER: outputs {items}, those for which the condition holds. */
+export const runFilter: NodeRunner = async (context) => {
+  const { config, bindings, evaluator } = context
+  return { output: { items: await evaluator.filter(await readItems(context), config.condition, bindings) } }
 }

@@ -20,11 +20,11 @@ export async function showExecution({ main, id, signal, frame }) {
     if (signal.aborted) throw error
   })
   if (workflow) frame.choose(workflow.teamId)
+  const drawn = workflow && (await readDrawn())
   document.title = `${run.workflowName} ${id.slice(-12)} · Perdure`
 
   const records = createRecords()
-  const graph =
-    workflow && drawGraph(workflow, { label: `Graph of ${run.workflowName}`, onPick: records.open })
+  const graph = drawn && drawGraph(drawn, { label: `Graph of ${run.workflowName}`, onPick: records.open })
   const heading = h('div')
   const summary = h('div')
   const values = h('div', { class: 'values' })
@@ -46,6 +46,13 @@ export async function showExecution({ main, id, signal, frame }) {
     values,
   )
   if (isOpen(run.status)) void poll(signal, POLL_MS, follow, notifyError)
+
+  /** The graph that the run follows, which may be older than the one that stands. */
+  async function readDrawn() {
+    const version = run.workflowVersion
+    if (version === workflow.version) return workflow
+    return ask('GET', `/api/workflows/${run.workflowId}/versions/${version}`, { signal })
+  }
 
   async function follow() {
     run = await ask('GET', path, { signal })
@@ -122,6 +129,6 @@ export async function showExecution({ main, id, signal, frame }) {
 
 /** @param {number} ran @param {number} stands */
 function tellVersion(ran, stands) {
-  const text = `This run followed version ${ran}; the graph below is version ${stands}, as the workflow stands now.`
+  const text = `This run follows version ${ran}, drawn below; the workflow stands at version ${stands}.`
   return h('p', { class: 'hint' }, text)
 }

@@ -136,6 +136,74 @@ test('filters with $item and $index, in place and in one round trip', async () =
   ).toMatch(/took longer than 1 s/)
 })
 
+test('maps with $item and $index, by plain paths, in place and in one round trip', async () => {
+  const items = Array.from({ length: 10_000 }, (_, id) => ({ id, deep: { id } }))
+  const ids = items.map(({ id }) => id)
+  expect(await evaluator.map(items, '$item.deep.id', scope)).toEqual(ids)
+  expect(await evaluator.map(items, '{{ $index }}', scope)).toEqual(ids)
+  const started = performance.now()
+  expect(await evaluator.map(items, '{{ $sum([$item.id, $input.n]) }}', scope)).toEqual(
+    ids.map((id) => id + 2),
+  )
+  // A round trip for each would take some 10 s.
+  expect(performance.now() - started).toBeLessThan(4_000)
+  const few = [{ v: [{ n: 1 }, { n: 2 }] }, {}, 5, null]
+  expect(await evaluator.map(few, '$item.v.n', scope)).toEqual([[1, 2], null, null, null])
+  expect(await evaluator.map(few, '$item.v', scope)).toEqual([[{ n: 1 }, { n: 2 }], null, null, null])
+  expect(await evaluator.map(few, '$count($item) + $index', scope)).toEqual([1, 2, 3, 4])
+  expect(await evaluator.map(few, '$single([$item], function($v) { true }).none', scope)).toEqual(
+    Array(4).fill(null),
+  )
+  expect(await evaluator.map([], '$sum($item)', scope)).toEqual([])
+  expect(await evaluator.evaluate('{{ $input.n + 1 }}', scope)).toBe(3)
+  expect(await evaluator.evaluate('$input.missing', scope)).toBeNull()
+  expect((await failureOf(evaluator.map(few, '$item.v + 1', scope))).message).toMatch(/^expression/)
+  expect((await failureOf(evaluator.map(few, 7, scope))).message).toMatch(/must be a text/)
+  const input = 'x'.repeat(1_000_000)
+  for (const text of ['$input', '$pad($input, 1000001)']) {
+    const failure = await failureOf(evaluator.map(items.slice(0, 200), text, { ...scope, input }))
+    expect(failure.message).toMatch(/too big/)
+  }
+})
+
+test('foreign formats are read in a process of their own, which ends where they are too much', async () => {
+  const xml = '<?xml version="1.0"?><a x="1"><b>one</b><b>2</b><__proto__>p</__proto__></a>'
+  const parsed = await evaluator.convert({ kind: 'xml', parse: '<a x="1"><b>one</b><b>2</b></a>' }, scope)
+  expect(parsed).toEqual({ a: { '@x': '1', b: ['one', '2'] } })
+  expect(await evaluator.convert({ kind: 'xml', build: JSON.stringify(parsed) }, scope)).toBe(
+    '<a x="1">\n  <b>one</b>\n  <b>2</b>\n</a>\n',
+  )
+  const hostile = await evaluator.convert({ kind: 'xml', parse: xml }, scope).catch((error) => error)
+  expect(({} as { p?: unknown }).p).toBeUndefined()
+  expect(hostile).toBeDefined()
+  const failure = await failureOf(evaluator.convert({ kind: 'xml', parse: '<a><b></a>' }, scope))
+  expect(failure).toMatchObject({ type: 'InvalidInput', retryable: false })
+  expect(failure.message).toMatch(/^the XML cannot be converted: /)
+  const lol = Array.from({ length: 9 }, (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`)
+  const bomb = `<!DOCTYPE x [<!ENTITY l0 "lol">${lol.join('')}]><x>&l9;</x>`
+  const outcome = await evaluator.convert({ kind: 'xml', parse: bomb }, scope).catch((error) => error)
+  expect(JSON.stringify(outcome).length).toBeLessThan(10_000)
+  const page = '<html><h1> Shop </h1><a href="/1">One</a><a>Two<script>bad()</script></a></html>'
+  expect(
+    await evaluator.convert(
+      {
+        kind: 'html',
+        page,
+        picks: [
+          ['title', { selector: 'h1' }],
+          ['links', { selector: 'a', attribute: 'href', all: true }],
+          ['names', { selector: 'a', all: true }],
+          ['none', { selector: '.none' }],
+        ],
+      },
+      scope,
+    ),
+  ).toEqual({ title: 'Shop', links: ['/1', null], names: ['One', 'Two'], none: null })
+  expect(await evaluator.convert({ kind: 'html', text: '<p>Hello <b>you</b></p><p>Bye</p>' }, scope)).toBe(
+    'Hello you\nBye',
+  )
+})
+
 test('says what is wrong with an expression', async () => {
   const cases: [string, string, RegExp][] = [
     [

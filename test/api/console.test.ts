@@ -247,6 +247,21 @@ describe.skipIf(missing && !process.env.CI)('in a browser', { timeout: 60_000 },
     expect((await host.read(run)).status).toBe('CANCELLED')
   })
 
+  test('a run is drawn by the version it followed, also when a newer one stands', async () => {
+    const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+    const id = await createNamed('Redrawn', [start, { id: 'old', type: 'NO_OP' }], edges('start -> old'))
+    const run = await host.execute(id)
+    expect((await host.ended(run)).errorMessage).toBeNull()
+    await host.ask('PUT', `/api/workflows/${id}`, {
+      nodes: [start, { id: 'new', type: 'NO_OP' }],
+      edges: edges('start -> new'),
+    })
+    await signIn(`#/executions/${run}`)
+    await page.getByText('This run follows version 1').waitFor()
+    await page.locator('.graph .node.success[data-node=old]').waitFor()
+    expect(await page.locator('.graph [data-node=new]').count()).toBe(0)
+  })
+
   test('shows a token once, and revokes it', async () => {
     await signIn('#/tokens')
     await page.getByRole('button', { name: 'New token' }).click()

@@ -108,6 +108,7 @@ test('an execute with Temporal away is accepted as PENDING, and its START is que
     outputData: null,
     errorMessage: null,
     createdAt: body.startedAt,
+    queuedAt: null,
     startedAt: null,
     completedAt: null,
     durationMs: null,

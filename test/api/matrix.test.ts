@@ -111,7 +111,11 @@ async function makeWorld() {
     tokens[role] = await createToken(scope, teamId, { name: role, role })
   const spare = await createToken(scope, teamId, { name: 'spare', role: 'VIEWER' })
   const workflow = await createWorkflow(scope, { teamId, name: 'World', nodes: HOOKS })
-  await updateWorkflow(scope, workflow.id, { active: true })
+  // Version 1 has no runs, and is not the current one.
+  await updateWorkflow(scope, workflow.id, {
+    active: true,
+    nodes: HOOKS.map((node) => ({ ...node, name: node.id })),
+  })
   const executionId = crypto.randomUUID()
   await db
     .insertInto('executions')
@@ -120,7 +124,7 @@ async function makeWorld() {
       teamId,
       workflowId: workflow.id,
       workflowName: 'World',
-      workflowVersion: 1,
+      workflowVersion: 2,
       nodeCount: HOOKS.length,
       trigger: 'API',
       triggerNodeId: 'GET',
@@ -146,6 +150,8 @@ function fillPath(path: string, world: World): string {
     workflowId: world.workflowId,
     userId: people.colleague!.id,
     path: 'hook',
+    version: '1',
+    other: '2',
     '/workflows': world.workflowId,
     '/executions': world.executionId,
     '/sdk-tokens': world.spareId,

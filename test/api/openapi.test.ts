@@ -49,7 +49,9 @@ test('every operation says what it is, for whom, and answers with what', () => {
       const bodiless = at === 'post /api/executions/{id}/cancel' && status === '200'
       const type = { 'get /api/docs': 'text/html', 'get /metrics': 'text/plain' }[at]
       const media = Number(status) < 400 && type ? type : 'application/json'
-      expect([at, status, Object.keys(content ?? {})]).toEqual([at, status, bodiless ? [] : [media]])
+      const texts = at === 'get /api/executions/team/{teamId}/export' && status === '200' ? ['text/csv'] : []
+      const types = bodiless ? [] : [media, ...texts]
+      expect([at, status, Object.keys(content ?? {})]).toEqual([at, status, types])
       expect(Object.keys(headers ?? {})).toContain('X-RateLimit-Limit')
     }
     const body = requestBody?.content['application/json']

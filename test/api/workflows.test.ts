@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DEFAULTS } from '../../db/settings.ts'
 import { type Service, startService } from '../service.ts'
 
 let service: Service
@@ -84,7 +85,7 @@ test('nodes, edges and description may be left out', async () => {
   const { body } = await call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'empty' })
   expect(body.description).toBeNull()
   const read = await call('GET', `/api/workflows/${body.id}`, viewer)
-  expect(read.body).toEqual({ ...body, nodes: [], edges: [], settings: { timeoutMs: null }, version: 1 })
+  expect(read.body).toEqual({ ...body, nodes: [], edges: [], settings: DEFAULTS, version: 1 })
 })
 
 test('a read answers the graph in its stored form, settings and version', async () => {
@@ -98,7 +99,7 @@ test('a read answers the graph in its stored form, settings and version', async 
       { id: 'set', type: 'SET', name: 'SET', config: { values: { x: 1 } }, onError: 'FAIL' },
     ],
     edges: [{ source: 'start', target: 'set', sourceHandle: null }],
-    settings: { timeoutMs: 5_000 },
+    settings: { ...DEFAULTS, timeoutMs: 5_000 },
     version: 1,
   })
 })
@@ -302,7 +303,7 @@ test('an update keeps what it does not name, and only another graph is another v
     name: `renamed ${made.id}`,
     description: null,
     version: 1,
-    settings: { timeoutMs: null },
+    settings: DEFAULTS,
   })
   expect(named.nodes).toHaveLength(2)
 

@@ -112,6 +112,11 @@ async function seedRows(client: pg.Client, teamId: string): Promise<string> {
      select id, team, name, 1, '{}' from json_to_recordset($1) as w(id uuid, team uuid, name text)`,
     [JSON.stringify(workflows)],
   )
+  await client.query(
+    `insert into workflow_versions (workflow_id, version, nodes, edges, node_count)
+     select id, 1, '[]', '[]', 4 from unnest($1::uuid[]) id`,
+    [workflows.map(({ id }) => id)],
+  )
   const columns = (key: 'id' | 'team') => workflows.map((workflow) => workflow[key])
   for (let from = 0; from < ROWS; from += ROWS / 10) {
     await client.query(

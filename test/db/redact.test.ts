@@ -93,6 +93,8 @@ describe('values', () => {
     ['IBAN DE89 3704 0044 0532 0130 00 PAID', 'IBAN [redacted] PAID'],
     ['GB82WEST12345698765432', '[redacted]'],
     ['ssn 123-45-6789', 'ssn [redacted]'],
+    ['from 93.184.216.34:443, 192.168.1.20.', 'from [redacted]:443, [redacted].'],
+    ['from 2606:2800:220:1::1946 (fe80::1)', 'from [redacted] ([redacted])'],
     ['4111-1111-1111-1111', '[redacted]'],
   ]
   test.each(personal)('with pii: %j', (text, expected) =>
@@ -103,7 +105,10 @@ describe('values', () => {
     'DE88370400440532013000',
     '0198c6f2-1234-7111-8111-411111111111',
     '2026-11-21T13:06:02.123+01:00',
-    '1.2.3.4',
+    '12:34:56',
+    '1.2.3.4.5',
+    '300.1.2.3',
+    'connect ECONNREFUSED 127.0.0.1:5432, ::1, 0.0.0.0',
   ])('with pii %j stays', (text) => expect(redactText(text, { pii: true })).toBe(text))
 
   test('numbers are scanned as texts', () => {
@@ -360,6 +365,9 @@ describe('properties', () => {
       '-----BEGIN PRIVATE KEY-----',
       '-----END',
       '(212) ',
+      '1.2.',
+      'a:',
+      '::',
       '{"a":',
       ' ',
       '\n',

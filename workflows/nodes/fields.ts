@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { splitCondition } from '../expressions.ts'
 import type { Retry } from '../graph.ts'
 import type { NodeKind, NodeType } from '../nodes.ts'
 
@@ -65,3 +66,59 @@ export const conditionAt = (path: string, value: unknown) =>
   typeof value === 'string' ? [{ path, text: value }] : []
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
+
+export function whole(min: number, max: number) {
+  return v.pipe(
+    v.number('must be a number'),
+    v.integer('must be a whole number'),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  )
+}
+
+export const choice = <const T extends string[]>(...options: T) =>
+  v.picklist(options, `must be ${options.slice(0, -1).join(', ')} or ${options.at(-1)}`)
+
+/** A name that stands as it is written: it becomes a key of the output. */
+export const label = v.pipe(
+  text,
+  v.check((value) => !value.includes('{{'), 'must be a plain text'),
+)
+
+/** Where each item has a value: a key, a path (`address.city`), or one expression of `$item` in `{{ }}`. */
+export const field = v.pipe(
+  v.string('must be a field of the items, or an expression of $item'),
+  v.nonEmpty('must not be empty'),
+  v.check((value) => !value.includes('{{') || isExpression(value), 'must be one expression in {{ }}'),
+)
+
+function isExpression(value: string): boolean {
+  try {
+    return value.startsWith('{{') && splitCondition(value) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** One entry, or a list of up to `max`. */
+export function oneOrMany<S extends v.GenericSchema>(schema: S, message: string, max = 20) {
+  const list = v.pipe(
+    v.array(schema),
+    v.minLength(1, 'must not be empty'),
+    v.maxLength(max, `must hold at most ${max}`),
+  )
+  return v.union([schema, list], message)
+}
+
+/** Names the keys that a config with this `operation` lacks. */
+export function demandKeys<T extends { operation?: unknown }>(needs: Record<string, string[]>) {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { operation } = dataset.value
+    for (const key of needs[String(operation)] ?? []) {
+      if ((dataset.value as Record<string, unknown>)[key] !== undefined) continue
+      const path = { type: 'object', origin: 'value', input: dataset.value, key, value: undefined } as const
+      addIssue({ message: `is required to ${operation}`, path: [path as v.ObjectPathItem] })
+    }
+  })
+}

@@ -1,0 +1,111 @@
+import { DateTime, type DurationLikeObject, type DurationUnit } from 'luxon'
+import * as v from 'valibot'
+import { unit } from '../../workflows/nodes/data.ts'
+import { readKey, readText } from './config.ts'
+import { invalidConfig } from './failure.ts'
+import type { NodeContext, NodeRunner } from './node.ts'
+
+const MAX_CHARS = 1_000
+const amount = v.pipe(v.number('must be a number'), v.finite('must be finite'))
+
+/**
+ * DATE: outputs {date (UTC), local (with the zone's offset), epochMs, text (in the format, else null)}; of a
+ * difference {difference} in the unit. Dates are ISO 8601 (SQL's and mail's form too), epoch milliseconds, or as
+ * inputFormat says; what names no offset is in the time zone.
+ */
+export const runDate: NodeRunner = async (context) => {
+  const { operation } = context.config
+  const zone = context.config.timezone === undefined ? 'UTC' : await readText(context, 'timezone')
+  if (operation === 'difference') {
+    const [from, to] = [await readDate(context, 'from', zone), await readDate(context, 'to', zone)]
+    const by = (await readKey(context, 'unit', unit)) as DurationUnit
+    return { output: { difference: to.diff(from, by).as(by) } }
+  }
+  const start =
+    operation === 'now' ? readZone(DateTime.now().setZone(zone)) : await readDate(context, 'value', zone)
+  const date = await moveDate(context, start)
+  if (!date.isValid || Math.abs(date.year) > 9_999)
+    throw invalidConfig('value', 'leads to a date out of range')
+  return {
+    output: {
+      date: new Date(date.toMillis()).toISOString(),
+      local: date.toISO(),
+      epochMs: date.toMillis(),
+      text: await writeDate(context, date),
+    },
+  }
+}
+
+async function moveDate(context: NodeContext, date: DateTime): Promise<DateTime> {
+  const { operation } = context.config
+  if (operation === 'now' || operation === 'parse' || operation === 'format') return date
+  const by = (await readKey(context, 'unit', unit)) as keyof DurationLikeObject
+  if (operation === 'startOf') return date.startOf(by as Parameters<DateTime['startOf']>[0])
+  if (operation === 'endOf') return date.endOf(by as Parameters<DateTime['endOf']>[0])
+  const many = await readKey(context, 'amount', amount)
+  if (operation === 'add') return date.plus({ [by]: many })
+  if (operation === 'subtract') return date.minus({ [by]: many })
+  throw invalidConfig('operation', 'is unknown')
+}
+
+async function writeDate(context: NodeContext, date: DateTime): Promise<string | null> {
+  if (context.config.format === undefined) return null
+  const format = await readShort(context, 'format')
+  try {
+    return date.setLocale(await readLocale(context)).toFormat(format)
+  } catch {
+    throw invalidConfig('locale', 'must be a language such as en or de-CH')
+  }
+}
+
+async function readDate(context: NodeContext, key: string, zone: string): Promise<DateTime> {
+  const value = await context.evaluator.render(context.config[key], context.bindings)
+  if (typeof value === 'number' && context.config.inputFormat === undefined) {
+    return check(key, readZone(DateTime.fromMillis(value, { zone })))
+  }
+  const text = (await readShort(context, key)).trim()
+  if (context.config.inputFormat !== undefined) return readFormatted(context, key, text, zone)
+  const readers = [DateTime.fromISO, DateTime.fromSQL, DateTime.fromRFC2822, DateTime.fromHTTP]
+  const read = readers.map((reader) => readZone(reader(text, { zone }))).find((date) => date.isValid)
+  return check(key, read)
+}
+
+// Away: luxon makes a regular expression of a format, which may go over a text for ages.
+async function readFormatted(
+  context: NodeContext,
+  key: string,
+  text: string,
+  zone: string,
+): Promise<DateTime> {
+  const format = await readShort(context, 'inputFormat')
+  const locale = await readLocale(context)
+  const millis = await context.evaluator.convert(
+    { kind: 'date', text, format, zone, locale },
+    context.bindings,
+  )
+  if (typeof millis !== 'number')
+    throw invalidConfig(key, `is no date in the format ${JSON.stringify(format)}`)
+  return readZone(DateTime.fromMillis(millis, { zone }))
+}
+
+async function readLocale(context: NodeContext): Promise<string> {
+  return context.config.locale === undefined ? 'en' : readShort(context, 'locale')
+}
+
+async function readShort(context: NodeContext, key: string): Promise<string> {
+  const text = await readText(context, key)
+  if (text.length > MAX_CHARS) throw invalidConfig(key, `must have at most ${MAX_CHARS} characters`)
+  return text
+}
+
+function readZone(date: DateTime): DateTime {
+  if (date.invalidReason === 'unsupported zone') {
+    throw invalidConfig('timezone', 'must be a time zone such as Europe/Berlin')
+  }
+  return date
+}
+
+function check(key: string, date: DateTime | undefined): DateTime {
+  if (date?.isValid) return date
+  throw invalidConfig(key, 'must be a date: ISO 8601, epoch milliseconds, or in the inputFormat')
+}

@@ -1,0 +1,30 @@
+import { compareValues, readFields, readItems, sortItems } from './items.ts'
+import type { NodeRunner } from './node.ts'
+
+type Order = 'asc' | 'desc'
+type By = string | { key: string; order?: Order }
+
+/** SORT: outputs {items} in order of the first key, where equal of the next; equal items stay as they came. */
+export const runSort: NodeRunner = async (context) => {
+  const items = await readItems(context)
+  const order = (context.config.order as Order | undefined) ?? 'asc'
+  const by = [(context.config.by as By | By[] | undefined) ?? []].flat()
+  const keys = by.map((one) => (typeof one === 'string' ? { key: one, order } : { order, ...one }))
+  const orders = keys.length === 0 ? [order] : keys.map((one) => one.order)
+  const values =
+    keys.length === 0
+      ? items.map((item) => [item])
+      : await readFields(
+          context,
+          items,
+          keys.map(({ key }) => key),
+        )
+  const places = await sortItems([...items.keys()], (a, b) => {
+    for (const [i, direction] of orders.entries()) {
+      const compared = compareValues(values[a]![i], values[b]![i], direction)
+      if (compared !== 0) return compared
+    }
+    return 0
+  })
+  return { output: { items: places.map((at) => items[at]) } }
+}

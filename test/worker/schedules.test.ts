@@ -1,0 +1,361 @@
+import { ScheduleOverlapPolicy } from '@temporalio/client'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listFound, nameSchedule } from '../../activities/schedules.ts'
+import { nameFiring } from '../../db/schedules.ts'
+import type { Engine } from '../../worker/engine.ts'
+import type { RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { type Running, startRunning } from '../running.ts'
+
+let running: Running
+beforeAll(async () => {
+  running = await startRunning()
+})
+afterAll(async () => {
+  // What stays would fire for ever in a Temporal that outlives the test.
+  for (const [workflowId, schedules] of await listFound({ client: client(), taskQueue: running.taskQueue })) {
+    for (const nodeId of schedules.keys()) await handleOf(workflowId, nodeId).delete()
+  }
+  await running.stop()
+})
+
+type Node = { id: string; type: string; config: Record<string, unknown> }
+type ScheduleAnswer = {
+  nodeId: string
+  cron: string
+  timezone: string
+  registered: boolean
+  nextRuns: string[]
+  lastRun: { executionId: string; scheduledAt: string; status: string } | null
+  firings: number
+  skipped: number
+}
+
+/** Once a year: only the tests make it fire. */
+const YEARLY = '0 0 1 1 *'
+const trigger = (id: string, more: Record<string, unknown> = {}): Node => ({
+  id,
+  type: 'SCHEDULE_TRIGGER',
+  config: { cron: YEARLY, ...more },
+})
+const quick = (...triggers: Node[]) => ({
+  nodes: [...triggers, { id: 'set', type: 'SET', config: { values: { at: '{{ $trigger.scheduledAt }}' } } }],
+  edges: edges(`${triggers.map(({ id }) => id).join(' ')} -> set`),
+})
+/** Waits until somebody cancels it, or for half a minute. */
+const slow = (overlap: string) => ({
+  nodes: [trigger('tick', { overlap }), { id: 'wait', type: 'WAIT', config: { durationMs: 30_000 } }],
+  edges: edges('tick -> wait'),
+})
+
+const client = () => running.engine.client
+const handleOf = (workflowId: string, nodeId: string) =>
+  client().schedule.getHandle(nameSchedule(running.taskQueue, workflowId, nodeId))
+const activate = (id: string, active = true) => running.ask('PUT', `/api/workflows/${id}`, { active })
+const list = (id: string) => running.ask<ScheduleAnswer[]>('GET', `/api/workflows/${id}/schedules`)
+
+async function createActive(graph: { nodes: Node[]; edges: ReturnType<typeof edges> }): Promise<string> {
+  const id = await running.create(graph)
+  await activate(id)
+  return id
+}
+
+const slotOf = (year: number) => `${year}-01-01T00:00:00.000Z`
+
+/** Makes the slots of these years fire now; answers their executions' ids. */
+async function fire(
+  workflowId: string,
+  nodeId: string,
+  years: number[],
+  overlap?: ScheduleOverlapPolicy,
+): Promise<string[]> {
+  const spans = years.map((year) => {
+    const at = Date.parse(slotOf(year))
+    return { start: new Date(at - 1_000), end: new Date(at + 1_000), ...(overlap ? { overlap } : {}) }
+  })
+  await handleOf(workflowId, nodeId).backfill(spans)
+  return years.map((year) => nameFiring(workflowId, nodeId, slotOf(year)))
+}
+
+/** Waits for a run to be there and to fit. */
+async function appears(id: string, holds: (run: RunAnswer) => boolean = () => true): Promise<RunAnswer> {
+  await eventually(async () => {
+    const answer = await running.request(`/api/executions/${id}`, { as: running.admin })
+    expect(answer.status).toBe(200)
+  })
+  return running.until(id, holds)
+}
+const ended = (id: string) => appears(id, (run) => ['SUCCESS', 'FAILED', 'CANCELLED'].includes(run.status))
+
+async function eventually(check: () => Promise<void>, withinMs = 15_000): Promise<void> {
+  const giveUp = Date.now() + withinMs
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (Date.now() > giveUp) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+/** The node ids that Temporal has schedules of, asked one by one: its list lags behind. */
+async function registered(workflowId: string, ...nodeIds: string[]): Promise<string[]> {
+  const found = await running.engine.describeSchedules(workflowId, nodeIds)
+  return found.map(({ nodeId }) => nodeId)
+}
+
+async function countRuns(workflowId: string): Promise<number> {
+  const path = `/api/executions/team/${running.teamId}?workflowId=${workflowId}`
+  return (await running.ask<{ totalElements: number }>('GET', path)).totalElements
+}
+
+const queued = async (subjectId: string) =>
+  running.store.db
+    .selectFrom('outbox')
+    .select(['kind', 'attempts'])
+    .where('subjectId', '=', subjectId)
+    .execute()
+
+test('what is wrong with a cron expression, a time zone or a policy is said when the graph is saved', async () => {
+  const config = { cron: '60 0 0 13 8', timezone: '+01:00', overlap: 'queue', catchupWindowMs: 1 }
+  const nodes = [{ id: 'tick', type: 'SCHEDULE_TRIGGER', config }]
+  const json = { name: 'Wrong', teamId: running.teamId, nodes }
+  const answer = await running.request('/api/workflows', { method: 'POST', as: running.admin, json })
+  const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+  expect(answer.status).toBe(400)
+  expect(errors.map(({ path, message }) => `${path.replace('nodes[0].config.', '')}: ${message}`)).toEqual([
+    'cron: minute: "60" is not a number from 0 to 59',
+    'cron: day of month: "0" is not a number from 1 to 31',
+    expect.stringMatching(/^cron: month: "13" is not a number from 1 to 12 or one of JAN, /),
+    expect.stringMatching(/^cron: day of week: "8" is not a number from 0 to 7 or one of SUN, /),
+    'timezone: must be a time zone such as Europe/Berlin',
+    expect.stringMatching(/^overlap: must be one of skip, /),
+    'catchupWindowMs: must be at least 10000 (10 s)',
+  ])
+})
+
+test('schedules follow the workflow: its activation, its graph, its settings, its end', async () => {
+  const id = await running.create(quick(trigger('a'), trigger('b', { cron: '0 2 * * *' })))
+  expect(await registered(id, 'a', 'b')).toEqual([])
+  expect((await list(id)).map(({ nodeId, registered }) => [nodeId, registered])).toEqual([
+    ['a', false],
+    ['b', false],
+  ])
+
+  await activate(id)
+  expect(await queued(id)).toEqual([])
+  const [, b] = await list(id)
+  expect(b).toMatchObject({ registered: true, timezone: 'UTC', lastRun: null, firings: 0 })
+  expect(b!.nextRuns).toHaveLength(5)
+  expect(b!.nextRuns[0]).toMatch(/T02:00:00.000Z$/)
+
+  await running.ask('PUT', `/api/workflows/${id}`, { settings: { timezone: 'Asia/Tokyo' } })
+  expect((await list(id))[1]).toMatchObject({
+    timezone: 'Asia/Tokyo',
+    nextRuns: expect.arrayContaining([expect.stringMatching(/T17:00:00.000Z$/)]),
+  })
+
+  await running.ask('PUT', `/api/workflows/${id}`, quick(trigger('a', { timezone: 'UTC' }), trigger('c')))
+  expect(await registered(id, 'a', 'b', 'c')).toEqual(['a', 'c'])
+  await running.ask('POST', `/api/workflows/${id}/versions/1/restore`)
+  expect(await registered(id, 'a', 'b', 'c')).toEqual(['a', 'b'])
+
+  await activate(id, false)
+  expect(await registered(id, 'a', 'b', 'c')).toEqual([])
+  await activate(id)
+  expect(await registered(id, 'a', 'b')).toEqual(['a', 'b'])
+  await running.ask('DELETE', `/api/workflows/${id}`)
+  expect(await registered(id, 'a', 'b')).toEqual([])
+  expect(await queued(id)).toEqual([])
+})
+
+test('a deleted team takes its schedules with it', async () => {
+  const team = await running.ask<{ id: string }>('POST', '/api/teams', { name: 'Short-lived' })
+  const json = { name: 'Ticks', teamId: team.id, ...quick(trigger('tick')) }
+  const { id } = await running.ask<{ id: string }>('POST', '/api/workflows', json)
+  await activate(id)
+  expect(await registered(id, 'tick')).toEqual(['tick'])
+  await running.ask('DELETE', `/api/teams/${team.id}`)
+  expect(await queued(id)).toEqual([{ kind: 'SCHEDULE', attempts: 1 }])
+  await running.store.db
+    .updateTable('outbox')
+    .set({ dueAt: new Date(0) })
+    .where('subjectId', '=', id)
+    .execute()
+  await running.engine.sweep()
+  expect(await registered(id, 'tick')).toEqual([])
+})
+
+test('every firing is an execution of the version that stands, the same slot only once', async () => {
+  const id = await createActive(quick(trigger('a', { timezone: 'UTC' }), trigger('b')))
+  const [first = ''] = await fire(id, 'a', [2001])
+  const run = await ended(first)
+  expect(run).toMatchObject({
+    status: 'SUCCESS',
+    trigger: 'SCHEDULE',
+    workflowVersion: 1,
+    outputData: { at: slotOf(2001) },
+    inputData: { scheduledAt: slotOf(2001), cron: YEARLY, timezone: 'UTC', nodeId: 'a' },
+  })
+  expect(run.inputData.firedAt).toMatch(/^20.*Z$/)
+  expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['a', 'set'])
+
+  await running.ask('PUT', `/api/workflows/${id}`, quick(trigger('a', { timezone: 'UTC' }), trigger('c')))
+  await fire(id, 'a', [2001])
+  const [second = ''] = await fire(id, 'a', [2002], ScheduleOverlapPolicy.ALLOW_ALL)
+  expect(await ended(second)).toMatchObject({ status: 'SUCCESS', workflowVersion: 2 })
+  await eventually(async () => {
+    const [a] = await list(id)
+    expect(a).toMatchObject({
+      firings: 3,
+      lastRun: { executionId: second, scheduledAt: slotOf(2002), status: 'SUCCESS' },
+    })
+  })
+  expect(await countRuns(id)).toBe(2)
+
+  // By hand there is no slot: the data is the caller's.
+  expect(await running.ended(await running.execute(id, { scheduledAt: 'now' }))).toMatchObject({
+    status: 'SUCCESS',
+    outputData: { at: 'now' },
+  })
+})
+
+test('while a run is under way, a skipping schedule skips; a cancelled run leaves it free', async () => {
+  const id = await createActive(slow('skip'))
+  const [first = ''] = await fire(id, 'tick', [2001], ScheduleOverlapPolicy.SKIP)
+  await appears(first, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  const [second = ''] = await fire(id, 'tick', [2002], ScheduleOverlapPolicy.SKIP)
+  await eventually(async () => expect((await list(id))[0]).toMatchObject({ firings: 1, skipped: 1 }))
+  expect((await running.request(`/api/executions/${second}`, { as: running.admin })).status).toBe(404)
+
+  await running.ask('POST', `/api/executions/${first}/cancel`)
+  expect(await ended(first)).toMatchObject({ status: 'CANCELLED' })
+  await eventually(async () =>
+    expect((await handleOf(id, 'tick').describe()).info.runningActions).toHaveLength(0),
+  )
+  const [third = ''] = await fire(id, 'tick', [2003], ScheduleOverlapPolicy.SKIP)
+  await appears(third, (run) => run.status === 'RUNNING')
+  await running.ask('DELETE', `/api/workflows/${id}`)
+})
+
+test('a newer firing cancels the run of an older one where the policy says so', async () => {
+  const id = await createActive(slow('cancelOther'))
+  const [first = ''] = await fire(id, 'tick', [2001])
+  await appears(first, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  const [second = ''] = await fire(id, 'tick', [2002])
+  expect(await ended(first)).toMatchObject({ status: 'CANCELLED' })
+  await appears(second, (run) => run.status === 'RUNNING')
+  await running.ask('DELETE', `/api/workflows/${id}`)
+})
+
+test('a firing whose run waits at the limit of its workflow waits with it, and cancels it when cancelled', async () => {
+  const graph = { ...slow('allowAll'), settings: { concurrency: { limit: 1, policy: 'queue' } } }
+  const id = await createActive(graph)
+  const [first = ''] = await fire(id, 'tick', [2001])
+  await appears(first, (run) => run.status === 'RUNNING')
+  const [second = '', third = ''] = await fire(id, 'tick', [2002, 2003])
+  await appears(second, (run) => run.status === 'PENDING')
+  await appears(third, (run) => run.status === 'PENDING')
+  const firingOf = (year: number) =>
+    `${nameSchedule(running.taskQueue, id, 'tick')}-${slotOf(year).replace('.000', '')}`
+  await client().workflow.getHandle(firingOf(2003)).cancel()
+  expect(await ended(third)).toMatchObject({
+    status: 'CANCELLED',
+    errorMessage: 'The firing of its schedule was cancelled',
+  })
+  await running.ask('POST', `/api/executions/${first}/cancel`)
+  await appears(second, (run) => run.status === 'RUNNING')
+  expect((await client().workflow.getHandle(firingOf(2002)).describe()).status.name).toBe('RUNNING')
+  await running.ask('POST', `/api/executions/${second}/cancel`)
+  await ended(second)
+  await eventually(async () =>
+    expect((await client().workflow.getHandle(firingOf(2002)).describe()).status.name).toBe('COMPLETED'),
+  )
+})
+
+test('a firing of a workflow that is active no more starts nothing', async () => {
+  const id = await createActive(quick(trigger('tick')))
+  await running.store.db.updateTable('workflows').set({ active: false }).where('id', '=', id).execute()
+  await fire(id, 'tick', [2001])
+  const firing = `${nameSchedule(running.taskQueue, id, 'tick')}-2001-01-01T00:00:00Z`
+  await eventually(async () => {
+    expect((await client().workflow.getHandle(firing).describe()).status.name).toBe('COMPLETED')
+  })
+  expect(await countRuns(id)).toBe(0)
+})
+
+test('what fires while no worker is there, and no API either, runs when one is back', async () => {
+  const id = await createActive(quick(trigger('tick', { overlap: 'bufferAll' })))
+  running.use(undefined)
+  await running.engine.stop()
+  const slots = [2001, 2002, 2003]
+  const ids = await fire(id, 'tick', slots)
+  await eventually(async () =>
+    expect((await handleOf(id, 'tick').describe()).info.runningActions).toHaveLength(1),
+  )
+  const [one, two] = (await Promise.all([running.addEngine(), running.addEngine()])) as [Engine, Engine]
+  running.use(one)
+  running.engine = one
+  try {
+    for (const [at, runId] of ids.entries()) {
+      expect(await ended(runId)).toMatchObject({ status: 'SUCCESS', outputData: { at: slotOf(slots[at]!) } })
+    }
+    expect(await countRuns(id)).toBe(3)
+
+    // Two that set right what is wrong, at once: one deleted by hand, one that is nobody's.
+    await handleOf(id, 'tick').delete()
+    const orphan = nameSchedule(running.taskQueue, crypto.randomUUID(), 'tick')
+    const foreign = nameSchedule(`${running.taskQueue}:other`, crypto.randomUUID(), 'tick')
+    const action = { type: 'startWorkflow' as const, workflowType: 'fire', taskQueue: 'nobody' }
+    for (const scheduleId of [orphan, foreign])
+      await client().schedule.create({ scheduleId, spec: {}, action })
+    await eventually(async () => {
+      await Promise.all([one.reconcile(), two.reconcile()])
+      expect(await registered(id, 'tick')).toEqual(['tick'])
+      await expect(client().schedule.getHandle(orphan).describe()).rejects.toMatchObject({
+        name: 'ScheduleNotFoundError',
+      })
+    })
+    await expect(client().schedule.getHandle(foreign).describe()).resolves.toBeDefined()
+    await client().schedule.getHandle(foreign).delete()
+  } finally {
+    await two.stop()
+  }
+})
+
+test('an activation that Temporal was not there to hear of is told later, also across a change', async () => {
+  const id = await running.create(quick(trigger('a')))
+  running.use(undefined)
+  const answer = await activate(id).finally(() => running.use(running.engine))
+  expect(answer).toMatchObject({ active: true })
+  running.use(undefined)
+  const away = await running.request(`/api/workflows/${id}/schedules`, { as: running.admin })
+  expect(away.status).toBe(503)
+  await running.ask('PUT', `/api/workflows/${id}`, quick(trigger('b')))
+  running.use(running.engine)
+  expect(await queued(id)).toEqual([{ kind: 'SCHEDULE', attempts: 1 }])
+  await running.store.db
+    .updateTable('outbox')
+    .set({ dueAt: new Date(0) })
+    .where('subjectId', '=', id)
+    .execute()
+  await running.engine.sweep()
+  expect(await registered(id, 'a', 'b')).toEqual(['b'])
+  expect(await queued(id)).toEqual([])
+})
+
+test('of many changes at once the last one holds', async () => {
+  const id = await running.create(quick(trigger('a')))
+  const changes = Array.from({ length: 12 }, (_, n) =>
+    running.ask('PUT', `/api/workflows/${id}`, { active: n % 3 !== 2, ...quick(trigger(n % 2 ? 'a' : 'b')) }),
+  )
+  await Promise.all(changes)
+  const { active, nodes } = await running.ask<{ active: boolean; nodes: Node[] }>(
+    'GET',
+    `/api/workflows/${id}`,
+  )
+  await running.engine.sweep()
+  expect(await registered(id, 'a', 'b')).toEqual(active ? [nodes[0]!.id] : [])
+  expect(await queued(id)).toEqual([])
+})

@@ -1,0 +1,49 @@
+import { parseExpression, readTemplate, type Syntax, shorten, type Template } from './expressions.ts'
+
+/** The variable and the names of a plain path such as `$trigger.body.id`; undefined where the tree is more than that. */
+export function readPath(tree: Syntax): string[] | undefined {
+  const steps = tree.type === 'path' ? (tree.steps as Syntax[]) : [tree]
+  const [first, ...rest] = steps
+  if (first?.type !== 'variable' || first.value === '' || first.value === '$') return undefined
+  const plain = (node: Syntax) => Object.keys(node).every((field) => PLAIN_FIELDS.has(field))
+  if (!plain(tree) || !plain(first) || !rest.every((step) => step.type === 'name' && plain(step)))
+    return undefined
+  return steps.map((step) => String(step.value))
+}
+
+const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
+
+/**
+ * A text whose expressions are plain paths into what starts the run (`$trigger`, which then is `$input` too), so
+ * that it can be rendered wherever a run is accepted. Throws an Error that says what is wrong.
+ */
+export function readPathTemplate(text: string): (string | string[])[] {
+  return readTemplate(text).map((part: Template[number]) => {
+    if (typeof part === 'string') return part
+    const [variable, ...names] = readPath(parseExpression(part.source)) ?? []
+    if (variable === 'trigger' || variable === 'input') return names
+    throw new Error(`${shorten(part.source)} must be a path such as {{ $trigger.body.customer }}`)
+  })
+}
+
+/** Renders a path template as nodes do mixed texts: nothing is '', objects are JSON. A list on a way holds nothing. */
+export function renderPaths(text: string, data: Record<string, unknown>): string {
+  return readPathTemplate(text)
+    .map((part) => (typeof part === 'string' ? part : write(follow(part, data))))
+    .join('')
+}
+
+function follow(names: string[], data: unknown): unknown {
+  let value = data
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, name))
+      return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
+}
+
+function write(value: unknown): string {
+  if (value === undefined) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
