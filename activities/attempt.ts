@@ -32,6 +32,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const log = deps.attempts.begin({
     executionId: input.context.id,
     nodeId: input.node.id,
+    iteration: input.iteration,
     nodeName: input.node.name,
     nodeType: input.node.type,
     attempt: info.attempt,
@@ -49,11 +50,13 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
 }
 
 async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Context): Promise<AttemptResult> {
-  const { node, context, sources } = input
+  const { node, context, outputs } = input
   const { cancellationSignal: cancelled, info } = activity
-  const values = createValues(deps, context.id, input.outputs)
+  const values = createValues(deps, context.id)
   const limit = new AbortController()
-  const step = { sources, needs: node.needs, triggerNodeId: input.triggerNodeId, context }
+  const { sources, triggerNodeId, iteration, item } = input
+  const find = (id: string) => (Object.hasOwn(outputs, id) ? outputs[id] : undefined)
+  const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
   const prepared = await whileAway(cancelled, async () => {
     const graphNode = await loadNode(deps, context, node.id)
     const more = {
@@ -73,7 +76,7 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
     rejectOn(cancelled),
   ]).finally(() => clearTimeout(timer))
   const output = await whileAway(cancelled, () =>
-    packResult(deps, context.id, values, step, result.output, input.inlineBytes),
+    packResult(deps, values, step, result.output, input.inlineBytes),
   )
   return { output, handle: result.handle ?? null }
 }

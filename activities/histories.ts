@@ -14,15 +14,15 @@ type RawPayload = proto.temporal.api.common.v1.IPayload
 const SEGMENT_MARKER = 'core_local_activity'
 
 /**
- * Fetches the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened.
- * With `untilClosed` it waits for the close event (long polls of the server). Null where Temporal knows
+ * Fetches the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened; after a
+ * `since`, only what came after that event of that run. With `untilClosed` it waits for the close event (long polls of the server). Null where Temporal knows
  * nothing of the execution (any more); an empty list cannot be.
  */
 export async function fetchHistories(
   client: Client,
   keys: Keys,
   executionId: string,
-  options: { untilClosed: boolean },
+  options: { untilClosed: boolean; since?: { runId: string; lastEventId: number } | null },
 ): Promise<RunHistory[] | null> {
   const chain: RunHistory[] = []
   let runId: string | null = ''
@@ -32,11 +32,13 @@ export async function fetchHistories(
       const events: RawEvent[] = await fetchEvents(client, executionId, runId, newest && options.untilClosed)
       const start = events[0]?.workflowExecutionStartedEventAttributes
       if (!start) return null
-      chain.unshift({
-        runId: start.originalExecutionRunId ?? '',
-        events: events.map((event) => readEvent(keys, event)),
-      })
-      runId = start.continuedExecutionRunId || null
+      const own = start.originalExecutionRunId ?? ''
+      const known = own === options.since?.runId
+      const news = known
+        ? events.filter(({ eventId }) => Number(eventId) > options.since!.lastEventId)
+        : events
+      chain.unshift({ runId: own, events: news.map((event) => readEvent(keys, event)) })
+      runId = (!known && start.continuedExecutionRunId) || null
     }
   } catch (error) {
     if ((error as { code?: number }).code === NOT_FOUND) return chain.length > 0 ? chain : null
@@ -117,6 +119,11 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
       const error = gaveUp ? WORKER_LOST : readFailure(keys, failure)
       return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
     }
+    // The run is told at once that it is cancelled, and goes on.
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED: {
+      const { scheduledEventId } = event.activityTaskCancelRequestedEventAttributes!
+      return { kind: 'canceled', scheduledId: Number(scheduledEventId) }
+    }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
       return {
         kind: 'canceled',
@@ -129,6 +136,8 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
     }
     case EventType.EVENT_TYPE_TIMER_FIRED:
       return { kind: 'fired', timerId: event.timerFiredEventAttributes!.timerId ?? '' }
+    case EventType.EVENT_TYPE_TIMER_CANCELED:
+      return { kind: 'stopped', timerId: event.timerCanceledEventAttributes!.timerId ?? '' }
     default:
       return readClose(keys, event) ?? { kind: 'other' }
   }

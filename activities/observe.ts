@@ -62,7 +62,7 @@ export async function observeSegment(
     traced
       ?.begin(type, { kind: 'internal', parent, at: startedAt, attributes })
       .end({ failure: error?.type, at: completedAt })
-    if (status === 'WAITING') continue
+    if (status !== 'SUCCESS' && status !== 'FAILED') continue
     metrics?.nodeDuration.observe({ node_type: type, outcome: status }, (completedAt - startedAt) / 1_000)
     if (error) metrics?.nodeErrors.inc({ node_type: type, error_type: boundFailure(error.type) })
   }

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../db/connection.ts'
 import { countProjectionFailure, type Saved, saveProjection } from '../db/nodes.ts'
-import { type ExecutionStatus, type Projection, project } from '../db/projection.ts'
+import { createFold, type ExecutionStatus, type Fold, type Projection, project } from '../db/projection.ts'
 import type { Store } from '../db/scope.ts'
 import { fetchHistories } from './histories.ts'
 import type { Metrics } from './metrics.ts'
@@ -31,6 +31,7 @@ const MAX_AT_ONCE = 16
 const GIVE_UP_VALUES_AFTER = 3
 const CLOSE_AGAIN_MS = 1_000
 const CLOSE_TRIES = 30
+const MAX_FOLDS = 200
 
 /**
  * Keeps the rows true to Temporal's histories. Losing a call loses only time: the sweeper finds every run that
@@ -39,27 +40,32 @@ const CLOSE_TRIES = 30
 export function createProjector(deps: ProjectorDeps): Projector {
   const { store, log } = deps
   const closing = new Map<string, Promise<void>>()
+  const folds = createFolds()
   const queue: string[] = []
   const failed = new Map<string, number>()
   const dirty = new Map<string, NodeJS.Timeout>()
   let stopped = false
 
   async function refresh(executionId: string, untilClosed = false): Promise<ExecutionStatus | null> {
-    const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed })
+    const fold = folds.take(executionId) ?? createFold(executionId)
+    const since = fold.position()
+    const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed, since })
     if (!histories) return null
-    const projection = project(executionId, histories)
-    const position = histories.length - 1
+    for (const history of histories) fold.read(history)
+    const projection = fold.tell()
     let saved: Saved | null
     try {
-      saved = await saveProjection(store, executionId, position, projection, { values: true })
+      saved = await saveProjection(store, executionId, projection, { values: true })
     } catch (error) {
       if (isDatabaseAway(error)) throw error
       const failures = await countProjectionFailure(store, executionId)
       log.error({ err: error, executionId, failures }, 'a projection could not be stored')
       if (failures < GIVE_UP_VALUES_AFTER) throw error
       projection.errorMessage ??= 'The values of this run could not be stored'
-      saved = await saveProjection(store, executionId, position, projection, { values: false })
+      saved = await saveProjection(store, executionId, projection, { values: false })
     }
+    fold.confirm()
+    if (projection.completedAt === null) folds.keep(executionId, fold)
     if (saved && projection.completedAt !== null) {
       noteEnd(deps, executionId, saved, { ...projection, completedAt: projection.completedAt })
     }
@@ -123,6 +129,25 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 }
 
+/**
+ * Where the projections of open runs were, so that of a long history only the news is read. Whoever takes one has it
+ * alone; the others begin anew, which comes to the same.
+ */
+function createFolds() {
+  const kept = new Map<string, Fold>()
+  return {
+    take(executionId: string): Fold | undefined {
+      const fold = kept.get(executionId)
+      kept.delete(executionId)
+      return fold
+    },
+    keep(executionId: string, fold: Fold): void {
+      kept.set(executionId, fold)
+      if (kept.size > MAX_FOLDS) kept.delete(kept.keys().next().value!)
+    },
+  }
+}
+
 /** Counts and traces the end of a run; only who wrote it gets here. */
 function noteEnd(
   { metrics, tracing }: ProjectorDeps,
@@ -154,6 +179,6 @@ export async function rebuild(
   if (!histories) return null
   const projection = project(executionId, histories)
   const options = { values: true, again: true }
-  await saveProjection(deps.store, executionId, histories.length - 1, projection, options)
+  await saveProjection(deps.store, executionId, projection, options)
   return projection.status
 }

@@ -8,14 +8,15 @@ import { readVersion } from '../db/versions.ts'
 import type { GraphNode } from '../workflows/graph.ts'
 import { mergeInputs } from '../workflows/inputs.ts'
 import type { Envelope, ExecutionContext } from '../workflows/plan.ts'
+import type { Item, Result } from '../workflows/state.ts'
 import type { NodeError } from '../workflows/walk.ts'
 import type { AttemptLog } from './attempts.ts'
 import { type Evaluator, EXPRESSIONS_DOWN } from './expressions.ts'
 import type { HttpClient } from './http.ts'
 import type { Metrics } from './metrics.ts'
 import { NodeFailure } from './nodes/failure.ts'
-import type { NodeContext, NodeResult } from './nodes/node.ts'
-import { RUNNERS } from './nodes/runners.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './nodes/node.ts'
+import { RESUMERS, RUNNERS } from './nodes/runners.ts'
 import type { Tracing } from './tracing.ts'
 import { readVariables } from './variables.ts'
 
@@ -50,38 +51,39 @@ export async function loadNode(
 /** What a step may read at once: each output is bounded, but a join may have hundreds of them. */
 const MAX_INPUT_BYTES = 32_000_000
 
-/** Opens envelopes once each: the values of the nodes before, by node id. */
-export function createValues(deps: ActivityDeps, executionId: string, known: Record<string, Envelope>) {
-  // By reference, where many nodes pass on one big value, else by node id.
-  const opened = new Map<string, Promise<unknown>>()
-  // Node ids are keys: without its prototype, `toString` is nobody's output.
-  const outputs: Record<string, Envelope> = Object.assign(Object.create(null), known)
+/** Opens envelopes once each. What was opened is shared and never changed. */
+export function createValues(deps: ActivityDeps, executionId: string) {
+  // By reference, where many nodes pass on one big value.
+  const opened = new Map<Envelope | string, Promise<unknown>>()
   let held = 0
-  const keyOf = (nodeId: string, envelope: Envelope) =>
-    'ref' in envelope ? `ref ${envelope.ref}` : `node ${nodeId}`
-  const hold = (key: string, envelope: Envelope, value: Promise<unknown>) => {
-    if (!opened.has(key)) held += envelope.bytes
-    opened.set(key, value)
+  const keyOf = (envelope: Envelope) => ('ref' in envelope ? envelope.ref : envelope)
+  const hold = (envelope: Envelope, value: Promise<unknown>) => {
+    if (!opened.has(keyOf(envelope))) held += envelope.bytes
+    opened.set(keyOf(envelope), value)
     return value
   }
+  const open = (envelope: Envelope): Promise<unknown> =>
+    opened.get(keyOf(envelope)) ?? hold(envelope, openEnvelope(deps.store, executionId, envelope))
   return {
-    outputs,
-    /** Bytes of JSON of all that was opened or written. */
+    /** Bytes of JSON of all that was opened or written and not forgotten. */
     held: () => held,
-    read(nodeId: string): Promise<unknown> {
-      const envelope = outputs[nodeId]
-      if (!envelope) return Promise.resolve(undefined)
-      const key = keyOf(nodeId, envelope)
-      return opened.get(key) ?? hold(key, envelope, openEnvelope(deps.store, executionId, envelope))
+    open,
+    /** A value that was packed just now. */
+    keep: (envelope: Envelope, value: unknown) => void hold(envelope, Promise.resolve(value)),
+    forget(envelope: Envelope): void {
+      if (opened.delete(keyOf(envelope))) held -= envelope.bytes
     },
-    write(nodeId: string, envelope: Envelope, value: unknown): void {
-      outputs[nodeId] = envelope
-      hold(keyOf(nodeId, envelope), envelope, Promise.resolve(value))
+    /** What an iteration came to. */
+    async readResult(result: Result): Promise<unknown> {
+      if ('error' in result) return { error: result.error }
+      if ('merge' in result) return mergeInputs(await Promise.all(result.merge.map(open)))
+      if (!('ends' in result)) return open(result)
+      const entries = Object.entries(result.ends).map(async ([id, end]) => [id, await open(end)] as const)
+      return Object.fromEntries(await Promise.all(entries))
     },
     /** Throws the NodeFailure of a node that would read more at once than a worker can hold. */
-    demandRoom(nodeIds: string[]): void {
-      const sizes = new Map<string, number>()
-      for (const id of nodeIds) if (outputs[id]) sizes.set(keyOf(id, outputs[id]), outputs[id].bytes)
+    demandRoom(envelopes: Envelope[]): void {
+      const sizes = new Map(envelopes.map((envelope) => [keyOf(envelope), envelope.bytes]))
       const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0)
       if (bytes <= MAX_INPUT_BYTES) return
       const message = `The node reads ${bytes} bytes at once; at most ${MAX_INPUT_BYTES} are allowed`
@@ -98,7 +100,13 @@ export type Step = {
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
   needs: string[]
+  /** The output of a node in this iteration or around it. */
+  find: (nodeId: string) => Envelope | undefined
   triggerNodeId: string
+  /** '' outside of loops. */
+  iteration: string
+  /** Of the iteration; for a node that nothing in the body comes before it is `$input` too. */
+  item?: Item | undefined
   attempt: number
   idempotencyKey: string
   signal: AbortSignal
@@ -106,29 +114,38 @@ export type Step = {
 
 /** Everything a node's runner is given. Throws NodeFailure for too much of it, else only where values cannot be had. */
 export async function prepareStep(deps: ActivityDeps, values: Values, step: Step): Promise<NodeContext> {
-  values.demandRoom([...step.sources, ...step.needs])
-  const inputs = await Promise.all(step.sources.map((id) => values.read(id)))
+  const { sources, iteration, context } = step
+  const read = [...new Set([...sources, ...step.needs])]
+  values.demandRoom(read.flatMap((id) => step.find(id) ?? []))
   const nodes: Record<string, unknown> = Object.create(null)
-  for (const id of [...new Set([...step.sources, ...step.needs])]) nodes[id] = await values.read(id)
+  for (const id of read) {
+    const output = step.find(id)
+    if (output) nodes[id] = await values.open(output)
+  }
+  const item = step.item && (await readItem(values, step.item))
+  const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
   const input = mergeInputs(inputs)
+  const loop =
+    iteration === '' ? {} : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
   const trigger = nodes[step.triggerNodeId]
+  const vars = await readVariables(deps.store, context.workflowId, step.node.config)
   return {
     config: step.node.config,
     input,
     inputs,
-    bindings: {
-      input,
-      nodes,
-      trigger,
-      vars: await readVariables(deps.store, step.context.workflowId, step.node.config),
-      execution: showContext(step.context),
-    },
+    bindings: { input, nodes, trigger, vars, execution: showContext(context), ...loop },
     evaluator: deps.evaluator,
     http: deps.http,
     signal: step.signal,
     attempt: step.attempt,
     idempotencyKey: step.idempotencyKey,
   }
+}
+
+async function readItem(values: Values, item: Item): Promise<unknown> {
+  if ('result' in item) return values.readResult(item.result)
+  const page = (await values.open(item.page)) as unknown[]
+  return page[item.at]
 }
 
 // A trace is the operator's, not the graph's.
@@ -138,10 +155,11 @@ function showContext(context: ExecutionContext): ExecutionContext {
   return shown
 }
 
-/** Runs a node's own code: what it throws is the node's failure, never the engine's. */
-export async function runStep(node: GraphNode, context: NodeContext): Promise<NodeResult> {
+/** Runs a node's own code, or looks again at what a pause waits for: what it throws is the node's failure, never the engine's. */
+export async function runStep(node: GraphNode, context: NodeContext, resumes = false): Promise<NodeResult> {
   if (node.disabled) return { output: context.input }
-  const runner = RUNNERS[node.type as keyof typeof RUNNERS]
+  const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
+  const runner = Object.hasOwn(runners, node.type) ? runners[node.type] : undefined
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
   return runner(context)
 }
@@ -149,16 +167,26 @@ export async function runStep(node: GraphNode, context: NodeContext): Promise<No
 /** Wraps a node's output; an output that is an input passed on keeps that input's envelope. */
 export async function packResult(
   deps: ActivityDeps,
-  executionId: string,
   values: Values,
-  step: Pick<Step, 'sources'>,
+  step: Pick<Step, 'context' | 'sources' | 'find'>,
   output: unknown,
   inlineBytes: number,
 ): Promise<Envelope> {
   const [only] = step.sources
-  if (step.sources.length === 1 && only && (await values.read(only)) === output && values.outputs[only]) {
-    return values.outputs[only]
-  }
+  const passed = step.sources.length === 1 ? step.find(only!) : undefined
+  if (passed && (await values.open(passed)) === output) return passed
+  const packed = await pack(deps, step.context.id, output, inlineBytes)
+  values.keep(packed, output)
+  return packed
+}
+
+/** Throws the NodeFailure of a value that is too big to be an output. */
+export async function pack(
+  deps: ActivityDeps,
+  executionId: string,
+  output: unknown,
+  inlineBytes: number,
+): Promise<Envelope> {
   try {
     return await packOutput(deps.store, executionId, output, inlineBytes)
   } catch (error) {

@@ -11,6 +11,7 @@ import {
 } from '../db/executions.ts'
 import { STATUSES } from '../db/listing.ts'
 import type { Store } from '../db/scope.ts'
+import { listNodeExecutions } from '../db/shown.ts'
 import type { Started } from '../db/start.ts'
 import { accept, uuid } from './accept.ts'
 import { count, id, LOCATION, pageOf, time } from './answers.ts'
@@ -66,6 +67,13 @@ const NodeAnswer = v.pipe(
     nodeId: v.pipe(v.string(), v.description("The node's id in the graph"), v.examples(['fetch'])),
     nodeName: v.pipe(v.string(), v.examples(['Fetch'])),
     nodeType: v.pipe(v.string(), v.examples(['HTTP_REQUEST'])),
+    iteration: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        "The number of its loop's iteration, from 0; `3.0` in a loop in a loop; null outside of loops",
+      ),
+      v.examples(['0']),
+    ),
     status,
     startedAt: time,
     completedAt: v.nullable(time),
@@ -74,6 +82,8 @@ const NodeAnswer = v.pipe(
     outputData: v.nullable(values),
     errorMessage,
     retryCount: v.pipe(count, v.description('Attempts but the first')),
+    pinned: v.pipe(v.boolean(), v.description('Its output was given with the start of the run')),
+    takenFrom: v.pipe(v.nullable(id), v.description('The execution whose output was taken over')),
   }),
   v.title('NodeExecution'),
 )
@@ -96,7 +106,12 @@ const ExecutionAnswer = v.pipe(
     startedAt: v.nullable(time),
     completedAt: v.nullable(time),
     durationMs: v.nullable(count),
-    nodeExecutions: v.array(NodeAnswer),
+    nodeExecutions: v.pipe(
+      v.array(NodeAnswer),
+      v.maxLength(1_000),
+      v.description('At most 1,000: those outside of loops, then failed ones, then the newest'),
+    ),
+    nodeExecutionsTotal: count,
   }),
   v.title('Execution'),
 )
@@ -170,6 +185,22 @@ export function createExecutionRoutes(deps: ApiDeps) {
         },
       }),
       async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
+    )
+    .get(
+      '/api/executions/:id/nodes',
+      accept({
+        id: 'listNodeExecutions',
+        tag: 'Executions',
+        summary: "List an execution's node records",
+        description: 'All of them, in the order they started; the execution itself shows 1,000 at most.',
+        role: 'member',
+        of: 'executions',
+        params: OneExecution,
+        query: v.object(paging),
+        responses: { 200: { description: 'A page', schema: pageOf('NodeExecutionPage', NodeAnswer) } },
+      }),
+      async (c) =>
+        c.json(await listNodeExecutions(c.get('scope'), c.req.valid('param').id, c.req.valid('query'))),
     )
     .post(
       '/api/executions/:id/cancel',

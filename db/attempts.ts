@@ -5,6 +5,8 @@ import type { Store } from './scope.ts'
 export type StartedAttempt = {
   executionId: string
   nodeId: string
+  /** '' outside of loops. */
+  iteration: string
   nodeName: string
   nodeType: string
   /** Counted from 1. */
@@ -19,19 +21,19 @@ export type StartedAttempt = {
 export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Promise<void> {
   const newest = new Map<string, StartedAttempt>()
   for (const attempt of attempts) {
-    const key = `${attempt.executionId}/${attempt.nodeId}`
+    const key = `${attempt.executionId}/${attempt.nodeId}#${attempt.iteration}`
     if ((newest.get(key)?.attempt ?? 0) < attempt.attempt) newest.set(key, attempt)
   }
   const rows = [...newest.values()].map((attempt) => ({
     ...attempt,
-    id: nodeExecutionId(attempt.executionId, attempt.nodeId, ''),
+    id: nodeExecutionId(attempt.executionId, attempt.nodeId, attempt.iteration),
   }))
   await sql`
     insert into node_executions as n
-      (id, execution_id, node_id, node_name, node_type, status, started_at, retry_count)
-    select r.id, r."executionId", r."nodeId", r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1
+      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count)
+    select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
-      id uuid, "executionId" uuid, "nodeId" text, "nodeName" text, "nodeType" text, at timestamptz, attempt int)
+      id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int)
     join executions e on e.id = r."executionId" and e.status in ('PENDING', 'RUNNING')
     order by r.id
     on conflict (execution_id, node_id, iteration) do update

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { Fault } from './fault.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './listing.ts'
-import { type NodeExecution, readNodeExecutions, STORED_NODES } from './nodes.ts'
 import { enqueue } from './outbox.ts'
 import { makePage, type Page } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
+import { readNodeExecutions, type Shown, STORED_NODES } from './shown.ts'
 
 export type ExecutionDetail = {
   id: string
@@ -14,7 +14,6 @@ export type ExecutionDetail = {
   status: string
   trigger: string
   inputData: Record<string, unknown>
-  outputData: Record<string, unknown> | null
   errorMessage: string | null
   createdAt: Date
   /** Since when it waits for a place at its workflow's limit; null where it does not. */
@@ -22,8 +21,7 @@ export type ExecutionDetail = {
   startedAt: Date | null
   completedAt: Date | null
   durationMs: number | null
-  nodeExecutions: NodeExecution[]
-}
+} & Shown
 
 /** A team's executions, newest first. A `workflowId` of another team matches nothing. */
 export async function listTeamExecutions(
@@ -70,7 +68,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     .executeTakeFirst()
   if (!row) throw missing()
   demand(scope, row.teamId, 'VIEWER')
-  const { nodeExecutions, outputData } = await readNodeExecutions(scope.store, row)
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
   return {
     id,
     workflowId: row.workflowId,
@@ -86,7 +84,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     startedAt: row.startedAt,
     completedAt: row.completedAt,
     durationMs: durationOf(row.startedAt, row.completedAt),
-    nodeExecutions,
+    ...nodes,
   }
 }
 

@@ -1,5 +1,5 @@
 import { v5 as uuidv5 } from 'uuid'
-import type { Envelope } from '../workflows/plan.ts'
+import type { Envelope, PlanNode } from '../workflows/plan.ts'
 import type { AttemptResult, RunInput } from '../workflows/run.ts'
 import {
   type NodeError,
@@ -7,6 +7,7 @@ import {
   RUN_TIMED_OUT,
   STUCK_REASON,
   settleFailure,
+  stepKey,
 } from '../workflows/walk.ts'
 
 /** What the projection reads of a Temporal history event; times are epoch milliseconds. */
@@ -19,7 +20,7 @@ export type HistoryEvent = { id: number; time: number } & (
   | { kind: 'failed'; scheduledId: number; error: NodeError }
   | { kind: 'canceled'; scheduledId: number }
   | { kind: 'timer'; timerId: string; key: string }
-  | { kind: 'fired'; timerId: string }
+  | { kind: 'fired' | 'stopped'; timerId: string }
   | { kind: 'closed'; how: CloseKind; message: string | null; type: string | null }
   | { kind: 'other' }
 )
@@ -44,11 +45,21 @@ export type ProjectedNode = {
   handle: string | null
   errorMessage: string | null
   retryCount: number
+  /** In the order in which nodes began. */
+  position: number
+  /** Of a loop: its items. */
+  loop: NodeRecord['loop'] | null
+  /** Of an output that was given instead of made: PINNED, or the execution that made it. */
+  givenBy: string | null
 }
 
 export type Projection = {
   runId: string
+  /** Of the Temporal run in its chain. */
+  position: number
   lastEventId: number
+  /** Whether any node began. */
+  began: boolean
   status: ExecutionStatus
   startedAt: number
   completedAt: number | null
@@ -66,109 +77,195 @@ export function nodeExecutionId(executionId: string, nodeId: string, iteration: 
  * Pure: the same histories give the same rows, whoever projects them, and as often as one likes.
  */
 export function project(executionId: string, histories: RunHistory[]): Projection {
-  const last = histories.at(-1)
-  const first = histories[0]?.events.find((event) => event.kind === 'started')
-  if (!last || first?.kind !== 'started') throw new Error('a history without its beginning')
-  const start = first.time
-  const plan = new Map(first.input.plan.nodes.map((node) => [node.id, node]))
-  const nodes = new Map<string, ProjectedNode>()
+  const fold = createFold(executionId)
+  for (const history of histories) fold.read(history)
+  return fold.tell()
+}
+
+/** A projection that goes on where it was: for runs whose histories are long. */
+export type Fold = {
+  /** The Temporal run read last and its last event; what is read again is passed over. */
+  position(): { runId: string; lastEventId: number } | null
+  read(history: RunHistory): void
+  /** The projection, with the rows that are news since `confirm`. */
+  tell(): Projection
+  /** What was told is stored: it need not be told, nor kept, any more. */
+  confirm(): void
+}
+
+export function createFold(executionId: string): Fold {
+  const plan = new Map<string, PlanNode>()
+  /** Rows that are open, or settled and not stored yet. */
+  const rows = new Map<string, ProjectedNode>()
+  const stored = new Set<string>()
+  let news = new Set<ProjectedNode>()
+  let start = 0
+  let runs = 0
+  let runId = ''
+  let lastEventId = 0
+  let scheduled = new Map<number, ProjectedNode>()
+  let timers = new Map<string, ProjectedNode>()
   let closed: Extract<HistoryEvent, { kind: 'closed' }> | undefined
 
   function open(nodeId: string, iteration: string, startedAt: number): ProjectedNode | undefined {
     const node = plan.get(nodeId)
-    if (!node || node.silent) return undefined
-    const key = `${nodeId}#${iteration}`
-    const known = nodes.get(key)
-    if (known) return known
-    const made: ProjectedNode = {
-      id: nodeExecutionId(executionId, nodeId, iteration),
-      nodeId,
-      iteration,
-      nodeName: node.name,
-      nodeType: node.type,
-      status: 'RUNNING',
-      startedAt,
-      completedAt: null,
-      output: null,
-      handle: null,
-      errorMessage: null,
-      retryCount: 0,
+    const key = stepKey(nodeId, iteration)
+    if (!node || node.silent || stored.has(key)) return undefined
+    let row = rows.get(key)
+    if (!row) {
+      row = {
+        id: nodeExecutionId(executionId, nodeId, iteration),
+        nodeId,
+        iteration,
+        nodeName: node.name,
+        nodeType: node.type,
+        status: 'RUNNING',
+        startedAt,
+        completedAt: null,
+        output: null,
+        handle: null,
+        errorMessage: null,
+        retryCount: 0,
+        position: rows.size + stored.size,
+        loop: null,
+        givenBy: node.given?.from ?? null,
+      }
+      rows.set(key, row)
     }
-    nodes.set(key, made)
-    return made
+    news.add(row)
+    return row
   }
 
-  function fail(row: ProjectedNode, error: NodeError): void {
+  function end(row: ProjectedNode, at: number, how: Partial<ProjectedNode>): void {
+    Object.assign(row, { completedAt: at }, how)
+    news.add(row)
+    const node = plan.get(row.nodeId)!
+    // With a loop ends what is open in it; with a failure that nothing handles, its iteration.
+    if (node.loop) cancelOpen(row.nodeId, row.iteration, at)
+    if (row.status === 'FAILED' && row.output === null && node.parentId) {
+      cancelOpen(node.parentId, row.iteration, at, true)
+    }
+  }
+
+  /** Ends what is open in a loop's body, for all iterations of the loop at `path`, or the one that `path` is. */
+  function cancelOpen(loopId: string, path: string, at: number, one = false): void {
+    for (const row of rows.values()) {
+      if (row.status !== 'RUNNING' || !isInside(row.nodeId, loopId)) continue
+      const under = row.iteration.startsWith(`${path}.`) || path === ''
+      if (under || (one && row.iteration === path))
+        end(row, at, { status: 'CANCELLED', output: null, handle: null })
+    }
+  }
+
+  function isInside(nodeId: string, loopId: string): boolean {
+    for (let id = plan.get(nodeId)?.parentId; id !== undefined; id = plan.get(id)?.parentId) {
+      if (id === loopId) return true
+    }
+    return false
+  }
+
+  function fail(row: ProjectedNode, at: number, error: NodeError): void {
     const handled = settleFailure(plan.get(row.nodeId)!, error)
-    row.status = 'FAILED'
-    row.errorMessage = error.message
-    if (handled === 'fatal') return
-    row.output = { v: handled.output, bytes: 0 }
-    row.handle = handled.handle
+    const left =
+      handled === 'fatal' ? {} : { output: { v: handled.output, bytes: 0 }, handle: handled.handle }
+    end(row, at, { status: 'FAILED', errorMessage: error.message, ...left })
   }
 
   // A worker's clock may differ from Temporal's: no node starts before its run or ends after it was told of.
   function readRecord(record: NodeRecord, toldAt: number): void {
+    const { status, error, loop } = record
+    if (status === 'FOLDED' || status === 'TURNED') return
     const within = (ms: number) => Math.max(start, Math.min(ms, toldAt))
     const row = open(record.nodeId, record.iteration, within(record.startedAt))
     if (!row) return
     row.output = record.output ?? null
     row.handle = record.handle
-    if (record.status === 'WAITING') return
-    row.completedAt = within(record.completedAt)
-    row.status = record.status
-    if (record.error) row.errorMessage = record.error.message
-  }
-
-  for (const history of histories) {
-    const scheduled = new Map<number, ProjectedNode>()
-    const timers = new Map<string, ProjectedNode>()
-    closed = undefined
-    for (const event of history.events) {
-      if (event.kind === 'records') for (const record of event.records) readRecord(record, event.time)
-      else if (event.kind === 'scheduled') {
-        const [nodeId = '', iteration = ''] = event.activityId.split('#')
-        const row = open(nodeId, iteration, event.time)
-        if (row) scheduled.set(event.id, row)
-      } else if (event.kind === 'timer') {
-        const [nodeId = '', iteration = ''] = event.key.split('#')
-        const row = nodes.get(`${nodeId}#${iteration}`)
-        if (row) timers.set(event.timerId, row)
-      } else if (event.kind === 'fired') {
-        const row = timers.get(event.timerId)
-        if (row) Object.assign(row, { status: 'SUCCESS', completedAt: event.time })
-      } else if (event.kind === 'closed') closed = event
-      else if ('scheduledId' in event) {
-        const row = scheduled.get(event.scheduledId)
-        if (!row) continue
-        if (event.kind === 'attempt') {
-          row.retryCount = event.attempt - 1
-          continue
-        }
-        row.completedAt = event.time
-        if (event.kind === 'canceled') row.status = 'CANCELLED'
-        else if (event.kind === 'failed') fail(row, event.error)
-        else
-          Object.assign(row, { status: 'SUCCESS', output: event.result.output, handle: event.result.handle })
-      }
+    if (loop) row.loop = loop
+    if (status === 'SUCCESS' || status === 'FAILED') {
+      const errorMessage = error?.message ?? null
+      end(row, within(record.completedAt), { status, errorMessage })
     }
   }
 
-  const ended = closed && closed.how !== 'CONTINUED_AS_NEW' ? closed : undefined
-  for (const row of nodes.values()) {
-    if (row.status !== 'RUNNING') continue
-    row.output = null
-    row.handle = null
-    if (ended) Object.assign(row, { status: 'CANCELLED', completedAt: ended.time })
+  function readEvent(event: HistoryEvent): void {
+    if (event.kind === 'started') {
+      if (start === 0) start = event.time
+      for (const node of event.input.plan.nodes) plan.set(node.id, node)
+    } else if (event.kind === 'records') for (const record of event.records) readRecord(record, event.time)
+    else if (event.kind === 'scheduled') {
+      const [nodeId = '', iteration = ''] = event.activityId.split('#')
+      const row = open(nodeId, iteration, event.time)
+      if (row) scheduled.set(event.id, row)
+    } else if (event.kind === 'timer') {
+      const row = rows.get(event.key)
+      if (row) timers.set(event.timerId, row)
+    } else if (event.kind === 'fired' || event.kind === 'stopped') {
+      const row = timers.get(event.timerId)
+      const stopped = { status: 'CANCELLED', output: null, handle: null } as const
+      if (row?.status === 'RUNNING')
+        end(row, event.time, event.kind === 'fired' ? { status: 'SUCCESS' } : stopped)
+    } else if (event.kind === 'closed') closed = event
+    else if ('scheduledId' in event) readAttempt(event)
   }
+
+  function readAttempt(event: Extract<HistoryEvent, { scheduledId: number }>): void {
+    const row = scheduled.get(event.scheduledId)
+    if (row?.status !== 'RUNNING') return
+    if (event.kind === 'attempt') {
+      row.retryCount = event.attempt - 1
+      news.add(row)
+    } else if (event.kind === 'canceled') end(row, event.time, { status: 'CANCELLED' })
+    else if (event.kind === 'failed') fail(row, event.time, event.error)
+    else end(row, event.time, { status: 'SUCCESS', ...event.result })
+  }
+
   return {
-    runId: last.runId,
-    lastEventId: last.events.at(-1)?.id ?? 0,
-    status: ended ? closeStatus(ended) : 'RUNNING',
-    startedAt: start,
-    completedAt: ended?.time ?? null,
-    errorMessage: ended ? closeMessage(ended) : null,
-    nodes: [...nodes.values()],
+    position: () => (runs === 0 ? null : { runId, lastEventId }),
+    read(history) {
+      if (runs === 0 || history.runId !== runId) {
+        runs++
+        runId = history.runId
+        lastEventId = 0
+        scheduled = new Map()
+        timers = new Map()
+        closed = undefined
+      }
+      for (const event of history.events) {
+        if (event.id <= lastEventId) continue
+        readEvent(event)
+        lastEventId = event.id
+      }
+    },
+    tell() {
+      if (start === 0) throw new Error('a history without its beginning')
+      const ended = closed && closed.how !== 'CONTINUED_AS_NEW' ? closed : undefined
+      const told = new Set(news)
+      if (ended) for (const row of rows.values()) if (row.status === 'RUNNING') told.add(row)
+      const nodes = [...told].map((row): ProjectedNode => {
+        if (row.status !== 'RUNNING') return row
+        const open = { ...row, output: null, handle: null }
+        return ended ? { ...open, status: 'CANCELLED', completedAt: ended.time } : open
+      })
+      return {
+        runId,
+        position: runs - 1,
+        lastEventId,
+        status: ended ? closeStatus(ended) : 'RUNNING',
+        startedAt: start,
+        completedAt: ended?.time ?? null,
+        errorMessage: ended ? closeMessage(ended) : null,
+        began: rows.size + stored.size > 0,
+        nodes: nodes.sort((a, b) => a.position - b.position),
+      }
+    },
+    confirm() {
+      news = new Set()
+      for (const [key, row] of rows) {
+        if (row.status === 'RUNNING') continue
+        rows.delete(key)
+        stored.add(key)
+      }
+    },
   }
 }
 

@@ -5,6 +5,7 @@ export const ENDED = ['SUCCESS', 'FAILED', 'CANCELLED']
 
 export type NodeAnswer = {
   nodeId: string
+  iteration: string | null
   status: string
   retryCount: number
   startedAt: string
@@ -28,6 +29,7 @@ export type RunAnswer = {
   outputData: Record<string, unknown> | null
   workflowVersion: number
   nodeExecutions: NodeAnswer[]
+  nodeExecutionsTotal: number
 }
 
 export type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'>

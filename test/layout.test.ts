@@ -6,13 +6,9 @@ import { expect, test } from 'vitest'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ROOMS = ['workflows', 'db', 'activities', 'api', 'worker']
 /** What the workflow bundle may hold: whatever else got in could break runs in flight. */
-const BUNDLE = [
-  'workflows/entry.ts',
-  'workflows/failures.ts',
-  'workflows/fire.ts',
-  'workflows/run.ts',
-  'workflows/walk.ts',
-]
+const BUNDLE = ['commands', 'entry', 'failures', 'fire', 'run', 'state', 'view', 'walk'].map(
+  (name) => `workflows/${name}.ts`,
+)
 
 type Import = { from: string; to: string }
 

@@ -6,6 +6,9 @@ import { joinPath } from './problem.ts'
 /** A node or edge and where the author wrote it; `configPath` is where its config stands. */
 export type Placed<T> = { value: T; path: string; configPath?: string }
 
+/** Loops in loops in loops. */
+const MAX_DEPTH = 5
+
 /** Each is parsed when the graph is saved, at some 40 us. */
 const MAX_EXPRESSIONS = 10_000
 
@@ -40,7 +43,12 @@ export function checkActivation(graph: Graph): Problem[] {
   }
   const targets = targetsOf(graph.edges)
   const reached = new Set(triggers.map((node) => node.id))
-  for (const id of reached) for (const target of targets.get(id) ?? []) reached.add(target)
+  const children = Map.groupBy(graph.nodes, (node) => node.parentId)
+  for (const id of reached) {
+    for (const target of targets.get(id) ?? []) reached.add(target)
+    // In a body all that has no edge from another child begins by itself.
+    for (const child of children.get(id) ?? []) reached.add(child.id)
+  }
   return graph.nodes.flatMap((node, at) =>
     reached.has(node.id) || node.disabled
       ? []
@@ -80,14 +88,33 @@ function checkNode(
 ): Problem[] {
   const problems: Problem[] = []
   if (node.parentId !== undefined) {
-    const parent = byId.get(node.parentId)
-    const message = parent ? `a node of type ${parent.type} takes no children` : 'names no node of this graph'
-    problems.push({ path: `${path}.parentId`, message })
+    const message = checkParent(node, byId)
+    if (message) problems.push({ path: `${path}.parentId`, message })
+  }
+  if (nodeType(node.type)?.kind === 'loop' || nodeType(node.type)?.kind === 'pause') {
+    for (const field of ['retry', 'timeoutMs'] as const) {
+      if (node[field] === undefined) continue
+      problems.push({ path: `${path}.${field}`, message: `is not for a node of type ${node.type}` })
+    }
   }
   if (node.onError === 'BRANCH' && nodeType(node.type)?.handles(node.config).includes('error')) {
     problems.push({ path: configPath, message: 'the handle error is the one of onError BRANCH already' })
   }
   return problems
+}
+
+function checkParent(node: GraphNode, byId: Map<string, GraphNode>): string | undefined {
+  const parent = byId.get(node.parentId!)
+  if (!parent) return 'names no node of this graph'
+  if (nodeType(parent.type)?.kind !== 'loop') return `a node of type ${parent.type} takes no children`
+  if (nodeType(node.type)?.kind === 'trigger') return 'a trigger is no child of a loop'
+  const around = new Set<string>()
+  for (let id = node.parentId; id !== undefined; id = byId.get(id)?.parentId) {
+    if (id === node.id) return 'is inside of itself'
+    if (around.has(id)) return undefined
+    around.add(id)
+  }
+  return around.size > MAX_DEPTH ? `loops are nested more than ${MAX_DEPTH} levels deep` : undefined
 }
 
 function checkEdge({ value: edge, path }: Placed<GraphEdge>, byId: Map<string, GraphNode>): Problem[] {
@@ -99,6 +126,12 @@ function checkEdge({ value: edge, path }: Placed<GraphEdge>, byId: Map<string, G
   if (edge.source === edge.target) problems.push({ path, message: 'leads from a node to itself' })
   const source = byId.get(edge.source)
   const target = byId.get(edge.target)
+  if (source && target && source.parentId !== target.parentId) {
+    const place = (node: GraphNode) =>
+      node.parentId === undefined ? 'outside of loops' : `in the loop "${node.parentId}"`
+    const message = `leads from ${place(source)} to ${place(target)}; an edge joins nodes of the same body`
+    problems.push({ path, message })
+  }
   const handles = source && listHandles(source)
   if (handles && !handles.includes(edge.sourceHandle)) {
     const names = handles.map((handle) => handle ?? 'null (the main one)').join(', ')
@@ -166,7 +199,20 @@ function findUpstream(byId: Map<string, GraphNode>, edges: Edges): Map<string, S
     return all
   }
   for (const id of byId.keys()) collect(id)
-  return upstream
+  // What comes before a loop comes before its children too.
+  const inherit = (id: string, depth = 0): Set<string> => {
+    const parent = byId.get(id)?.parentId
+    const own = upstream.get(id)!
+    if (parent === undefined || !byId.has(parent) || depth > byId.size) return own
+    return new Set([...own, ...inherit(parent, depth + 1)])
+  }
+  const all = new Map([...byId.keys()].map((id) => [id, inherit(id)]))
+  // REPEAT's condition reads what its body has made.
+  for (const node of byId.values()) {
+    const parent = node.parentId === undefined ? undefined : byId.get(node.parentId)
+    if (parent?.type === 'REPEAT') all.get(parent.id)!.add(node.id)
+  }
+  return all
 }
 
 function checkReferences(

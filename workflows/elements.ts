@@ -99,7 +99,8 @@ function sketchNode(
   makeId: () => string,
 ): GraphNode {
   const id = typeof raw.id === 'string' ? raw.id : makeId()
-  return { id, type, name: type, config, onError: raw.onError === 'BRANCH' ? 'BRANCH' : 'FAIL' }
+  const parent = typeof raw.parentId === 'string' ? { parentId: raw.parentId } : {}
+  return { id, type, name: type, config, onError: raw.onError === 'BRANCH' ? 'BRANCH' : 'FAIL', ...parent }
 }
 
 function readConfig(type: string, raw: unknown, path: string, problems: Problem[]): Record<string, unknown> {

@@ -22,6 +22,13 @@ export type PlanNode = {
   kind: NodeKind
   /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
   alone?: true
+  /** The loop whose body it is in. */
+  parentId?: string
+  loop?: LoopSpec
+  /** Its config reads `$item` or `$index`. */
+  readsItem?: true
+  /** Not run: this is its output. */
+  given?: Given[string]
   /** Disabled: passes its input on, by its first handle, and leaves no record. */
   silent?: { handle: string | null }
   onError: OnError
@@ -29,6 +36,15 @@ export type PlanNode = {
   timeoutMs: number
   /** Nodes whose outputs its config names, beside those it is connected to. */
   needs: string[]
+}
+
+/** How a loop runs. `pure`: a segment can do all of it; `collects`: a failed iteration does not end it. */
+export type LoopSpec = {
+  mode: 'each' | 'repeat'
+  concurrency: number
+  collects: boolean
+  max: number
+  pure: boolean
 }
 
 export type PlanEdge = { source: string; handle: string | null; target: string }
@@ -60,6 +76,9 @@ export type RunContext = {
 /** The run as expressions see it in `$execution`; `startedAt` is ISO 8601. */
 export type ExecutionContext = RunContext & { startedAt: string }
 
+/** A FOR_EACH takes so many items at most. */
+export const MAX_ITEMS = 100_000
+
 const MAX_INLINE = 32_000
 const MIN_INLINE = 50
 /** Temporal takes 2 MB a payload: all outputs must fit one, and beside the plan where a run continues as new. */
@@ -76,7 +95,8 @@ export function compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Plan {
-  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId))
+  const purity = createPurity(graph)
+  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId, purity))
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
     source,
     handle: sourceHandle,
@@ -85,9 +105,22 @@ export function compilePlan(
   return { ...run, nodes, edges, inlineBytes: findInline(nodes, edges) }
 }
 
+/** The plan of a run in which some nodes are given their outputs. */
+export function giveOutputs(plan: Plan, given: Given): Plan {
+  const nodes = plan.nodes.map((node): PlanNode => {
+    const gift = given[node.id]
+    if (!gift || node.silent || node.kind === 'trigger') return node
+    const { alone: _, loop: __, ...rest } = node
+    return { ...rest, kind: 'pure', given: gift, needs: [] }
+  })
+  return { ...plan, nodes }
+}
+
 function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
   const beside = CARRIED_BUDGET - new TextEncoder().encode(JSON.stringify({ nodes, edges })).length
-  const each = Math.min(OUTPUTS_BUDGET, beside) / Math.max(1, nodes.length)
+  const copies = countCopies(nodes)
+  const outputs = nodes.reduce((sum, node) => sum + copies(node), 0)
+  const each = Math.min(OUTPUTS_BUDGET, beside) / Math.max(1, outputs)
   const read = MESSAGE_BUDGET / Math.max(1, countInputs(nodes, edges))
   return Math.max(MIN_INLINE, Math.floor(Math.min(MAX_INLINE, each, read)))
 }
@@ -96,14 +129,54 @@ function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
 function countInputs(nodes: PlanNode[], edges: PlanEdge[]): number {
   const inputs = new Map(nodes.filter((node) => !isStep(node)).map((node) => [node.id, new Set(node.needs)]))
   for (const { source, target } of edges) inputs.get(target)?.add(source)
-  const most = [...inputs.values()].map((ids) => ids.size).sort((a, b) => b - a)
+  const copies = countCopies(nodes)
+  const most = nodes
+    .flatMap((node) => new Array<number>(copies(node)).fill(inputs.get(node.id)?.size ?? 0))
+    .sort((a, b) => b - a)
   return most.slice(0, MAX_IN_FLIGHT).reduce((sum, count) => sum + count, 0)
 }
 
-function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
+/** How many iterations of its loops, each with an output of the node, may be under way at once. */
+function countCopies(nodes: PlanNode[]): (node: PlanNode) => number {
+  const byId = new Map(nodes.map((node) => [node.id, node]))
+  const count = (node: PlanNode): number => {
+    const loop = node.parentId === undefined ? undefined : byId.get(node.parentId)
+    if (!loop) return 1
+    return Math.min(MAX_IN_FLIGHT, count(loop) * (loop.loop?.pure ? 1 : (loop.loop?.concurrency ?? 1)))
+  }
+  return count
+}
+
+/** Whether a segment can run all of a loop's body, loops in it included. */
+function createPurity(graph: Graph): (loopId: string) => boolean {
+  const isPure = (loopId: string): boolean =>
+    graph.nodes
+      .filter((node) => node.parentId === loopId && !node.disabled)
+      .every((node) => {
+        const kind = nodeType(node.type)?.kind
+        if (kind === 'loop') return isPure(node.id)
+        return kind === 'pure' && node.retry === undefined && node.timeoutMs === undefined
+      })
+  return isPure
+}
+
+function planLoop(node: GraphNode, pure: boolean): LoopSpec {
+  const { concurrency, onItemError, maxIterations } = node.config as Record<string, unknown>
+  const mode = node.type === 'REPEAT' ? 'repeat' : 'each'
+  return {
+    mode,
+    concurrency: pure || typeof concurrency !== 'number' ? 1 : concurrency,
+    collects: onItemError === 'collect',
+    max: typeof maxIterations === 'number' ? maxIterations : MAX_ITEMS,
+    pure,
+  }
+}
+
+function planNode(node: GraphNode, triggerNodeId: string, isPure: (loopId: string) => boolean): PlanNode {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`node ${node.id} is of the unknown type ${node.type}`)
-  const head = { id: node.id, name: node.name, type: node.type }
+  const { parentId } = node
+  const head = { id: node.id, name: node.name, type: node.type, ...(parentId ? { parentId } : {}) }
   const retry = { ...type.retry, ...node.retry }
   if (node.disabled) {
     const [handle = null] = type.handles(node.config)
@@ -112,12 +185,16 @@ function planNode(node: GraphNode, triggerNodeId: string): PlanNode {
   }
   const { nodes } = findReferences(node.config, 'config', type.conditions?.(node.config))
   const needs = new Set(nodes.map((reference) => reference.id))
-  if (JSON.stringify(node.config).includes('$trigger')) needs.add(triggerNodeId)
+  const config = JSON.stringify(node.config)
+  if (config.includes('$trigger')) needs.add(triggerNodeId)
+  const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
   const own = type.kind === 'pure' && (node.retry !== undefined || node.timeoutMs !== undefined)
   return {
     ...head,
     kind: type.kind,
     ...(own ? { alone: true as const } : {}),
+    ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id)) } : {}),
+    ...(readsItem ? { readsItem: true as const } : {}),
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,

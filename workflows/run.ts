@@ -1,44 +1,51 @@
 import {
-  ActivityCancellationType,
-  ActivityFailure,
   ApplicationFailure,
   CancellationScope,
   condition,
   continueAsNew,
+  defineSignal,
   isCancellation,
-  proxyLocalActivities,
   proxySinks,
   type Sinks,
-  scheduleActivity,
+  setHandler,
   sleep,
   workflowInfo,
 } from '@temporalio/workflow'
+import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import {
-  ENGINE_FAILED,
-  emptyOutcomes,
+  collect,
+  createFrame,
+  type Failure,
+  type Frame,
+  framesTo,
+  type Item,
+  reviveFrame,
+  settle,
+  type Task,
+  taskKey,
+} from './state.ts'
+import { viewState } from './view.ts'
+import {
+  findNode,
+  isEntry,
   isStep,
   MAX_IN_FLIGHT,
-  NODE_FAILED,
-  type NodeError,
   type NodeRecord,
-  next,
-  type Outcomes,
-  outputsFor,
+  NUDGE,
   RUN_TIMED_OUT,
   settleFailure,
   sourcesOf,
-  timerKey,
-  WORKER_LOST,
+  stepKey,
 } from './walk.ts'
 
-/** A run carried over by continue-as-new: only settled nodes and absolute instants. */
+/** A run carried over by continue-as-new: only what is settled, what waits, and absolute instants. */
 export type Carried = {
   startedAt: number
   deadline: number | null
-  outcomes: Outcomes
-  outputs: Record<string, Envelope>
-  waits: { nodeId: string; until: number; handle: string | null }[]
+  root: Frame
+  /** Signals for nodes that do not wait yet. */
+  nudges: string[]
 }
 
 export type RunInput = {
@@ -55,10 +62,10 @@ export type SegmentInput = {
   plan: Plan
   context: ExecutionContext
   input: Envelope
-  outcomes: Outcomes
-  /** Nodes that others are at. */
-  started: string[]
-  outputs: Record<string, Envelope>
+  /** The state as far as the segment needs it. */
+  root: Frame
+  /** What others are at, by stepKey. */
+  busy: string[]
 }
 
 export type AttemptInput = {
@@ -68,6 +75,8 @@ export type AttemptInput = {
   inlineBytes: number
   sources: string[]
   outputs: Record<string, Envelope>
+  iteration: string
+  item?: Item
 }
 
 export type AttemptResult = { output: Envelope; handle: string | null }
@@ -79,215 +88,245 @@ export type Activities = {
 
 export type RunSinks = Sinks & { run: { closing(): void } }
 
-/** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
-export const SPARE_ATTEMPTS = 20
-
-const HEARTBEAT_TIMEOUT_MS = 10_000
-/** The wrapper ends an attempt at the node's limit; Temporal's own limit is only for a wrapper that cannot. */
-const ATTEMPT_GRACE_MS = 15_000
-
-const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegment'>>({
-  startToCloseTimeout: '1 minute',
-  localRetryThreshold: '1 minute',
-  retry: { initialInterval: '200 ms', backoffCoefficient: 2, maximumInterval: '10 s' },
-  cancellationType: ActivityCancellationType.TRY_CANCEL,
-})
-
 const sinks = proxySinks<RunSinks>()
+const nudge = defineSignal<[string]>(NUDGE)
 
 /** The workflow behind every execution: walks the plan until nothing is ready and nothing is in flight. */
 export async function runGraph(input: RunInput): Promise<void> {
   let carried: Carried | undefined
   try {
-    carried = await walk(input)
+    carried = await createRun(input).walk()
   } catch (error) {
     if (error instanceof ApplicationFailure || isCancellation(error)) throw error
-    const message = error instanceof Error ? error.message : String(error)
-    throw ApplicationFailure.create({ message, type: ENGINE_FAILED, nonRetryable: true })
+    throw engineFailure(error)
   } finally {
     if (!carried) sinks.run.closing()
   }
   if (carried) await continueAsNew<typeof runGraph>({ ...input, carried })
 }
 
-/** Resolves with the state to carry on where the history has grown enough, else with nothing at the end. */
-async function walk(run: RunInput): Promise<Carried | undefined> {
-  const { plan, context, input } = run
-  const startedAt = run.carried?.startedAt ?? workflowInfo().startTime.getTime()
-  const deadline = run.carried
-    ? run.carried.deadline
-    : run.timeoutMs === null
-      ? null
-      : startedAt + run.timeoutMs
-  const outcomes = emptyOutcomes(run.carried?.outcomes)
-  const outputs: Record<string, Envelope> = Object.assign(Object.create(null), run.carried?.outputs)
-  const shown = { ...context, startedAt: new Date(startedAt).toISOString() }
-  const byId = new Map(plan.nodes.map((node) => [node.id, node]))
-  const started = new Set<string>()
-  const waits = new Map<string, { nodeId: string; until: number; handle: string | null }>()
+/** More iterations than this begin only in loops that have none under way. */
+const MAX_ITERATIONS = 64
+
+function createRun(run: RunInput) {
+  const { plan, input, carried } = run
+  const startedAt = carried?.startedAt ?? workflowInfo().startTime.getTime()
+  const deadline = carried ? carried.deadline : run.timeoutMs === null ? null : startedAt + run.timeoutMs
+  const context = { ...run.context, startedAt: new Date(startedAt).toISOString() }
+  const root = carried ? reviveFrame(carried.root) : createFrame()
+  const nudges = new Set(carried?.nudges)
+  const busy = new Set<string>()
+  const timers = new Map<string, CancellationScope>()
+  const scope = new CancellationScope()
+  /** Of iterations, by stepKey of the loop: what is under way in one ends with it. */
+  const scopes = new Map<string, CancellationScope>()
   let working = 0
   let progress = 0
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
-  const scope = new CancellationScope()
+  setHandler(nudge, (key) => {
+    nudges.add(key)
+    progress++
+  })
 
-  /** Runs a piece of work in the run's scope; its failure ends the run. */
-  function begin(ids: string[], counts: boolean, work: () => Promise<void>): void {
-    for (const id of ids) started.add(id)
-    if (counts) working++
-    scope
+  /** Runs a piece of work; unless it is cancelled, its failure ends the run. */
+  function begin(within: CancellationScope, keys: string[], work: () => Promise<void>): void {
+    for (const key of keys) busy.add(key)
+    working++
+    within
       .run(work)
       .catch((error) => {
-        failure ??= error instanceof ApplicationFailure ? error : engineFailure(error)
+        if (!isCancellation(error)) failure ??= engineFailure(error)
       })
       .finally(() => {
-        if (counts) working--
-        for (const id of ids) if (!waits.has(id)) started.delete(id)
+        working--
+        for (const key of keys) busy.delete(key)
         progress++
       })
   }
 
-  function settle(record: NodeRecord): void {
-    const node = byId.get(record.nodeId)!
-    if (record.output) outputs[record.nodeId] = record.output
-    if (record.status === 'WAITING') {
-      wait({ nodeId: node.id, until: record.until!, handle: record.handle })
-      return
+  function scopeOf(frame: Frame): CancellationScope {
+    if (frame === root) return scope
+    const key = stepKey(frame.loopId, frame.iteration)
+    let own = scopes.get(key)
+    if (!own) {
+      const parent = scopeOf(framesTo(plan, root, frame).at(-2)!)
+      own = new CancellationScope({ cancellable: true, parent })
+      scopes.set(key, own)
     }
-    if (record.error && settleFailure(node, record.error) === 'fatal') throw nodeFailure(node, record.error)
-    outcomes[node.id] = { handle: record.handle }
+    return own
   }
 
-  function wait(entry: { nodeId: string; until: number; handle: string | null }): void {
-    waits.set(entry.nodeId, entry)
-    begin([entry.nodeId], false, async () => {
-      await sleep(Math.max(1, entry.until - Date.now()), { summary: timerKey(entry.nodeId, '') })
-      waits.delete(entry.nodeId)
-      outcomes[entry.nodeId] = { handle: entry.handle }
-    })
+  function note(record: NodeRecord): void {
+    const ended: Failure | undefined = settle(plan, root, record)
+    if (ended) failure ??= nodeFailure(ended)
   }
 
-  function startSegment(nodes: PlanNode[]): void {
-    const ids = nodes.map((node) => node.id)
-    const open = plan.nodes.filter((node) => isStep(node) && !outcomes[node.id])
+  function startSegment(tasks: Task[]): void {
     const segment: SegmentInput = {
       plan,
-      context: shown,
+      context,
       input,
-      outcomes: { ...outcomes },
-      started: [...started],
-      outputs: outputsFor(plan, open, outputs),
+      root: viewState(plan, root, tasks),
+      busy: [...busy],
     }
-    begin(ids, true, async () => {
-      for (const record of await walkSegment(segment)) settle(record)
+    begin(scope, tasks.map(taskKey), async () => {
+      for (const record of await walkSegment(segment)) note(record)
     })
   }
 
-  function startAttempt(node: PlanNode): void {
-    const sources = sourcesOf(plan, node.id, outcomes)
-    const needed = [...sources, ...node.needs]
+  function startAttempt({ node, frame }: Task): void {
+    const { iteration } = frame
+    const sources = sourcesOf(plan, node.id, frame.outcomes)
+    const outputs: Record<string, Envelope> = {}
+    const around = framesTo(plan, root, frame).reverse()
+    for (const id of [...sources, ...node.needs]) {
+      const output = around.find((one) => one.outputs[id])?.outputs[id]
+      if (output) outputs[id] = output
+    }
     const attempt: AttemptInput = {
       node,
-      context: shown,
+      context,
       triggerNodeId: plan.triggerNodeId,
       inlineBytes: plan.inlineBytes,
       sources,
-      outputs: Object.fromEntries(needed.filter((id) => outputs[id]).map((id) => [id, outputs[id]!])),
+      outputs,
+      iteration,
+      ...(frame.item && (isEntry(plan, node) || node.readsItem) ? { item: frame.item } : {}),
     }
-    begin([node.id], true, async () => {
+    const record = { nodeId: node.id, iteration, startedAt: 0, completedAt: 0 }
+    begin(scopeOf(frame), [stepKey(node.id, iteration)], async () => {
       try {
-        const result = await scheduleActivity<AttemptResult>('runNode', [attempt], attemptOptions(node))
-        outputs[node.id] = result.output
-        outcomes[node.id] = { handle: result.handle }
+        note({ ...record, status: 'SUCCESS', ...(await attemptNode(attempt)) })
       } catch (error) {
         if (isCancellation(error)) throw error
         const cause = readFailure(error)
         const handled = settleFailure(node, cause)
-        if (handled === 'fatal') throw nodeFailure(node, cause)
-        outputs[node.id] = { v: handled.output, bytes: JSON.stringify(handled.output).length }
-        outcomes[node.id] = { handle: handled.handle }
+        const { output, handle } = handled === 'fatal' ? { handle: null } : handled
+        const bytes = JSON.stringify(output ?? null).length
+        const given = handled === 'fatal' ? {} : { output: { v: output, bytes } }
+        note({ ...record, status: 'FAILED', error: cause, handle, ...given })
       }
     })
   }
 
-  if (deadline !== null) {
-    scope
-      .run(() => sleep(Math.max(1, deadline - Date.now()), { summary: 'time limit of the run' }))
+  /** Gives every node that waits its timer, ends the timers of those that wait no more; answers how many wait. */
+  function keepTimers(): number {
+    const waiting = new Set<string>()
+    const visit = (frame: Frame) => {
+      for (const [id, wait] of Object.entries(frame.waits)) {
+        const key = stepKey(id, frame.iteration)
+        waiting.add(key)
+        if (wait.pause && nudges.delete(key)) wait.due = true
+        if (wait.until !== null && !wait.due && !timers.has(key)) startTimer(frame, id, key, wait.until)
+      }
+      for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)
+    }
+    visit(root)
+    for (const [key, timer] of timers) {
+      if (waiting.has(key)) continue
+      timers.delete(key)
+      timer.cancel()
+    }
+    return waiting.size
+  }
+
+  function startTimer(frame: Frame, id: string, key: string, until: number): void {
+    const timer = new CancellationScope()
+    timers.set(key, timer)
+    const { pause } = frame.waits[id]!
+    // The projection takes a timer that has a node's key for the end of that node.
+    const summary = pause ? `time limit of ${findNode(plan, id)!.name}` : key
+    timer
+      .run(() => sleep(Math.max(1, until - Date.now()), { summary }))
       .then(() => {
-        timedOut = true
+        const wait = frame.waits[id]
+        if (!wait) return
+        if (timers.get(key) === timer) timers.delete(key)
+        if (pause) wait.due = true
+        else {
+          delete frame.waits[id]
+          frame.outcomes[id] = { handle: wait.handle }
+        }
         progress++
       })
       .catch(() => {})
   }
-  for (const entry of run.carried?.waits ?? []) wait(entry)
 
-  while (true) {
-    // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
-    const draining = wantsNewRun(run)
-    if (draining && working === 0 && !failure && !timedOut) {
-      const open = next(plan, outcomes, started).length > 0 || waits.size > 0
-      if (open) return { startedAt, deadline, outcomes, outputs, waits: [...waits.values()] }
+  /** Ends what is under way in iterations that are over: one branch of them has failed. */
+  function dropScopes(): void {
+    const live = new Set<string>()
+    const visit = (frame: Frame) => {
+      live.add(stepKey(frame.loopId, frame.iteration))
+      for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)
     }
-    const ready = next(plan, outcomes, started)
-    const steps = ready.filter(isStep)
-    if (steps.length > 0) startSegment(steps)
-    for (const node of ready) {
-      if (!isStep(node) && !draining && working < MAX_IN_FLIGHT) startAttempt(node)
+    visit(root)
+    for (const [key, own] of scopes) {
+      if (live.has(key)) continue
+      scopes.delete(key)
+      own.cancel()
     }
-    if (failure || timedOut || (working === 0 && waits.size === 0)) break
-    const seen = progress
-    await condition(() => progress > seen)
   }
-  if (failure || timedOut) scope.cancel()
-  if (failure) throw failure
-  if (timedOut) {
-    const message = `The run took longer than its limit of ${run.timeoutMs} ms`
-    throw ApplicationFailure.create({ message, type: RUN_TIMED_OUT, nonRetryable: true })
+
+  function countIterations(frame: Frame): number {
+    return Object.values(frame.loops)
+      .flatMap((loop) => loop.frames)
+      .reduce((sum, body) => sum + 1 + countIterations(body), 0)
   }
-  return undefined
+
+  async function walk(): Promise<Carried | undefined> {
+    if (deadline !== null) {
+      scope
+        .run(() => sleep(Math.max(1, deadline - Date.now()), { summary: 'time limit of the run' }))
+        .then(() => {
+          timedOut = true
+          progress++
+        })
+        .catch(() => {})
+    }
+    while (true) {
+      const waiting = keepTimers()
+      // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
+      const draining = wantsNewRun(run)
+      const tasks = collect(plan, root, busy, {
+        segment: false,
+        begins: (_, { frames }) =>
+          !draining && (frames.length === 0 || countIterations(root) < MAX_ITERATIONS),
+      })
+      dropScopes()
+      const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
+      if (draining && working === 0 && !failure && !timedOut && open) {
+        return { startedAt, deadline, root, nudges: [...nudges] }
+      }
+      const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
+      const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
+      if (ready.length > 0) startSegment(ready)
+      for (const task of tasks) {
+        if (!steps.includes(task) && !draining && working < MAX_IN_FLIGHT) startAttempt(task)
+      }
+      if (failure || timedOut || (working === 0 && waiting === 0)) break
+      const seen = progress
+      await condition(() => progress > seen)
+    }
+    if (failure || timedOut) {
+      scope.cancel()
+      for (const timer of timers.values()) timer.cancel()
+    }
+    if (failure) throw failure
+    if (Object.keys(root.loops).length > 0 && !timedOut) throw new Error('the walk stands still in a loop')
+    if (timedOut) {
+      const message = `The run took longer than its limit of ${run.timeoutMs} ms`
+      throw ApplicationFailure.create({ message, type: RUN_TIMED_OUT, nonRetryable: true })
+    }
+    return undefined
+  }
+
+  return { walk }
 }
 
 function wantsNewRun(run: RunInput): boolean {
   const info = workflowInfo()
   if (info.continueAsNewSuggested) return true
   return run.continueAfterEvents !== undefined && info.historyLength >= run.continueAfterEvents
-}
-
-function attemptOptions(node: PlanNode) {
-  const { maxAttempts, initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
-  return {
-    activityId: node.id,
-    startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
-    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
-    cancellationType: ActivityCancellationType.TRY_CANCEL,
-    summary: node.name,
-    retry: {
-      maximumAttempts: maxAttempts + SPARE_ATTEMPTS,
-      initialInterval: initialIntervalMs,
-      backoffCoefficient,
-      maximumInterval: Math.max(initialIntervalMs, maxIntervalMs),
-    },
-  }
-}
-
-function readFailure(error: unknown): NodeError {
-  const cause = error instanceof ActivityFailure ? (error.cause ?? error) : error
-  if (cause instanceof ApplicationFailure) return { message: cause.message, type: cause.type ?? 'Error' }
-  return WORKER_LOST
-}
-
-function nodeFailure(node: PlanNode, error: NodeError): ApplicationFailure {
-  return ApplicationFailure.create({
-    message: error.message,
-    type: NODE_FAILED,
-    details: [{ nodeId: node.id, type: error.type }],
-    nonRetryable: true,
-  })
-}
-
-function engineFailure(error: unknown): ApplicationFailure | undefined {
-  if (isCancellation(error)) return undefined
-  const message = error instanceof Error ? error.message : String(error)
-  return ApplicationFailure.create({ message, type: ENGINE_FAILED, nonRetryable: true })
 }

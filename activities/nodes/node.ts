@@ -20,8 +20,16 @@ export type NodeContext = {
   http: HttpClient
 }
 
-/** `handle` undefined is the main one; `until` (epoch milliseconds) makes the run wait before it goes on. */
-export type NodeResult = { output: unknown; handle?: string; until?: number }
+/**
+ * `handle` undefined is the main one; `until` (epoch milliseconds) makes the run wait before it goes on. `pause` is
+ * no result yet: somebody outside writes into the node's row and nudges the run, or the time comes.
+ */
+export type NodeResult = {
+  output?: unknown
+  handle?: string
+  until?: number
+  pause?: { until: number | null }
+}
 
 /** Runs one attempt; throws a NodeFailure when the node itself fails. */
 export type NodeRunner = (context: NodeContext) => Promise<NodeResult>

@@ -26,10 +26,10 @@ import { runTransform } from './transform.ts'
 import { runWait } from './wait.ts'
 import { runXml } from './xml.ts'
 
-type Trigger = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends 'trigger' ? T : never }[NodeTypeName]
+type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : never }[NodeTypeName]
 
-/** What runs each node type; triggers run nothing, their output is what started the run. */
-export const RUNNERS: Record<Exclude<NodeTypeName, Trigger>, NodeRunner> = {
+/** What runs each node type but triggers, whose output is what started the run, and loops, which run their children. */
+export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, NodeRunner> = {
   SET: runSet,
   IF_ELSE: runIfElse,
   SWITCH: runSwitch,
@@ -57,3 +57,6 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Trigger>, NodeRunner> = {
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,
 }
+
+/** What looks whether that for which a pause waits has come. */
+export const RESUMERS: Record<Of<'pause'>, NodeRunner> = {}

@@ -113,6 +113,7 @@ test('an execute with Temporal away is accepted as PENDING, and its START is que
     completedAt: null,
     durationMs: null,
     nodeExecutions: [],
+    nodeExecutionsTotal: 0,
   })
   const row = await service.store.db
     .selectFrom('executions')

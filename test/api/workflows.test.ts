@@ -451,7 +451,7 @@ test('a delete removes everything and queues the removal from Temporal', async (
       { kind: 'DELETE', subjectId: running },
       { kind: 'DELETE', subjectId: done },
       { kind: 'START', subjectId: old },
-    ].sort((a, b) => (a.executionId < b.executionId ? -1 : 1)),
+    ].sort((a, b) => (a.subjectId < b.subjectId ? -1 : 1)),
   )
   for (const [method, path] of [
     ['GET', `/api/workflows/${id}`],

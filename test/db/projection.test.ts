@@ -66,21 +66,21 @@ describe('written', () => {
         .orderBy('nodeId')
         .execute()
 
-    expect(await saveProjection(store, id, 0, older, { values: true })).toMatchObject({ status: 'RUNNING' })
+    expect(await saveProjection(store, id, older, { values: true })).toMatchObject({ status: 'RUNNING' })
     expect(await records()).toEqual([{ nodeId: 'start', status: 'RUNNING', settled: false }])
-    expect(await saveProjection(store, id, 0, newer, { values: true })).toMatchObject({ status: 'SUCCESS' })
+    expect(await saveProjection(store, id, newer, { values: true })).toMatchObject({ status: 'SUCCESS' })
     const right = [
       { nodeId: 'a', status: 'SUCCESS', settled: true },
       { nodeId: 'start', status: 'SUCCESS', settled: true },
     ]
     expect(await records()).toEqual(right)
-    expect(await saveProjection(store, id, 0, older, { values: true, again: true })).toBeNull()
+    expect(await saveProjection(store, id, older, { values: true, again: true })).toBeNull()
     expect(await records()).toEqual(right)
 
     await store.db.deleteFrom('nodeExecutions').where('executionId', '=', id).execute()
-    expect(await saveProjection(store, id, 0, newer, { values: true })).toBeNull()
+    expect(await saveProjection(store, id, newer, { values: true })).toBeNull()
     expect(await records()).toEqual([])
-    await saveProjection(store, id, 0, newer, { values: true, again: true })
+    await saveProjection(store, id, newer, { values: true, again: true })
     expect(await records()).toEqual(right)
   })
 })

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { object } from '../object.ts'
-import { computed, condition, conditionAt, duration, name, node, text } from './fields.ts'
+import { computed, condition, conditionAt, duration, items, name, node, text } from './fields.ts'
 
 /** What decides where a run goes, and when. */
 export const FLOW = {
@@ -40,6 +40,40 @@ export const FLOW = {
     config: v.object({
       mode: v.optional(v.picklist(['combine', 'append'], 'must be combine or append'), 'combine'),
     }),
+  }),
+  FOR_EACH: node('loop', {
+    summary:
+      "Runs its children once per item ($item, $index); outputs {items}, the iterations' results in order.",
+    config: v.object({
+      items: computed(items),
+      concurrency: v.optional(
+        v.pipe(
+          v.number('must be a number'),
+          v.integer('must be a whole number'),
+          v.minValue(1, 'must be at least 1'),
+          v.maxValue(64, 'must be at most 64'),
+        ),
+        1,
+      ),
+      onItemError: v.optional(v.picklist(['stop', 'collect'], 'must be stop or collect'), 'stop'),
+    }),
+  }),
+  REPEAT: node('loop', {
+    summary:
+      "Runs its children until the condition holds ($input is the iteration's result); outputs the last result.",
+    config: v.object({
+      until: condition,
+      maxIterations: v.optional(
+        v.pipe(
+          v.number('must be a number'),
+          v.integer('must be a whole number'),
+          v.minValue(1, 'must be at least 1'),
+          v.maxValue(100_000, 'must be at most 100000'),
+        ),
+        100,
+      ),
+    }),
+    conditions: (config) => conditionAt('until', config.until),
   }),
   WAIT: node('wait', {
     summary: 'Waits for a duration or until an instant, then passes its input on.',

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { edges } from '../graphs.ts'
+import { type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let plain: Running
+let target: Target
+beforeAll(async () => {
+  target = await startTarget()
+  plain = await startRunning()
+})
+afterAll(async () => {
+  await plain.stop()
+  await target.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+
+describe('FOR_EACH', () => {
+  test('runs a pure body once per item, in order, with $item, $index and what stands around it', async () => {
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}' } },
+          {
+            id: 'double',
+            parentId: 'each',
+            type: 'SET',
+            config: {
+              values: { twice: '{{ $input * 2 }}', index: '{{ $index }}', base: '{{ $nodes.start.base }}' },
+            },
+          },
+          { id: 'odd', parentId: 'each', type: 'IF_ELSE', config: { condition: '$item % 2 = 1' } },
+          {
+            id: 'mark',
+            parentId: 'each',
+            type: 'SET',
+            config: { values: { odd: '{{ $nodes.double.twice }}' } },
+          },
+          {
+            id: 'after',
+            type: 'SET',
+            config: { values: { sum: '{{ $sum($nodes.each.items.(twice ? twice : odd)) }}' } },
+          },
+        ],
+        edges: edges('start -> each', 'double -> odd', 'odd:true -> mark', 'each -> after'),
+      },
+      { list: [1, 2, 3], base: 10 },
+    )
+    expect(run.errorMessage).toBeNull()
+    expect(run.status).toBe('SUCCESS')
+    const each = run.nodeExecutions.find(({ nodeId }) => nodeId === 'each')!
+    expect(each.outputData).toEqual({ items: [{ odd: 2 }, { twice: 4, index: 1, base: 10 }, { odd: 6 }] })
+    expect(run.outputData).toEqual({ sum: 12 })
+    const doubles = run.nodeExecutions.filter(({ nodeId }) => nodeId === 'double')
+    expect(doubles.map(({ iteration }) => iteration)).toEqual(['0', '1', '2'])
+    expect(doubles.map(({ inputData }) => inputData)).toEqual([{ value: 1 }, { value: 2 }, { value: 3 }])
+    expect(
+      run.nodeExecutions.filter(({ nodeId }) => nodeId === 'mark').map(({ iteration }) => iteration),
+    ).toEqual(['0', '2'])
+    expect(run.nodeExecutionsTotal).toBe(run.nodeExecutions.length)
+  })
+
+  test('runs calls of several iterations at once, nested loops in them, results in the order of the items', async () => {
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}', concurrency: 4 } },
+          {
+            id: 'call',
+            parentId: 'each',
+            type: 'HTTP_REQUEST',
+            config: { url: `${target.url}/ok?n={{ $item.n }}` },
+          },
+          {
+            id: 'inner',
+            parentId: 'each',
+            type: 'FOR_EACH',
+            config: { items: '{{ $nodes.pick.list }}', concurrency: 2 },
+          },
+          {
+            id: 'pick',
+            parentId: 'each',
+            type: 'SET',
+            config: { values: { list: '{{ $item.list }}', n: '{{ $item.n }}' } },
+          },
+          {
+            id: 'again',
+            parentId: 'inner',
+            type: 'HTTP_REQUEST',
+            config: { url: `${target.url}/ok?n={{ $item }}` },
+          },
+          {
+            id: 'last',
+            parentId: 'inner',
+            type: 'SET',
+            config: { values: { n: '{{ $nodes.pick.n }}', i: '{{ $index }}', s: '{{ $input.status }}' } },
+          },
+        ],
+        edges: edges('start -> each', 'call -> pick', 'pick -> inner', 'again -> last'),
+      },
+      { list: Array.from({ length: 6 }, (_, n) => ({ n, list: Array.from({ length: n }, (_, i) => i) })) },
+    )
+    expect(run.errorMessage).toBeNull()
+    expect(run.outputData).toEqual({
+      items: Array.from({ length: 6 }, (_, n) => ({
+        items: Array.from({ length: n }, (_, i) => ({ n, i, s: 200 })),
+      })),
+    })
+    expect(
+      run.nodeExecutions
+        .filter(({ nodeId }) => nodeId === 'again')
+        .map(({ iteration }) => iteration)
+        .sort(),
+    ).toContain('5.4')
+  })
+
+  test('10,000 items of a pure body', { timeout: 60_000 }, async () => {
+    const began = Date.now()
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..10000] }}' } },
+          { id: 'double', parentId: 'each', type: 'SET', config: { values: { n: '{{ $item * 2 }}' } } },
+          { id: 'sum', type: 'SET', config: { values: { sum: '{{ $sum($nodes.each.items.n) }}' } } },
+        ],
+        edges: edges('start -> each', 'each -> sum'),
+      },
+      {},
+    )
+    expect(run.errorMessage).toBeNull()
+    expect(run.outputData).toEqual({ sum: 10_000 * 10_001 })
+    expect(run.nodeExecutionsTotal).toBe(10_003)
+    expect(run.nodeExecutions).toHaveLength(1_000)
+  })
+})
+
+test('REPEAT', async () => {
+  const run = await plain.run(
+    {
+      nodes: [
+        start,
+        { id: 'loop', type: 'REPEAT', config: { until: '$input.n >= 5', maxIterations: 20 } },
+        {
+          id: 'add',
+          parentId: 'loop',
+          type: 'SET',
+          config: { values: { n: '{{ $input.n + 1 }}', i: '{{ $index }}' } },
+        },
+      ],
+      edges: edges('start -> loop'),
+    },
+    { n: 1 },
+  )
+  expect(run.errorMessage).toBeNull()
+  expect(run.outputData).toEqual({ n: 5, i: 3 })
+})

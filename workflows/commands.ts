@@ -1,0 +1,68 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
+  proxyLocalActivities,
+  scheduleActivity,
+} from '@temporalio/workflow'
+import type { Activities, AttemptInput, AttemptResult } from './run.ts'
+import type { Failure } from './state.ts'
+import { ENGINE_FAILED, NODE_FAILED, type NodeError, stepKey, WORKER_LOST } from './walk.ts'
+
+/** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
+const SPARE_ATTEMPTS = 20
+
+const HEARTBEAT_TIMEOUT_MS = 10_000
+/** The wrapper ends an attempt at the node's limit; Temporal's own limit is only for a wrapper that cannot. */
+const ATTEMPT_GRACE_MS = 15_000
+
+/** Has a worker do all pure steps that are ready, and those that become ready by them. */
+export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegment'>>({
+  startToCloseTimeout: '1 minute',
+  localRetryThreshold: '1 minute',
+  retry: { initialInterval: '200 ms', backoffCoefficient: 2, maximumInterval: '10 s' },
+  cancellationType: ActivityCancellationType.TRY_CANCEL,
+})
+
+/** Runs a node as an activity of its own, with its retries. Throws what readFailure reads. */
+export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
+  const { node, iteration } = attempt
+  const { maxAttempts, initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
+  return scheduleActivity<AttemptResult>('runNode', [attempt], {
+    activityId: iteration === '' ? node.id : stepKey(node.id, iteration),
+    startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
+    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    summary: node.name,
+    retry: {
+      maximumAttempts: maxAttempts + SPARE_ATTEMPTS,
+      initialInterval: initialIntervalMs,
+      backoffCoefficient,
+      maximumInterval: Math.max(initialIntervalMs, maxIntervalMs),
+    },
+  })
+}
+
+/** What an attempt failed with in the end. */
+export function readFailure(error: unknown): NodeError {
+  const cause = error instanceof ActivityFailure ? (error.cause ?? error) : error
+  if (cause instanceof ApplicationFailure) return { message: cause.message, type: cause.type ?? 'Error' }
+  return WORKER_LOST
+}
+
+/** The failure of a run by one of its nodes. */
+export function nodeFailure({ message, type, nodeId }: Failure): ApplicationFailure {
+  return ApplicationFailure.create({
+    message,
+    type: NODE_FAILED,
+    details: [{ nodeId, type }],
+    nonRetryable: true,
+  })
+}
+
+/** The failure of a run by anything else; what is an ApplicationFailure already stays as it is. */
+export function engineFailure(error: unknown): ApplicationFailure {
+  if (error instanceof ApplicationFailure) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return ApplicationFailure.create({ message, type: ENGINE_FAILED, nonRetryable: true })
+}

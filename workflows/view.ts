@@ -1,0 +1,50 @@
+import type { Envelope, Plan } from './plan.ts'
+import { createFrame, type Frame, framesTo, type Task } from './state.ts'
+import { isStep } from './walk.ts'
+
+/**
+ * The part of a run's state that these tasks need: their frames and those around them; other iterations are named
+ * only, and of the root's outputs those go along that a step may ask for.
+ */
+export function viewState(plan: Plan, root: Frame, tasks: Task[]): Frame {
+  const kept = new Set<Frame>()
+  for (const { frame, body } of tasks) {
+    for (const around of framesTo(plan, root, frame)) kept.add(around)
+    if (body) kept.add(body)
+  }
+  for (const { phase, node, frame } of tasks) {
+    if (phase === 'turn') for (const body of frame.loops[node.id]!.frames) keepAll(body, kept)
+  }
+  return { ...copy(root, kept), outputs: chooseOutputs(plan, root) }
+}
+
+function keepAll(frame: Frame, kept: Set<Frame>): void {
+  kept.add(frame)
+  for (const loop of Object.values(frame.loops)) for (const body of loop.frames) keepAll(body, kept)
+}
+
+function copy(frame: Frame, kept: Set<Frame>): Frame {
+  const loops = Object.entries(frame.loops).map(([id, loop]) => {
+    const frames = loop.frames.map((body) =>
+      kept.has(body)
+        ? copy(body, kept)
+        : { ...createFrame(body.loopId, body.iteration, body.at), elsewhere: true as const },
+    )
+    return [id, { ...loop, frames }] as const
+  })
+  return { ...frame, loops: Object.fromEntries(loops) }
+}
+
+function chooseOutputs(plan: Plan, root: Frame): Record<string, Envelope> {
+  const chosen: Record<string, Envelope> = Object.create(null)
+  const take = (id: string) => {
+    const output = root.outputs[id]
+    if (output) chosen[id] = output
+  }
+  for (const node of plan.nodes) {
+    if (!isStep(node) || root.outcomes[node.id]) continue
+    node.needs.forEach(take)
+  }
+  for (const { source, target } of plan.edges) if (!root.outcomes[target]) take(source)
+  return chosen
+}
