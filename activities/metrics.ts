@@ -62,7 +62,7 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
     }),
   }
   // A rate needs the zero that came before the first one.
-  for (const trigger of ['MANUAL', 'API', 'WEBHOOK']) {
+  for (const trigger of ['MANUAL', 'API', 'WEBHOOK', 'SCHEDULE']) {
     metrics.runsStarted.inc({ trigger }, 0)
     for (const status of ['SUCCESS', 'FAILED', 'CANCELLED']) metrics.runsEnded.inc({ status, trigger }, 0)
   }

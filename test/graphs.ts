@@ -47,6 +47,16 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', set: 'SUCCESS', pass: 'SUCCESS' },
     },
+    scheduled: {
+      nodes: [
+        { ...start, type: 'SCHEDULE_TRIGGER', config: { cron: '0 0 1 1 *' } },
+        { id: 'set', type: 'SET', config: { values: { at: '{{ $trigger.scheduledAt }}' } } },
+      ],
+      edges: edges('start -> set'),
+      data: { scheduledAt: '2026-01-01T00:00:00.000Z' },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', set: 'SUCCESS' },
+    },
     branches: {
       nodes: [
         start,

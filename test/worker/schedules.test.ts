@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listFound, nameSchedule } from '../../activities/schedules.ts'
 import { nameFiring } from '../../db/schedules.ts'
 import type { Engine } from '../../worker/engine.ts'
+import { parseCron } from '../../workflows/cron.ts'
 import type { RunAnswer } from '../client.ts'
 import { edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
@@ -61,6 +62,13 @@ async function createActive(graph: { nodes: Node[]; edges: ReturnType<typeof edg
 }
 
 const slotOf = (year: number) => `${year}-01-01T00:00:00.000Z`
+
+/** The workflow that the slot of a year starts. */
+const firingOf = (workflowId: string, nodeId: string, year: number) =>
+  client().workflow.getHandle(
+    `${nameSchedule(running.taskQueue, workflowId, nodeId)}-${slotOf(year).replace('.000', '')}`,
+  )
+const statusOf = async (firing: ReturnType<typeof firingOf>) => (await firing.describe()).status.name
 
 /** Makes the slots of these years fire now; answers their executions' ids. */
 async function fire(
@@ -170,6 +178,37 @@ test('schedules follow the workflow: its activation, its graph, its settings, it
   expect(await queued(id)).toEqual([])
 })
 
+/** The first times from now on that fit, in UTC, as cron has it. */
+function findNext(text: string, count: number): string[] {
+  const { cron } = parseCron(text)
+  const found: string[] = []
+  for (let at = Math.ceil((Date.now() + 1) / 60_000) * 60_000; found.length < count; at += 60_000) {
+    const time = new Date(at)
+    const days = [cron.dayOfMonth.includes(time.getUTCDate()), cron.dayOfWeek.includes(time.getUTCDay())]
+    const fits =
+      cron.month.includes(time.getUTCMonth() + 1) &&
+      (cron.eitherDay ? days.some(Boolean) : days.every(Boolean)) &&
+      cron.hour.includes(time.getUTCHours()) &&
+      cron.minute.includes(time.getUTCMinutes())
+    if (fits) found.push(time.toISOString())
+  }
+  return found
+}
+
+test('Temporal reads the expressions as cron does, both day fields too', async () => {
+  const all = [
+    '5 4 13 * FRI',
+    '0 12 */2 * 1',
+    '*/7 3 * JAN-mar,7 *',
+    '30 23 31 * *',
+    '0 0 * * 7',
+    '59 23 * FEB 1-5/2',
+  ]
+  const id = await createActive(quick(...all.map((cron, at) => trigger(`t${at}`, { cron }))))
+  const expected = all.map((cron) => findNext(cron, 5))
+  expect((await list(id)).map(({ nextRuns }) => nextRuns)).toEqual(expected)
+})
+
 test('a deleted team takes its schedules with it', async () => {
   const team = await running.ask<{ id: string }>('POST', '/api/teams', { name: 'Short-lived' })
   const json = { name: 'Ticks', teamId: team.id, ...quick(trigger('tick')) }
@@ -221,6 +260,9 @@ test('every firing is an execution of the version that stands, the same slot onl
   })
 })
 
+/** Firings of a workflow that was deleted: the last test looks for them, since Temporal takes its time. */
+const deleted: ReturnType<typeof firingOf>[] = []
+
 test('while a run is under way, a skipping schedule skips; a cancelled run leaves it free', async () => {
   const id = await createActive(slow('skip'))
   const [first = ''] = await fire(id, 'tick', [2001], ScheduleOverlapPolicy.SKIP)
@@ -237,6 +279,15 @@ test('while a run is under way, a skipping schedule skips; a cancelled run leave
   const [third = ''] = await fire(id, 'tick', [2003], ScheduleOverlapPolicy.SKIP)
   await appears(third, (run) => run.status === 'RUNNING')
   await running.ask('DELETE', `/api/workflows/${id}`)
+  deleted.push(firingOf(id, 'tick', 2001), firingOf(id, 'tick', 2003))
+})
+
+test('a firing that is terminated in Temporal takes its run with it', async () => {
+  const id = await createActive(slow('skip'))
+  const [runId = ''] = await fire(id, 'tick', [2001])
+  await appears(runId, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  await firingOf(id, 'tick', 2001).terminate('by hand')
+  expect(await ended(runId)).toMatchObject({ status: 'CANCELLED' })
 })
 
 test('a newer firing cancels the run of an older one where the policy says so', async () => {
@@ -257,30 +308,25 @@ test('a firing whose run waits at the limit of its workflow waits with it, and c
   const [second = '', third = ''] = await fire(id, 'tick', [2002, 2003])
   await appears(second, (run) => run.status === 'PENDING')
   await appears(third, (run) => run.status === 'PENDING')
-  const firingOf = (year: number) =>
-    `${nameSchedule(running.taskQueue, id, 'tick')}-${slotOf(year).replace('.000', '')}`
-  await client().workflow.getHandle(firingOf(2003)).cancel()
+  await firingOf(id, 'tick', 2003).cancel()
   expect(await ended(third)).toMatchObject({
     status: 'CANCELLED',
     errorMessage: 'The firing of its schedule was cancelled',
   })
   await running.ask('POST', `/api/executions/${first}/cancel`)
   await appears(second, (run) => run.status === 'RUNNING')
-  expect((await client().workflow.getHandle(firingOf(2002)).describe()).status.name).toBe('RUNNING')
+  expect(await statusOf(firingOf(id, 'tick', 2002))).toBe('RUNNING')
   await running.ask('POST', `/api/executions/${second}/cancel`)
   await ended(second)
-  await eventually(async () =>
-    expect((await client().workflow.getHandle(firingOf(2002)).describe()).status.name).toBe('COMPLETED'),
-  )
+  await eventually(async () => expect(await statusOf(firingOf(id, 'tick', 2002))).toBe('COMPLETED'))
 })
 
 test('a firing of a workflow that is active no more starts nothing', async () => {
   const id = await createActive(quick(trigger('tick')))
   await running.store.db.updateTable('workflows').set({ active: false }).where('id', '=', id).execute()
   await fire(id, 'tick', [2001])
-  const firing = `${nameSchedule(running.taskQueue, id, 'tick')}-2001-01-01T00:00:00Z`
   await eventually(async () => {
-    expect((await client().workflow.getHandle(firing).describe()).status.name).toBe('COMPLETED')
+    expect(await statusOf(firingOf(id, 'tick', 2001))).toBe('COMPLETED')
   })
   expect(await countRuns(id)).toBe(0)
 })
@@ -359,3 +405,12 @@ test('of many changes at once the last one holds', async () => {
   expect(await registered(id, 'a', 'b')).toEqual(active ? [nodes[0]!.id] : [])
   expect(await queued(id)).toEqual([])
 })
+
+test('with the runs of a deleted workflow their firings go from Temporal', async () => {
+  expect(deleted).toHaveLength(2)
+  for (const firing of deleted) {
+    await eventually(async () => {
+      await expect(firing.describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
+    }, 60_000)
+  }
+}, 90_000)

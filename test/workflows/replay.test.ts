@@ -5,11 +5,12 @@ import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
 import { describe, expect, test } from 'vitest'
 import { FAILURE_CONVERTER, openPayload } from '../../activities/codec.ts'
+import { nameSchedule } from '../../activities/schedules.ts'
 import type { Keys } from '../../db/seal.ts'
 import { bundleWorkflows } from '../../worker/engine.ts'
 import { NODES } from '../../workflows/nodes.ts'
-import { examples } from '../graphs.ts'
-import { runExample, startRunning } from '../running.ts'
+import { type Example, examples } from '../graphs.ts'
+import { type Running, runExample, startRunning } from '../running.ts'
 import { startTarget } from '../target.ts'
 
 const { History } = proto.temporal.api.history.v1
@@ -32,23 +33,50 @@ function openAll(keys: Keys, tree: unknown): void {
 
 /** `npm run histories`: runs every example and writes its history, opened, over the recorded ones. */
 describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
-  test('every example', { timeout: 120_000 }, async () => {
+  test('every example, and the firing of a schedule', { timeout: 120_000 }, async () => {
     const target = await startTarget()
     const running = await startRunning()
     mkdirSync(FOLDER, { recursive: true })
-    for (const [name, example] of Object.entries(examples(target.url))) {
-      const { id } = await runExample(running, example)
-      const history = await running.engine.client.workflow.getHandle(id).fetchHistory()
+    const write = async (name: string, workflowId: string) => {
+      const history = await running.engine.client.workflow.getHandle(workflowId).fetchHistory()
       openAll(running.store.keys, history)
-      writeFileSync(
-        `${FOLDER}${name}.json`,
-        `${JSON.stringify(History.toObject(History.fromObject(history), { longs: String, enums: String, bytes: String }), null, 1)}\n`,
-      )
+      const plain = History.toObject(History.fromObject(history), {
+        longs: String,
+        enums: String,
+        bytes: String,
+      })
+      writeFileSync(`${FOLDER}${name}.json`, `${JSON.stringify(plain, null, 1)}\n`)
     }
+    const all = examples(target.url)
+    for (const [name, example] of Object.entries(all))
+      await write(name, (await runExample(running, example)).id)
+    await write('fire', await runFiring(running, all.scheduled!))
     await running.stop()
     await target.stop()
   })
 })
+
+/** Makes a schedule fire once, and answers the id of the workflow that it started. */
+async function runFiring(running: Running, example: Example): Promise<string> {
+  const id = await running.create(example)
+  await running.ask('PUT', `/api/workflows/${id}`, { active: true })
+  const { client } = running.engine
+  const schedule = client.schedule.getHandle(nameSchedule(running.taskQueue, id, 'start'))
+  await schedule.trigger()
+  const [action] = await waitFor(async () => (await schedule.describe()).info.recentActions)
+  const { workflowId } = action!.action.workflow
+  await client.workflow.getHandle(workflowId).result()
+  await schedule.delete()
+  return workflowId
+}
+
+async function waitFor<T>(look: () => Promise<T[]>): Promise<T[]> {
+  for (;;) {
+    const found = await look()
+    if (found.length > 0) return found
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
 
 describe('recorded histories', () => {
   const files = () => readdirSync(FOLDER).filter((name) => name.endsWith('.json'))
