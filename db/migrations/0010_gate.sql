@@ -74,7 +74,8 @@ end $$;
 
 create function wipe_outputs(run uuid) returns void language plpgsql as $$
 begin
-  update node_executions set output = null where execution_id = run and output is not null;
+  update node_executions set output = null, loop = null
+    where execution_id = run and (output is not null or loop is not null);
   delete from blobs where execution_id = run;
 end $$;
 

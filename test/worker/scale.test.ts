@@ -123,6 +123,43 @@ describe('two API and two worker processes', { timeout: 120_000 }, () => {
     workers.push(await startWorker())
   })
 
+  test('50 starts at once over both APIs under a limit of 3, one worker killed amid them', async ({
+    annotate,
+  }) => {
+    const url = `${target.url}/slow?ms=100`
+    const workflowId = await apis[0].client.create({
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        { id: 'gated', type: 'HTTP_REQUEST', config: { method: 'POST', url } },
+      ],
+      edges: edges('start -> gated'),
+      settings: { concurrency: { limit: 3 } },
+    })
+    const began = Date.now()
+    const ids = await Promise.all(
+      Array.from({ length: 50 }, (_, at) => apis[at % 2]!.client.execute(workflowId)),
+    )
+    const calls = () => ids.map((id) => callsOf(target, id, 'gated'))
+    const done = () => calls().filter((made) => made.some((call) => call.answered)).length
+    // A run holds its place from its first call until one was answered: the killed worker's is made again.
+    let most = 0
+    const look = (until: number) =>
+      target.until(() => {
+        most = Math.max(most, calls().filter((made) => made.length > 0).length - done())
+        return done() >= until
+      })
+    await look(10)
+    const victim = workers.shift()!
+    victim.kill('SIGKILL')
+    await look(50)
+    const ended = await Promise.all(ids.map((id) => apis[1].client.ended(id)))
+    expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['SUCCESS']))
+    expect(most).toBe(3)
+    await annotate(`50 runs of 100 ms by threes ended within ${Date.now() - began} ms of the first start`)
+    await victim.ended
+    workers.push(await startWorker())
+  })
+
   test('one key sent to both APIs at once begins one run', async () => {
     const workflowId = await apis[0].client.create(loadGraph(target.url))
     const both = await Promise.all(
