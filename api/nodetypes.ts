@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { NODES, type NodeType } from '../workflows/nodes.ts'
+import { KINDS, NODES, type NodeType } from '../workflows/nodes.ts'
 import { accept } from './accept.ts'
 import type { AppEnv } from './app.ts'
 import { translate } from './jsonschema.ts'
@@ -8,7 +8,7 @@ import { translate } from './jsonschema.ts'
 const NodeTypeAnswer = v.pipe(
   v.object({
     type: v.pipe(v.string(), v.examples(['IF_ELSE'])),
-    kind: v.picklist(['trigger', 'pure', 'wait', 'effect']),
+    kind: v.picklist(KINDS),
     summary: v.string(),
     handles: v.pipe(
       v.array(v.nullable(v.string())),

@@ -160,6 +160,7 @@ export function examples(url: string): Record<string, Example> {
           type: 'XML',
           config: { operation: 'build', value: { doc: { hash: '{{ $nodes.crypto.value }}' } } },
         },
+        { id: 'json', type: 'JSON', config: { operation: 'format', value: '{{ $input }}' } },
         { id: 'html', type: 'HTML', config: { operation: 'text', value: '{{ $input.text }}' } },
         { id: 'text', type: 'TEMPLATE', config: { text: 'Made of {{ $nodes.transform.sums }}' } },
       ],
@@ -179,13 +180,14 @@ export function examples(url: string): Record<string, Example> {
         'date -> crypto',
         'crypto -> random',
         'random -> xml',
-        'xml -> html',
+        'xml -> json',
+        'json -> html',
         'html -> text',
       ),
       data: { csv: 'id,kind\n1,a\n2,b\n3,a\n' },
       status: 'SUCCESS',
       records: Object.fromEntries(
-        `start csv map sort unique limit split rename join compare aggregate transform date crypto random xml html
+        `start csv map sort unique limit split rename join compare aggregate transform date crypto random xml json html
         text`
           .split(/\s+/)
           .map((id) => [id, 'SUCCESS']),

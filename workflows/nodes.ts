@@ -3,6 +3,7 @@ import type { Retry } from './graph.ts'
 import { CALLS } from './nodes/calls.ts'
 import { DATA } from './nodes/data.ts'
 import { FLOW } from './nodes/flow.ts'
+import { HOOKS } from './nodes/hooks.ts'
 import { ITEMS } from './nodes/items.ts'
 import { TRIGGERS } from './nodes/triggers.ts'
 
@@ -11,7 +12,8 @@ import { TRIGGERS } from './nodes/triggers.ts'
  * segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its own.
  * `loop`: its children run once per item. `pause`: waits for somebody outside, who writes into its row.
  */
-export type NodeKind = 'trigger' | 'pure' | 'wait' | 'effect' | 'loop' | 'pause'
+export const KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause'] as const
+export type NodeKind = (typeof KINDS)[number]
 
 export type NodeType = {
   kind: NodeKind
@@ -27,10 +29,14 @@ export type NodeType = {
 }
 
 /** Every node type: adding one touches its table and one file in activities/nodes/. */
-export const NODES = { ...TRIGGERS, ...FLOW, ...DATA, ...ITEMS, ...CALLS } as const satisfies Record<
-  string,
-  NodeType
->
+export const NODES = {
+  ...TRIGGERS,
+  ...FLOW,
+  ...DATA,
+  ...ITEMS,
+  ...CALLS,
+  ...HOOKS,
+} as const satisfies Record<string, NodeType>
 
 export type NodeTypeName = keyof typeof NODES
 

@@ -9,6 +9,7 @@ import { runHtml } from './html.ts'
 import { runHttpRequest } from './http.ts'
 import { runIfElse } from './ifelse.ts'
 import { runCompareDatasets, runJoin } from './join.ts'
+import { runJson } from './json.ts'
 import { runLimit } from './limit.ts'
 import { runMap } from './map.ts'
 import { runMerge } from './merge.ts'
@@ -16,6 +17,7 @@ import type { NodeRunner } from './node.ts'
 import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
+import { runRespondToWebhook } from './respond.ts'
 import { runSet } from './set.ts'
 import { runSort } from './sort.ts'
 import { runSplit } from './split.ts'
@@ -50,12 +52,14 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   CRYPTO: runCrypto,
   RANDOM: runRandom,
   CSV: runCsv,
+  JSON: runJson,
   XML: runXml,
   HTML: runHtml,
   HTTP_REQUEST: runHttpRequest,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,
+  RESPOND_TO_WEBHOOK: runRespondToWebhook,
 }
 
 /** What looks whether that for which a pause waits has come. */

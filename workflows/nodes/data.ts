@@ -125,6 +125,17 @@ export const DATA = {
       demandKeys({ parse: ['value'], format: ['items'] }),
     ),
   }),
+  JSON: node('pure', {
+    summary: 'Reads a JSON text into {value}, or writes a value as {text}.',
+    config: v.pipe(
+      v.object({
+        operation: choice('parse', 'format'),
+        value: v.optional(v.unknown()),
+        indent: v.optional(whole(0, 10), 0),
+      }),
+      demandKeys({ parse: ['value'], format: ['value'] }),
+    ),
+  }),
   XML: node('pure', {
     summary:
       'Reads XML into {value} (attributes under @name, text beside them under #text), or writes {text}.',

@@ -456,7 +456,7 @@ describe('values', () => {
     expect([...shuffle!.items].sort((a, b) => a - b)).toEqual(order)
   })
 
-  test('CSV, XML and HTML', async () => {
+  test('CSV, JSON, XML and HTML', async () => {
     const csv = '\ufeffname,note\r\n"Ann ""A""","one\ntwo"\nBob\nEve,x,more\n'
     const xml = '<order no="7"><line>a</line><line>b</line></order>'
     const html =
@@ -479,6 +479,9 @@ describe('values', () => {
           'CSV',
           { operation: 'format', items: '{{ $map([1..4000], function($n) { {"k" & $n: 1} }) }}' },
         ],
+        json: ['JSON', { operation: 'parse', value: '{{ $input.json }}' }],
+        written: ['JSON', { operation: 'format', value: { a: '{{ [1] }}' }, indent: 1 }],
+        noJson: ['JSON', { operation: 'parse', value: '{"secret": oh}' }],
         xml: ['XML', { operation: 'parse', value: '{{ $input.xml }}' }],
         build: ['XML', { operation: 'build', value }],
         noXml: ['XML', { operation: 'parse', value: '<a>' }],
@@ -498,7 +501,7 @@ describe('values', () => {
           },
         ],
       },
-      { csv, xml, html },
+      { csv, xml, html, json: '{"a": [1, {"__proto__": 2}]}' },
     )
     expect(done).toEqual({
       parse: {
@@ -520,6 +523,9 @@ describe('values', () => {
       safe: { text: "'=1+1\n\n\n" },
       broken: expect.stringMatching(/^value is no CSV: /),
       sparse: 'The output would have more than 8 MB',
+      json: { value: JSON.parse('{"a": [1, {"__proto__": 2}]}') },
+      written: { text: '{\n "a": [\n  1\n ]\n}' },
+      noJson: 'value is no JSON',
       xml: { value },
       build: { text: '<order no="7">\n  <line>a</line>\n  <line>b</line>\n</order>\n' },
       noXml: expect.stringMatching(/^the XML cannot be converted: /),
