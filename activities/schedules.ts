@@ -59,23 +59,33 @@ async function tell(deps: ScheduleDeps, workflowId: string, due: Due, found?: Fo
     await ignoreMissing(client.schedule.getHandle(nameSchedule(taskQueue, workflowId, nodeId)).delete())
     await forgetSchedule(store, workflowId, nodeId)
   }
-  let failure: unknown
+  let refusal: unknown
   for (const schedule of due.wanted) {
     const options = defineSchedule(taskQueue, workflowId, schedule)
     const { nodeId } = schedule
     const told = due.told.get(nodeId)
     if (told === options.digest && (found ?? due.told).get(nodeId) === told) continue
+    if (told === undefined) await noteSchedule(store, workflowId, nodeId, '')
     try {
-      if (told === undefined) await noteSchedule(store, workflowId, nodeId, '')
       await register(client, options.schedule)
-      await noteSchedule(store, workflowId, nodeId, options.digest)
     } catch (error) {
-      // One that Temporal refuses keeps no other back.
-      log.warn({ err: error, workflowId, nodeId }, 'a schedule could not be registered')
-      failure ??= error
+      if (!isRefusal(error)) throw error
+      // It keeps no other back.
+      log.error({ err: error, workflowId, nodeId }, 'Temporal refuses a schedule')
+      refusal ??= error
+      continue
     }
+    await noteSchedule(store, workflowId, nodeId, options.digest)
   }
-  if (failure) throw failure
+  if (refusal) throw refusal
+}
+
+const GRPC_INVALID_ARGUMENT = 3
+
+/** Whether Temporal will never take it, as opposed to not being there. */
+export function isRefusal(error: unknown): boolean {
+  const { code, cause } = error as { code?: number; cause?: { code?: number } }
+  return (code ?? cause?.code) === GRPC_INVALID_ARGUMENT
 }
 
 type Definition = ScheduleOptions<ScheduleOptionsStartWorkflowAction<typeof fire>>

@@ -1,4 +1,4 @@
-import { listFound, REVISION, type ScheduleDeps, syncSchedules } from '../activities/schedules.ts'
+import { isRefusal, listFound, REVISION, type ScheduleDeps, syncSchedules } from '../activities/schedules.ts'
 import { listTold } from '../db/schedules.ts'
 
 const EVERY_MS = 5 * 60_000
@@ -21,7 +21,10 @@ export async function reconcileSchedules(deps: ScheduleDeps): Promise<void> {
   }
   for (const workflowId of wrong) {
     deps.log.info({ workflowId }, 'the schedules of a workflow are set right')
-    await syncSchedules(deps, workflowId, found.get(workflowId) ?? new Map())
+    await syncSchedules(deps, workflowId, found.get(workflowId) ?? new Map()).catch((error) => {
+      // What Temporal refuses is logged there, and keeps the others from nothing.
+      if (!isRefusal(error)) throw error
+    })
   }
 }
 
