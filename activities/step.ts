@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { openEnvelope, packOutput } from '../db/blobs.ts'
 import { isDatabaseAway } from '../db/connection.ts'
 import { Fault } from '../db/fault.ts'
+import { saveAnswer } from '../db/hooks.ts'
 import type { Store } from '../db/scope.ts'
 import { readVersion } from '../db/versions.ts'
 import type { GraphNode } from '../workflows/graph.ts'
@@ -139,6 +140,7 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
     signal: step.signal,
     attempt: step.attempt,
     idempotencyKey: step.idempotencyKey,
+    answer: (answer) => saveAnswer(deps.store, context.id, answer),
   }
 }
 

@@ -39,7 +39,8 @@ export type Rule = {
   /** A body, of those routes that take one. */
   example?: Record<string, unknown>
   faults?: readonly FaultStatus[]
-  responses: Record<number, Answer>
+  /** `default`: answers of any other status. */
+  responses: Record<number, Answer> & { default?: Answer }
 }
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }

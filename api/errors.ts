@@ -38,6 +38,7 @@ const PHRASE: Record<number, string> = {
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
+  504: 'Gateway Timeout',
 }
 
 /** The body of every error answer; `errors` stands on 400 only. `path` is without the query. */

@@ -2,10 +2,12 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../db/fault.ts'
 import { checkSecret, findHooks, type Hook, startHook } from '../db/hooks.ts'
+import { checkSignature } from '../db/signature.ts'
 import { accept, uuid } from './accept.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { parseJson, readBody } from './body.ts'
 import { answerStarted, STARTED } from './executions.ts'
+import { answerReply, REPLIES } from './replies.ts'
 
 const OneHook = v.object({ workflowId: uuid, path: v.string() })
 
@@ -23,11 +25,12 @@ export function createHookRoutes(deps: ApiDeps) {
       summary: 'Fire a webhook trigger',
       description:
         'Starts a run of an active workflow at its WEBHOOK_TRIGGER of this path and method, with the input ' +
-        '`{body, query, headers, method}`. A trigger may ask for a secret in a header of its choice.',
+        '`{body, query, headers, method}`. A trigger may ask for a secret in a header of its choice, and for a ' +
+        'signature of the body. By its responseMode it answers 202 at once, or waits for the run.',
       role: 'public',
       params: OneHook,
       anyBody: true,
-      responses: { 202: STARTED },
+      responses: { 202: STARTED, ...REPLIES },
       faults: [401, 405, 409],
     }),
     async (c) => {
@@ -40,20 +43,23 @@ export function createHookRoutes(deps: ApiDeps) {
         throw new Fault('METHOD_NOT_ALLOWED', `This webhook takes ${allowed}`)
       }
       checkSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
+      const bytes = await readBody(c)
+      if (hook.signature) checkSignature(hook.signature, bytes, (name) => c.req.header(name))
       const call = {
-        body: await readCall(c),
+        body: readCall(c, bytes),
         query: collect(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
         method: c.req.method,
       }
-      return answerStarted(deps, c, await startHook(deps.store, hook, call, c.get('traceparent')))
+      const started = await startHook(deps.store, hook, call, c.get('traceparent'))
+      if (hook.response.mode === 'immediate') return answerStarted(deps, c, started)
+      return answerReply(deps, c, hook, started)
     },
   )
 }
 
 /** The body by its type: JSON's value, a form's fields, any other text; {base64} of what is no text; null of none. */
-async function readCall(c: Context): Promise<unknown> {
-  const bytes = await readBody(c)
+function readCall(c: Context, bytes: Uint8Array): unknown {
   if (bytes.length === 0) return null
   const type = (c.req.header('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
   if (/^[a-z]+\/([a-z0-9.+-]+\+)?json$/.test(type)) return parseJson(bytes)

@@ -158,7 +158,7 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
             },
           }
         : type
-          ? { content: { [media]: { schema: { type: 'string' } } } }
+          ? { content: { [media]: type === '*/*' ? {} : { schema: { type: 'string' } } } }
           : {}),
       ...(links
         ? {

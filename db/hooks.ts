@@ -1,7 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { GraphNode } from '../workflows/graph.ts'
+import type { ResponseMode } from '../workflows/nodes/hooks.ts'
+import type { Envelope } from '../workflows/plan.ts'
+import { openEnvelope, packOutput } from './blobs.ts'
+import { json } from './connection.ts'
 import { Fault } from './fault.ts'
 import type { Store } from './scope.ts'
+import type { Signature } from './signature.ts'
 import { addExecution, readStartable, type Startable, type Started } from './start.ts'
 
 /** A WEBHOOK_TRIGGER of an active workflow. */
@@ -11,7 +16,17 @@ export type Hook = {
   method: string
   /** Lower-case, where the trigger asks for a secret. */
   secretHeader: string | null
+  signature: Signature | null
+  /** Whether the call waits for the run, and for how long. */
+  response: { mode: ResponseMode; timeoutMs: number }
 }
+
+/** What a run says that its webhook's call is answered with: a text as it is, null as no body, else JSON. */
+export type Answer = { status: number; headers: Record<string, string>; body: unknown }
+
+const RESPONSE_TIMEOUT_MS = 30_000
+/** Bigger answers are stored as the big outputs of nodes are. */
+const INLINE_BYTES = 32_000
 
 /** What a webhook's run begins with. */
 export type Call = {
@@ -26,10 +41,12 @@ export async function findHooks(store: Store, workflowId: string, path: string):
   const workflow = await readStartable(store, workflowId, () => true)
   const nodes = workflow?.active ? workflow.graph.nodes : []
   const hooks = nodes.flatMap((node) => {
-    const config = node.config as { path?: string; method?: string; secretHeader?: { name: string } }
+    const config = node.config as TriggerConfig
     if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled || config.path !== path) return []
     const secretHeader = config.secretHeader?.name.toLowerCase() ?? null
-    return [{ workflow: workflow!, node, method: config.method ?? 'POST', secretHeader }]
+    const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
+    const response = { mode, timeoutMs: config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS }
+    return [{ workflow: workflow!, node, method, secretHeader, signature, response }]
   })
   if (hooks.length === 0) throw new Fault('NOT_FOUND', 'There is no such webhook')
   return hooks
@@ -54,6 +71,50 @@ export async function startHook(
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
   return addExecution(store, workflow, { node, trigger: 'WEBHOOK', data: call, by, traceparent })
+}
+
+/** Notes what a run answers its webhook with; only the first one counts. Throws RangeError for what is too big. */
+export async function saveAnswer(store: Store, executionId: string, answer: Answer): Promise<void> {
+  const envelope = await packOutput(store, executionId, answer, INLINE_BYTES)
+  await store.db
+    .insertInto('hookAnswers')
+    .values({ executionId, answer: json(envelope) })
+    .onConflict((oc) => oc.doNothing())
+    .execute()
+}
+
+/** How a run stands that its webhook waits for, and its answer if there is one; null where it is deleted. */
+export async function readReply(
+  store: Store,
+  executionId: string,
+): Promise<{ status: string; answer: Envelope | null } | null> {
+  const row = await store.db
+    .selectFrom('executions as e')
+    .leftJoin('hookAnswers as h', 'h.executionId', 'e.id')
+    .select(['e.status', 'h.answer'])
+    .where('e.id', '=', executionId)
+    .executeTakeFirst()
+  return row ? { status: row.status, answer: row.answer as Envelope | null } : null
+}
+
+/** Opens an answer, of which then only that it was given is kept. */
+export async function takeAnswer(store: Store, executionId: string, answer: Envelope): Promise<Answer> {
+  const opened = (await openEnvelope(store, executionId, answer)) as Answer
+  await store.db
+    .updateTable('hookAnswers')
+    .set({ answer: json(null) })
+    .where('executionId', '=', executionId)
+    .execute()
+  return opened
+}
+
+type TriggerConfig = {
+  path?: string
+  method?: string
+  secretHeader?: { name: string }
+  signature?: Signature
+  responseMode?: ResponseMode
+  responseTimeoutMs?: number
 }
 
 function digest(text: string): Buffer {

@@ -1,5 +1,6 @@
 import { findReferences } from './expressions.ts'
 import type { Graph, GraphEdge, GraphNode, Problem } from './graph.ts'
+import { checkHooks } from './hooks.ts'
 import { nodeType } from './nodes.ts'
 import { joinPath } from './problem.ts'
 
@@ -49,11 +50,12 @@ export function checkActivation(graph: Graph): Problem[] {
     // In a body all that has no edge from another child begins by itself.
     for (const child of children.get(id) ?? []) reached.add(child.id)
   }
-  return graph.nodes.flatMap((node, at) =>
+  const unreached = graph.nodes.flatMap((node, at) =>
     reached.has(node.id) || node.disabled
       ? []
       : [{ path: `nodes[${at}]`, message: `no trigger leads to the node "${node.id}"` }],
   )
+  return [...unreached, ...checkHooks(graph)]
 }
 
 function findRepeats<T>(

@@ -2,7 +2,10 @@ import type { GraphNode } from './graph.ts'
 
 /** Where node types keep what not everybody may read: paths within the config. */
 const SECRETS: Record<string, string[][]> = {
-  WEBHOOK_TRIGGER: [['secretHeader', 'value']],
+  WEBHOOK_TRIGGER: [
+    ['secretHeader', 'value'],
+    ['signature', 'secret'],
+  ],
 }
 
 const HIDDEN = '***'

@@ -1,3 +1,4 @@
+import type { Answer } from '../../db/hooks.ts'
 import type { Bindings, Evaluator } from '../expressions.ts'
 import type { HttpClient } from '../http.ts'
 
@@ -18,6 +19,8 @@ export type NodeContext = {
   /** The same for every attempt: execution id and activity id. */
   idempotencyKey: string
   http: HttpClient
+  /** Notes what the webhook's call is answered with that started the run; only the first one counts. */
+  answer: (answer: Answer) => Promise<void>
 }
 
 /**

@@ -33,6 +33,7 @@ function run(type: Type, config: Record<string, unknown>, inputs: unknown[] = [{
     signal: new AbortController().signal,
     attempt: 1,
     idempotencyKey: 'e:n',
+    answer: async () => {},
     http,
   }
   return RUNNERS[type](context)

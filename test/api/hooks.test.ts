@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, startService } from '../service.ts'
 
@@ -172,4 +173,155 @@ test('two hundred calls at once are two hundred runs', async () => {
   expect(new Set(answers.map(({ body }) => body.executionId)).size).toBe(200)
   const list = await service.request(`/api/executions?workflowId=${id}&status=PENDING`, { as: service.admin })
   expect(await list.json()).toMatchObject({ totalElements: 200, totalPages: 10 })
+})
+
+const BODY = '{"amount": 1,  "text": "\u00e4"}'
+const sign = (text: string, secret = 'key', algorithm = 'sha256', encoding: 'hex' | 'base64' = 'hex') =>
+  createHmac(algorithm, secret).update(text).digest(encoding)
+
+/** An active webhook with a signature; answers what a call with these headers and body is answered. */
+async function signed(signature: object) {
+  const config = { path: 'in', signature: { secret: 'key', ...signature } }
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config }])
+  await activate(id, true)
+  return async (headers: Record<string, string>, body = BODY) => {
+    const type = { 'content-type': 'application/json' }
+    return (await fire(`${id}/in`, { method: 'POST', headers: { ...type, ...headers }, body })).status
+  }
+}
+
+test("GitHub's signature: of the body as it was sent, with the right key, or 401", async () => {
+  const send = await signed({ header: 'X-Hub-Signature-256', prefix: 'sha256=' })
+  expect(await send({ 'X-Hub-Signature-256': `sha256=${sign(BODY)}` })).toBe(202)
+  expect(await send({ 'x-hub-signature-256': `sha256=${sign(BODY).toUpperCase()}` })).toBe(202)
+  for (const wrong of [
+    sign(BODY),
+    `sha256=${sign(`${BODY} `)}`,
+    `sha256=${sign(JSON.stringify(JSON.parse(BODY)))}`,
+    `sha256=${sign(BODY, 'other')}`,
+    `sha256=${sign(BODY).slice(2)}`,
+    `sha1=${sign(BODY, 'key', 'sha1')}`,
+    'sha256=',
+    '',
+  ]) {
+    expect([wrong, await send({ 'X-Hub-Signature-256': wrong })]).toEqual([wrong, 401])
+  }
+  expect(await send({})).toBe(401)
+  // Who may not call is told so before what is wrong with the body.
+  expect(await send({ 'X-Hub-Signature-256': 'sha256=' }, '{')).toBe(401)
+  expect(await send({ 'X-Hub-Signature-256': `sha256=${sign('{')}` }, '{')).toBe(400)
+})
+
+test('signatures in base64, of other algorithms, over no body', async () => {
+  const send = await signed({ header: 'X-Shopify-Hmac-Sha256', encoding: 'base64', algorithm: 'sha512' })
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512', 'base64') })).toBe(202)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512') })).toBe(401)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign('', 'key', 'sha512', 'base64') }, '')).toBe(202)
+})
+
+test("Stripe's signature: the timestamp is signed too, of now, and keys may be changed", async () => {
+  const send = await signed({
+    header: 'Stripe-Signature',
+    prefix: 'v1=',
+    timestampHeader: 'Stripe-Signature',
+  })
+  const now = Math.floor(Date.now() / 1_000)
+  const at = (seconds: number, secret?: string) => sign(`${seconds}.${BODY}`, secret)
+  expect(await send({ 'Stripe-Signature': `t=${now},v1=${at(now)},v0=x` })).toBe(202)
+  expect(await send({ 'Stripe-Signature': `t=${now},v1=${at(now, 'old')},v1=${at(now)}` })).toBe(202)
+  for (const wrong of [
+    `t=${now - 301},v1=${at(now - 301)}`,
+    `t=${now + 400},v1=${at(now + 400)}`,
+    `t=${now},v1=${at(now - 1)}`,
+    `v1=${at(now)}`,
+    `t=x,v1=${sign(`x.${BODY}`)}`,
+    `t=,v1=${sign(`.${BODY}`)}`,
+  ]) {
+    expect([wrong, await send({ 'Stripe-Signature': wrong })]).toEqual([wrong, 401])
+  }
+  const own = await signed({ header: 'X-Sig', timestampHeader: 'X-Time', toleranceSeconds: 10 })
+  expect(await own({ 'X-Sig': at(now), 'X-Time': String(now) })).toBe(202)
+  expect(await own({ 'X-Sig': at(now - 20), 'X-Time': String(now - 20) })).toBe(401)
+  expect(await own({ 'X-Sig': at(now) })).toBe(401)
+})
+
+test('the key of a signature is shown to those only who may set it', async () => {
+  const signature = { header: 'X-Sig', secret: 'very secret' }
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', signature } }])
+  const read = async (role: 'OPERATOR' | 'BUILDER') => {
+    const answer = await service.request(`/api/workflows/${id}`, { as: await service.token(role) })
+    return ((await answer.json()) as Body).nodes[0].config.signature
+  }
+  expect((await read('BUILDER')).secret).toBe('very secret')
+  expect(await read('OPERATOR')).toEqual({
+    ...{ header: 'X-Sig', secret: '***', algorithm: 'sha256', encoding: 'hex' },
+  })
+})
+
+test('what a webhook and its answer may be is checked when the workflow is saved', async () => {
+  const nodes = [
+    {
+      id: 'in',
+      type: 'WEBHOOK_TRIGGER',
+      config: {
+        ...{ path: 'in', responseMode: 'never', responseTimeoutMs: 300_001 },
+        signature: { header: 'X Sig', secret: '', algorithm: 'md5' },
+      },
+    },
+    {
+      id: 'r',
+      type: 'RESPOND_TO_WEBHOOK',
+      config: {
+        status: 199,
+        headers: {
+          'Set-Cookie': 'perdure_session=x',
+          'Content-Length': '1',
+          'X A': 'b',
+          'X-B': 'a\nb',
+          'X-C': 'c',
+        },
+      },
+    },
+  ]
+  const json = { teamId: service.teamId, name: 'faulty hooks', nodes, edges: [] }
+  const answer = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
+  expect(answer.status).toBe(400)
+  const { errors } = (await answer.json()) as Body
+  expect(Object.fromEntries(errors.map(({ path, message }: Body) => [path, message]))).toEqual({
+    'nodes[0].config.responseMode': 'must be immediate, lastNode or responseNode',
+    'nodes[0].config.responseTimeoutMs': 'must be at most 300000',
+    'nodes[0].config.signature.header': 'must be the name of a header',
+    'nodes[0].config.signature.secret': 'must not be empty',
+    'nodes[0].config.signature.algorithm': 'must be sha256, sha1 or sha512',
+    'nodes[1].config.status': 'must be at least 200',
+    'nodes[1].config.headers.Set-Cookie': 'is not for a workflow to set',
+    'nodes[1].config.headers.Content-Length': 'is not for a workflow to set',
+    'nodes[1].config.headers.X A': 'is not the name of a header',
+    'nodes[1].config.headers.X-B': 'holds characters that no header can hold',
+  })
+})
+
+test('a webhook that waits for an answer leads to a node that gives one, or is not activated', async () => {
+  const hook = { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', responseMode: 'responseNode' } }
+  const respond = { id: 'r', type: 'RESPOND_TO_WEBHOOK', config: {} }
+  const other = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const activated = async (nodes: object[], edges: object[]) => {
+    const json = { teamId: service.teamId, name: `answers ${++count}`, nodes, edges }
+    const made = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
+    expect(made.status).toBe(201)
+    const { id } = (await made.json()) as Body
+    const put = { method: 'PUT', as: service.admin, json: { active: true } }
+    const answer = await service.request(`/api/workflows/${id}`, put)
+    return answer.status === 200 ? 200 : ((await answer.json()) as Body).errors
+  }
+  const fault = {
+    path: 'nodes[0].config.responseMode',
+    message: 'the webhook "in" leads to no RESPOND_TO_WEBHOOK node that could answer it',
+  }
+  const fromHook = { source: 'in', target: 'r' }
+  expect(await activated([hook, respond], [fromHook])).toBe(200)
+  expect(await activated([hook], [])).toEqual([fault])
+  expect(await activated([hook, { ...respond, disabled: true }], [fromHook])).toEqual([fault])
+  expect(await activated([hook, other, respond], [{ source: 'start', target: 'r' }])).toEqual([fault])
+  expect(await activated([{ ...hook, disabled: true }, other], [])).toBe(200)
 })

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { findTimezone, parseCron } from '../cron.ts'
 import { object } from '../object.ts'
 import { duration, METHODS, name, node, text } from './fields.ts'
+import { response, signature } from './hooks.ts'
 
 /** What a schedule does with a firing that comes while the run of an earlier one is under way. */
 export const OVERLAPS = ['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll'] as const
@@ -31,6 +32,8 @@ export const TRIGGERS = {
       path: name,
       method: v.optional(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`), 'POST'),
       secretHeader: v.optional(object({ name: text, value: text })),
+      signature: v.optional(signature),
+      ...response,
     }),
   }),
   SCHEDULE_TRIGGER: node('trigger', {

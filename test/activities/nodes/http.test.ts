@@ -44,7 +44,16 @@ type Output = { status: number; headers: Record<string, string>; body: unknown }
 
 async function run(config: Record<string, unknown>, input: unknown = {}, more: object = {}): Promise<Output> {
   const bindings = { input, nodes: {}, trigger: {}, vars: {}, execution: {} }
-  const context = { config, input, inputs: [input], bindings, evaluator, http, attempt: 1 }
+  const context = {
+    config,
+    input,
+    inputs: [input],
+    bindings,
+    evaluator,
+    http,
+    attempt: 1,
+    answer: async () => {},
+  }
   const signal = new AbortController().signal
   const result = await runHttpRequest({ ...context, signal, idempotencyKey: 'run:node', ...more })
   expect(result.handle).toBeUndefined()

@@ -1,0 +1,251 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { createApp } from '../../api/app.ts'
+import { openBus } from '../../db/bus.ts'
+import { startListener } from '../../worker/listener.ts'
+import { type Example, edges } from '../graphs.ts'
+import { type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let host: Running
+let target: Target
+let base: string
+const closing: (() => Promise<unknown>)[] = []
+
+/** The API in another process than the worker: its own bus, and errands that it carries out itself. */
+beforeAll(async () => {
+  ;[host, target] = await Promise.all([startRunning(), startTarget()])
+  const bus = openBus(host.database.url, { name: 'another' })
+  const app = createApp({
+    store: host.store,
+    bus,
+    log: pino({ level: 'silent' }),
+    publicUrl: 'http://127.0.0.1:3000',
+    rateLimits: false,
+    isReady: async () => ({ database: true, temporal: true, worker: true }),
+    carryOut: (errand) => host.engine.carryOut(errand),
+  })
+  const listener = await startListener(app.fetch, 0, '127.0.0.1')
+  base = `http://127.0.0.1:${listener.port}`
+  closing.push(() => bus.stop().then(() => listener.stop(1_000)))
+})
+afterAll(async () => {
+  for (const close of closing) await close()
+  await host.stop()
+  await target.stop()
+})
+
+type Nodes = Example['nodes']
+
+/** An active workflow behind a webhook; answers its address. */
+async function activate(response: object, nodes: Nodes, arrows: string[]): Promise<string> {
+  const hook = { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'go', ...response } }
+  const id = await host.create({ nodes: [hook, ...nodes], edges: edges(...arrows) })
+  await host.ask('PUT', `/api/workflows/${id}`, { active: true })
+  return `${base}/hooks/${id}/go`
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are read field by field
+async function call(url: string, body: unknown = {}): Promise<{ answer: Response; text: string; body: any }> {
+  const headers = { 'content-type': 'application/json' }
+  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  const text = await answer.text()
+  const json = answer.headers.get('content-type')?.startsWith('application/json')
+  return { answer, text, body: json ? JSON.parse(text) : undefined }
+}
+
+const fault = (status: number, error: string, message: string) => ({
+  ...{ status, error, message, timestamp: expect.stringMatching(/Z$/) },
+  path: expect.stringMatching(/^\/hooks\/[\da-f-]{36}\/go$/),
+  executionId: expect.stringMatching(/^[\da-f-]{36}$/),
+})
+
+test('lastNode: the run is waited for; its output is the answer', async () => {
+  const set = { id: 'set', type: 'SET', config: { values: { sum: '{{ $input.body.n + 1 }}' } } }
+  const url = await activate({ responseMode: 'lastNode' }, [set], ['in -> set'])
+  const answers = await Promise.all([1, 2, 3].map((n) => call(url, { n })))
+  expect(answers.map(({ answer, body }) => [answer.status, body])).toEqual([
+    [200, { sum: 2 }],
+    [200, { sum: 3 }],
+    [200, { sum: 4 }],
+  ])
+  const location = answers[0]!.answer.headers.get('location')!
+  expect(await host.read(location.split('/').pop()!)).toMatchObject({ status: 'SUCCESS', trigger: 'WEBHOOK' })
+  await vi.waitFor(async () => {
+    expect(await host.store.db.selectFrom('watches').selectAll().execute()).toEqual([])
+  })
+})
+
+test('lastNode: a run that fails or is cancelled never answers 200, and tells nothing of its inside', async () => {
+  const stop = { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'secret {{ $input.method }}' } }
+  const failing = await activate({ responseMode: 'lastNode' }, [stop], ['in -> stop'])
+  const failed = await call(failing)
+  expect([failed.answer.status, failed.body]).toEqual([
+    500,
+    fault(500, 'Internal Server Error', 'The run failed'),
+  ])
+  const wait = { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }
+  const waiting = await activate({ responseMode: 'lastNode' }, [wait], ['in -> wait'])
+  const cancelled = call(waiting)
+  const { content } = await vi.waitFor(async () => {
+    const workflowId = waiting.split('/').at(-2)
+    const list = await host.ask<{ content: { id: string }[] }>(
+      'GET',
+      `/api/executions?workflowId=${workflowId}`,
+    )
+    expect(list.content.length).toBe(1)
+    return list
+  })
+  await host.ask('POST', `/api/executions/${content[0]!.id}/cancel`)
+  const { answer, body } = await cancelled
+  expect([answer.status, body.message, body.executionId]).toEqual([
+    500,
+    'The run was cancelled',
+    content[0]!.id,
+  ])
+})
+
+test('a caller is told at the time limit that the run goes on, and one who leaves does not stop it', async () => {
+  const url = await activate(
+    { responseMode: 'lastNode', responseTimeoutMs: 300 },
+    [{ id: 'wait', type: 'WAIT', config: { durationMs: 1_200 } }],
+    ['in -> wait'],
+  )
+  const { answer, body } = await call(url)
+  expect([answer.status, body]).toEqual([
+    504,
+    fault(504, 'Gateway Timeout', 'The run has not answered within 300 ms; the run goes on'),
+  ])
+  const gone = fetch(url, { method: 'POST', signal: AbortSignal.timeout(150) })
+  await expect(gone).rejects.toThrow()
+  const workflowId = url.split('/').at(-2)
+  const { content } = await host.ask<{ content: { id: string }[] }>(
+    'GET',
+    `/api/executions?workflowId=${workflowId}`,
+  )
+  expect(content.length).toBe(2)
+  for (const { id } of content) expect((await host.ended(id)).status).toBe('SUCCESS')
+})
+
+test('responseNode: the answer of the first one is sent at once, whatever comes after', async () => {
+  const respond = {
+    id: 'respond',
+    type: 'RESPOND_TO_WEBHOOK',
+    config: {
+      status: '{{ $input.body.status }}',
+      headers: {
+        'X-Order': 'n-{{ $input.body.n }}',
+        'Content-Type': 'text/html',
+        'X-None': '{{ $input.none }}',
+      },
+      body: '<b>{{ $input.body.n }}</b>',
+    },
+  }
+  const later = { id: 'later', type: 'RESPOND_TO_WEBHOOK', config: { body: 'too late' } }
+  const nodes = [respond, { id: 'wait', type: 'WAIT', config: { durationMs: 1_500 } }, later]
+  const url = await activate({ responseMode: 'responseNode' }, nodes, [
+    'in -> respond',
+    'respond -> wait',
+    'wait -> later',
+  ])
+  await call(url, { status: 200, n: 0 })
+  const began = performance.now()
+  const { answer, text } = await call(url, { status: 418, n: 7 })
+  // The projection of a run under way comes only after a second.
+  expect(performance.now() - began).toBeLessThan(900)
+  expect([answer.status, text]).toEqual([418, '<b>7</b>'])
+  const { headers } = answer
+  expect([headers.get('content-type'), headers.get('x-order'), headers.get('x-none')]).toEqual([
+    'text/html',
+    'n-7',
+    null,
+  ])
+  // A page of a workflow runs in no origin of ours.
+  expect(headers.get('content-security-policy')).toMatch(/^sandbox (?!.*same-origin)/)
+  expect([headers.get('x-content-type-options'), headers.get('x-ratelimit-limit')]).toEqual([
+    'nosniff',
+    expect.anything(),
+  ])
+  const id = headers.get('location')!.split('/').pop()!
+  expect((await host.read(id)).status).toBe('RUNNING')
+  const run = await host.ended(id)
+  expect([run.status, run.outputData]).toEqual(['SUCCESS', { status: 200, headers: {}, body: 'too late' }])
+})
+
+test.each([
+  ['an object', { body: { a: [1, null] } }, 200, 'application/json', '{"a":[1,null]}'],
+  ['a text', { body: 'a\u20ac' }, 200, 'text/plain; charset=utf-8', 'a\u20ac'],
+  ['nothing', { status: 202 }, 202, null, ''],
+  ['no content', { status: 204, body: 'x' }, 204, null, ''],
+  ['a redirect', { status: 303, headers: { Location: '/elsewhere' } }, 303, null, ''],
+  ['more than travels inline', { body: { text: 'x'.repeat(100_000) } }, 200, 'application/json', undefined],
+])('responseNode: %s', async (_what, config, status, type, text) => {
+  const url = await activate(
+    { responseMode: 'responseNode' },
+    [{ id: 'r', type: 'RESPOND_TO_WEBHOOK', config }],
+    ['in -> r'],
+  )
+  const answer = await fetch(url, { method: 'POST', redirect: 'manual' })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([status, type])
+  const given = await answer.text()
+  expect(given).toBe(text ?? JSON.stringify((config as { body: unknown }).body))
+  // What was answered is not kept beside the records.
+  const rows = await host.store.db.selectFrom('hookAnswers').select('answer').execute()
+  expect(rows.every((row) => row.answer === null)).toBe(true)
+})
+
+test('responseNode: a run that ends without an answer, or fails before it, is a 500', async () => {
+  const respond = { id: 'r', type: 'RESPOND_TO_WEBHOOK', config: {} }
+  const branch = { id: 'if', type: 'IF_ELSE', config: { condition: '$input.body.answer' } }
+  const arrows = ['in -> if', 'if:true -> r']
+  const url = await activate({ responseMode: 'responseNode' }, [branch, respond], arrows)
+  const silent = await call(url, { answer: false })
+  expect([silent.answer.status, silent.body.message]).toEqual([500, 'The run ended without an answer'])
+  const broken = { ...respond, config: { headers: { 'X-A': '{{ $input.body.value }}' } } }
+  const failing = await activate({ responseMode: 'responseNode' }, [broken], ['in -> r'])
+  const failed = await call(failing, { value: 'a\r\nSet-Cookie: b=c' })
+  expect([failed.answer.status, failed.body.message, failed.answer.headers.get('set-cookie')]).toEqual([
+    500,
+    'The run failed',
+    null,
+  ])
+  expect((await host.ended(failed.body.executionId)).errorMessage).toBe(
+    'headers.X-A holds characters that no header can hold',
+  )
+})
+
+test('responseNode: answered from a parallel branch, while another one is at work', async () => {
+  const slow = { id: 'slow', type: 'HTTP_REQUEST', config: { url: `${target.url}/slow` } }
+  const respond = {
+    id: 'r',
+    type: 'RESPOND_TO_WEBHOOK',
+    config: { body: '{{ $input.body }}' },
+    timeoutMs: 5_000,
+  }
+  const url = await activate({ responseMode: 'responseNode' }, [slow, respond], ['in -> slow', 'in -> r'])
+  const { answer, body } = await call(url, { a: 1 })
+  expect([answer.status, body]).toEqual([200, { a: 1 }])
+})
+
+test('a process that stops answers those who wait; their runs go on', async () => {
+  const bus = openBus(host.database.url, { name: 'stopping' })
+  const app = createApp({
+    store: host.store,
+    bus,
+    log: pino({ level: 'silent' }),
+    publicUrl: 'http://127.0.0.1:3000',
+    isReady: async () => ({ database: true, temporal: true, worker: true }),
+    carryOut: (errand) => host.engine.carryOut(errand),
+  })
+  const wait = { id: 'wait', type: 'WAIT', config: { durationMs: 1_000 } }
+  const url = await activate({ responseMode: 'lastNode' }, [wait], ['in -> wait'])
+  const answering = app.request(new URL(url).pathname, { method: 'POST' })
+  await vi.waitFor(async () =>
+    expect(await host.store.db.selectFrom('watches').selectAll().execute()).toHaveLength(1),
+  )
+  await bus.stop()
+  const answer = await answering
+  const body = (await answer.json()) as { message: string; executionId: string }
+  expect([answer.status, body.message]).toEqual([504, 'The service is stopping; the run goes on'])
+  expect((await host.ended(body.executionId)).status).toBe('SUCCESS')
+})
