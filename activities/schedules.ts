@@ -32,6 +32,7 @@ export type Found = Map<string, string>
 export const REVISION = '1'
 
 const MAX_PASSES = 10
+const AT_ONCE = 5
 
 /**
  * Makes Temporal's schedules of a workflow what its row says. Safe to repeat and to race: whoever has acted on what
@@ -60,11 +61,11 @@ async function tell(deps: ScheduleDeps, workflowId: string, due: Due, found?: Fo
     await forgetSchedule(store, workflowId, nodeId)
   }
   let refusal: unknown
-  for (const schedule of due.wanted) {
+  const put = async (schedule: Schedule) => {
     const options = defineSchedule(taskQueue, workflowId, schedule)
     const { nodeId } = schedule
     const told = due.told.get(nodeId)
-    if (told === options.digest && (found ?? due.told).get(nodeId) === told) continue
+    if (told === options.digest && (found ?? due.told).get(nodeId) === told) return
     if (told === undefined) await noteSchedule(store, workflowId, nodeId, '')
     try {
       await register(client, options.schedule)
@@ -73,9 +74,12 @@ async function tell(deps: ScheduleDeps, workflowId: string, due: Due, found?: Fo
       // It keeps no other back.
       log.error({ err: error, workflowId, nodeId }, 'Temporal refuses a schedule')
       refusal ??= error
-      continue
+      return
     }
     await noteSchedule(store, workflowId, nodeId, options.digest)
+  }
+  for (let at = 0; at < due.wanted.length; at += AT_ONCE) {
+    await Promise.all(due.wanted.slice(at, at + AT_ONCE).map(put))
   }
   if (refusal) throw refusal
 }
