@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ExecutionStatus, Projection } from './projection.ts'
-import type { Store } from './scope.ts'
+import { persist, type Store } from './scope.ts'
 import { cleanText } from './text.ts'
 
 /** What stands after a projection was written. */
@@ -24,7 +24,7 @@ export async function saveProjection(
   const { status, nodes, position, began } = projection
   const ended = ENDED.includes(status)
   const cancelled = 'The run was cancelled'
-  const saved = await sql<Saved>`
+  const write = sql<Saved>`
     with guard as (
       update executions set
         status = case when ${ended} and cancel_requested_at is not null then 'CANCELLED' else ${status} end,
@@ -74,7 +74,9 @@ export async function saveProjection(
           else greatest(n.retry_count, excluded.retry_count) end,
         settled = excluded.settled, position = excluded.position, loop = excluded.loop,
         given_by = excluded.given_by)
-    select status, trigger, traceparent from guard`.execute(store.db)
+    select status, trigger, traceparent from guard`
+  // The end of a run lets others in (db/migrations/0010_gate.sql), whose rows somebody else may hold.
+  const saved = await persist(() => write.execute(store.db))
   return saved.rows[0] ?? null
 }
 

@@ -88,19 +88,24 @@ function noTeam(): Fault {
   return new Fault('NOT_FOUND', 'There is no such team')
 }
 
-/** A lock that was not to be waited for: whoever has it gets his turn first. */
-const LOCKED = '55P03'
-/** How often a transaction is tried by what PostgreSQL says: serialization failure and deadlock are the others. */
-const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, [LOCKED]: 30 }
-
 /**
  * The narrow door for what the service notes by itself (runs, projections, counters): a transaction without
  * an audit entry. Never open to a handler except through a verb that has checked the right.
  */
 export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return persist(() => store.db.transaction().execute(work))
+}
+
+/** A lock that was not to be waited for: whoever has it gets his turn first. */
+const LOCKED = '55P03'
+/** How often something is tried by what PostgreSQL says: serialization failure and deadlock are the others. */
+const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, [LOCKED]: 30 }
+
+/** Does a transaction, or a statement alone, again where PostgreSQL undid it for the sake of another. */
+export async function persist<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await store.db.transaction().execute(work)
+      return await work()
     } catch (error) {
       const code = (error as { code?: string }).code
       if (attempt >= (TRIES[code ?? ''] ?? 0)) throw error

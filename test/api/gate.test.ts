@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { saveProjection } from '../../db/nodes.ts'
+import type { Projection } from '../../db/projection.ts'
 import { addExecution, readStartable, type Start } from '../../db/start.ts'
 import { edges } from '../graphs.ts'
 import { type Service, startService } from '../service.ts'
@@ -332,6 +334,33 @@ test('fifty starts at once over two APIs take three places, and replacing races 
   const { placed, queued } = (await count())!
   expect(placed).toBeLessThanOrEqual(3)
   if (queued > 0) expect(placed).toBe(3)
+})
+
+test('the end of a run is written though it deadlocks with who holds the gate', async () => {
+  const id = await create({ concurrency: { limit: 1 } })
+  const [first, second] = [await start(id), await start(id)]
+  await run(first)
+  const done = { status: 'SUCCESS', startedAt: 0, completedAt: 1, errorMessage: null, nodes: [] } as const
+  const projection = {
+    ...done,
+    position: 0,
+    began: true,
+    runId: 'r',
+    lastEventId: 1,
+  } as unknown as Projection
+  let saved: Promise<unknown> | undefined
+  await service.store.db.transaction().execute(async (tx) => {
+    await sql`select hold_gate(gate_id) from executions where id = ${first}`.execute(tx)
+    saved = saveProjection(service.store, first, projection, { values: true })
+    const blocked = sql<{ n: number }>`select count(*) as n from pg_locks
+      where locktype = 'advisory' and not granted
+        and database = (select oid from pg_database where datname = current_database())`
+    await expect.poll(async () => (await blocked.execute(service.store.db)).rows[0]!.n).toBe(1)
+    // Whoever waits for the longer of the two is told of the deadlock: that is the projection.
+    await sql`update executions set checked_at = now() where id = ${first}`.execute(tx)
+  })
+  expect(await saved).toMatchObject({ status: 'SUCCESS' })
+  expect(await waiting(second)).toBe(false)
 })
 
 test('a run does not wait for the run that waits for it', async () => {

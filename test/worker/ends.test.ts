@@ -1,0 +1,260 @@
+import { sql } from 'kysely'
+import { pino } from 'pino'
+import { v5 as uuidv5 } from 'uuid'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rebuild } from '../../activities/projector.ts'
+import { openEnvelope } from '../../db/blobs.ts'
+import { addExecution, readStartable, type Start } from '../../db/start.ts'
+import type { RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { nodeOf, type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let host: Running
+let target: Target
+let hanging: string
+beforeAll(async () => {
+  target = await startTarget()
+  host = await startRunning()
+  hanging = await host.create({
+    nodes: [
+      start,
+      { id: 'hang', type: 'HTTP_REQUEST', config: { method: 'POST', url: `${target.url}/hang` } },
+    ],
+    edges: edges('start -> hang'),
+  })
+})
+afterAll(async () => {
+  await host.stop()
+  await target.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const failing = {
+  id: 'stop',
+  type: 'STOP_AND_ERROR',
+  name: 'Stop',
+  config: { message: 'no more {{ $input.n }}' },
+}
+const hangs = (id: string) => target.until(() => target.calls.some(({ key }) => key?.startsWith(id)))
+const cancel = (id: string) => host.ask('POST', `/api/executions/${id}/cancel`)
+
+async function errorRuns(workflowId: string): Promise<{ id: string; status: string; triggerType: string }[]> {
+  const path = `/api/executions?workflowId=${workflowId}`
+  return (await host.ask<{ content: { id: string; status: string; triggerType: string }[] }>('GET', path))
+    .content
+}
+async function errandsOf(id: string): Promise<string[]> {
+  const { rows } = await sql<{ kind: string }>`
+    select kind from outbox where subject_id = ${id} order by kind`.execute(host.store.db)
+  return rows.map(({ kind }) => kind)
+}
+
+test('a failed run starts its error workflow, once, with the facts; a failed error run starts none', async () => {
+  const errors = await host.create({
+    nodes: [{ id: 'failed', type: 'ERROR_TRIGGER', config: {} }, failing],
+    edges: edges('failed -> stop'),
+  })
+  await host.ask('PUT', `/api/workflows/${errors}`, { settings: { errorWorkflowId: errors } })
+  const id = await host.create({
+    nodes: [start, failing],
+    edges: edges('start -> stop'),
+    settings: { errorWorkflowId: errors },
+  })
+  const failed = await host.ended(await host.execute(id, { n: 7 }))
+  expect(failed.status).toBe('FAILED')
+  const told = await host.ended(uuidv5('error', failed.id))
+  expect(told).toMatchObject({ status: 'FAILED', trigger: 'ERROR', workflowId: errors })
+  expect(told.inputData).toEqual({
+    execution: {
+      id: failed.id,
+      workflowId: id,
+      workflowName: expect.stringMatching(/^w /),
+      workflowVersion: 1,
+      status: 'FAILED',
+      trigger: 'MANUAL',
+      errorMessage: 'no more 7',
+      retriedFrom: null,
+      createdAt: failed.createdAt,
+      startedAt: failed.startedAt,
+      completedAt: failed.completedAt,
+      failedNode: {
+        nodeId: 'stop',
+        nodeName: 'Stop',
+        nodeType: 'STOP_AND_ERROR',
+        iteration: '',
+        errorMessage: 'no more 7',
+        retryCount: 0,
+      },
+    },
+    workflow: { id, name: expect.stringMatching(/^w /) },
+  })
+  // Asked again, by whoever carries the errand out a second time, it is the same run.
+  expect(await host.engine.carryOut({ kind: 'ERROR', subjectId: failed.id, key: '' })).toBe(true)
+  expect(await errandsOf(failed.id)).toEqual([])
+  expect(await errandsOf(told.id)).toEqual([])
+  expect((await errorRuns(errors)).map((run) => run.id)).toEqual([told.id])
+  // A run that is cancelled, or ends well, tells nobody.
+  const cancelled = await host.create({
+    nodes: [start, { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }],
+    edges: edges('start -> wait'),
+    settings: { errorWorkflowId: errors },
+  })
+  const run = await host.execute(cancelled)
+  await cancel(run)
+  await host.ended(run)
+  expect(await errandsOf(run)).not.toContain('ERROR')
+})
+
+test('an error workflow that is gone, or has lost its trigger, is passed over', async () => {
+  const errors = await host.create({
+    nodes: [{ id: 'failed', type: 'ERROR_TRIGGER', config: {} }],
+    edges: [],
+  })
+  const id = await host.create({
+    nodes: [start, failing],
+    edges: edges('start -> stop'),
+    settings: { errorWorkflowId: errors },
+  })
+  const settled = async () => {
+    const run = await host.ended(await host.execute(id))
+    await expect.poll(() => errandsOf(run.id), { timeout: 10_000 }).toEqual([])
+    expect(await errorRuns(errors).catch(() => [])).toEqual([])
+  }
+  await host.ask('PUT', `/api/workflows/${errors}`, { nodes: [start], edges: [] })
+  await settled()
+  await host.ask('DELETE', `/api/workflows/${errors}`)
+  await settled()
+})
+
+/** A child as a SUB_WORKFLOW node would begin it. */
+async function startChild(
+  workflowId: string,
+  executionId: string,
+  more: { key?: string; detached?: boolean } = {},
+) {
+  const workflow = (await readStartable(host.store, workflowId, () => true))!
+  const child: Start = {
+    node: workflow.graph.nodes[0]!,
+    trigger: 'SUB_WORKFLOW',
+    data: {},
+    by: { kind: 'SYSTEM', id: null, name: 'parent' },
+    parent: { key: 'sub#', executionId, depth: 1, ...more },
+  }
+  return (await addExecution(host.store, workflow, child)).executionId
+}
+const begin = (id: string) => host.engine.carryOut({ kind: 'START', subjectId: id, key: '' })
+
+test('the end of a run ends the children that it waits for, down to the last', async () => {
+  const parent = await host.execute(hanging)
+  await hangs(parent)
+  const running = await startChild(hanging, parent)
+  const below = await startChild(hanging, running)
+  const detached = await startChild(hanging, parent, { detached: true })
+  for (const id of [running, below, detached]) await begin(id)
+  for (const id of [running, below, detached]) await hangs(id)
+  const pending = await startChild(hanging, parent)
+  await cancel(parent)
+  const ended = await Promise.all([parent, running, below, pending].map((id) => host.ended(id)))
+  expect(ended.map(({ status }) => status)).toEqual(Array(4).fill('CANCELLED'))
+  expect(ended[3]!.errorMessage).toBe('The run that waited for it has ended')
+  expect((await host.read(detached)).status).toBe('RUNNING')
+  // None begins under one that has ended.
+  await expect(startChild(hanging, parent)).rejects.toMatchObject({ code: 'CONFLICT' })
+  await expect(startChild(hanging, parent, { detached: true })).resolves.toEqual(expect.any(String))
+  await cancel(detached)
+})
+
+test('a child that starts while its parent ends is ended with it, or not begun', async () => {
+  const raced = await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      const parent = await host.execute(hanging)
+      await hangs(parent)
+      const [child] = await Promise.all([startChild(hanging, parent).catch(() => null), cancel(parent)])
+      return { parent, child }
+    }),
+  )
+  for (const { parent, child } of raced) {
+    await host.ended(parent)
+    if (child) expect((await host.ended(child)).status).toBe('CANCELLED')
+  }
+})
+
+test('the end of a child wakes its parent, not that of a detached one', async () => {
+  const parent = await host.execute(hanging)
+  await hangs(parent)
+  const quick = await host.create({ nodes: [start], edges: [] })
+  for (const more of [{ key: 'sub#3' }, { key: 'other#', detached: true }]) {
+    const child = await startChild(quick, parent, more)
+    await begin(child)
+    await host.ended(child)
+  }
+  const signals = async () => {
+    const { events } = await host.engine.client.workflow.getHandle(parent).fetchHistory()
+    return (events ?? []).filter((event) => event.workflowExecutionSignaledEventAttributes).length
+  }
+  await expect.poll(signals, { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => errandsOf(parent)).toEqual([])
+  await cancel(parent)
+  await host.ended(parent)
+  expect(await signals()).toBe(1)
+})
+
+test('values that are not to be kept serve the run, and are nowhere when it has ended', async () => {
+  const big = 'x'.repeat(50_000)
+  const graph = {
+    nodes: [
+      start,
+      { id: 'set', type: 'SET', config: { values: { text: '{{ $input.secret & $input.secret }}' } } },
+      {
+        id: 'call',
+        type: 'HTTP_REQUEST',
+        config: { method: 'POST', url: `${target.url}/ok?key={{ $length($nodes.set.text) }}` },
+      },
+    ],
+    edges: edges('start -> set', 'set -> call'),
+  }
+  const values = async (id: string) => {
+    const { rows } = await sql<{ all: string }>`
+      select concat(e.input_data::text, (select string_agg(output::text, '') from node_executions
+        where execution_id = e.id), (select string_agg(hash, '') from blobs where execution_id = e.id)) as all
+      from executions e where id = ${id}`.execute(host.store.db)
+    return rows[0]!.all
+  }
+  const neither = { ...graph, settings: { saveData: { inputs: false, outputs: false } } }
+  const statusOf = (run: RunAnswer) => run.nodeExecutions.map(({ status }) => status)
+  const run = await host.run(neither, { secret: big })
+  expect(run).toMatchObject({ status: 'SUCCESS', inputData: {} })
+  expect(statusOf(run)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS'])
+  for (const node of run.nodeExecutions) expect(node.outputData).toBeNull()
+  expect(target.calls.filter(({ key }) => key?.startsWith(run.id))).toHaveLength(1)
+  expect(await values(run.id)).toBe('{}')
+  await rebuild({ store: host.store, client: host.engine.client, log: pino({ level: 'silent' }) }, run.id)
+  expect(await values(run.id)).toBe('{}')
+
+  const inputs = await host.run({ ...graph, settings: { saveData: { inputs: false } } }, { secret: 'psst' })
+  expect(inputs.inputData).toEqual({})
+  expect(nodeOf(inputs, 'start').outputData).toBeNull()
+  expect(nodeOf(inputs, 'set').outputData).toEqual({ text: 'psstpsst' })
+  const outputs = await host.run({ ...graph, settings: { saveData: { outputs: false } } }, { secret: 'psst' })
+  expect(outputs.inputData).toEqual({ secret: 'psst' })
+  expect(nodeOf(outputs, 'set').outputData).toBeNull()
+  // A child's outputs are there for its parent until that has ended.
+  const parent = await host.execute(hanging)
+  await hangs(parent)
+  const child = await startChild(await host.create(neither), parent)
+  await sql`update executions set input_data = ${JSON.stringify({ secret: big })}::json,
+    input_bytes = 60000 where id = ${child}`.execute(host.store.db)
+  await begin(child)
+  await host.ended(child)
+  const stored = await host.store.db
+    .selectFrom('nodeExecutions')
+    .select('output')
+    .where('executionId', '=', child)
+    .where('nodeId', '=', 'set')
+    .executeTakeFirstOrThrow()
+  expect(await openEnvelope(host.store, child, stored.output as never)).toEqual({ text: big + big })
+  await cancel(parent)
+  await host.ended(parent)
+  expect(await values(child)).toBe('{}')
+})
