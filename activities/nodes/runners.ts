@@ -18,7 +18,6 @@ import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
 import { runRespondToWebhook } from './respond.ts'
-import { runRespondToWebhook } from './respond.ts'
 import { runSet } from './set.ts'
 import { runSort } from './sort.ts'
 import { runSplit } from './split.ts'
@@ -60,7 +59,6 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,
-  RESPOND_TO_WEBHOOK: runRespondToWebhook,
   RESPOND_TO_WEBHOOK: runRespondToWebhook,
 }
 
