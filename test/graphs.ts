@@ -236,6 +236,16 @@ export function examples(url: string): Record<string, Example> {
       status: 'FAILED',
       records: { start: 'SUCCESS', slow: 'CANCELLED', wait: 'SUCCESS', stop: 'FAILED' },
     },
+    told: {
+      nodes: [
+        { id: 'failure', type: 'ERROR_TRIGGER', config: {} },
+        { id: 'set', type: 'SET', config: { values: { why: '{{ $trigger.execution.errorMessage }}' } } },
+      ],
+      edges: edges('failure -> set'),
+      data: { execution: { errorMessage: 'that is it' } },
+      status: 'SUCCESS',
+      records: { failure: 'SUCCESS', set: 'SUCCESS' },
+    },
     refused: {
       nodes: [start, { id: 'missing', type: 'HTTP_REQUEST', config: { url: `${url}/missing` } }],
       edges: edges('start -> missing'),
