@@ -86,9 +86,7 @@ function nameColumns(given: string[], width: number): string[] {
 async function formatCsv(context: NodeContext): Promise<string> {
   const { config } = context
   const items = await readItems(context)
-  const columns = (config.columns as string[] | undefined) ?? [
-    ...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : []))),
-  ]
+  const columns = (config.columns as string[] | undefined) ?? (await findColumns(items))
   // Each cell is a comma at least.
   if (items.length * columns.length > MAX_CHARS) throw tooLarge()
   const head = config.header === false || columns.length === 0 ? [] : [columns]
@@ -113,6 +111,16 @@ async function formatCsv(context: NodeContext): Promise<string> {
     parts.push(part)
   }
   return parts.join('')
+}
+
+async function findColumns(items: unknown[]): Promise<string[]> {
+  const names = new Set<string>()
+  const pause = createPause()
+  for (const item of items) {
+    await pause()
+    if (isObject(item)) for (const name of Object.keys(item)) names.add(name)
+  }
+  return [...names]
 }
 
 function writeCell(value: unknown): string {

@@ -14,12 +14,13 @@ type Side = { items: Record<string, unknown>[]; keys: (string | undefined)[] }
 export const runJoin: NodeRunner = async (context) => {
   const { left, right } = await readSides(context)
   const { mode, prefer } = context.config
-  const partners = indexSide(right)
+  const partners = await indexSide(right)
   const met = new Set<number>()
   const scale = createScale()
   const pause = createPause()
   const items: Record<string, unknown>[] = []
   for (const [at, item] of left.items.entries()) {
+    await pause()
     const key = left.keys[at]
     const found = (key !== undefined && partners.get(key)) || []
     if (found.length === 0 && (mode === 'left' || mode === 'outer')) items.push(item)
@@ -41,7 +42,7 @@ export const runJoin: NodeRunner = async (context) => {
  */
 export const runCompareDatasets: NodeRunner = async (context) => {
   const { left, right } = await readSides(context)
-  const partners = indexSide(right)
+  const partners = await indexSide(right)
   const pause = createPause()
   const met = new Set<number>()
   const output = {
@@ -96,9 +97,11 @@ async function readSides(context: NodeContext): Promise<{ left: Side; right: Sid
   return { left: await read('left'), right: await read('right') }
 }
 
-function indexSide({ keys }: Side): Map<string, number[]> {
+async function indexSide({ keys }: Side): Promise<Map<string, number[]>> {
   const index = new Map<string, number[]>()
+  const pause = createPause()
   for (const [at, key] of keys.entries()) {
+    await pause()
     if (key === undefined) continue
     const places = index.get(key)
     if (places) places.push(at)
