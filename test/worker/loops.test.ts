@@ -118,7 +118,6 @@ describe('FOR_EACH', () => {
   })
 
   test('10,000 items of a pure body', { timeout: 60_000 }, async () => {
-    const began = Date.now()
     const run = await plain.run(
       {
         nodes: [

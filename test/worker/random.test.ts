@@ -4,12 +4,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Running, startRunning } from '../running.ts'
 
 /** Runs of random graphs, held against an interpreter that knows only the words of the README. */
-const GRAPHS = 100
+const GRAPHS = 80
 const AT_ONCE = 10
 
 type Node = {
   id: string
   type: string
+  parentId?: string
   config: Record<string, unknown>
   onError?: string
   disabled?: boolean
@@ -18,11 +19,14 @@ type Node = {
 type Edge = { source: string; sourceHandle?: string; target: string }
 type Graph = { nodes: Node[]; edges: Edge[] }
 
-let running: Running
+/** Every fourth graph continues as new all the time. */
+let hosts: Running[]
 beforeAll(async () => {
-  running = await startRunning()
+  hosts = [await startRunning(), await startRunning({ continueAfterEvents: 20 })]
 })
-afterAll(() => running.stop())
+afterAll(async () => {
+  for (const host of hosts) await host.stop()
+})
 
 const IDS = ['toString', '__defineGetter__', '-', '0', 'then', 'length', 'valueOf', 'a-b', 'n_8', 'n9', 'n10']
 
@@ -69,64 +73,123 @@ const handlesOf = (node: Node) => [
   ...(node.onError === 'BRANCH' ? ['error'] : []),
 ]
 
-const someNode = fc.constantFrom(...Object.keys(configs)).chain((type) =>
+/** Loops in loops. */
+const DEPTH = 2
+/** A failure that nothing handles ends a run early: at the root there are few. */
+const MOSTLY_HANDLED = 'CONTINUE BRANCH CONTINUE BRANCH FAIL'.split(' ')
+
+const LOOPS: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
+  FOR_EACH: fc.record({
+    items: fc.constantFrom('{{ $input.list }}', [1, { n: 2, list: [3, 4] }, 3], '{{ $input }}', []),
+    concurrency: fc.constantFrom(1, 1, 3),
+    onItemError: fc.constantFrom('stop', 'collect'),
+  }),
+  REPEAT: fc.record({
+    until: fc.constantFrom('$index >= 2', '{{ $input.n > 1 }}', '$item.list', 'false'),
+    maxIterations: fc.constantFrom(1, 3),
+  }),
+}
+
+type Some = {
+  type: string
+  config: Record<string, unknown>
+  onError: string
+  disabled: boolean
+  alone: boolean
+}
+type SomeScope = { some: (Some & { body?: SomeScope })[]; picks: [number, number][] }
+
+const someOf = (type: string, from: typeof configs, depth: number) =>
   fc.record({
     type: fc.constant(type),
-    config: configs[type]!,
-    onError: fc.constantFrom(...'CONTINUE BRANCH CONTINUE BRANCH CONTINUE BRANCH FAIL'.split(' ')),
+    config: from[type]!,
+    onError: fc.constantFrom('CONTINUE', 'BRANCH', ...(depth < DEPTH ? ['FAIL'] : MOSTLY_HANDLED)),
     disabled: fc.constantFrom(false, false, false, false, true),
     alone: fc.constantFrom(false, false, false, true),
-  }),
-)
-
-/** A DAG: every edge leads from a node to a later one of the list; each node has one to three edges to it. */
-const graphs: fc.Arbitrary<Graph> = fc
-  .record({
-    some: fc.array(someNode, { minLength: 5, maxLength: IDS.length }),
-    picks: fc.array(fc.tuple(fc.nat(), fc.nat()), { minLength: 30, maxLength: 30 }),
-    order: fc.nat(),
   })
-  .map(({ some, picks, order }) => {
+
+function someScope(minLength: number, maxLength: number, depth: number): fc.Arbitrary<SomeScope> {
+  const someStep = fc.constantFrom(...Object.keys(configs)).chain((type) => someOf(type, configs, depth))
+  const someLoop = fc
+    .constantFrom(...Object.keys(LOOPS))
+    .chain((type) => fc.record({ loop: someOf(type, LOOPS, depth), body: someScope(1, 4, depth - 1) }))
+    .map(({ loop, body }) => ({ ...loop, alone: false, body }))
+  const some: fc.Arbitrary<Some & { body?: SomeScope }> =
+    depth === 0 ? someStep : fc.oneof({ arbitrary: someStep, weight: 6 }, { arbitrary: someLoop, weight: 1 })
+  return fc.record({
+    some: fc.array(some, { minLength, maxLength }),
+    picks: fc.array(fc.tuple(fc.nat(), fc.nat()), { minLength: 30, maxLength: 30 }),
+  })
+}
+
+/** A DAG: every edge leads from a node to a later one of its body; each node has up to three edges to it. */
+function draw(scope: SomeScope, first: Node[], ids: string[], order: number, parentId?: string): Graph {
+  const inner: Node[] = []
+  const below: Graph[] = []
+  for (const [at, { alone, body, ...node }] of scope.some.entries()) {
+    const retry = alone ? { retry: { maxAttempts: 1 + (order % 2), initialIntervalMs: 1 } } : {}
+    const id = ids[at] ?? `${parentId}_${at}`
+    inner.push({ id, ...node, ...retry, ...(parentId ? { parentId } : {}) })
+    if (body) below.push(draw(body, [], [], order, id))
+  }
+  const nodes = [...first, ...inner]
+  const edges = new Map<string, Edge>()
+  for (const [at, [from, by]] of scope.picks.entries()) {
+    const target = first.length + (at % inner.length)
+    if ((at >= inner.length && by % 3 > 0) || target === 0) continue
+    // In a body some nodes begin by themselves.
+    if (parentId && by % 5 === 0) continue
+    const source = nodes[Math.max(0, target - 1 - (from % 4))]!
+    const handles = handlesOf(source)
+    const handle = handles[by % handles.length]
+    const edge = { source: source.id, target: nodes[target]!.id, ...(handle ? { sourceHandle: handle } : {}) }
+    edges.set(JSON.stringify(edge), edge)
+  }
+  return {
+    nodes: [...nodes, ...below.flatMap((graph) => graph.nodes)],
+    edges: [...edges.values(), ...below.flatMap((graph) => graph.edges)],
+  }
+}
+
+const graphs: fc.Arbitrary<Graph> = fc
+  .record({ scope: someScope(5, IDS.length, DEPTH), order: fc.nat() })
+  .map(({ scope, order }) => {
     const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
     const hook = { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'x' } }
-    const inner = some.map(({ alone, ...node }, at): Node => {
-      const retry = alone ? { retry: { maxAttempts: 1 + (order % 2), initialIntervalMs: 1 } } : {}
-      return { id: IDS[at]!, ...node, ...retry }
-    })
-    const nodes: Node[] = [start, ...inner]
-    const edges = new Map<string, Edge>()
-    for (const [at, [from, by]] of picks.entries()) {
-      const target = 1 + (at % inner.length)
-      if (at >= inner.length && by % 3 > 0) continue
-      const source = nodes[Math.max(0, target - 1 - (from % 4))]!
-      const handles = handlesOf(source)
-      const handle = handles[by % handles.length]
-      const edge = {
-        source: source.id,
-        target: nodes[target]!.id,
-        ...(handle ? { sourceHandle: handle } : {}),
-      }
-      edges.set(JSON.stringify(edge), edge)
-    }
-    edges.set('hook', { source: 'hook', target: nodes[1 + (order % inner.length)]!.id })
+    const { nodes, edges } = draw(scope, [start], IDS, order)
     const all = [hook, ...nodes]
-    return { nodes: order % 3 === 0 ? all.toReversed() : all, edges: [...edges.values()] }
+    const behind = nodes[1 + (order % scope.some.length)]!
+    return {
+      nodes: order % 3 === 0 ? all.toReversed() : all,
+      edges: [...edges, { source: 'hook', target: behind.id }],
+    }
   })
 
 type Left = { output: unknown; handle: string | undefined; error?: string }
-type Expected = { left: Map<string, Left>; inputs: Map<string, unknown>; fatal: string[] }
+/** What one pass over the root or a body comes to, all by nodeId#iteration. */
+type Expected = {
+  left: Map<string, Left>
+  inputs: Map<string, unknown>
+  fatal: string[]
+  /** Of what may have been cut short by a failure. */
+  loose: Set<string>
+  output: unknown
+}
+type Around = { path: string; parentId?: string; item?: unknown; data: unknown; found: Expected }
 
 /** Runs a graph the plain way: one node after the other; behind a node that fails for good nothing happens. */
-async function interpret(graph: Graph, data: unknown): Promise<Expected> {
+async function interpret(graph: Graph, around: Around): Promise<{ output: unknown; fatal: string[] }> {
+  const { path, parentId, found, data } = around
+  const nodes = graph.nodes.filter((node) => node.parentId === parentId)
   const left = new Map<string, Left>()
-  const inputs = new Map<string, unknown>()
   const done = new Set<string>()
   const fatal: string[] = []
+  const blocked = new Set<string>()
   const settle = async (node: Node): Promise<void> => {
     if (done.has(node.id)) return
     done.add(node.id)
     const incoming = graph.edges.filter((edge) => edge.target === node.id)
-    for (const edge of incoming) await settle(graph.nodes.find(({ id }) => id === edge.source)!)
+    for (const edge of incoming) await settle(nodes.find(({ id }) => id === edge.source)!)
     if (node.id === 'start') {
       left.set('start', { output: data, handle: undefined })
       return
@@ -139,16 +202,19 @@ async function interpret(graph: Graph, data: unknown): Promise<Expected> {
       const before = left.get(source)
       return before && before.handle === sourceHandle
     })
-    if (taken.length === 0) return
-    const values = [...new Set(taken.map(({ source }) => source))].map((id) => left.get(id)!.output)
+    const entry = parentId !== undefined && incoming.length === 0
+    if (taken.length === 0 && !entry) return
+    const sources = [...new Set(taken.map(({ source }) => source))].map((id) => left.get(id)!.output)
+    const values = entry ? [around.item] : sources
     const input = merge(values)
-    inputs.set(node.id, input)
+    found.inputs.set(`${node.id}#${path}`, input)
     if (node.disabled) {
       left.set(node.id, { output: input, handle: handlesOf(node)[0] })
       return
     }
     try {
-      left.set(node.id, plain(await take(node, input, values, data)) as Left)
+      const taken = node.type in LOOPS ? await loop(node, input) : await take(node, input, values, around)
+      left.set(node.id, plain(taken) as Left)
     } catch (error) {
       const { message } = error as Error
       if (node.onError === 'FAIL') {
@@ -160,9 +226,53 @@ async function interpret(graph: Graph, data: unknown): Promise<Expected> {
       }
     }
   }
-  const blocked = new Set<string>()
-  for (const node of graph.nodes) await settle(node)
-  return { left, inputs, fatal }
+  /** Each iteration by itself; what failed for good is loose, and with it all that its failure may have cut short. */
+  const loop = async (node: Node, input: unknown): Promise<Partial<Left>> => {
+    const { config } = node
+    const context = { ...around }
+    const each = node.type === 'FOR_EACH'
+    const value = each ? await render(config.items, input, context) : undefined
+    const items = Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]
+    const results: unknown[] = []
+    let item = input
+    for (let at = 0; at < (each ? items.length : Number(config.maxIterations)); at++) {
+      const inner = path === '' ? String(at) : `${path}.${at}`
+      if (each) item = items[at]
+      const known = new Set(found.inputs.keys())
+      const body = await interpret(graph, { ...around, path: inner, parentId: node.id, item })
+      if (body.fatal.length > 0) {
+        for (const key of found.inputs.keys()) if (!known.has(key)) found.loose.add(key)
+        if (each && config.onItemError === 'collect') {
+          results.push(FAILED)
+          continue
+        }
+        // Iterations beside this one may have come to anything.
+        for (const key of known) if (isInside(graph, key, node.id)) found.loose.add(key)
+        throw new Error('an iteration failed')
+      }
+      results.push(body.output)
+      item = body.output
+      const held = each || (await holds(config.until as string, body.output, { ...around, item, index: at }))
+      if (!each && held) break
+    }
+    return { output: each ? { items: results } : item }
+  }
+  for (const node of nodes) await settle(node)
+  for (const [id, one] of left) found.left.set(`${id}#${path}`, one)
+  for (const id of fatal) found.fatal.push(`${id}#${path}`)
+  const goesOn = (id: string) =>
+    graph.edges.some(({ source, sourceHandle }) => source === id && left.get(id)!.handle === sourceHandle)
+  const ends = [...left.keys()].filter((id) => !goesOn(id))
+  const output = Object.fromEntries(ends.map((id) => [id, left.get(id)!.output]))
+  return { output: ends.length === 1 ? output[ends[0]!] : output, fatal }
+}
+
+function isInside(graph: Graph, key: string, loopId: string): boolean {
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+  for (let id = byId.get(key.split('#')[0]!)?.parentId; id; id = byId.get(id)?.parentId) {
+    if (id === loopId) return true
+  }
+  return false
 }
 
 const FAILED = { error: 'is told elsewhere' }
@@ -174,59 +284,66 @@ const merge = (values: unknown[]): unknown => {
   return values.every(isObject) ? Object.assign({}, ...values) : values
 }
 
-async function take(node: Node, input: unknown, inputs: unknown[], data: unknown): Promise<Partial<Left>> {
-  const find = (source: string, more = {}) =>
-    jsonata(source)
-      .evaluate(plain(input), {
-        input: plain(input),
-        trigger: data,
-        execution: { trigger: 'MANUAL' },
-        ...more,
-      })
-      .then((value) => (value === undefined ? undefined : plain(value)))
-  const render = async (value: unknown): Promise<unknown> => {
-    if (Array.isArray(value)) return Promise.all(value.map(render))
-    if (isObject(value)) {
-      const entries = Object.entries(value).map(async ([key, item]) => [key, await render(item)])
-      return Object.fromEntries(await Promise.all(entries))
-    }
-    if (typeof value !== 'string' || !value.includes('{{')) return value
-    const whole = /^\{\{([^}]*)\}\}$/.exec(value)
-    if (whole) return (await find(whole[1]!)) ?? null
-    const [text = '', source = ''] = value.split(/\{\{|\}\}/)
-    const found = await find(source)
-    return text + (found === undefined ? '' : typeof found === 'string' ? found : JSON.stringify(found))
+type Scope = Pick<Around, 'path' | 'item' | 'data'> & { index?: number }
+
+async function find(source: string, input: unknown, { path, item, data, index }: Scope): Promise<unknown> {
+  const at = index ?? (path === '' ? undefined : Number(path.split('.').at(-1)))
+  const value = await jsonata(source).evaluate(input === undefined ? undefined : plain(input), {
+    input: input === undefined ? undefined : plain(input),
+    trigger: data,
+    execution: { trigger: 'MANUAL' },
+    ...(item === undefined ? {} : { item }),
+    ...(at === undefined ? {} : { index: at }),
+  })
+  return value === undefined ? undefined : plain(value)
+}
+
+async function render(value: unknown, input: unknown, scope: Scope): Promise<unknown> {
+  if (Array.isArray(value)) return Promise.all(value.map((item) => render(item, input, scope)))
+  if (isObject(value)) {
+    const entries = Object.entries(value).map(async ([key, item]) => [key, await render(item, input, scope)])
+    return Object.fromEntries(await Promise.all(entries))
   }
-  const holds = (condition: string, more = {}) => {
-    const source = condition.replace(/^\{\{|\}\}$/g, '')
-    return find(`$boolean((${source}))`, more).then((value) => value === true)
-  }
+  if (typeof value !== 'string' || !value.includes('{{')) return value
+  const whole = /^\{\{([^}]*)\}\}$/.exec(value)
+  if (whole) return (await find(whole[1]!, input, scope)) ?? null
+  const [text = '', source = ''] = value.split(/\{\{|\}\}/)
+  const found = await find(source, input, scope)
+  return text + (found === undefined ? '' : typeof found === 'string' ? found : JSON.stringify(found))
+}
+
+async function holds(condition: string, input: unknown, scope: Scope): Promise<boolean> {
+  const source = condition.replace(/^\{\{|\}\}$/g, '')
+  return (await find(`$boolean((${source}))`, input, scope)) === true
+}
+
+async function take(node: Node, input: unknown, inputs: unknown[], scope: Scope): Promise<Partial<Left>> {
   const { config } = node
   switch (node.type) {
     case 'SET':
-      return { output: await render(config.values) }
+      return { output: await render(config.values, input, scope) }
     case 'IF_ELSE':
-      return { output: input, handle: String(await holds(config.condition as string)) }
+      return { output: input, handle: String(await holds(config.condition as string, input, scope)) }
     case 'SWITCH':
       for (const { handle, condition } of config.cases as { handle: string; condition: string }[]) {
-        if (await holds(condition)) return { output: input, handle }
+        if (await holds(condition, input, scope)) return { output: input, handle }
       }
       return { output: input, handle: 'default' }
     case 'MERGE':
       return { output: config.mode === 'append' ? inputs.flat() : input }
     case 'FILTER': {
-      const found = await render(config.items)
+      const found = await render(config.items, input, scope)
       const items = Array.isArray(found) ? found : found === null ? [] : [found]
       const kept: unknown[] = []
       for (const [index, item] of items.entries()) {
-        if (await holds(config.condition as string, { item, index })) kept.push(item)
+        if (await holds(config.condition as string, input, { ...scope, item, index })) kept.push(item)
       }
       return { output: { items: kept } }
     }
     case 'STOP_AND_ERROR':
-      throw new Error(String((await render(config.message)) ?? 'Stopped without a message'))
+      throw new Error(String((await render(config.message, input, scope)) ?? 'Stopped without a message'))
     case 'WAIT': {
-      const duration = await render(config.durationMs)
+      const duration = await render(config.durationMs, input, scope)
       if (typeof duration !== 'number' && !/^\d+$/.test(String(duration))) throw new Error('no duration')
       return { output: input }
     }
@@ -244,43 +361,49 @@ const blur = (value: unknown): unknown =>
       : item,
   )
 
-async function compare(graph: Graph): Promise<void> {
+async function compare(running: Running, graph: Graph): Promise<void> {
   const data = { n: 1, name: 'x', list: [1, 2] }
-  const expected = await interpret(graph, data)
+  const found: Expected = { left: new Map(), inputs: new Map(), fatal: [], loose: new Set(), output: null }
+  const expected = await interpret(graph, { path: '', data, found })
   const run = await running.run(graph, data)
   const silent = new Set(graph.nodes.filter(({ disabled }) => disabled).map(({ id }) => id))
-  const ran = new Map([...expected.left].filter(([id]) => !silent.has(id)))
+  const ran = new Map([...found.left].filter(([key]) => !silent.has(key.split('#')[0]!)))
 
   const failed = expected.fatal.length > 0
   expect(run.status).toBe(failed ? 'FAILED' : 'SUCCESS')
-  for (const record of run.nodeExecutions) {
-    const { nodeId, status } = record
-    if (failed && status === 'CANCELLED') continue
-    if (expected.fatal.includes(nodeId)) {
-      expect(status, nodeId).toBe('FAILED')
+  const records = new Map(run.nodeExecutions.map((node) => [`${node.nodeId}#${node.iteration ?? ''}`, node]))
+  expect(records.size).toBe(run.nodeExecutionsTotal)
+  for (const [key, record] of records) {
+    const { status } = record
+    if ((failed || found.loose.has(key)) && status === 'CANCELLED') continue
+    if (found.fatal.includes(key)) {
+      expect(status, key).toBe('FAILED')
       continue
     }
-    const left = ran.get(nodeId)!
-    expect(status, nodeId).toBe(left.error === undefined ? 'SUCCESS' : 'FAILED')
-    expect(blur(record.inputData), `$input of ${nodeId}`).toEqual(blur(shown(expected.inputs.get(nodeId))))
-    expect(blur(record.outputData), `output of ${nodeId}`).toEqual(blur(shown(left.output)))
+    const left = ran.get(key)
+    // Beside an iteration that fails, later ones may run that the interpreter never comes to.
+    if (!left && [...found.loose].some((loose) => isBeside(graph, key, loose))) continue
+    expect(status, key).toBe(left!.error === undefined ? 'SUCCESS' : 'FAILED')
+    expect(blur(record.inputData), `$input of ${key}`).toEqual(blur(shown(found.inputs.get(key))))
+    expect(blur(record.outputData), `output of ${key}`).toEqual(blur(shown(left!.output)))
   }
   if (failed) {
-    const errors = run.nodeExecutions
-      .filter(({ nodeId }) => expected.fatal.includes(nodeId))
-      .map(({ errorMessage }) => errorMessage)
+    const errors = expected.fatal.map((id) => records.get(`${id}#`)?.errorMessage)
     expect(errors).toContain(run.errorMessage)
     expect(run.outputData).toBeNull()
     return
   }
-  expect(run.nodeExecutions.map(({ nodeId }) => nodeId).sort()).toEqual([...ran.keys()].sort())
-  const goesOn = (id: string) =>
-    graph.edges.some(
-      ({ source, sourceHandle }) => source === id && expected.left.get(id)!.handle === sourceHandle,
-    )
-  const ends = [...expected.left.keys()].filter((id) => !goesOn(id))
-  const output = Object.fromEntries(ends.map((id) => [id, expected.left.get(id)!.output]))
-  expect(blur(run.outputData)).toEqual(blur(ends.length === 1 ? shown(output[ends[0]!]) : output))
+  const certain = [...ran.keys(), ...found.fatal].filter((key) => !found.loose.has(key))
+  for (const key of certain) expect([...records.keys()], key).toContain(key)
+  const several = isObject(expected.output) || expected.output === undefined
+  expect(blur(run.outputData)).toEqual(blur(several ? expected.output : shown(expected.output)))
+}
+
+/** Whether a record is of a loop in which something is loose. */
+function isBeside(graph: Graph, key: string, loose: string): boolean {
+  const parentOf = (one: string) => graph.nodes.find(({ id }) => id === one.split('#')[0])?.parentId
+  const parent = parentOf(loose)
+  return parent !== undefined && isInside(graph, key, parent)
 }
 
 test(`${GRAPHS} random graphs run as the plain interpreter says`, { timeout: 120_000 }, async () => {
@@ -290,7 +413,7 @@ test(`${GRAPHS} random graphs run as the plain interpreter says`, { timeout: 120
   const work = async () => {
     for (let graph = sample.pop(); graph; graph = sample.pop()) {
       try {
-        await compare(graph)
+        await compare(hosts[sample.length % 4 === 0 ? 1 : 0]!, graph)
       } catch (error) {
         faults.push(`TEST_SEED=${seed} ${(error as Error).message}\n${JSON.stringify(graph)}`)
       }
