@@ -5,7 +5,7 @@ import * as v from 'valibot'
 import type { Bus } from '../db/bus.ts'
 import { isDatabaseAway } from '../db/connection.ts'
 import { isEnded, readExecution } from '../db/executions.ts'
-import { type Hook, type Answer as HookAnswer, readReply, takeAnswer } from '../db/hooks.ts'
+import { awaitAnswer, type Hook, type Answer as HookAnswer, leaveAnswer, readReply } from '../db/hooks.ts'
 import type { Scope } from '../db/scope.ts'
 import type { Started } from '../db/start.ts'
 import { type Answer, ErrorAnswer, id } from './answers.ts'
@@ -49,12 +49,19 @@ export async function answerReply(
   const limit = AbortSignal.timeout(timeoutMs)
   const { stopping } = deps.bus
   const signal = AbortSignal.any([limit, stopping, c.req.raw.signal])
+  if (mode === 'responseNode') await awaitAnswer(deps.store, executionId)
   if (started.fresh && !started.queued) void runErrands(deps, 'START', [executionId])
   const found = await waitFor(deps.bus, executionId, signal, async () => {
     const reply = await readReply(deps.store, executionId)
     if (!reply) return { status: 'DELETED', answer: null }
-    return isEnded(reply.status) || (mode === 'responseNode' && reply.answer) ? reply : undefined
+    return reply.answer || isEnded(reply.status) ? reply : undefined
   })
+  if (mode === 'responseNode') {
+    const log = c.get('log')
+    leaveAnswer(deps.store, executionId).catch((err) =>
+      log.warn({ err, executionId }, 'an answer stays behind'),
+    )
+  }
   c.header('Location', `/api/executions/${executionId}`)
   const refuse = (status: 500 | 504, message: string) =>
     c.json({ ...describeError(c.req.path, status, message), executionId }, status)
@@ -64,9 +71,7 @@ export async function answerReply(
       : `The run has not answered within ${timeoutMs} ms`
     return refuse(504, `${why}; the run goes on`)
   }
-  if (mode === 'responseNode' && found.answer) {
-    return sendAnswer(c, await takeAnswer(deps.store, executionId, found.answer))
-  }
+  if (found.answer) return sendAnswer(c, found.answer)
   if (found.status !== 'SUCCESS') return refuse(500, ENDS[found.status] ?? 'The run failed')
   if (mode === 'responseNode') return refuse(500, 'The run ended without an answer')
   const { outputData } = await readExecution(serve(deps, hook), executionId)

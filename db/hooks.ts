@@ -1,11 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { GraphNode } from '../workflows/graph.ts'
 import type { ResponseMode } from '../workflows/nodes/hooks.ts'
-import type { Envelope } from '../workflows/plan.ts'
-import { openEnvelope, packOutput } from './blobs.ts'
-import { json } from './connection.ts'
+import { MAX_OUTPUT_BYTES } from './blobs.ts'
 import { Fault } from './fault.ts'
 import type { Store } from './scope.ts'
+import { seal, unseal } from './seal.ts'
 import type { Signature } from './signature.ts'
 import { addExecution, readStartable, type Startable, type Started } from './start.ts'
 
@@ -25,8 +24,7 @@ export type Hook = {
 export type Answer = { status: number; headers: Record<string, string>; body: unknown }
 
 const RESPONSE_TIMEOUT_MS = 30_000
-/** Bigger answers are stored as the big outputs of nodes are. */
-const INLINE_BYTES = 32_000
+const PURPOSE = 'hook answer'
 
 /** What a webhook's run begins with. */
 export type Call = {
@@ -73,39 +71,44 @@ export async function startHook(
   return addExecution(store, workflow, { node, trigger: 'WEBHOOK', data: call, by, traceparent })
 }
 
-/** Notes what a run answers its webhook with; only the first one counts. Throws RangeError for what is too big. */
+/** Says that a call waits for the answer of a run, before that is started. */
+export async function awaitAnswer(store: Store, executionId: string): Promise<void> {
+  await store.db.insertInto('hookAnswers').values({ executionId }).execute()
+}
+
+/** Says that it waits no more. */
+export async function leaveAnswer(store: Store, executionId: string): Promise<void> {
+  await store.db.deleteFrom('hookAnswers').where('executionId', '=', executionId).execute()
+}
+
+/** Notes what a run answers its webhook with, where a call waits; only the first counts. Throws RangeError for too much. */
 export async function saveAnswer(store: Store, executionId: string, answer: Answer): Promise<void> {
-  const envelope = await packOutput(store, executionId, answer, INLINE_BYTES)
+  const bytes = Buffer.from(JSON.stringify(answer))
+  if (bytes.length > MAX_OUTPUT_BYTES) {
+    throw new RangeError(`The answer has ${bytes.length} bytes; at most ${MAX_OUTPUT_BYTES} are allowed`)
+  }
   await store.db
-    .insertInto('hookAnswers')
-    .values({ executionId, answer: json(envelope) })
-    .onConflict((oc) => oc.doNothing())
+    .updateTable('hookAnswers')
+    .set({ answer: seal(store.keys, PURPOSE, executionId, bytes) })
+    .where('executionId', '=', executionId)
+    .where('answer', 'is', null)
     .execute()
 }
 
-/** How a run stands that its webhook waits for, and its answer if there is one; null where it is deleted. */
+/** How a run stands that a call waits for, and its answer if there is one; null where it is deleted. */
 export async function readReply(
   store: Store,
   executionId: string,
-): Promise<{ status: string; answer: Envelope | null } | null> {
+): Promise<{ status: string; answer: Answer | null } | null> {
   const row = await store.db
     .selectFrom('executions as e')
     .leftJoin('hookAnswers as h', 'h.executionId', 'e.id')
     .select(['e.status', 'h.answer'])
     .where('e.id', '=', executionId)
     .executeTakeFirst()
-  return row ? { status: row.status, answer: row.answer as Envelope | null } : null
-}
-
-/** Opens an answer, of which then only that it was given is kept. */
-export async function takeAnswer(store: Store, executionId: string, answer: Envelope): Promise<Answer> {
-  const opened = (await openEnvelope(store, executionId, answer)) as Answer
-  await store.db
-    .updateTable('hookAnswers')
-    .set({ answer: json(null) })
-    .where('executionId', '=', executionId)
-    .execute()
-  return opened
+  if (!row) return null
+  const answer = row.answer && unseal(store.keys, PURPOSE, executionId, row.answer).toString()
+  return { status: row.status, answer: answer === null ? null : (JSON.parse(answer) as Answer) }
 }
 
 type TriggerConfig = {

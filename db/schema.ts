@@ -101,7 +101,7 @@ export interface Executions {
 }
 
 export interface HookAnswers {
-  answer: unknown;
+  answer: Buffer | null;
   executionId: string;
 }
 

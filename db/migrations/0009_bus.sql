@@ -57,17 +57,17 @@ create trigger node_executions_changed before update on node_executions for each
 create trigger node_executions_told after insert on node_executions for each row
   when (not new.settled) execute function tell_node();
 
--- What a run answers its webhook with, an envelope of {status, headers, body}: the first one counts.
+-- Calls of webhooks that wait for what their run answers, which is sealed: the first answer counts. Gone with the call.
 create table hook_answers (
   execution_id uuid primary key references executions on delete cascade,
-  answer json not null
+  answer bytea
 );
 create function tell_answer() returns trigger language plpgsql as $$
 begin
   perform tell_run(new.execution_id);
   return null;
 end $$;
-create trigger hook_answers_told after insert on hook_answers for each row execute function tell_answer();
+create trigger hook_answers_told after update on hook_answers for each row execute function tell_answer();
 
 -- Errands that are due at once wake the sweepers; the others are carried out by who wrote them. (Due times are rounded
 -- to milliseconds, so `now` may lie just ahead.)

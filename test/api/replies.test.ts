@@ -190,8 +190,17 @@ test.each([
   const given = await answer.text()
   expect(given).toBe(text ?? JSON.stringify((config as { body: unknown }).body))
   // What was answered is not kept beside the records.
-  const rows = await host.store.db.selectFrom('hookAnswers').select('answer').execute()
-  expect(rows.every((row) => row.answer === null)).toBe(true)
+  await vi.waitFor(async () => {
+    expect(await host.store.db.selectFrom('hookAnswers').selectAll().execute()).toEqual([])
+  })
+})
+
+test('a run that no call waits for notes no answer', async () => {
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const respond = { id: 'r', type: 'RESPOND_TO_WEBHOOK', config: { status: 201, body: '{{ $input.a }}' } }
+  const run = await host.run({ nodes: [start, respond], edges: edges('start -> r') }, { a: [1] })
+  expect([run.status, run.outputData]).toEqual(['SUCCESS', { status: 201, headers: {}, body: [1] }])
+  expect(await host.store.db.selectFrom('hookAnswers').selectAll().execute()).toEqual([])
 })
 
 test('responseNode: a run that ends without an answer, or fails before it, is a 500', async () => {
