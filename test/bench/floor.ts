@@ -12,7 +12,7 @@ export type BenchActivities = {
 }
 
 /** What the bench asks of this process, and what it answers. */
-export type Order = { id: number; run: 'runFloor' | 'runCalls'; input: unknown }
+export type Order = { id: number; run: 'runFloor' | 'runCalls' | 'runFan'; input: unknown }
 export type Done = { id: number; error?: string }
 
 const activities: BenchActivities = {

@@ -5,6 +5,7 @@ import type { Usage } from './usage.ts'
 import { createVariants, type Variant } from './variants.ts'
 
 const IN_FLIGHT = 20
+const HEAVY_IN_FLIGHT = 2
 const WARM_UP_SECONDS = 3
 
 /** `spent`: ms of CPU time a run, by program, under load. */
@@ -19,13 +20,13 @@ export async function measureSpeed(stand: Stand, args: string[]): Promise<void> 
     const results = new Map(
       variants.map(({ name }): [string, Result] => [name, { alone: [], loaded: [], spent: [] }]),
     )
-    for (const { one } of variants) await applyLoad(one, IN_FLIGHT, WARM_UP_SECONDS)
+    for (const { one, heavy } of variants) await applyLoad(one, flying(heavy), WARM_UP_SECONDS)
     for (let round = 1; round <= rounds; round++) {
-      for (const { name, one } of variants) {
+      for (const { name, one, heavy } of variants) {
         const { alone, loaded, spent } = results.get(name)!
         alone.push(await applyLoad(one, 1, seconds / 2))
         const before = readUsage()
-        const load = await applyLoad(one, IN_FLIGHT, seconds)
+        const load = await applyLoad(one, flying(heavy), seconds)
         loaded.push(load)
         spent.push(divide(readUsage(), before, load.total))
       }
@@ -37,12 +38,17 @@ export async function measureSpeed(stand: Stand, args: string[]): Promise<void> 
       'service and this client share. Figures are medians of the rounds; p99 is over all runs; times in ms.',
       'b, c, d: from POST execute to the GET that says SUCCESS. The client learns when to ask first (a little sooner after a',
       'run that it found ended at once, else towards 0.9 of what it took), then asks at every quarter of that, 4 ms at least.',
-      'a, twin: same server, codec and worker options, client and worker on one connection, eager start, one long poll.',
+      `e, f and fan take long: under load only ${HEAVY_IN_FLIGHT} of them are in flight.`,
+      'a, twin, fan: same server, codec and worker options, client and worker on one connection, eager start, one long poll.',
     ]
     console.log(`\n${text.join('\n')}`)
   } finally {
     await stop()
   }
+}
+
+function flying(heavy: true | undefined): number {
+  return heavy ? HEAVY_IN_FLIGHT : IN_FLIGHT
 }
 
 function divide(after: Record<string, Usage>, before: Record<string, Usage>, runs: number) {
@@ -70,8 +76,8 @@ function printTable(variants: Variant[], results: Map<string, Result>, usage: Re
   console.table(Object.fromEntries(rows.map(({ '': name, ...row }) => [name, row])))
 
   const speed = (name: string) => ratio(name, 'a', (result) => result.loaded.map((load) => load.perSecond))
-  const latency = (of: 'alone' | 'loaded') =>
-    ratio('d', 'twin', (result) => result[of].map((load) => median(load.latencies)))
+  const latency = (of: 'alone' | 'loaded', name = 'd', twin = 'twin') =>
+    ratio(name, twin, (result) => result[of].map((load) => median(load.latencies)))
   function ratio(name: string, base: string, read: (result: Result) => number[]): number {
     const under = read(results.get(base)!)
     return median(read(results.get(name)!).map((value, i) => value / under[i]!))
@@ -81,6 +87,8 @@ function printTable(variants: Variant[], results: Map<string, Result>, usage: Re
     'throughput c / a': compare(speed('c'), '>=', 0.6),
     'latency d / twin, alone': compare(latency('alone'), '<=', 1.3),
     'latency d / twin, at 20': compare(latency('loaded'), '<=', 1.3),
+    'latency f / fan, alone': compare(latency('alone', 'f', 'fan'), '<=', 1.3),
+    'latency e / 10 a, alone': compare(latency('alone', 'e', 'a') / 10, '<=', 1),
   })
 
   const spent = variants.map(({ name }) => {

@@ -12,11 +12,13 @@ export type Variant = {
   name: string
   what: string
   one: (inFlight: number) => Promise<number>
+  /** Takes so long that few are under way at once, under load too. */
+  heavy?: true
   /** Requests for the state of a run so far; undefined where nothing polls. */
   polls?: () => number
 }
 
-type Node = { id: string; type: string; config: unknown }
+type Node = { id: string; type: string; config: unknown; parentId?: string }
 
 const trigger: Node = { id: 'start', type: 'WEBHOOK_TRIGGER', config: { path: 'in' } }
 
@@ -41,6 +43,16 @@ export const FOUR = {
     { source: 'order', target: 'large' },
     { source: 'large', sourceHandle: 'true', target: 'review' },
   ],
+}
+
+/** A thousand iterations of a body of one pure node. */
+const LOOP = {
+  nodes: [
+    trigger,
+    { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..1000] }}' } },
+    { id: 'set', parentId: 'each', type: 'SET', config: { values: { amount: '{{ $item + 1 }}' } } },
+  ],
+  edges: [{ source: 'start', target: 'each' }],
 }
 
 const INPUT = { amount: 120 }
@@ -96,6 +108,24 @@ export async function createVariants(stand: Stand) {
       what: '5 HTTP_REQUEST nodes over HTTP',
       ...(await createGraphRun(stand, 'five', chain(calls))),
     },
+    {
+      name: 'e',
+      what: 'FOR_EACH over 1,000 items, a SET each',
+      heavy: true,
+      ...(await createGraphRun(stand, 'loop', LOOP)),
+    },
+    {
+      name: 'f',
+      what: '100 HTTP_REQUEST nodes side by side',
+      heavy: true,
+      ...(await createGraphRun(stand, 'fan', fanOut(target.url))),
+    },
+    {
+      name: 'fan',
+      what: '100 activities side by side, by hand',
+      heavy: true,
+      one: () => floor.one('runFan', { url: target.url }),
+    },
     { name: 'twin', what: '5 activities, by hand', one: () => floor.one('runCalls', { url: target.url }) },
   ]
   return {
@@ -110,6 +140,20 @@ export async function createVariants(stand: Stand) {
       await target.stop()
     },
   }
+}
+
+function fanOut(url: string) {
+  const calls = Array.from({ length: 100 }, (_, i) => ({
+    id: `call${i}`,
+    type: 'HTTP_REQUEST',
+    config: { method: 'GET', url },
+  }))
+  const join = { id: 'join', type: 'MERGE', config: { mode: 'append' } }
+  const edges = calls.flatMap(({ id }) => [
+    { source: 'start', target: id },
+    { source: id, target: 'join' },
+  ])
+  return { nodes: [trigger, ...calls, join], edges }
 }
 
 function chain(nodes: Node[]) {

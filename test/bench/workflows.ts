@@ -9,6 +9,11 @@ export async function runFloor(input: { amount: number }): Promise<{ amount: num
   return step(input)
 }
 
+/** The twin of a fan-out: all calls at once. */
+export async function runFan(input: { url: string }): Promise<unknown[]> {
+  return Promise.all(Array.from({ length: 100 }, () => call(input)))
+}
+
 /** The twin of five HTTP_REQUEST nodes, as one would write it by hand. */
 export async function runCalls(input: { url: string }): Promise<unknown> {
   let answer: unknown
