@@ -7,7 +7,7 @@ import { accept, uuid, whole } from './accept.ts'
 import { count, id, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { writeRecord } from './csv.ts'
-import { streamTexts } from './download.ts'
+import { type Part, streamParts } from './download.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id node_type node_name node_status node_started_at node_completed_at node_duration_ms node_error'
@@ -91,9 +91,9 @@ The connection breaks where the file does not come to its end, or is not read fo
         return c.body(null, 200, headers)
       }
       const rows = await openExport(c.get('scope'), teamId, { days, format })
-      const texts = format === 'csv' ? writeCsv(rows, bom === 'true') : writeJson(rows)
+      const next = format === 'csv' ? writeCsv(rows, bom === 'true') : writeJson(rows)
       return c.body(
-        streamTexts(c, texts, () => rows.close()),
+        streamParts(c, next, () => rows.close()),
         200,
         headers,
       )
@@ -101,10 +101,12 @@ The connection breaks where the file does not come to its end, or is not read fo
   )
 }
 
-async function* writeCsv(rows: Export, bom: boolean): AsyncGenerator<string> {
-  yield (bom ? '\uFEFF' : '') + writeRecord(COLUMNS.split(' '))
-  for (let batch = await rows.read(); batch; batch = await rows.read()) {
-    yield batch.map((row) => writeRecord(toCells(row))).join('')
+function writeCsv(rows: Export, bom: boolean): Part {
+  let head = (bom ? '\uFEFF' : '') + writeRecord(COLUMNS.split(' '))
+  return (put) => {
+    put(head)
+    head = ''
+    return rows.read((row) => put(writeRecord(toCells(row))))
   }
 }
 
@@ -134,25 +136,24 @@ function toText(at: Date | null): string | null {
 }
 
 /** An execution's head is written with its first row, its nodes as they come: there may be a million. */
-async function* writeJson(rows: Export): AsyncGenerator<string> {
+function writeJson(rows: Export): Part {
   let open: string | undefined
-  let first = true
-  yield '['
-  for (let batch = await rows.read(); batch; batch = await rows.read()) {
+  let before = '['
+  const write = (row: ExportRow): string => {
     let text = ''
-    for (const row of batch) {
-      if (row.executionId !== open) {
-        text += `${open === undefined ? '' : ']},'}\n${JSON.stringify(toHead(row)).slice(0, -1)},"nodeExecutions":[`
-        open = row.executionId
-        first = true
-      }
-      if (row.nodeId === null) continue
-      text += `${first ? '' : ','}${JSON.stringify(toNode(row))}`
-      first = false
-    }
-    yield text
+    if (row.executionId !== open) {
+      text = `${open === undefined ? '' : ']},'}\n${JSON.stringify(toHead(row)).slice(0, -1)},"nodeExecutions":[`
+      open = row.executionId
+    } else if (row.nodeId !== null) text = ','
+    return row.nodeId === null ? text : text + JSON.stringify(toNode(row))
   }
-  yield open === undefined ? ']' : ']}\n]'
+  return async (put) => {
+    put(before)
+    before = ''
+    const more = await rows.read((row) => put(write(row)))
+    if (!more) put(open === undefined ? ']' : ']}\n]')
+    return more
+  }
 }
 
 function toHead(row: ExportRow) {

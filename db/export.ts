@@ -4,7 +4,7 @@ import { durationOf } from './listing.ts'
 import { readRules } from './masking.ts'
 import { type Rules, redact } from './redact.ts'
 import type { DB } from './schema.ts'
-import { change, type Scope } from './scope.ts'
+import { change, type Scope, type Tx } from './scope.ts'
 import { takeTurn } from './turns.ts'
 
 /** One node record with its execution's own fields; `nodeId` is null for an execution without any. Redacted. */
@@ -27,10 +27,15 @@ export type ExportRow = {
   nodeError: string | null
 }
 
-/** An export under way. It holds a connection until `read` has answered null or failed, or `close` was called. */
+type StoredRow = Omit<ExportRow, 'durationMs' | 'nodeDurationMs'>
+
+/** An export under way. It holds a connection until `read` has answered false or failed, or `close` was called. */
 export type Export = {
-  /** The next few hundred rows: an execution's stand together, the newest execution first. Null at the end. */
-  read: () => Promise<ExportRow[] | null>
+  /**
+   * Calls `each` with the next few hundred rows: an execution's stand together, the newest execution first. False
+   * once there are no more.
+   */
+  read: (each: (row: ExportRow) => void) => Promise<boolean>
   /** Ends it at once, a query under way included. May be called at any time, and again. */
   close: () => Promise<void>
 }
@@ -57,6 +62,8 @@ export async function openExport(
   const free = await takeTurn(db, teamId)
   const stop = new AbortController()
   let tx: ControlledTransaction<DB> | undefined
+  // A plugin would copy the rows.
+  let plain: Tx | undefined
   let ended: Promise<void> | undefined
   let finished = false
   // Waits for what is under way, and gives the connection back also where it is broken.
@@ -67,10 +74,10 @@ export async function openExport(
       .then(free)
     return ended
   }
-  const fetch = async () => {
+  const fetch = async (): Promise<StoredRow[]> => {
     try {
       const options = { signal: stop.signal, inflightQueryAbortStrategy: 'cancel query' } as const
-      const { rows } = await sql<ExportRow>`fetch ${sql.lit(BATCH)} from export`.execute(tx!, options)
+      const { rows } = await sql<StoredRow>`fetch ${sql.lit(BATCH)} from export`.execute(plain!, options)
       if (rows.length < BATCH) {
         finished = true
         await end()
@@ -83,16 +90,22 @@ export async function openExport(
   }
   try {
     tx = await db.startTransaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute()
-    const clean = createCleaner(await readRules(tx))
+    plain = tx.withoutPlugins()
+    const visit = createVisit(await readRules(tx))
     await declareCursor(tx, teamId, since)
     // At once, so that what does not work is answered as an error, and a small export holds nothing any more.
-    let ahead: ExportRow[] | undefined = await fetch()
+    let ahead: StoredRow[] | undefined = await fetch()
     return {
-      async read() {
+      async read(each) {
         stop.signal.throwIfAborted()
         const rows = ahead ?? (finished ? [] : await fetch())
         ahead = undefined
-        return rows.length > 0 ? clean(rows) : null
+        if (rows.length === 0) return false
+        await visit(rows, each)
+        // The driver's promises keep each other alive until the next full collection, and these rows with them: the
+        // process would grow by 200 MB.
+        rows.length = 0
+        return true
       },
       close() {
         stop.abort(new Error('The export is closed'))
@@ -116,9 +129,10 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
   await sql`set local jit = off`.execute(tx)
   await sql`
     declare export no scroll cursor for
-    select e.id as execution_id, e.workflow_id, e.workflow_name, e.status, e.trigger, e.started_at, e.completed_at,
-      n.node_id, n.node_type, n.node_name, n.status as node_status, n.started_at as node_started_at,
-      n.completed_at as node_completed_at, n.error_message as node_error
+    select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
+      e.started_at as "startedAt", e.completed_at as "completedAt", n.node_id as "nodeId", n.node_type as "nodeType",
+      n.node_name as "nodeName", n.status as "nodeStatus", n.started_at as "nodeStartedAt",
+      n.completed_at as "nodeCompletedAt", n.error_message as "nodeError"
     from (
       select * from executions where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
@@ -128,10 +142,10 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
 }
 
 const SLICE_MS = 10
-const CACHED_CHARS = 1_000_000
+const CACHED_CHARS = 200_000
 
-/** Redacts rows. The same few texts come again and again; what comes once leaves others their turn. */
-function createCleaner(rules: Rules): (rows: ExportRow[]) => Promise<ExportRow[]> {
+/** Shows rows redacted. The same few texts come again and again; what comes once leaves others their turn. */
+function createVisit(rules: Rules): (rows: StoredRow[], each: (row: ExportRow) => void) => Promise<void> {
   const cache = new Map<string, string>()
   let chars = 0
   const mask = (text: string): string => {
@@ -147,11 +161,10 @@ function createCleaner(rules: Rules): (rows: ExportRow[]) => Promise<ExportRow[]
     return clean
   }
   const maskAny = (text: string | null) => (text === null ? null : mask(text))
-  return async (rows) => {
-    const clean: ExportRow[] = []
+  return async (rows, each) => {
     let since = performance.now()
     for (const row of rows) {
-      clean.push({
+      each({
         ...row,
         workflowName: mask(row.workflowName),
         durationMs: durationOf(row.startedAt, row.completedAt),
@@ -164,6 +177,5 @@ function createCleaner(rules: Rules): (rows: ExportRow[]) => Promise<ExportRow[]
       await breathe()
       since = performance.now()
     }
-    return clean
   }
 }
