@@ -30,6 +30,7 @@ import { receive } from './request.ts'
 import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createTransferRoutes } from './transfer.ts'
 import { createVariableRoutes } from './variables.ts'
 import { createVersionRoutes } from './versions.ts'
 import { createWorkflowRoutes } from './workflows.ts'
@@ -100,6 +101,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
     .route('/', createVersionRoutes(deps))
+    .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
     .route('/', createExecutionRoutes(deps))
     .route('/', createEventRoutes(deps))

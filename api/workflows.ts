@@ -65,7 +65,7 @@ const workflow = {
   createdAt: time,
   updatedAt: time,
 }
-const WorkflowAnswer = v.pipe(v.object(workflow), v.title('Workflow'))
+export const WorkflowAnswer = v.pipe(v.object(workflow), v.title('Workflow'))
 const WorkflowItem = v.pipe(
   v.object({ ...workflow, nodeCount: count, lastExecutionStatus: v.nullable(v.picklist(STATUSES)) }),
   v.title('WorkflowItem'),
