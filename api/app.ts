@@ -74,7 +74,7 @@ export type ApiDeps = {
   /** Who may read the metrics: whoever knows this, or without it this machine. */
   metricsToken?: string | undefined
   /** How often streams of events show that they live, and look whether the caller still may. */
-  streams?: { heartbeatMs?: number; checkMs?: number }
+  streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number }
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (errand: Errand) => Promise<boolean>

@@ -56,6 +56,7 @@ export async function answerReply(
   const found = await waitFor(deps.bus, executionId, signal, async () => {
     const reply = await readReply(deps.store, executionId)
     if (!reply) return { status: 'DELETED', answer: null }
+    if (mode !== 'responseNode') reply.answer = null
     return reply.answer || isEnded(reply.status) ? reply : undefined
   })
   const outputData =

@@ -252,6 +252,17 @@ export function examples(url: string): Record<string, Example> {
       status: 'FAILED',
       records: { start: 'SUCCESS', missing: 'FAILED' },
     },
+    answered: {
+      nodes: [
+        { ...start, type: 'WEBHOOK_TRIGGER', config: { path: 'in', responseMode: 'responseNode' } },
+        { id: 'respond', type: 'RESPOND_TO_WEBHOOK', config: { status: 201, body: '{{ $input.a }}' } },
+        { id: 'after', type: 'SET', config: { values: { status: '{{ $input.status }}' } } },
+      ],
+      edges: edges('start -> respond', 'respond -> after'),
+      data: { a: [1] },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', respond: 'SUCCESS', after: 'SUCCESS' },
+    },
     waits: {
       nodes: [
         start,

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createApp } from '../../api/app.ts'
+import { type ApiDeps, createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Db, openDatabase } from '../../db/connection.ts'
 import { startListener } from '../../worker/listener.ts'
@@ -62,7 +62,7 @@ const follow = async (run: string, lastEventId?: string) => readEvents(await ask
 const brief = ({ event, data }: Event) => [event, data.nodeId, data.status].filter(Boolean).join(' ')
 
 /** One more API process' worth, on the same database. */
-async function addProcess(wrap: (db: Db) => Db = (db) => db) {
+async function addProcess(wrap: (db: Db) => Db = (db) => db, streams?: ApiDeps['streams']) {
   const { db, close } = openDatabase(service.database.url, { max: 5, name: 'another' })
   const bus = openBus(service.database.url, { name: 'another' })
   const app = createApp({
@@ -71,6 +71,7 @@ async function addProcess(wrap: (db: Db) => Db = (db) => db) {
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     rateLimits: false,
+    ...(streams ? { streams } : {}),
     isReady: async () => ({ database: true, temporal: true, worker: true }),
     carryOut: async () => false,
   })
@@ -83,6 +84,7 @@ async function addProcess(wrap: (db: Db) => Db = (db) => db) {
   })
   const base = `http://127.0.0.1:${listener.port}`
   return {
+    app,
     stop,
     ask: (run: string, more: RequestInit = {}) =>
       fetch(`${base}/api/executions/${run}/events`, { headers: { cookie: service.admin }, ...more }),
@@ -322,6 +324,21 @@ test('a stream shows that it lives, and ends when the token is revoked, the role
   void quiet.next()
   await vi.waitFor(() => expect(quiet.comments()).toBeGreaterThan(1))
   await quiet.cancel()
+})
+
+test('a client that takes nothing is cut off', async () => {
+  const another = await addProcess((db) => db, { checkMs: 50, stallMs: 200 })
+  const run = await runs.addRun()
+  const path = `/api/executions/${run}/events`
+  const answer = await another.app.request(path, { headers: { cookie: service.admin } })
+  const reader = answer.body!.getReader()
+  // The greeting, then how the run stands.
+  await reader.read()
+  await reader.read()
+  expect(await watched(run)).toBe(1)
+  await vi.waitFor(async () => expect(await watched(run)).toBe(0))
+  await runs.setRun(run, { status: 'RUNNING' })
+  expect(await reader.read()).toEqual({ done: true })
 })
 
 test('a stop ends the streams, and waits for nobody', async () => {
