@@ -4,6 +4,7 @@ import { type ApiDeps, createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Db, openDatabase } from '../../db/connection.ts'
 import { startListener } from '../../worker/listener.ts'
+import { brief, readEvents } from '../events.ts'
 import { createRuns } from '../runs.ts'
 import { type Service, startService } from '../service.ts'
 
@@ -19,47 +20,12 @@ afterAll(async () => {
   await service.stop()
 })
 
-type Event = { id: string; event: string; data: Record<string, unknown> }
-
-/** Reads a stream as an EventSource does. */
-function readEvents(answer: Response) {
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
-  let comments = 0
-  const ready: Event[] = []
-
-  async function next(): Promise<Event | undefined> {
-    while (ready.length === 0) {
-      const { done, value } = await reader.read()
-      if (done) return undefined
-      const blocks = `${rest}${value}`.split('\n\n')
-      rest = blocks.pop()!
-      for (const block of blocks) {
-        const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s)))
-        if (block.startsWith(':')) comments++
-        else if (fields.event) ready.push({ ...fields, data: JSON.parse(fields.data) } as Event)
-      }
-    }
-    return ready.shift()
-  }
-
-  async function all(): Promise<Event[]> {
-    const events: Event[] = []
-    for (let one = await next(); one; one = await next()) events.push(one)
-    return events
-  }
-  return { next, all, comments: () => comments, cancel: () => reader.cancel() }
-}
-
 const ask = (run: string, lastEventId?: string, as = service.admin) =>
   service.request(`/api/executions/${run}/events`, {
     as,
     ...(lastEventId === undefined ? {} : { headers: { 'last-event-id': lastEventId } }),
   })
 const follow = async (run: string, lastEventId?: string) => readEvents(await ask(run, lastEventId))
-
-/** `execution RUNNING`, `node a SUCCESS`, `end SUCCESS`. */
-const brief = ({ event, data }: Event) => [event, data.nodeId, data.status].filter(Boolean).join(' ')
 
 /** One more API process' worth, on the same database. */
 async function addProcess(wrap: (db: Db) => Db = (db) => db, streams?: ApiDeps['streams']) {
