@@ -127,7 +127,9 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
   const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
   const input = mergeInputs(inputs)
   const loop =
-    iteration === '' ? {} : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
+    iteration === '' && !step.item
+      ? {}
+      : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(deps.store, context.workflowId, step.node.config)
   return {

@@ -32,10 +32,10 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
   const { plan, context } = segment
   const startedAt = Date.now()
   const head = { nodeId: node.id, iteration: frame.iteration, handle: null, startedAt }
-  if (node.kind === 'trigger' && node.id === plan.triggerNodeId) {
+  if (node.id === plan.triggerNodeId) {
     // The start may have lain in Temporal's hands, or on the way to it, while the run was cancelled.
     if (await hasEnded(deps.store, context.id)) throw endedBefore()
-    return { ...head, status: 'SUCCESS', output: segment.input, completedAt: startedAt }
+    if (!node.given) return { ...head, status: 'SUCCESS', output: segment.input, completedAt: startedAt }
   }
   if (node.given) {
     const { output, handle } = node.given

@@ -8,6 +8,7 @@ import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
 import { createAccountRoutes } from './accounts.ts'
+import { createAloneRoutes } from './alone.ts'
 import { createAuthRoutes } from './auth.ts'
 import { createConsoleRoutes } from './console.ts'
 import { allowOrigins } from './cors.ts'
@@ -27,6 +28,7 @@ import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
 import { observe } from './observe.ts'
 import { receive } from './request.ts'
+import { createRecoveryRoutes } from './recovery.ts'
 import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
@@ -103,7 +105,9 @@ export function createApp(deps: ApiDeps) {
     .route('/', createVersionRoutes(deps))
     .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
+    .route('/', createAloneRoutes(deps))
     .route('/', createExecutionRoutes(deps))
+    .route('/', createRecoveryRoutes(deps))
     .route('/', createEventRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))

@@ -73,6 +73,7 @@ export type Shape = {
   workflowVersion: number
   status: string
   triggerNodeId: string
+  onlyNode: string | null
 }
 
 /**
@@ -103,7 +104,7 @@ export async function listNodeExecutions(
   const { store } = scope
   const execution = await store.db
     .selectFrom('executions')
-    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId'])
+    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw new Fault('NOT_FOUND', 'There is no such execution')

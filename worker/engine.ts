@@ -91,7 +91,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     dataConverter,
     workflowBundle: options.bundle ?? (await bundleWorkflows()),
     activities: { ...createActivities(deps), ...createFireActivities(carrier) },
-    sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
+    sinks: {
+      run: {
+        closing: {
+          fn: (info) => projector.close(info.workflowId, info.priority?.fairnessKey),
+          callDuringReplay: false,
+        },
+      },
+    },
   })
   const stopped = worker.run()
   const sweeper = startSweeper({

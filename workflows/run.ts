@@ -113,7 +113,8 @@ function createRun(run: RunInput) {
   const startedAt = carried?.startedAt ?? workflowInfo().startTime.getTime()
   const deadline = carried ? carried.deadline : run.timeoutMs === null ? null : startedAt + run.timeoutMs
   const context = { ...run.context, startedAt: new Date(startedAt).toISOString() }
-  const root = carried ? reviveFrame(carried.root) : createFrame()
+  const item = plan.item && { result: plan.item }
+  const root = carried ? reviveFrame(carried.root) : createFrame('', '', 0, item)
   const nudges = new Set(carried?.nudges)
   const busy = new Set<string>()
   const timers = new Map<string, CancellationScope>()
