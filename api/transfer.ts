@@ -139,7 +139,8 @@ export function createTransferRoutes() {
           'puts on the clipboard) and makes an inactive workflow of it. `report.problems` names all that is not as ' +
           'it was: a node without counterpart becomes a STOP_AND_ERROR, so that no run goes past work not done; an ' +
           'expression without one fails where it is asked for. Nodes that n8n runs for each item of a list become ' +
-          'the body of a FOR_EACH. `workflows` tells by its id there which workflow here stands for another one. ' +
+          'the body of a FOR_EACH; the answer of an HTTP call counts as one item, also where it is a list, unless a ' +
+          'node for lists is next. `workflows` tells by its id there which workflow here stands for another one. ' +
           'With `dryRun=true` nothing is made, and the graph is answered.',
         role: 'BUILDER',
         query: ImportQuery,

@@ -191,3 +191,76 @@ test('an export comes back as the same graph', async () => {
   })
   expect(call.status).toBe(401)
 })
+
+test('a workflow that runs another one is told which stands for it', async () => {
+  const parent = await template('parent')
+  const child = await template('batches')
+  child.nodes[0].type = 'n8n-nodes-base.executeWorkflowTrigger'
+  const { id: childId, report } = await bring(child)
+  expect(report.problems).toEqual([])
+  const lost = await bring(parent)
+  expect(lost.report.problems).toMatchObject([{ node: 'Execute Workflow', kind: 'node' }])
+  const { id, report: clean } = await bring(parent, { workflows: { kQ3child: childId } })
+  expect(clean.problems).toEqual([])
+  const run = await runIt(id, { ids: [1, 3] })
+  expect(run.outputData).toEqual({ points: 40 })
+})
+
+test('a dry run makes nothing, and says what would be made', async () => {
+  const name = 'only looked at'
+  const json = { teamId: host.teamId, name, workflow: await template('report') }
+  const ask = () =>
+    host.request('/api/workflows/import?dryRun=true', { method: 'POST', as: host.admin, json })
+  const answer = await ask()
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toMatchObject({
+    name,
+    settings: { timezone: 'Europe/Berlin' },
+    report: { problems: [], stickyNotes: 0 },
+  })
+  const { totalElements } = await host.ask<Body>('GET', `/api/workflows?teamId=${host.teamId}&search=${name}`)
+  expect(totalElements).toBe(0)
+})
+
+test.each([
+  ['nothing', {}, ['workflow']],
+  ['a text', { workflow: 'x' }, ['workflow']],
+  ['another document', { workflow: { kind: 'app' } }, ['workflow']],
+  ['nodes that are none', { workflow: { nodes: [1, { type: 3 }] } }, ['workflow']],
+  ['a list of several', { workflow: [{ nodes: [] }, { nodes: [] }] }, ['workflow']],
+  [
+    'a later format',
+    { workflow: { format: 'perdure.workflow', formatVersion: 2, nodes: [{ type: 'NO' }] } },
+    ['workflow.formatVersion', 'workflow.nodes[0].type'],
+  ],
+  [
+    'an export without its secret',
+    {
+      workflow: {
+        format: 'perdure.workflow',
+        formatVersion: 1,
+        nodes: [{ id: 'h', type: 'WEBHOOK_TRIGGER', config: { path: 'x', secretHeader: { name: 'X' } } }],
+      },
+    },
+    ['workflow.nodes[0].config.secretHeader.value'],
+  ],
+  ['workflows that are none', { workflow: { nodes: [] }, workflows: { a: 'b' } }, ['workflows.a']],
+])('refuses %s', async (_what, json, paths) => {
+  const answer = await host.request('/api/workflows/import', {
+    method: 'POST',
+    as: host.admin,
+    json: { teamId: host.teamId, ...json },
+  })
+  const body = (await answer.json()) as Body
+  expect([answer.status, body.errors.map(({ path }: Body) => path)]).toEqual([400, paths])
+})
+
+test('refuses a name that is taken, and callers below BUILDER', async () => {
+  const workflow = { nodes: [], connections: {} }
+  const json = { teamId: host.teamId, name: 'Twice', workflow }
+  const ask = async (as: string) =>
+    (await host.request('/api/workflows/import', { method: 'POST', as, json })).status
+  expect(await ask(host.admin)).toBe(201)
+  expect(await ask(host.admin)).toBe(409)
+  expect(await ask((await host.signUp('OPERATOR')).cookie)).toBe(403)
+})

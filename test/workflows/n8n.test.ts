@@ -1,6 +1,12 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import jsonata from 'jsonata'
 import { expect, test } from 'vitest'
+import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { type Code, type Names, translateScript } from '../../workflows/n8n/javascript.ts'
+import { mendGraph } from '../../workflows/n8n/mend.ts'
+import { n8n } from '../n8n/shapes.ts'
 
 const item = {
   name: ' Ada Byron ',
@@ -48,7 +54,9 @@ function run(source: string): unknown {
     $execution: { id: 'run' },
     $workflow: { id: 'flow', name: 'Flow' },
   }
-  return new Function(...Object.keys(globals), `return (${source.replace(/;\s*$/, '')}\n)`)(...Object.values(globals))
+  return new Function(...Object.keys(globals), `return (${source.replace(/;\s*$/, '')}\n)`)(
+    ...Object.values(globals),
+  )
 }
 
 async function evaluate(source: string): Promise<unknown> {
@@ -79,6 +87,7 @@ test.each([
   '$execution.id',
   '$workflow.id + "/" + $workflow.name',
   '"https://" + $vars.host + "/x"',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what is translated
   '`Hello ${$json.name.trim()}, you are ${$json.n}`',
   '$json.n + 1',
   '$json.text + 1',
@@ -202,4 +211,116 @@ test.each([
   [`${'('.repeat(5_000)}1${')'.repeat(5_000)}`, ''],
 ])('%s is refused with a reason', (source, reason) => {
   expect(() => translateScript(source, names)).toThrow(reason)
+})
+
+const TEMPLATES = ['orders', 'report', 'alarm', 'sources', 'batches', 'parent']
+
+const readTemplate = (name: string) => {
+  const raw = JSON.parse(readFileSync(new URL(`../n8n/${name}.json`, import.meta.url), 'utf8'))
+  return Array.isArray(raw) ? raw[0] : raw
+}
+
+/** What an import does short of the database. */
+function bring(raw: unknown) {
+  const converted = convertWorkflow(raw, () => undefined)
+  if (!converted) return undefined
+  const { report } = converted
+  const mended = mendGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
+  return { ...mended, report }
+}
+
+const junk = fc.oneof(
+  fc.constantFrom(
+    null,
+    true,
+    -1,
+    1e9,
+    '',
+    '={{',
+    '={{ $json. }}',
+    '={{ $("x").all() }}',
+    '__proto__',
+    [],
+    {},
+    [[]],
+  ),
+  fc.jsonValue({ maxDepth: 3 }),
+)
+
+/** Puts `value` at some place of a copy of the document. */
+function spoil(document: unknown, picks: number[], value: unknown): unknown {
+  const copy = structuredClone(document)
+  let at = copy as Record<string, unknown>
+  for (const pick of picks) {
+    const keys = Object.keys(at)
+    const key = keys[pick % Math.max(1, keys.length)]
+    if (key === undefined) break
+    const inner = at[key]
+    if (typeof inner !== 'object' || inner === null || pick % 7 === 0) {
+      at[key] = value
+      break
+    }
+    at = inner as Record<string, unknown>
+  }
+  return copy
+}
+
+test('whatever is spoiled in a document, what comes of it can be saved or is refused', () => {
+  const spoils = fc.array(fc.tuple(fc.array(fc.nat(1_000), { minLength: 1, maxLength: 9 }), junk), {
+    maxLength: 6,
+  })
+  fc.assert(
+    fc.property(fc.constantFrom(...TEMPLATES), spoils, (name, all) => {
+      const document = all.reduce<unknown>(
+        (doc, [picks, value]) => spoil(doc, picks, value),
+        readTemplate(name),
+      )
+      const brought = bring(document)
+      expect(brought?.problems ?? []).toEqual([])
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('however nodes are connected, what comes of it can be saved', () => {
+  const types = [
+    'manualTrigger@1',
+    'if@2',
+    'switch@3',
+    'splitOut@1',
+    'splitInBatches@3',
+    'merge@3',
+    'httpRequest@4',
+    'set@3.4',
+    'aggregate@1',
+    'filter@2',
+    'code@2',
+    'wait@1.1',
+    'respondToWebhook@1',
+    'limit@1',
+  ]
+  const arrow = fc.tuple(fc.nat(11), fc.nat(2), fc.nat(11), fc.nat(1))
+  const kinds = fc.array(fc.constantFrom(...types), { minLength: 1, maxLength: 12 })
+  fc.assert(
+    fc.property(kinds, fc.array(arrow, { maxLength: 24 }), fc.boolean(), (kinds, arrows, care) => {
+      const nodes = Object.fromEntries(
+        kinds.map((kind, i): [string, [string, object, object]] => [
+          `N ${i}`,
+          [
+            kind,
+            { fieldToSplitOut: 'x', url: "={{ $('N 1').item.json.u }}" },
+            care ? { onError: 'continueErrorOutput' } : {},
+          ],
+        ]),
+      ) as Parameters<typeof n8n>[0]
+      const links = arrows
+        .filter(([from, , to]) => from < kinds.length && to < kinds.length)
+        .map(([from, output, to, input]) => `N ${from}:${output} -> N ${to}:${input}`)
+      const brought = bring(n8n(nodes, ...links))!
+      expect(brought.problems).toEqual([])
+      // Every node is there, whatever became of it.
+      expect(brought.report.mapped.map(({ node }) => node).sort()).toEqual(Object.keys(nodes).sort())
+    }),
+    { numRuns: 200 },
+  )
 })

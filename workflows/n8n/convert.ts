@@ -1,6 +1,7 @@
 import type { GraphEdge } from '../graph.ts'
 import { isDocument, readDocument, type SourceNode } from './document.ts'
 import { type Drawn, drawEdges } from './edges.ts'
+import { checkJoins } from './joins.ts'
 import { arrange, type Layout } from './layout.ts'
 import {
   type Built,
@@ -46,6 +47,7 @@ export function convertWorkflow(
   const mappers = new Map(source.nodes.map((node) => [node.name, findMapper(node)]))
   const mapperOf = (node: SourceNode) => mappers.get(node.name)!
   const layout = arrange(source, mapperOf, complainOf)
+  checkJoins(layout, mapperOf, complainOf)
   const ids = nameNodes(layout)
   const built = new Map<string, Built>()
   const edges = drawEdges({ layout, built, ids, mapperOf, complainOf })

@@ -110,7 +110,13 @@ function readLinks(raw: unknown, names: Set<string>, complainOf: (node: string |
             )
           } else if (!names.has(from) || !names.has(to)) {
             complainOf(from)('connection', path, 'One of its ends is not there', target)
-          } else links.push({ from, output: Number(output), to, input: Number.isInteger(index) ? index : 0 })
+          } else
+            links.push({
+              from,
+              output: Number(output),
+              to,
+              input: Number.isInteger(index) && index >= 0 ? index : 0,
+            })
         }
       }
     }

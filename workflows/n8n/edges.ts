@@ -1,7 +1,7 @@
 import type { GraphEdge } from '../graph.ts'
 import type { Link, SourceNode } from './document.ts'
 import { batchOutputs, type Layout, type Loop } from './layout.ts'
-import { type Built, type Mapper, mainOf, type NewNode, outputOf } from './mapper.ts'
+import { type Built, itemNode, type Mapper, mainOf, type NewNode, outputOf } from './mapper.ts'
 import type { Complain } from './report.ts'
 
 /** Nodes and edges that stand for the connections. */
@@ -135,8 +135,8 @@ export function drawEdges({
   function startOf(link: Link): End | undefined {
     const node = nodeOf(link.from)
     if (mapperOf(node).takes === 'loop' && mainOf(built.get(link.from)!.mapped).type === 'FOR_EACH') {
-      if (link.output !== batchOutputs(node).done) return undefined
       const loop = layout.loops.find(({ own }) => own === node)!
+      if (link.output !== batchOutputs(node).done) return enterBatch(loop, node)
       const exits = exitsOf(loop)
       return { id: isPlain(loop) ? loop.id : collect(loop, exits, 'done'), handle: null }
     }
@@ -144,6 +144,12 @@ export function drawEdges({
     if (!loop || loop.own || loop === layout.loopOf(link.to)) return leave(link)
     if (isPlain(loop)) return { id: loop.id, handle: null }
     return leave(link) && { id: collect(loop, [link], 'items'), handle: null }
+  }
+
+  /** The body's first nodes get the item by themselves; where loops are in it, they ask a node for it. */
+  function enterBatch(loop: Loop, node: SourceNode): End | undefined {
+    if (!layout.loops.some(({ within }) => within === loop)) return undefined
+    return { id: make(itemNode(loop), 'NO_OP', {}, loop, node), handle: null }
   }
 
   /** A connection from a branch has a node of its own on it, so that its source has put out nothing where it is not taken. */

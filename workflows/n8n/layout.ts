@@ -39,17 +39,20 @@ export function arrange(
   complainOf: (name: string) => Complain,
 ): Layout {
   const byName = new Map(source.nodes.map((node) => [node.name, node]))
+  const given = source.links.filter((link) => {
+    if (mapperOf(byName.get(link.to)!).takes !== 'trigger') return true
+    complainOf(link.from)('connection', link.to, 'Nothing leads to a trigger here', link)
+    return false
+  })
   const isBatch = (name: string) => mapperOf(byName.get(name)!).takes === 'loop'
   const bodies = new Map(
-    source.nodes
-      .filter((node) => isBatch(node.name))
-      .map((node) => [node.name, findBody(node, source.links)]),
+    source.nodes.filter((node) => isBatch(node.name)).map((node) => [node.name, findBody(node, given)]),
   )
   /** The innermost splitInBatches around a node. */
   const batchOf = (name: string) =>
     [...bodies].filter(([, body]) => body.has(name)).sort(([, a], [, b]) => a.size - b.size)[0]?.[0]
 
-  const links = source.links.filter((link) => {
+  const links = given.filter((link) => {
     if (bodies.get(link.to)?.has(link.from)) return false
     const [from, to] = [batchOf(link.from), batchOf(link.to)]
     if (from === to || (isBatch(link.from) && to === link.from)) return true
@@ -157,7 +160,7 @@ export function arrange(
   /** Whether what it puts out is what an iteration of a splitInBatches, or of a loop of ours, results in. */
   function isLastInLoop(name: string): boolean {
     const targets = outward.get(name) ?? []
-    return source.links.some((link) => link.from === name && bodies.get(link.to)?.has(name)) ||
+    return given.some((link) => link.from === name && bodies.get(link.to)?.has(name)) ||
       (targets.length > 0 &&
         targets.some(({ to }) => !['item', 'any'].includes(mapperOf(byName.get(to)!).takes)))
       ? innerOf(name, undefined) !== undefined || batchOf(name) !== undefined
@@ -175,7 +178,7 @@ export function arrange(
 
   return {
     order,
-    links: [...forward, ...source.links.filter((link) => bodies.get(link.to)?.has(link.from))],
+    links: [...forward, ...given.filter((link) => bodies.get(link.to)?.has(link.from))],
     circles,
     loops,
     loopOf: (name) => loopOf.get(name),

@@ -99,3 +99,8 @@ export function mainOf(mapped: Mapped): Part {
 export function outputOf(id: string, path = ''): string {
   return enter({ text: '$nodes', hint: 'object' }, id).text + path
 }
+
+/** The node that keeps a loop's item for the loops in it. */
+export function itemNode({ id }: { id: string }): string {
+  return `${id}__item`
+}

@@ -1,7 +1,7 @@
 import type { SourceNode } from './document.ts'
 import { type Code, fail, type Names } from './javascript.ts'
-import type { Layout } from './layout.ts'
-import { type Built, type Mapper, outputOf } from './mapper.ts'
+import type { Layout, Loop } from './layout.ts'
+import { type Built, itemNode, type Mapper, outputOf } from './mapper.ts'
 
 /** Nodes that put out the items they get, or some of them. */
 const KEEPS = new Set(['filter', 'sort', 'limit', 'removeDuplicates', 'splitInBatches'])
@@ -23,10 +23,22 @@ export function createNames({
   const unknown = (text: string): Code => ({ text, hint: 'unknown' })
   const loop = layout.loopOf(node.name)
 
-  /** The node whose output this is as well, as nodes that change nothing hand it on. */
-  function isItemOf(name: string): boolean {
-    if (!loop) return false
-    let at: string | undefined = loop.own ? loop.own.name : loop.source
+  function isAround(name: string): boolean {
+    for (let around = loop; around; around = around.within) if (around.own?.name === name) return true
+    return false
+  }
+
+  /** The current item of the loop around this node that goes through another node's output, as it was handed on. */
+  function findItem(name: string): Code | undefined {
+    for (let around = loop; around; around = around.within) {
+      if (!isFedBy(around, name)) continue
+      if (around === loop) return unknown('$item')
+      return around.own && unknown(outputOf(itemNode(around)))
+    }
+  }
+
+  function isFedBy(around: Loop, name: string): boolean {
+    let at: string | undefined = around.own ? around.own.name : around.source
     for (let steps = 0; at !== undefined && steps < 500; steps++) {
       if (at === name) return true
       const here: SourceNode = built.get(at)!.source
@@ -45,10 +57,13 @@ export function createNames({
     index: () => (loop ? { text: '$index', hint: 'number' } : { text: '0', hint: 'number' }),
     ran: (name) => ({ text: `$exists(${reach(name).text})`, hint: 'boolean' }),
     other(name, which) {
+      // In its body a splitInBatches has put out the batch alone.
+      const whole = which === 'all' || (which !== 'item' && !isAround(name))
+      const item = whole ? undefined : findItem(name)
       const { text, card } = reach(name)
+      if (item) return item
       if (card === 'one') return which === 'all' ? fail(`reads all items of "${name}"`) : unknown(text)
       if (which === 'first' || which === 'last') return unknown(`${text}[${which === 'first' ? 0 : -1}]`)
-      if (which === 'item' && isItemOf(name)) return unknown('$item')
       return fail(
         `reads ${which === 'all' ? 'all items' : 'the paired item'} of "${name}", which puts out a list`,
       )
