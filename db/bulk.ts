@@ -149,6 +149,10 @@ async function explainUnmatched(
   const stand = await db
     .selectFrom('executions')
     .select(['id', 'status', 'cancelRequestedAt'])
+    .select(
+      sql<boolean>`exists (select from executions r
+        where r.retried_from = executions.id and r.recovery = 'RETRY')`.as('retried'),
+    )
     .where('teamId', '=', teamId)
     .where('id', 'in', left)
     .execute()
@@ -157,7 +161,8 @@ async function explainUnmatched(
     const row = byId.get(id)
     if (!row) return { id, reason: 'There is no such execution' }
     const cancels = !isEnded(row.status) && row.cancelRequestedAt !== null
-    return { id, reason: `It does not fit: ${row.status}${cancels ? ', being cancelled' : ''}` }
+    const how = cancels ? ', being cancelled' : row.retried ? ', retried already' : ''
+    return { id, reason: `It does not fit: ${row.status}${how}` }
   })
 }
 
@@ -174,12 +179,13 @@ function cancelChunk(store: Store, ids: string[]): Promise<string[]> {
   return record(store, async (tx) => {
     const { rows } = await sql<{ id: string }>`
       with open as (
-        select id, status from executions where id = any(${ids}::uuid[]) and status in ('PENDING', 'RUNNING')
+        select id, team_id, status from executions where id = any(${ids}::uuid[]) and status in ('PENDING', 'RUNNING')
         order by id for update),
       unstarted as (
         delete from outbox o using open where o.subject_id = open.id and open.status = 'PENDING' and o.kind = 'START'),
       told as (
-        insert into outbox (kind, subject_id, due_at) select 'CANCEL', id, now() from open on conflict do nothing),
+        insert into outbox (kind, subject_id, team_id, due_at) select 'CANCEL', id, team_id, now() from open
+        on conflict do nothing),
       ended as (
         update executions e set cancel_requested_at = coalesce(e.cancel_requested_at, now()), status = 'CANCELLED',
           completed_at = now(), error_message = 'The run was cancelled before it started'
