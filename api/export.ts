@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { type Export, type ExportRow, openExport } from '../db/export.ts'
+import { type Export, type ExportedExecution, type ExportedNode, openExport } from '../db/export.ts'
 import { STATUSES } from '../db/listing.ts'
 import { demandTeam } from '../db/scope.ts'
 import { accept, uuid, whole } from './accept.ts'
 import { count, id, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
-import { writeRecord } from './csv.ts'
+import { type Cell, writeCells, writeRecord } from './csv.ts'
 import { type Part, streamParts } from './download.ts'
 
 const COLUMNS =
@@ -103,73 +103,51 @@ The connection breaks where the file does not come to its end, or is not read fo
 
 function writeCsv(rows: Export, bom: boolean): Part {
   let head = (bom ? '\uFEFF' : '') + writeRecord(COLUMNS.split(' '))
+  let known: ExportedExecution | undefined
+  let cells = ''
+  const write = (execution: ExportedExecution, node: ExportedNode | null): string => {
+    if (execution !== known) {
+      known = execution
+      cells = writeCells(listExecution(execution))
+    }
+    return `${cells},${writeRecord(node ? listNode(node) : NO_NODE)}`
+  }
   return (put) => {
     put(head)
     head = ''
-    return rows.read((row) => put(writeRecord(toCells(row))))
+    return rows.read((execution, node) => put(write(execution, node)))
   }
 }
 
-function toCells(row: ExportRow): (string | number | null)[] {
-  return [
-    row.executionId,
-    row.workflowId,
-    row.workflowName,
-    row.status,
-    row.trigger,
-    toText(row.startedAt),
-    toText(row.completedAt),
-    row.durationMs,
-    row.nodeId,
-    row.nodeType,
-    row.nodeName,
-    row.nodeStatus,
-    toText(row.nodeStartedAt),
-    toText(row.nodeCompletedAt),
-    row.nodeDurationMs,
-    row.nodeError,
-  ]
+const NO_NODE = Array<null>(8).fill(null)
+
+function listExecution(one: ExportedExecution): Cell[] {
+  const { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs } = one
+  return [executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs]
 }
 
-function toText(at: Date | null): string | null {
-  return at === null ? null : at.toISOString()
+function listNode(one: ExportedNode): Cell[] {
+  const { nodeId, nodeType, nodeName, status, startedAt, completedAt, durationMs, error } = one
+  return [nodeId, nodeType, nodeName, status, startedAt, completedAt, durationMs, error]
 }
 
-/** An execution's head is written with its first row, its nodes as they come: there may be a million. */
+/** An execution's head is written with its first record, its nodes as they come: there may be a million. */
 function writeJson(rows: Export): Part {
-  let open: string | undefined
+  let known: ExportedExecution | undefined
   let before = '['
-  const write = (row: ExportRow): string => {
-    let text = ''
-    if (row.executionId !== open) {
-      text = `${open === undefined ? '' : ']},'}\n${JSON.stringify(toHead(row)).slice(0, -1)},"nodeExecutions":[`
-      open = row.executionId
-    } else if (row.nodeId !== null) text = ','
-    return row.nodeId === null ? text : text + JSON.stringify(toNode(row))
+  const write = (execution: ExportedExecution, node: ExportedNode | null): string => {
+    let text = ','
+    if (execution !== known) {
+      text = `${known ? ']},' : ''}\n${JSON.stringify(execution).slice(0, -1)},"nodeExecutions":[`
+      known = execution
+    }
+    return node ? text + JSON.stringify(node) : text
   }
   return async (put) => {
     put(before)
     before = ''
-    const more = await rows.read((row) => put(write(row)))
-    if (!more) put(open === undefined ? ']' : ']}\n]')
+    const more = await rows.read((execution, node) => put(write(execution, node)))
+    if (!more) put(known ? ']}\n]' : ']')
     return more
-  }
-}
-
-function toHead(row: ExportRow) {
-  const { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs } = row
-  return { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs }
-}
-
-function toNode(row: ExportRow) {
-  return {
-    nodeId: row.nodeId,
-    nodeType: row.nodeType,
-    nodeName: row.nodeName,
-    status: row.nodeStatus,
-    startedAt: row.nodeStartedAt,
-    completedAt: row.nodeCompletedAt,
-    durationMs: row.nodeDurationMs,
-    error: row.nodeError,
   }
 }

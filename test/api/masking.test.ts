@@ -199,8 +199,8 @@ test('what one process has set holds in another, for exports at once', async () 
   }
   const read = async () => {
     const rows = await openExport(scope, team.teamId, { days: 1, format: 'csv' })
-    const errors: (string | null)[] = []
-    await rows.read(({ nodeError }) => errors.push(nodeError))
+    const errors: unknown[] = []
+    await rows.read((_, node) => errors.push(node?.error))
     return errors
   }
   expect(await read()).toEqual(['[EMAIL] cust-1'])
