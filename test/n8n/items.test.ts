@@ -268,6 +268,25 @@ test('dates, hashes and fields beside what is there', () =>
     { a: { b: 'in 2026' }, keep: 64, later: '2026-02-01', year: '2026' },
   ))
 
+test('errors that are handled, and nodes that are switched off', async () => {
+  const url = 'http://127.0.0.1:1/'
+  const error = fields({ why: '$json.error.message.length > 3', again: "$('Off').item.json.n" })
+  const handled = (onError: string) =>
+    n8n(
+      {
+        Start: start,
+        Off: ['httpRequest@4', { url }, { disabled: true }],
+        Call: ['httpRequest@4', { url }, { onError }],
+        After: error,
+      },
+      'Start -> Off',
+      'Off -> Call',
+      onError === 'continueErrorOutput' ? 'Call:1 -> After' : 'Call -> After',
+    )
+  await same(handled('continueErrorOutput'), { n: 4 }, { why: true, again: 4 })
+  await same(handled('continueRegularOutput'), { n: 4 }, { why: true, again: 4 })
+})
+
 test('only the first of many where a node says so', () =>
   same(
     n8n(

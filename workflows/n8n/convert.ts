@@ -160,7 +160,7 @@ function placeNode(built: Built, layout: Layout, complain: Complain): NewNode[] 
       config: part.config,
       ...(position ? { position: { x: position.x + 40 * i, y: position.y + 60 * i } } : {}),
       ...(parentId ? { parentId } : {}),
-      ...(source.disabled && main ? { disabled: true } : {}),
+      ...(source.disabled ? { disabled: true } : {}),
       ...(main ? readCare(part, raw, mapped.missing === true, complain) : {}),
     }
   })

@@ -1,7 +1,8 @@
 import type { GraphEdge } from '../graph.ts'
 import type { Link, SourceNode } from './document.ts'
-import { batchOutputs, type Layout, type Loop } from './layout.ts'
+import type { Layout, Loop } from './layout.ts'
 import { type Built, itemNode, type Mapper, mainOf, type NewNode, outputOf } from './mapper.ts'
+import { batchOutputs } from './order.ts'
 import type { Complain } from './report.ts'
 
 /** Nodes and edges that stand for the connections. */

@@ -7,7 +7,7 @@ const BODY = '$exists($input.status) ? $input.body : $input'
 const http: Mapper = {
   takes: 'item',
   gives(node, { unwrap, lists }) {
-    const path = unwrap || isFull(node) ? '' : '.body'
+    const path = unwrap || isFull(node) || handlesErrors(node) ? '' : '.body'
     return lists ? { card: 'many', path } : { card: 'one', path }
   },
   map(node, tools) {
@@ -36,11 +36,16 @@ const http: Mapper = {
     }
     const shape = isFull(node)
       ? '$exists($input.status) ? {"statusCode": $input.status, "headers": $input.headers, "body": $input.body} : $input'
-      : tools.unwrap
+      : tools.unwrap || handlesErrors(node)
         ? BODY
         : undefined
     return { parts: shape ? [main, part('TRANSFORM', { expression: shape }, '__body')] : [main] }
   },
+}
+
+/** Whether what comes out may be an error, which has no body. */
+function handlesErrors({ raw }: SourceNode): boolean {
+  return raw.continueOnFail === true || (typeof raw.onError === 'string' && raw.onError !== 'stopWorkflow')
 }
 
 function complainAuthentication({ parameters }: SourceNode, { complain }: Tools): void {

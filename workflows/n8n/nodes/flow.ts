@@ -1,8 +1,9 @@
 import { isObject } from '../../inputs.ts'
 import { readConditions, writeTest } from '../conditions.ts'
 import type { SourceNode } from '../document.ts'
-import { batchOutputs, isPaired } from '../layout.ts'
+import { isPaired } from '../layout.ts'
 import { LIST, type Mapper, ONE, part, type Tools } from '../mapper.ts'
+import { batchOutputs } from '../order.ts'
 
 const branch: Mapper = {
   takes: 'item',
