@@ -5,6 +5,7 @@ import type { Envelope } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
 import { type Frame, framesTo, resultOf, type Task } from '../workflows/state.ts'
 import { type NodeRecord, nodesIn, settleFailure, sourcesOf, stepKey } from '../workflows/walk.ts'
+import { endWaits } from './ends.ts'
 import { foldResults, gatherResults, readItems } from './loop.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult } from './nodes/node.ts'
@@ -53,6 +54,9 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
     const failure = describeFailure(error)
     const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
     const handled = settleFailure(node, failure)
+    if (handled === 'fatal' && frame.loopId !== '') {
+      await endWaits(deps, context.id, plan.nodes, frame.loopId, frame.iteration, true)
+    }
     return handled === 'fatal'
       ? failed
       : { ...failed, output: await pack(handled.output), handle: handled.handle }
@@ -150,8 +154,10 @@ async function openLoop(
 }
 
 /** What a loop puts out; throws the failure that ended it. */
-async function closeLoop({ segment, values }: Walk, { node, frame }: Task, pack: Pack): Promise<Envelope> {
+async function closeLoop(walk: Walk, { node, frame }: Task, pack: Pack): Promise<Envelope> {
+  const { deps, segment, values } = walk
   const loop = frame.loops[node.id]!
+  await endWaits(deps, segment.context.id, segment.plan.nodes, node.id, frame.iteration)
   if (loop.failure) {
     const { message, type, nodeId, at } = loop.failure
     const name = segment.plan.nodes.find(({ id }) => id === nodeId)?.name ?? nodeId

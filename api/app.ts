@@ -9,6 +9,7 @@ import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
 import { createAccountRoutes } from './accounts.ts'
 import { createAloneRoutes } from './alone.ts'
+import { createApprovalRoutes } from './approvals.ts'
 import { createAuthRoutes } from './auth.ts'
 import { createConsoleRoutes } from './console.ts'
 import { allowOrigins } from './cors.ts'
@@ -27,14 +28,15 @@ import { createMemberRoutes } from './members.ts'
 import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
 import { observe } from './observe.ts'
-import { receive } from './request.ts'
 import { createRecoveryRoutes } from './recovery.ts'
+import { receive } from './request.ts'
 import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
 import { createTransferRoutes } from './transfer.ts'
 import { createVariableRoutes } from './variables.ts'
 import { createVersionRoutes } from './versions.ts'
+import { createWaitRoutes } from './waits.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
 /** What every handler finds: `scope` behind any `accept` but a public one, the others always. */
@@ -109,6 +111,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createExecutionRoutes(deps))
     .route('/', createRecoveryRoutes(deps))
     .route('/', createEventRoutes(deps))
+    .route('/', createWaitRoutes(deps))
+    .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
     .route('/', createVariableRoutes())

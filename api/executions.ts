@@ -86,6 +86,7 @@ const NodeAnswer = v.pipe(
     retryCount: v.pipe(count, v.description('Attempts but the first')),
     pinned: v.pipe(v.boolean(), v.description('Its output was given with the start of the run')),
     takenFrom: v.pipe(v.nullable(id), v.description('The execution whose output was taken over')),
+    childExecutionId: v.pipe(v.nullable(id), v.description('The run that a SUB_WORKFLOW node has started')),
   }),
   v.title('NodeExecution'),
 )
@@ -108,6 +109,11 @@ const ExecutionAnswer = v.pipe(
     startedAt: v.nullable(time),
     completedAt: v.nullable(time),
     durationMs: v.nullable(count),
+    parentExecutionId: v.pipe(
+      v.nullable(id),
+      v.description('The run whose SUB_WORKFLOW node started this one'),
+    ),
+    parentNodeId: v.nullable(v.string()),
     retriedFrom,
     recovery: v.pipe(
       v.nullable(v.picklist(['RETRY', 'RERUN'])),

@@ -22,6 +22,9 @@ export type ExecutionDetail = {
   startedAt: Date | null
   completedAt: Date | null
   durationMs: number | null
+  /** The run whose SUB_WORKFLOW node started this one. */
+  parentExecutionId: string | null
+  parentNodeId: string | null
   /** The run that this one took up, how, and the newest runs that took up this one. */
   retriedFrom: string | null
   recovery: Recovery | null
@@ -69,6 +72,8 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
       'queuedAt',
       'startedAt',
       'completedAt',
+      'parentId',
+      'parentKey',
       'retriedFrom',
       'recovery',
       'onlyNode',
@@ -98,6 +103,8 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     startedAt: row.startedAt,
     completedAt: row.completedAt,
     durationMs: durationOf(row.startedAt, row.completedAt),
+    parentExecutionId: row.parentId,
+    parentNodeId: row.parentKey?.split('#')[0] ?? null,
     retriedFrom: row.retriedFrom,
     recovery: row.recovery as Recovery | null,
     retries: row.retries,

@@ -219,7 +219,8 @@ function createRun(run: RunInput) {
       for (const [id, wait] of Object.entries(frame.waits)) {
         const key = stepKey(id, frame.iteration)
         waiting.add(key)
-        if (wait.pause && nudges.delete(key)) wait.due = true
+        // Whoever looks at it now may have looked too early: the nudge is for the next look.
+        if (wait.pause && !busy.has(key) && nudges.delete(key)) wait.due = true
         if (wait.until !== null && !wait.due && !timers.has(key)) startTimer(frame, id, key, wait.until)
       }
       for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)

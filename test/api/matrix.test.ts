@@ -10,6 +10,7 @@ import { covers, type Role } from '../../db/acts.ts'
 import type { Scope } from '../../db/scope.ts'
 import { createToken } from '../../db/tokens.ts'
 import { createVariable } from '../../db/variables.ts'
+import { makeResumeToken } from '../../db/waits.ts'
 import { createWorkflow, updateWorkflow } from '../../db/workflows.ts'
 import { PASSWORD, type Service, startService } from '../service.ts'
 
@@ -138,14 +139,32 @@ async function makeWorld() {
     })
     .execute()
   const endedId = crypto.randomUUID()
-  await sql`insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count,
+  const { rows } =
+    await sql`insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count,
       trigger, trigger_node_id, input_data, input_bytes, started_by_kind, status, completed_at)
     select ${endedId}, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id,
-      input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}`.execute(db)
+      input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}
+    returning id`.execute(db)
+  if (rows.length === 0) throw new Error('no ended run')
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
+  const approvalId = crypto.randomUUID()
+  await db
+    .insertInto('pauses')
+    .values([
+      { ...waiting, id: approvalId, kind: 'APPROVAL', nodeId: 'a' },
+      { ...waiting, id: crypto.randomUUID(), kind: 'EVENT', nodeId: 'b', name: 'paid' },
+    ])
+    .execute()
+  const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
   const ids = {
-    ...{ workflowId: workflow.id, executionId, endedId },
-    ...{ spareId: spare.id, variableId: variable.id },
+    workflowId: workflow.id,
+    executionId,
+    endedId,
+    spareId: spare.id,
+    variableId: variable.id,
+    approvalId,
+    resumeToken,
   }
   return { teamId, tokens, ...ids }
 }
@@ -175,6 +194,9 @@ function fillPath(path: string, world: World): string {
     nodeId: 'pass',
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/approvals': world.approvalId,
+    name: 'paid',
+    token: world.resumeToken,
   }
   return path
     .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {
