@@ -1,8 +1,10 @@
 import { CancelledFailure, Context } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
 import { isDatabaseAway } from '../db/connection.ts'
+import { readVersion } from '../db/versions.ts'
 import type { PlanNode } from '../workflows/plan.ts'
 import type { AttemptInput, AttemptResult } from '../workflows/run.ts'
+import { endWaits } from './ends.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import {
   type ActivityDeps,
@@ -41,7 +43,9 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   try {
     return await attempt(deps, input, activity)
   } catch (error) {
-    throw judge(error, input.node, failures, activity)
+    const told = judge(error, input.node, failures, activity)
+    await leaveIteration(deps, input, told)
+    throw told
   } finally {
     clearInterval(timer)
     log.end()
@@ -79,6 +83,22 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
     packResult(deps, values, step, result.output, input.inlineBytes),
   )
   return { output, handle: result.handle ?? null }
+}
+
+/** A node that fails for good ends its iteration, with what waits in other branches; what this misses the loop's end does. */
+async function leaveIteration(
+  deps: ActivityDeps,
+  { node, context, iteration }: AttemptInput,
+  told: unknown,
+): Promise<void> {
+  const final = told instanceof ApplicationFailure && told.nonRetryable && node.onError === 'FAIL'
+  if (!final || node.parentId === undefined) return
+  try {
+    const { nodes } = await readVersion(deps.store, context.workflowId, context.version)
+    await endWaits(deps, context.id, nodes, node.parentId, iteration, true)
+  } catch (error) {
+    deps.log.warn({ err: error, executionId: context.id }, 'what waited in a failed iteration was not ended')
+  }
 }
 
 /** What Temporal is told of a failed attempt. */

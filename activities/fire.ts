@@ -33,7 +33,7 @@ async function prepareFired(carrier: Carrier, executionId: string): Promise<Fire
     const found = await prepareRun(carrier, executionId)
     if (!found) return null
     // One that waits for a place is started by whoever lets it in.
-    return { executionId, run: found.run ?? null }
+    return { executionId, run: found.run ?? null, teamId: found.teamId }
   } catch (error) {
     if (!(error instanceof PlanError)) throw error
     await refuseRun(carrier, executionId, error)

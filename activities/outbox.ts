@@ -8,6 +8,7 @@ import type { Store } from '../db/scope.ts'
 import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
 import { NUDGE } from '../workflows/walk.ts'
+import { applyGiven } from './given.ts'
 import type { Metrics } from './metrics.ts'
 import { syncSchedules } from './schedules.ts'
 import { runTraceparent, type Tracing } from './tracing.ts'
@@ -110,7 +111,7 @@ async function startRun(
     const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
     return settled && found ? found.trigger : null
   }
-  const { run, trigger, accepted } = found
+  const { run, trigger, accepted, teamId } = found
   const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
   const span = accepted
     ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
@@ -123,6 +124,7 @@ async function startRun(
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       requestEagerStart: carrier.eager,
+      priority: { fairnessKey: teamId },
     })
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
@@ -134,30 +136,39 @@ async function startRun(
   return (await noteStarted(carrier, executionId)) ? trigger : null
 }
 
+export type Prepared = {
+  trigger: string
+  teamId: string
+  accepted: string | null
+  queued: boolean
+  run?: RunInput
+}
+
 /** An execution with what its run is started with, where it is PENDING and not queued; undefined where there is none. */
 export async function prepareRun(
   carrier: Carrier,
   executionId: string,
-): Promise<{ trigger: string; accepted: string | null; queued: boolean; run?: RunInput } | undefined> {
+): Promise<Prepared | undefined> {
   const { store, tracing } = carrier
   const execution = await store.db
     .selectFrom('executions')
     .select(['id', 'workflowId', 'workflowName', 'workflowVersion', 'trigger', 'triggerNodeId', 'status'])
-    .select(['timeoutMs', 'inputBytes', 'traceparent', 'queuedAt'])
+    .select(['timeoutMs', 'inputBytes', 'traceparent', 'queuedAt', 'teamId', 'given', 'onlyNode'])
     .select((eb) =>
       eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
     )
     .where('id', '=', executionId)
     .executeTakeFirst()
   if (!execution) return undefined
-  const { workflowId, workflowName, workflowVersion: version, trigger, inputBytes: bytes } = execution
+  const { workflowId, workflowName, workflowVersion: version, inputBytes: bytes } = execution
+  const { trigger, teamId } = execution
   const accepted = tracing ? execution.traceparent : null
   const queued = execution.queuedAt !== null
-  if (execution.status !== 'PENDING' || queued) return { trigger, accepted, queued }
+  if (execution.status !== 'PENDING' || queued) return { trigger, teamId, accepted, queued }
   const input: Envelope =
     bytes <= INLINE_INPUT_BYTES ? { v: execution.input, bytes } : { ref: INPUT_REF, bytes }
   const run: RunInput = {
-    plan: await readPlan(store, execution),
+    plan: await applyGiven(store, execution, await readPlan(store, execution), input),
     context: {
       ...{ id: executionId, workflowId, workflowName, version, trigger },
       ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
@@ -166,7 +177,7 @@ export async function prepareRun(
     timeoutMs: execution.timeoutMs,
     ...(carrier.continueAfterEvents ? { continueAfterEvents: carrier.continueAfterEvents } : {}),
   }
-  return { trigger, accepted, queued, run }
+  return { trigger, teamId, accepted, queued, run }
 }
 
 /** Temporal has the run: its row says so, unless it was cancelled or deleted meanwhile. True for one of those who note it. */

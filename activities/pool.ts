@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Cause, Job, Reply } from './evaluator.ts'
+import { createLanes } from './lanes.ts'
 
 export type PoolOptions = { processes: number; timeoutMs: number; heapMb: number; maxChars: number }
 
@@ -47,35 +48,19 @@ const MAX_BOOTS = 3
  */
 export function createPool(options: PoolOptions): Pool {
   const members = new Set<Member>()
-  const waiting = new Map<string, Task[]>()
+  const waiting = createLanes<Task>()
   let failedBoots = 0
   let closed = false
-
-  function queue(task: Task): void {
-    const tasks = waiting.get(task.key)
-    if (tasks) tasks.push(task)
-    else waiting.set(task.key, [task])
-  }
-
-  function take(): Task | undefined {
-    const [first] = waiting
-    if (!first) return undefined
-    const [key, tasks] = first
-    const task = tasks.shift()
-    waiting.delete(key)
-    if (tasks.length > 0) waiting.set(key, tasks)
-    return task
-  }
 
   function pump(): void {
     for (const member of members) {
       if (!member.ready || member.task) continue
-      const task = take()
+      const task = waiting.take()
       if (!task) return
       begin(member, task)
     }
     const booting = [...members].filter((member) => !member.ready).length
-    if (waiting.size > booting && members.size < options.processes) add()
+    if (waiting.size() > booting && members.size < options.processes) add()
   }
 
   function begin(member: Member, task: Task): void {
@@ -162,14 +147,14 @@ export function createPool(options: PoolOptions): Pool {
     if (task) {
       if (member.late) task.resolve(failed('TIMEOUT'))
       // Killed from outside, it says nothing about the expression: tried once more.
-      else if (signal === 'SIGKILL' && task.tries++ === 0) queue(task)
+      else if (signal === 'SIGKILL' && task.tries++ === 0) waiting.add(task.key, task)
       else task.resolve(failed('MEMORY'))
     } else if (!member.ready && ++failedBoots >= MAX_BOOTS) {
       failedBoots = 0
-      for (let next = take(); next; next = take()) next.resolve(failed('DOWN', member.log.trim()))
+      for (let next = waiting.take(); next; next = waiting.take()) next.resolve(failed('DOWN', member.log.trim()))
     }
     // The next job shall not wait for a process to start.
-    if (members.size === 0 && (task || waiting.size > 0)) add()
+    if (members.size === 0 && (task || waiting.size() > 0)) add()
     pump()
   }
 
@@ -181,7 +166,7 @@ export function createPool(options: PoolOptions): Pool {
       const alive = setInterval(() => {}, 60_000)
       try {
         return await new Promise<Reply>((resolve, reject) => {
-          queue({ key, prepare, tries: 0, resolve, reject })
+          waiting.add(key, { key, prepare, tries: 0, resolve, reject })
           pump()
         })
       } finally {
@@ -190,7 +175,7 @@ export function createPool(options: PoolOptions): Pool {
     },
     async close() {
       closed = true
-      for (let next = take(); next; next = take()) next.resolve(STOPPING)
+      for (let next = waiting.take(); next; next = waiting.take()) next.resolve(STOPPING)
       await Promise.all([...members].map((member) => end(member.child)))
     },
   }

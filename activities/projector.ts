@@ -5,14 +5,15 @@ import { countProjectionFailure, type Saved, saveProjection } from '../db/nodes.
 import { createFold, type ExecutionStatus, type Fold, type Projection, project } from '../db/projection.ts'
 import type { Store } from '../db/scope.ts'
 import { fetchHistories } from './histories.ts'
+import { createLanes } from './lanes.ts'
 import type { Metrics } from './metrics.ts'
 import { runSpanId, type Tracing } from './tracing.ts'
 
 export type Projector = {
   /** A run has news: its rows are brought up to date within about a second, not before it is a second old. */
   touch(executionId: string): void
-  /** A run is about to close: waits for its close event, then projects. */
-  close(executionId: string): void
+  /** A run is about to close: waits for its close event, then projects. The runs of each `key` wait in turn. */
+  close(executionId: string, key?: string): void
   /** Projects now. Answers the status, or null where Temporal does not know the run. */
   refresh(executionId: string): Promise<ExecutionStatus | null>
   stop(): Promise<void>
@@ -41,7 +42,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
   const { store, log } = deps
   const closing = new Map<string, Promise<void>>()
   const folds = createFolds()
-  const queue: string[] = []
+  const queue = createLanes<string>()
   const failed = new Map<string, number>()
   const dirty = new Map<string, NodeJS.Timeout>()
   let stopped = false
@@ -73,8 +74,9 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 
   function closeNext(): void {
-    while (closing.size < MAX_AT_ONCE && queue.length > 0) {
-      const id = queue.shift()!
+    while (closing.size < MAX_AT_ONCE) {
+      const id = queue.take()
+      if (id === undefined) return
       if (closing.has(id)) continue
       const done = refresh(id, true)
         .then(
@@ -98,11 +100,11 @@ export function createProjector(deps: ProjectorDeps): Projector {
     setTimeout(() => close(id), CLOSE_AGAIN_MS).unref()
   }
 
-  function close(executionId: string): void {
+  function close(executionId: string, key = ''): void {
     clearTimeout(dirty.get(executionId))
     dirty.delete(executionId)
     if (stopped || closing.has(executionId)) return
-    queue.push(executionId)
+    queue.add(key, executionId)
     closeNext()
   }
 
@@ -122,7 +124,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
       stopped = true
       for (const timer of dirty.values()) clearTimeout(timer)
       dirty.clear()
-      queue.length = 0
+      queue.clear()
       const grace = new Promise((resolve) => setTimeout(resolve, 2_000).unref())
       await Promise.race([Promise.allSettled(closing.values()), grace])
     },

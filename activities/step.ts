@@ -18,6 +18,7 @@ import type { Metrics } from './metrics.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './nodes/node.ts'
 import { RESUMERS, RUNNERS } from './nodes/runners.ts'
+import { readResumeUrls } from './resume.ts'
 import type { Tracing } from './tracing.ts'
 import { readVariables } from './variables.ts'
 
@@ -28,6 +29,8 @@ export type ActivityDeps = {
   http: HttpClient
   attempts: AttemptLog
   log: Logger
+  /** The address users see: what an event's URL begins with. */
+  publicUrl: string
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
   /** Says that a run has news for its projection. */
@@ -127,16 +130,23 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
   const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
   const input = mergeInputs(inputs)
   const loop =
-    iteration === '' ? {} : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
+    iteration === '' && !step.item
+      ? {}
+      : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(deps.store, context.workflowId, step.node.config)
+  const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
   return {
     config: step.node.config,
     input,
     inputs,
-    bindings: { input, nodes, trigger, vars, execution: showContext(context), ...loop },
+    bindings: { input, nodes, trigger, vars, execution, ...loop },
     evaluator: deps.evaluator,
     http: deps.http,
+    spot: {
+      ...{ store: deps.store, executionId: context.id, traceparent: context.traceparent },
+      ...{ nodeId: step.node.id, nodeName: step.node.name, iteration },
+    },
     signal: step.signal,
     attempt: step.attempt,
     idempotencyKey: step.idempotencyKey,

@@ -5,6 +5,7 @@ import type { Envelope } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
 import { type Frame, framesTo, resultOf, type Task } from '../workflows/state.ts'
 import { type NodeRecord, nodesIn, settleFailure, sourcesOf, stepKey } from '../workflows/walk.ts'
+import { endWaits } from './ends.ts'
 import { foldResults, gatherResults, readItems } from './loop.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext, NodeResult } from './nodes/node.ts'
@@ -32,10 +33,10 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
   const { plan, context } = segment
   const startedAt = Date.now()
   const head = { nodeId: node.id, iteration: frame.iteration, handle: null, startedAt }
-  if (node.kind === 'trigger' && node.id === plan.triggerNodeId) {
+  if (node.id === plan.triggerNodeId) {
     // The start may have lain in Temporal's hands, or on the way to it, while the run was cancelled.
     if (await hasEnded(deps.store, context.id)) throw endedBefore()
-    return { ...head, status: 'SUCCESS', output: segment.input, completedAt: startedAt }
+    if (!node.given) return { ...head, status: 'SUCCESS', output: segment.input, completedAt: startedAt }
   }
   if (node.given) {
     const { output, handle } = node.given
@@ -53,6 +54,9 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
     const failure = describeFailure(error)
     const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
     const handled = settleFailure(node, failure)
+    if (handled === 'fatal' && frame.loopId !== '') {
+      await endWaits(deps, context.id, plan.nodes, frame.loopId, frame.iteration, true)
+    }
     return handled === 'fatal'
       ? failed
       : { ...failed, output: await pack(handled.output), handle: handled.handle }
@@ -150,8 +154,10 @@ async function openLoop(
 }
 
 /** What a loop puts out; throws the failure that ended it. */
-async function closeLoop({ segment, values }: Walk, { node, frame }: Task, pack: Pack): Promise<Envelope> {
+async function closeLoop(walk: Walk, { node, frame }: Task, pack: Pack): Promise<Envelope> {
+  const { deps, segment, values } = walk
   const loop = frame.loops[node.id]!
+  await endWaits(deps, segment.context.id, segment.plan.nodes, node.id, frame.iteration)
   if (loop.failure) {
     const { message, type, nodeId, at } = loop.failure
     const name = segment.plan.nodes.find(({ id }) => id === nodeId)?.name ?? nodeId

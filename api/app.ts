@@ -8,6 +8,8 @@ import type { Errand } from '../db/outbox.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { Plan } from '../db/teams.ts'
 import { createAccountRoutes } from './accounts.ts'
+import { createAloneRoutes } from './alone.ts'
+import { createApprovalRoutes } from './approvals.ts'
 import { createAuthRoutes } from './auth.ts'
 import { createConsoleRoutes } from './console.ts'
 import { allowOrigins } from './cors.ts'
@@ -26,12 +28,15 @@ import { createMemberRoutes } from './members.ts'
 import { createMetricsRoutes } from './metrics.ts'
 import { createNodeTypeRoutes } from './nodetypes.ts'
 import { observe } from './observe.ts'
+import { createRecoveryRoutes } from './recovery.ts'
 import { receive } from './request.ts'
 import { createScheduleRoutes } from './schedules.ts'
 import { createTeamRoutes } from './teams.ts'
 import { createTokenRoutes } from './tokens.ts'
+import { createTransferRoutes } from './transfer.ts'
 import { createVariableRoutes } from './variables.ts'
 import { createVersionRoutes } from './versions.ts'
+import { createWaitRoutes } from './waits.ts'
 import { createWorkflowRoutes } from './workflows.ts'
 
 /** What every handler finds: `scope` behind any `accept` but a public one, the others always. */
@@ -73,7 +78,7 @@ export type ApiDeps = {
   /** Who may read the metrics: whoever knows this, or without it this machine. */
   metricsToken?: string | undefined
   /** How often streams of events show that they live, and look whether the caller still may. */
-  streams?: { heartbeatMs?: number; checkMs?: number }
+  streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number }
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out what the outbox says of one execution. Never throws; true once done. */
   carryOut: (errand: Errand) => Promise<boolean>
@@ -100,9 +105,14 @@ export function createApp(deps: ApiDeps) {
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
     .route('/', createVersionRoutes(deps))
+    .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
+    .route('/', createAloneRoutes(deps))
     .route('/', createExecutionRoutes(deps))
+    .route('/', createRecoveryRoutes(deps))
     .route('/', createEventRoutes(deps))
+    .route('/', createWaitRoutes(deps))
+    .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createHookRoutes(deps))
     .route('/', createVariableRoutes())

@@ -1,12 +1,19 @@
-/**
- * One record of RFC 4180, its line end included. null is an empty cell, '' a quoted one: `\copy` tells them apart.
- * Texts that a spreadsheet would take for a formula get an apostrophe before them; numbers never do.
- */
-export function writeRecord(cells: (string | number | null)[]): string {
-  return `${cells.map(writeCell).join(',')}\r\n`
+export type Cell = string | number | null
+
+/** One record of RFC 4180, with its line end. */
+export function writeRecord(cells: Cell[]): string {
+  return `${writeCells(cells)}\r\n`
 }
 
-function writeCell(cell: string | number | null): string {
+/**
+ * Cells of a record, with commas between. null is an empty cell, '' a quoted one: `\copy` tells them apart.
+ * Texts that a spreadsheet would take for a formula get an apostrophe before them; numbers never do.
+ */
+export function writeCells(cells: Cell[]): string {
+  return cells.map(writeCell).join(',')
+}
+
+function writeCell(cell: Cell): string {
   if (cell === null) return ''
   if (typeof cell === 'number') return String(cell)
   const text = disarm(cell)

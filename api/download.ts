@@ -7,14 +7,17 @@ const STALL_MS = 30_000
 const LIFE_MS = 3_600_000
 const CHUNK_BYTES = 64 * 1024
 
+/** Puts the next part of a text, in pieces; false once there are no more. */
+export type Part = (put: (piece: string) => void) => Promise<boolean>
+
 /**
- * A body of texts, made only as fast as the client reads. Where they fail, or are not read any more, the connection
+ * A body of text, made in parts and only as fast as the client reads. Where a part fails, or is not read, the connection
  * breaks, so that nobody takes the part for the whole. `close` is called once nothing more will be read, whatever
  * the reason.
  */
-export function streamTexts(
+export function streamParts(
   c: Context<AppEnv>,
-  texts: AsyncGenerator<string>,
+  next: Part,
   close: () => Promise<unknown>,
 ): ReadableStream<Uint8Array> {
   const log = c.get('log')
@@ -39,13 +42,13 @@ export function streamTexts(
     if (outgoing) outgoing.destroy()
     else controller.error(error)
   }
+  let more = true
   const take = async () => {
-    while (rest.length < CHUNK_BYTES) {
-      const { done, value } = await texts.next()
-      if (done) return true
-      rest = rest.length > 0 ? Buffer.concat([rest, Buffer.from(value)]) : Buffer.from(value)
+    while (more && rest.length < CHUNK_BYTES) {
+      const pieces: string[] = []
+      more = await next((piece) => pieces.push(piece))
+      rest = Buffer.concat([rest, Buffer.from(pieces.join(''))])
     }
-    return false
   }
   return new ReadableStream<Uint8Array>(
     {
@@ -54,12 +57,12 @@ export function streamTexts(
         clearTimeout(timer)
         try {
           if (Date.now() - began > LIFE_MS) throw new Error('The answer took too long to be read')
-          const done = await take()
+          await take()
           if (over) return
           const chunk = rest.subarray(0, CHUNK_BYTES)
           rest = rest.subarray(chunk.length)
           if (chunk.length > 0) controller.enqueue(new Uint8Array(chunk))
-          if (!done || rest.length > 0) return watch(controller)
+          if (more || rest.length > 0) return watch(controller)
           over = true
           controller.close()
           await close()

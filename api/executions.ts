@@ -46,6 +46,7 @@ const trigger = v.picklist([
   'PLAYBOOK',
 ])
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
+const retriedFrom = v.pipe(v.nullable(id), v.description('The run that this one takes up'))
 const ExecutionItem = v.pipe(
   v.object({
     id,
@@ -58,6 +59,7 @@ const ExecutionItem = v.pipe(
     triggerType: trigger,
     nodeCount: count,
     errorMessage,
+    retriedFrom,
   }),
   v.title('ExecutionItem'),
 )
@@ -84,6 +86,7 @@ const NodeAnswer = v.pipe(
     retryCount: v.pipe(count, v.description('Attempts but the first')),
     pinned: v.pipe(v.boolean(), v.description('Its output was given with the start of the run')),
     takenFrom: v.pipe(v.nullable(id), v.description('The execution whose output was taken over')),
+    childExecutionId: v.pipe(v.nullable(id), v.description('The run that a SUB_WORKFLOW node has started')),
   }),
   v.title('NodeExecution'),
 )
@@ -106,6 +109,18 @@ const ExecutionAnswer = v.pipe(
     startedAt: v.nullable(time),
     completedAt: v.nullable(time),
     durationMs: v.nullable(count),
+    parentExecutionId: v.pipe(
+      v.nullable(id),
+      v.description('The run whose SUB_WORKFLOW node started this one'),
+    ),
+    parentNodeId: v.nullable(v.string()),
+    retriedFrom,
+    recovery: v.pipe(
+      v.nullable(v.picklist(['RETRY', 'RERUN'])),
+      v.description('How it takes up that run: from its failed nodes on, or from the start'),
+    ),
+    retries: v.pipe(v.array(id), v.maxLength(100), v.description('The newest runs that take up this one')),
+    onlyNode: v.pipe(v.nullable(v.string()), v.description('The one node that was run')),
     nodeExecutions: v.pipe(
       v.array(NodeAnswer),
       v.maxLength(1_000),
@@ -117,18 +132,17 @@ const ExecutionAnswer = v.pipe(
 )
 const ExecutionPage = { description: 'The newest first', schema: pageOf('ExecutionPage', ExecutionItem) }
 
-const StartedAnswer = v.pipe(
-  v.object({
-    executionId: id,
-    status: v.pipe(
-      status,
-      v.description('RUNNING once Temporal took it, else PENDING'),
-      v.examples(['RUNNING']),
-    ),
-    startedAt: time,
-  }),
-  v.title('StartedExecution'),
-)
+/** What is said of a run that was accepted. */
+export const started = {
+  executionId: id,
+  status: v.pipe(
+    status,
+    v.description('RUNNING once Temporal took it, else PENDING'),
+    v.examples(['RUNNING']),
+  ),
+  startedAt: time,
+}
+const StartedAnswer = v.pipe(v.object(started), v.title('StartedExecution'))
 
 const BY_ID = { id: '$response.body#/executionId' }
 /** The answer to whatever starts a run. */

@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { type Export, type ExportRow, openExport } from '../db/export.ts'
+import { type Export, type ExportedExecution, type ExportedNode, openExport } from '../db/export.ts'
 import { STATUSES } from '../db/listing.ts'
 import { demandTeam } from '../db/scope.ts'
 import { accept, uuid, whole } from './accept.ts'
 import { count, id, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
-import { writeRecord } from './csv.ts'
-import { streamTexts } from './download.ts'
+import { type Cell, writeCells, writeRecord } from './csv.ts'
+import { type Part, streamParts } from './download.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id node_type node_name node_status node_started_at node_completed_at node_duration_ms node_error'
@@ -91,9 +91,9 @@ The connection breaks where the file does not come to its end, or is not read fo
         return c.body(null, 200, headers)
       }
       const rows = await openExport(c.get('scope'), teamId, { days, format })
-      const texts = format === 'csv' ? writeCsv(rows, bom === 'true') : writeJson(rows)
+      const next = format === 'csv' ? writeCsv(rows, bom === 'true') : writeJson(rows)
       return c.body(
-        streamTexts(c, texts, () => rows.close()),
+        streamParts(c, next, () => rows.close()),
         200,
         headers,
       )
@@ -101,74 +101,53 @@ The connection breaks where the file does not come to its end, or is not read fo
   )
 }
 
-async function* writeCsv(rows: Export, bom: boolean): AsyncGenerator<string> {
-  yield (bom ? '\uFEFF' : '') + writeRecord(COLUMNS.split(' '))
-  for (let batch = await rows.read(); batch; batch = await rows.read()) {
-    yield batch.map((row) => writeRecord(toCells(row))).join('')
-  }
-}
-
-function toCells(row: ExportRow): (string | number | null)[] {
-  return [
-    row.executionId,
-    row.workflowId,
-    row.workflowName,
-    row.status,
-    row.trigger,
-    toText(row.startedAt),
-    toText(row.completedAt),
-    row.durationMs,
-    row.nodeId,
-    row.nodeType,
-    row.nodeName,
-    row.nodeStatus,
-    toText(row.nodeStartedAt),
-    toText(row.nodeCompletedAt),
-    row.nodeDurationMs,
-    row.nodeError,
-  ]
-}
-
-function toText(at: Date | null): string | null {
-  return at === null ? null : at.toISOString()
-}
-
-/** An execution's head is written with its first row, its nodes as they come: there may be a million. */
-async function* writeJson(rows: Export): AsyncGenerator<string> {
-  let open: string | undefined
-  let first = true
-  yield '['
-  for (let batch = await rows.read(); batch; batch = await rows.read()) {
-    let text = ''
-    for (const row of batch) {
-      if (row.executionId !== open) {
-        text += `${open === undefined ? '' : ']},'}\n${JSON.stringify(toHead(row)).slice(0, -1)},"nodeExecutions":[`
-        open = row.executionId
-        first = true
-      }
-      if (row.nodeId === null) continue
-      text += `${first ? '' : ','}${JSON.stringify(toNode(row))}`
-      first = false
+function writeCsv(rows: Export, bom: boolean): Part {
+  let head = (bom ? '\uFEFF' : '') + writeRecord(COLUMNS.split(' '))
+  let known: ExportedExecution | undefined
+  let cells = ''
+  const write = (execution: ExportedExecution, node: ExportedNode | null): string => {
+    if (execution !== known) {
+      known = execution
+      cells = writeCells(listExecution(execution))
     }
-    yield text
+    return `${cells},${writeRecord(node ? listNode(node) : NO_NODE)}`
   }
-  yield open === undefined ? ']' : ']}\n]'
+  return (put) => {
+    put(head)
+    head = ''
+    return rows.read((execution, node) => put(write(execution, node)))
+  }
 }
 
-function toHead(row: ExportRow) {
-  const { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs } = row
-  return { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs }
+const NO_NODE = Array<null>(8).fill(null)
+
+function listExecution(one: ExportedExecution): Cell[] {
+  const { executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs } = one
+  return [executionId, workflowId, workflowName, status, trigger, startedAt, completedAt, durationMs]
 }
 
-function toNode(row: ExportRow) {
-  return {
-    nodeId: row.nodeId,
-    nodeType: row.nodeType,
-    nodeName: row.nodeName,
-    status: row.nodeStatus,
-    startedAt: row.nodeStartedAt,
-    completedAt: row.nodeCompletedAt,
-    durationMs: row.nodeDurationMs,
-    error: row.nodeError,
+function listNode(one: ExportedNode): Cell[] {
+  const { nodeId, nodeType, nodeName, status, startedAt, completedAt, durationMs, error } = one
+  return [nodeId, nodeType, nodeName, status, startedAt, completedAt, durationMs, error]
+}
+
+/** An execution's head is written with its first record, its nodes as they come: there may be a million. */
+function writeJson(rows: Export): Part {
+  let known: ExportedExecution | undefined
+  let before = '['
+  const write = (execution: ExportedExecution, node: ExportedNode | null): string => {
+    let text = ','
+    if (execution !== known) {
+      text = `${known ? ']},' : ''}\n${JSON.stringify(execution).slice(0, -1)},"nodeExecutions":[`
+      known = execution
+    }
+    return node ? text + JSON.stringify(node) : text
+  }
+  return async (put) => {
+    put(before)
+    before = ''
+    const more = await rows.read((execution, node) => put(write(execution, node)))
+    if (!more) put(known ? ']}\n]' : ']')
+    return more
   }
 }

@@ -59,7 +59,7 @@ export function createHookRoutes(deps: ApiDeps) {
 }
 
 /** The body by its type: JSON's value, a form's fields, any other text; {base64} of what is no text; null of none. */
-function readCall(c: Context, bytes: Uint8Array): unknown {
+export function readCall(c: Context, bytes: Uint8Array): unknown {
   if (bytes.length === 0) return null
   const type = (c.req.header('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
   if (/^[a-z]+\/([a-z0-9.+-]+\+)?json$/.test(type)) return parseJson(bytes)

@@ -49,14 +49,19 @@ export async function answerReply(
   const limit = AbortSignal.timeout(timeoutMs)
   const { stopping } = deps.bus
   const signal = AbortSignal.any([limit, stopping, c.req.raw.signal])
-  if (mode === 'responseNode') await awaitAnswer(deps.store, executionId)
+  // Where a run's outputs are not kept, they stay as long as somebody waits for them.
+  const held = mode === 'responseNode' || !hook.workflow.settings.saveData.outputs
+  if (held) await awaitAnswer(deps.store, executionId)
   if (started.fresh && !started.queued) void runErrands(deps, 'START', [executionId])
   const found = await waitFor(deps.bus, executionId, signal, async () => {
     const reply = await readReply(deps.store, executionId)
     if (!reply) return { status: 'DELETED', answer: null }
+    if (mode !== 'responseNode') reply.answer = null
     return reply.answer || isEnded(reply.status) ? reply : undefined
   })
-  if (mode === 'responseNode') {
+  const outputData =
+    mode === 'lastNode' && found?.status === 'SUCCESS' ? await readOutput(deps, hook, executionId) : null
+  if (held) {
     const log = c.get('log')
     leaveAnswer(deps.store, executionId).catch((err) =>
       log.warn({ err, executionId }, 'an answer stays behind'),
@@ -74,8 +79,11 @@ export async function answerReply(
   if (found.answer) return sendAnswer(c, found.answer)
   if (found.status !== 'SUCCESS') return refuse(500, ENDS[found.status] ?? 'The run failed')
   if (mode === 'responseNode') return refuse(500, 'The run ended without an answer')
-  const { outputData } = await readExecution(serve(deps, hook), executionId)
   return c.json(outputData, 200)
+}
+
+async function readOutput(deps: ApiDeps, hook: Hook, executionId: string) {
+  return (await readExecution(serve(deps, hook), executionId)).outputData
 }
 
 // What went wrong in a run is for its team, not for whoever calls.

@@ -16,10 +16,13 @@ export type StreamOptions = {
   onError: (error: unknown) => void
   heartbeatMs?: number | undefined
   checkMs?: number | undefined
+  stallMs?: number | undefined
 }
 
 const HEARTBEAT_MS = 15_000
 const CHECK_MS = 30_000
+/** Who has taken nothing for so long is cut off. */
+const STALL_MS = 60_000
 const AWAY_MS = 1_000
 /** How long an EventSource waits before it comes back. */
 const RETRY_MS = 2_000
@@ -29,7 +32,8 @@ const RETRY_MS = 2_000
  * told of at once later. Ends with the run, or when the caller loses the right, the run is deleted, the service stops.
  */
 export function streamRun(options: StreamOptions): ReadableStream<Uint8Array> {
-  const { feeds, executionId, stopping, heartbeatMs = HEARTBEAT_MS, checkMs = CHECK_MS } = options
+  const { feeds, executionId, stopping } = options
+  const { heartbeatMs = HEARTBEAT_MS, checkMs = CHECK_MS, stallMs = STALL_MS } = options
   const encoder = new TextEncoder()
   let { cursor } = options
   let seat: Seat | undefined
@@ -65,7 +69,7 @@ export function streamRun(options: StreamOptions): ReadableStream<Uint8Array> {
   }
 
   function look(): void {
-    if (!taking && performance.now() - sentAt > 2 * checkMs) {
+    if (!taking && performance.now() - sentAt > stallMs) {
       finish()
       options.drop()
     } else options.check().catch((error) => isDatabaseAway(error) || finish())

@@ -18,6 +18,7 @@ import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { answerStarted, STARTED } from './executions.ts'
 import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
+import { data, pinned } from './pins.ts'
 import { paging } from './query.ts'
 import { settings, settingsShown } from './settings.ts'
 
@@ -49,12 +50,11 @@ const WorkflowPatch = v.pipe(
     if (nodes && edges) addGraphIssues({ nodes, edges }, addIssue)
   }),
 )
-// Valibot's own record would drop the keys `constructor` and `prototype`.
-const data = v.custom<Record<string, unknown>>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'must be an object',
-)
-const NewExecution = v.object({ teamId: uuid, data: v.optional(data) })
+const NewExecution = v.object({
+  teamId: uuid,
+  data: v.optional(data),
+  pinned,
+})
 
 const workflow = {
   id,
@@ -65,7 +65,7 @@ const workflow = {
   createdAt: time,
   updatedAt: time,
 }
-const WorkflowAnswer = v.pipe(v.object(workflow), v.title('Workflow'))
+export const WorkflowAnswer = v.pipe(v.object(workflow), v.title('Workflow'))
 const WorkflowItem = v.pipe(
   v.object({ ...workflow, nodeCount: count, lastExecutionStatus: v.nullable(v.picklist(STATUSES)) }),
   v.title('WorkflowItem'),
@@ -87,6 +87,13 @@ const WORKFLOW_LINKS = {
   executeWorkflow: { parameters: BY_ID, requestBody: { teamId: '$response.body#/teamId' } },
   listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
   deleteWorkflow: { parameters: BY_ID },
+}
+/** The header of whatever starts a run. */
+export const ONCE = {
+  'Idempotency-Key': {
+    description: 'A second call with the same key and body starts no second run',
+    pattern: '^[!-~]([ -~]{0,253}[!-~])?$',
+  },
 }
 export const TAGGED = { ETag: 'Names this state of the workflow' }
 
@@ -215,21 +222,16 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         of: 'workflows',
         params: OneWorkflow,
         json: NewExecution,
-        headers: {
-          'Idempotency-Key': {
-            description: 'A second call with the same key and body starts no second run',
-            pattern: '^[!-~]([ -~]{0,253}[!-~])?$',
-          },
-        },
+        headers: ONCE,
         example: { teamId: EXAMPLE_ID, data: { order: 17 } },
         responses: { 202: STARTED },
         faults: [409],
       }),
       async (c) => {
-        const { teamId, data = {} } = c.req.valid('json')
+        const { teamId, data = {}, pinned } = c.req.valid('json')
         const idempotencyKey = readKey(c.req.header('idempotency-key'))
         const scope = c.get('scope')
-        const input = { teamId, data, idempotencyKey, traceparent: c.get('traceparent') }
+        const input = { teamId, data, pinned, idempotencyKey, traceparent: c.get('traceparent') }
         return answerStarted(deps, c, await startExecution(scope, c.req.valid('param').id, input))
       },
     )
@@ -247,7 +249,8 @@ export function readTags(header: string | undefined): string[] | undefined {
   )
 }
 
-function readKey(key: string | undefined): string | undefined {
+/** What an Idempotency-Key header says. Throws INVALID. */
+export function readKey(key: string | undefined): string | undefined {
   if (key === undefined || /^[\x20-\x7e]{1,255}$/.test(key)) return key
   const problem = { path: 'Idempotency-Key', message: 'must be 1 to 255 printable ASCII characters' }
   throw new Fault('INVALID', `${problem.path} ${problem.message}`, { problems: [problem] })

@@ -34,6 +34,9 @@ export const ACTS = {
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
+  EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 
 export type Act = keyof typeof ACTS

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { sql } from 'kysely'
 import { type Envelope, INPUT_REF } from '../workflows/plan.ts'
 import { isDeeper } from './depth.ts'
 import { Fault } from './fault.ts'
-import type { Store } from './scope.ts'
+import type { Store, Tx } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 
 export const MAX_OUTPUT_BYTES = 8_000_000
@@ -48,6 +49,36 @@ function writeJson(output: unknown): string {
   if (text !== undefined && !isDeeper(text, MAX_DEPTH)) return text
   const what = text === undefined ? 'too big, or nested deeper than' : 'nested deeper than'
   throw new RangeError(`The output is ${what} ${MAX_DEPTH} levels`)
+}
+
+/**
+ * Copies big outputs for another execution, whose row need not be there before the transaction ends: each is sealed
+ * for the one it belongs to. Throws NOT_FOUND for one that is gone.
+ */
+export async function copyBlobs(
+  tx: Tx,
+  { keys }: Pick<Store, 'keys'>,
+  from: string,
+  to: string,
+  hashes: Iterable<string>,
+): Promise<void> {
+  await sql`set constraints blobs_execution_id_fkey deferred`.execute(tx)
+  for (const hash of hashes) {
+    const blob = await tx
+      .selectFrom('blobs')
+      .select(['bytes', 'sealed'])
+      .where('executionId', '=', from)
+      .where('hash', '=', hash)
+      .executeTakeFirst()
+    if (!blob) throw new Fault('NOT_FOUND', `The stored output ${hash.slice(0, 12)} is gone`)
+    const plain = unseal(keys, PURPOSE, `${from}|${hash}`, blob.sealed)
+    const sealed = seal(keys, PURPOSE, `${to}|${hash}`, plain)
+    await tx
+      .insertInto('blobs')
+      .values({ executionId: to, hash, bytes: blob.bytes, sealed })
+      .onConflict((oc) => oc.doNothing())
+      .execute()
+  }
 }
 
 /** The value behind an envelope; NOT_FOUND where its blob went with its execution. */

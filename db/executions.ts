@@ -3,6 +3,7 @@ import { Fault } from './fault.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './listing.ts'
 import { enqueue } from './outbox.ts'
 import { makePage, type Page } from './page.ts'
+import type { Recovery } from './retry.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
 import { readNodeExecutions, type Shown, STORED_NODES } from './shown.ts'
 
@@ -21,6 +22,15 @@ export type ExecutionDetail = {
   startedAt: Date | null
   completedAt: Date | null
   durationMs: number | null
+  /** The run whose SUB_WORKFLOW node started this one. */
+  parentExecutionId: string | null
+  parentNodeId: string | null
+  /** The run that this one took up, how, and the newest runs that took up this one. */
+  retriedFrom: string | null
+  recovery: Recovery | null
+  retries: string[]
+  /** The one node that was run. */
+  onlyNode: string | null
 } & Shown
 
 /** A team's executions, newest first. A `workflowId` of another team matches nothing. */
@@ -62,7 +72,16 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
       'queuedAt',
       'startedAt',
       'completedAt',
+      'parentId',
+      'parentKey',
+      'retriedFrom',
+      'recovery',
+      'onlyNode',
     ])
+    .select(
+      sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
+        order by r.created_at desc, r.id desc limit 100)`.as('retries'),
+    )
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
@@ -84,6 +103,12 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     startedAt: row.startedAt,
     completedAt: row.completedAt,
     durationMs: durationOf(row.startedAt, row.completedAt),
+    parentExecutionId: row.parentId,
+    parentNodeId: row.parentKey?.split('#')[0] ?? null,
+    retriedFrom: row.retriedFrom,
+    recovery: row.recovery as Recovery | null,
+    retries: row.retries,
+    onlyNode: row.onlyNode,
     ...nodes,
   }
 }

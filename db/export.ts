@@ -1,41 +1,58 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
-import { durationOf } from './listing.ts'
 import { readRules } from './masking.ts'
 import { type Rules, redact } from './redact.ts'
 import type { DB } from './schema.ts'
-import { change, type Scope } from './scope.ts'
+import { change, type Scope, type Tx } from './scope.ts'
 import { takeTurn } from './turns.ts'
 
-/** One node record with its execution's own fields; `nodeId` is null for an execution without any. Redacted. */
-export type ExportRow = {
+/** Redacted; times are ISO 8601 in UTC. */
+export type ExportedExecution = {
   executionId: string
   workflowId: string
   workflowName: string
   status: string
   trigger: string
-  startedAt: Date | null
-  completedAt: Date | null
+  startedAt: string | null
+  completedAt: string | null
   durationMs: number | null
-  nodeId: string | null
-  nodeType: string | null
-  nodeName: string | null
-  nodeStatus: string | null
-  nodeStartedAt: Date | null
-  nodeCompletedAt: Date | null
-  nodeDurationMs: number | null
-  nodeError: string | null
 }
+export type ExportedNode = {
+  nodeId: string
+  nodeType: string
+  nodeName: string
+  status: string
+  startedAt: string
+  completedAt: string | null
+  durationMs: number | null
+  error: string | null
+}
+type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
 
-/** An export under way. It holds a connection until `read` has answered null or failed, or `close` was called. */
+/** As fetched: times in ms since 1970, for Date objects of a million rows are a load. */
+type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
+  Pick<ExportedNode, 'nodeType' | 'nodeName'> & {
+    started: number | null
+    completed: number | null
+    nodeId: string | null
+    nodeStatus: string
+    nodeStarted: number
+    nodeCompleted: number | null
+    nodeError: string | null
+  }
+
+/** An export under way. It holds a connection until `read` has answered false or failed, or `close` was called. */
 export type Export = {
-  /** The next few hundred rows: an execution's stand together, the newest execution first. Null at the end. */
-  read: () => Promise<ExportRow[] | null>
+  /**
+   * Shows the next few hundred node records with their executions, the newest first; an execution without any with
+   * null. It is the same object for all of its records. False once there are no more.
+   */
+  read: (each: Each) => Promise<boolean>
   /** Ends it at once, a query under way included. May be called at any time, and again. */
   close: () => Promise<void>
 }
 
-const BATCH = 500
+const BATCH = 100
 const DAY_MS = 86_400_000
 
 /**
@@ -57,6 +74,8 @@ export async function openExport(
   const free = await takeTurn(db, teamId)
   const stop = new AbortController()
   let tx: ControlledTransaction<DB> | undefined
+  // A plugin would copy the rows.
+  let plain: Tx | undefined
   let ended: Promise<void> | undefined
   let finished = false
   // Waits for what is under way, and gives the connection back also where it is broken.
@@ -67,10 +86,10 @@ export async function openExport(
       .then(free)
     return ended
   }
-  const fetch = async () => {
+  const fetch = async (): Promise<Row[]> => {
     try {
       const options = { signal: stop.signal, inflightQueryAbortStrategy: 'cancel query' } as const
-      const { rows } = await sql<ExportRow>`fetch ${sql.lit(BATCH)} from export`.execute(tx!, options)
+      const { rows } = await sql<Row>`fetch ${sql.lit(BATCH)} from export`.execute(plain!, options)
       if (rows.length < BATCH) {
         finished = true
         await end()
@@ -83,16 +102,22 @@ export async function openExport(
   }
   try {
     tx = await db.startTransaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute()
-    const clean = createCleaner(await readRules(tx))
+    plain = tx.withoutPlugins()
+    const visit = createVisit(await readRules(tx))
     await declareCursor(tx, teamId, since)
     // At once, so that what does not work is answered as an error, and a small export holds nothing any more.
-    let ahead: ExportRow[] | undefined = await fetch()
+    let ahead: Row[] | undefined = await fetch()
     return {
-      async read() {
+      async read(each) {
         stop.signal.throwIfAborted()
         const rows = ahead ?? (finished ? [] : await fetch())
         ahead = undefined
-        return rows.length > 0 ? clean(rows) : null
+        if (rows.length === 0) return false
+        await visit(rows, each)
+        // The driver's promises keep each other alive until the next full collection, and these rows with them: the
+        // process would grow by 200 MB.
+        rows.length = 0
+        return true
       },
       close() {
         stop.abort(new Error('The export is closed'))
@@ -116,9 +141,11 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
   await sql`set local jit = off`.execute(tx)
   await sql`
     declare export no scroll cursor for
-    select e.id as execution_id, e.workflow_id, e.workflow_name, e.status, e.trigger, e.started_at, e.completed_at,
-      n.node_id, n.node_type, n.node_name, n.status as node_status, n.started_at as node_started_at,
-      n.completed_at as node_completed_at, n.error_message as node_error
+    select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
+      ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
+      n.node_type as "nodeType", n.node_name as "nodeName", n.status as "nodeStatus",
+      ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
+      n.error_message as "nodeError"
     from (
       select * from executions where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
@@ -127,11 +154,15 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
       order by started_at, position, node_id, iteration) n on true`.execute(tx)
 }
 
-const SLICE_MS = 10
-const CACHED_CHARS = 1_000_000
+function toMs(column: string) {
+  return sql`(extract(epoch from ${sql.ref(column)}) * 1000)::float8`
+}
 
-/** Redacts rows. The same few texts come again and again; what comes once leaves others their turn. */
-function createCleaner(rules: Rules): (rows: ExportRow[]) => Promise<ExportRow[]> {
+const SLICE_MS = 10
+const CACHED_CHARS = 200_000
+
+/** Shows rows redacted. The same few texts come again and again; what comes once leaves others their turn. */
+function createVisit(rules: Rules): (rows: Row[], each: Each) => Promise<void> {
   const cache = new Map<string, string>()
   let chars = 0
   const mask = (text: string): string => {
@@ -146,24 +177,47 @@ function createCleaner(rules: Rules): (rows: ExportRow[]) => Promise<ExportRow[]
     cache.set(text, clean)
     return clean
   }
-  const maskAny = (text: string | null) => (text === null ? null : mask(text))
-  return async (rows) => {
-    const clean: ExportRow[] = []
+  let execution: ExportedExecution | undefined
+  return async (rows, each) => {
     let since = performance.now()
     for (const row of rows) {
-      clean.push({
-        ...row,
-        workflowName: mask(row.workflowName),
-        durationMs: durationOf(row.startedAt, row.completedAt),
-        nodeId: maskAny(row.nodeId),
-        nodeName: maskAny(row.nodeName),
-        nodeDurationMs: row.nodeStartedAt && durationOf(row.nodeStartedAt, row.nodeCompletedAt),
-        nodeError: maskAny(row.nodeError),
-      })
+      if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
+      each(execution, row.nodeId === null ? null : readNode(row, row.nodeId, mask))
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()
     }
-    return clean
   }
+}
+
+function readExecution(row: Row, mask: (text: string) => string): ExportedExecution {
+  const { executionId, workflowId, workflowName, status, trigger, started, completed } = row
+  return {
+    executionId,
+    workflowId,
+    workflowName: mask(workflowName),
+    status,
+    trigger,
+    startedAt: toIso(started),
+    completedAt: toIso(completed),
+    durationMs: completed === null ? null : completed - (started ?? completed),
+  }
+}
+
+function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
+  const { nodeType, nodeName, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  return {
+    nodeId: mask(nodeId),
+    nodeType,
+    nodeName: mask(nodeName),
+    status: nodeStatus,
+    startedAt: toIso(nodeStarted)!,
+    completedAt: toIso(nodeCompleted),
+    durationMs: nodeCompleted === null ? null : nodeCompleted - nodeStarted,
+    error: nodeError === null ? null : mask(nodeError),
+  }
+}
+
+function toIso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }

@@ -50,7 +50,7 @@ export async function holdGate(
 export async function findPlace(
   tx: Tx,
   gate: NonNullable<Awaited<ReturnType<typeof holdGate>>>,
-  start: Pick<Start, 'trigger' | 'parent'>,
+  start: Pick<Start, 'trigger' | 'parent' | 'retriedFrom'>,
 ): Promise<Place> {
   const { id, taken, concurrency } = gate
   const { limit, policy } = concurrency
@@ -61,7 +61,7 @@ export async function findPlace(
   }
   if (policy === 'reject') {
     const refusal = `The workflow has as many runs under way as its settings allow: ${limit}`
-    if (UNHEARD.has(start.trigger)) return { ...place, refusal }
+    if (UNHEARD.has(start.trigger) && !start.retriedFrom) return { ...place, refusal }
     throw new Fault('CONFLICT', refusal)
   }
   if (policy === 'queue') return { ...place, waits: true }

@@ -18,6 +18,8 @@ export type ExecutionItem = {
   triggerType: string
   nodeCount: number
   errorMessage: string | null
+  /** The run that this one takes up. */
+  retriedFrom: string | null
 }
 
 /** On createdAt: `from` inclusive, `to` exclusive. */
@@ -51,7 +53,7 @@ export async function listExecutions(
     .selectFrom(page.as('page'))
     .innerJoin('executions as e', 'e.id', 'page.id')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
-    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage'])
+    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom'])
     .orderBy('e.createdAt', 'desc')
     .orderBy('e.id', 'desc')
     .execute()
@@ -66,6 +68,7 @@ export async function listExecutions(
     triggerType: trigger,
     nodeCount: row.nodeCount,
     errorMessage: row.errorMessage,
+    retriedFrom: row.retriedFrom,
   }))
   return makePage(content, total, query)
 }

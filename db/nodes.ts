@@ -39,15 +39,14 @@ export async function saveProjection(
         and (${ended} or status in ('PENDING', 'RUNNING'))
         and (${began} or status <> 'CANCELLED')
       returning id, status, trigger, traceparent, trigger_node_id, keep_inputs,
-        keep_outputs or not detached and exists (select from executions p
-          where p.id = executions.parent_id and p.status in ('PENDING', 'RUNNING')) as keep_outputs),
+        keep_outputs or is_awaited(id, parent_id, detached) as keep_outputs),
     saved as (
       insert into node_executions as n
         (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
          output, handle, error_message, retry_count, settled, position, loop, given_by)
       select r.id, ${executionId}, r.node_id, r.iteration, r.node_name, r.node_type, r.status, r.started_at,
         r.completed_at,
-        -- Outputs that are not kept stay with a child while its parent may read them; the trigger's is the input.
+        -- Outputs that are not kept are there while somebody waits for them; the trigger's is the input.
         case when keep_outputs and (keep_inputs or r.node_id <> trigger_node_id) then r.output::json end,
         r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position,
         case when keep_outputs then r.loop::json end, r.given_by

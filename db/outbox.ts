@@ -8,6 +8,9 @@ import type { Store, Tx } from './scope.ts'
  */
 export type ErrandKind = 'START' | 'CANCEL' | 'DELETE' | 'SIGNAL' | 'SCHEDULE' | 'ERROR'
 
+/** So many times what it wants a taker looks at, where others take too. */
+const ELSEWHERE = 4
+
 /** `key` is '' where the errand concerns all of its subject. */
 export type Errand = { kind: ErrandKind; subjectId: string; key: string }
 
@@ -23,17 +26,34 @@ export async function enqueue(tx: Tx, kind: ErrandKind, subjectIds: string[], ke
   )
 }
 
-/** Takes up to `limit` due errands for `leaseMs`, oldest first: a taker that dies leaves them to the next one. */
+/**
+ * Takes up to `limit` due errands for `leaseMs`: of each team in turn its oldest, so that thousands of one do not hold
+ * up the others'. A taker that dies leaves them to the next one.
+ */
 export async function claimErrands(
   store: Store,
   limit: number,
   leaseMs: number,
 ): Promise<(Errand & { attempts: number })[]> {
   const taken = await sql<Errand & { attempts: number; id: number }>`
-    update outbox set attempts = attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
-    where id in (
-      select id from outbox where due_at <= now() order by due_at, id limit ${limit} for update skip locked)
-    returning id, kind, subject_id, key, attempts`.execute(store.db)
+    with recursive teams as (
+      (select team_id from outbox order by team_id limit 1)
+      union all
+      select (select o.team_id from outbox o where o.team_id > t.team_id order by o.team_id limit 1)
+      from teams t where t.team_id is not null),
+    due as (
+      select o.id, o.due_at, row_number() over (partition by t.team_id order by o.due_at, o.id) as turn
+      from teams t cross join lateral (
+        select id, due_at from outbox where team_id = t.team_id and due_at <= now()
+        order by due_at, id limit ${limit * ELSEWHERE}) o),
+    -- Some of them others take at this moment.
+    next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit * ELSEWHERE}),
+    chosen as materialized (
+      select o.id from next join outbox o using (id) where o.due_at <= now()
+      order by next.turn, next.due_at, o.id limit ${limit} for update of o skip locked)
+    update outbox o set attempts = o.attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
+    from chosen where o.id = chosen.id
+    returning o.id, o.kind, o.subject_id, o.key, o.attempts`.execute(store.db)
   return taken.rows.sort((a, b) => a.id - b.id)
 }
 

@@ -2,7 +2,7 @@ import type { Db } from './connection.ts'
 import type { Store } from './scope.ts'
 
 /** What belongs to a team from its first to its last day. */
-export type Owned = 'workflows' | 'executions' | 'variables'
+export type Owned = 'workflows' | 'executions' | 'variables' | 'pauses'
 
 const MAX_CACHED = 50_000
 

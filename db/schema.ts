@@ -79,10 +79,12 @@ export interface Executions {
   keepOutputs: Generated<boolean>;
   lastEventId: Generated<number>;
   nodeCount: number;
+  onlyNode: string | null;
   parentId: string | null;
   parentKey: string | null;
   projectionFailures: Generated<number>;
   queuedAt: Timestamp | null;
+  recovery: string | null;
   retriedFrom: string | null;
   runId: string | null;
   runPosition: Generated<number>;
@@ -148,6 +150,30 @@ export interface Outbox {
   kind: string;
   lastError: string | null;
   subjectId: string;
+  teamId: Generated<string>;
+}
+
+export interface Pauses {
+  approvers: Generated<string[]>;
+  createdAt: Generated<Timestamp>;
+  data: unknown | null;
+  deadline: Timestamp | null;
+  decisions: Generated<unknown>;
+  executionId: string;
+  form: unknown | null;
+  id: string;
+  iteration: string;
+  kind: string;
+  message: string | null;
+  name: string | null;
+  nodeId: string;
+  nodeName: string;
+  required: Generated<number>;
+  selfApproval: Generated<boolean>;
+  settledAt: Timestamp | null;
+  status: Generated<string>;
+  teamId: string;
+  workflowId: string;
 }
 
 export interface RequestCounts {
@@ -260,6 +286,7 @@ export interface DB {
   members: Members;
   nodeExecutions: NodeExecutions;
   outbox: Outbox;
+  pauses: Pauses;
   requestCounts: RequestCounts;
   schedules: Schedules;
   sdkTokens: SdkTokens;

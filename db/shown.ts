@@ -25,6 +25,8 @@ export type NodeExecution = {
   /** Its output was given with the start of the run; or was taken over from this execution. */
   pinned: boolean
   takenFrom: string | null
+  /** The run that a SUB_WORKFLOW node has started. */
+  childExecutionId: string | null
 }
 
 export type Shown = {
@@ -49,13 +51,15 @@ export type StoredNode = {
   retryCount: number
   loop: { pages: ItemPage[] } | null
   givenBy: string | null
+  childExecutionId: string | null
   total: number
 }
 
 const AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
   'iteration', iteration, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
-  'loop', loop, 'givenBy', given_by, 'total', total)`
+  'loop', loop, 'givenBy', given_by, 'total', total, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
+    then (select child.id from executions child where child.id = shown.id) end)`
 
 /**
  * The node records in a select from `executions`: who polls a run asks for both, in one statement. Of very many the
@@ -73,6 +77,7 @@ export type Shape = {
   workflowVersion: number
   status: string
   triggerNodeId: string
+  onlyNode: string | null
 }
 
 /**
@@ -94,6 +99,13 @@ export async function readNodeExecutions(
   return { nodeExecutions: await showNodes(nodes, values), nodeExecutionsTotal: total, outputData }
 }
 
+/** What a run that ended SUCCESS put out, as it is. */
+export async function readOutput(store: Store, execution: Shape): Promise<unknown> {
+  const plan = await readPlan(store, execution)
+  const nodes = await readBeside(store, execution.id, plan, [])
+  return createValues(store, execution.id, plan, nodes).ends()
+}
+
 /** An execution's node records, page by page in the order they started. Throws NOT_FOUND. */
 export async function listNodeExecutions(
   scope: Scope,
@@ -103,7 +115,7 @@ export async function listNodeExecutions(
   const { store } = scope
   const execution = await store.db
     .selectFrom('executions')
-    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId'])
+    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw new Fault('NOT_FOUND', 'There is no such execution')
@@ -166,7 +178,7 @@ async function readBeside(
   }
   const { rows } = await sql<StoredNode>`
     select id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
-      error_message, retry_count, loop, given_by, 0 as total
+      error_message, retry_count, loop, given_by, null as child_execution_id, 0 as total
     from node_executions where execution_id = ${executionId} and iteration = any(${[...paths]}::text[])`.execute(
     store.db,
   )

@@ -6,7 +6,8 @@ import type { Given } from '../workflows/plan.ts'
 import { Fault } from './fault.ts'
 import { FREE, findPlace, holdGate, type Place } from './gate.ts'
 import { rememberOwner } from './owners.ts'
-import { type Actor, demand, record, type Scope, type Store } from './scope.ts'
+import { type Pins, readPins } from './pins.ts'
+import { type Actor, demand, record, type Scope, type Store, type Tx } from './scope.ts'
 import { readSettings, type Settings } from './settings.ts'
 import { readVersion } from './versions.ts'
 
@@ -40,7 +41,7 @@ export type Startable = {
  * call begins none whatever its data.
  */
 export type Start = {
-  node: GraphNode
+  node: Pick<GraphNode, 'id'>
   trigger: Trigger
   data: Record<string, unknown>
   by: Actor
@@ -53,20 +54,32 @@ export type Start = {
    * detached run lives on when its parent has ended, which does not wait for it.
    */
   parent?: { executionId: string; key: string; depth: number; detached?: boolean }
+  /** The run that this one takes up, and how. */
   retriedFrom?: string
+  recovery?: 'RETRY' | 'RERUN'
   /** Outputs that nodes are given instead of being run. */
-  given?: Given
+  given?: Given | undefined
+  /** The one node that is run. */
+  onlyNode?: string | undefined
+  /** Has the sweeper start it, at once, instead of the caller. */
+  swept?: boolean
+  /** Writes what belongs to the run, of this `id`, before its own row and before its place at a limit is held. */
+  prepare?: (tx: Tx) => Promise<void>
 }
 
 /**
  * Accepts a run by hand or over the API (OPERATOR): the execution PENDING and its START for Temporal in one
  * statement. An inactive workflow runs too. Throws CONFLICT where the graph has no trigger, where the key was used
- * with other data, or where the workflow's limit turns it away.
+ * with other data, or where the workflow's limit turns it away. Outputs may be `pinned` (BUILDER; INVALID for what
+ * the graph has no place for).
  */
 export async function startExecution(
   scope: Scope,
   workflowId: string,
-  input: { teamId: string } & Pick<Start, 'data' | 'idempotencyKey' | 'traceparent'>,
+  {
+    pinned = {},
+    ...input
+  }: { teamId: string; pinned?: Pins | undefined } & Pick<Start, 'data' | 'idempotencyKey' | 'traceparent'>,
 ): Promise<Started> {
   const workflow = await readStartable(scope.store, workflowId, (teamId) => {
     demand(scope, teamId, 'OPERATOR')
@@ -75,8 +88,12 @@ export async function startExecution(
   if (!workflow) throw new Fault('NOT_FOUND', 'The team has no such workflow')
   const node = findStart(workflow.graph)
   if (!node) throw new Fault('CONFLICT', 'The workflow has no trigger to start at')
+  const pins = Object.keys(pinned).length > 0
+  // Whoever may not change the graph must not pass an approval by.
+  if (pins) demand(scope, workflow.teamId, 'BUILDER')
+  const given = pins ? readPins(workflow.graph, pinned) : undefined
   const trigger = scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  return addExecution(scope.store, workflow, { ...input, node, trigger, by: scope.actor })
+  return addExecution(scope.store, workflow, { ...input, node, trigger, by: scope.actor, given })
 }
 
 /** The workflow, if there is one and `admits` its team; `admits` throws to say more than that there is none. */
@@ -102,7 +119,7 @@ export async function addExecution(store: Store, workflow: Startable, start: Sta
   const awaited = start.parent && !start.parent.detached
   // Without the retry, a run deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
-    const added = await (workflow.settings.concurrency || awaited
+    const added = await (workflow.settings.concurrency || awaited || start.prepare
       ? insertGuarded(store, workflow, start)
       : insert(store, workflow, start, FREE)
     ).catch(rethrowMissing)
@@ -123,28 +140,30 @@ async function insert(
 ): Promise<Started | undefined> {
   const key = start.idempotencyKey ?? null
   const data = JSON.stringify(start.data)
-  const hash = key === null ? null : hashData(start.data)
+  const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
   const { rows } = await sql<Started>`
     with added as (
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-        idempotency_hash, traceparent, parent_id, parent_key, depth, detached, retried_from, given, keep_inputs,
-        keep_outputs, gate_id, queued_at, status, completed_at, error_message)
+        idempotency_hash, traceparent, parent_id, parent_key, depth, detached, retried_from, recovery, given,
+        only_node, keep_inputs, keep_outputs, gate_id, queued_at, status, completed_at, error_message)
       values (${start.id ?? uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
         ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
-        ${start.given ? JSON.stringify(start.given) : null}::json, ${inputs}, ${outputs}, ${gateId},
+        ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
+        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
         case when ${refusal}::text is not null then now() end, ${refusal})
       on conflict do nothing
       returning id, status, created_at, queued_at),
     queued as (
-      insert into outbox (kind, subject_id)
-      select 'START', id from added where status = 'PENDING' and queued_at is null)
+      insert into outbox (kind, subject_id, team_id, due_at)
+      select 'START', id, ${workflow.teamId}, now() + case when ${start.swept ?? false} then interval '0' else interval '5 seconds' end
+      from added where status = 'PENDING' and queued_at is null)
     select id as execution_id, status, created_at as started_at, true as fresh, queued_at is not null as queued
     from added`.execute(db)
   return rows[0]
@@ -152,9 +171,13 @@ async function insert(
 
 /** Behind its workflow's limit, and only while the run that waits for it goes on. */
 function insertGuarded(store: Store, workflow: Startable, start: Start): Promise<Started | undefined> {
-  const { parent, data } = start
+  const { parent, data, prepare } = start
   return record(store, async (tx) => {
     const within = { ...store, db: tx }
+    if (prepare) {
+      if (await findEarlier(within, workflow.id, start)) return undefined
+      await prepare(tx)
+    }
     if (parent && !parent.detached) {
       // Locked for share, it does not end before we are there to be ended with it.
       const open = await sql`select from executions
@@ -172,8 +195,9 @@ function insertGuarded(store: Store, workflow: Startable, start: Start): Promise
 async function findEarlier(
   { db }: Pick<Store, 'db'>,
   workflowId: string,
-  { id, idempotencyKey, data }: Start,
+  start: Start,
 ): Promise<Started | undefined> {
+  const { id, idempotencyKey } = start
   if (id === undefined && idempotencyKey === undefined) return undefined
   const earlier = await db
     .selectFrom('executions')
@@ -183,7 +207,7 @@ async function findEarlier(
     .executeTakeFirst()
   if (!earlier) return undefined
   const { idempotencyHash, queuedAt, ...started } = earlier
-  if (id || idempotencyHash?.equals(hashData(data))) {
+  if (id || idempotencyHash?.equals(hashData(start))) {
     return { ...started, fresh: false, queued: queuedAt !== null }
   }
   throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
@@ -199,8 +223,9 @@ function rethrowMissing(error: unknown): never {
 }
 
 // The order of keys does not make another body.
-function hashData(data: Record<string, unknown>): Buffer {
-  const text = JSON.stringify(data, (_key, value: unknown) => {
+function hashData({ data, given, onlyNode }: Start): Buffer {
+  const body = given || onlyNode ? [data, given, onlyNode] : data
+  const text = JSON.stringify(body, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
   })

@@ -1,5 +1,5 @@
 import { mergeInputs } from '../workflows/inputs.ts'
-import type { Envelope, Plan } from '../workflows/plan.ts'
+import { type Envelope, INPUT_REF, type Plan } from '../workflows/plan.ts'
 import {
   emptyOutcomes,
   endsOf,
@@ -72,6 +72,8 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
   const value = (frame: Frame, id: string): Promise<unknown> => {
     const envelope = frame.rows.get(id)?.output as Envelope | null | undefined
     if (envelope) return open(envelope)
+    // A node that runs alone has the run's own input before it, of which there is no record.
+    if (id === plan.triggerNodeId && findNode(plan, id)?.silent) return open({ ref: INPUT_REF, bytes: 0 })
     const key = `${stepKey(frame.loopId, frame.iteration)} ${id}`
     let promise = passed.get(key)
     if (!promise) {

@@ -12,6 +12,7 @@ import { openGates } from './gate.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
 import { checkErrorWorkflow, DEFAULTS, readSettings, type Settings } from './settings.ts'
+import { checkSubWorkflows } from './subworkflows.ts'
 import { addVersion, readVersion } from './versions.ts'
 
 export type Workflow = {
@@ -86,6 +87,7 @@ export async function createWorkflow(
       if (settings.errorWorkflowId) {
         await checkErrorWorkflow({ ...scope.store, db: tx }, teamId, settings.errorWorkflowId)
       }
+      await checkSubWorkflows({ ...scope.store, db: tx }, teamId, graph)
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -172,6 +174,7 @@ export async function updateWorkflow(
         ? stored
         : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges })
       const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
+      if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
       if (active && (redrawn || !old.active)) {
         const problems = checkActivation(graph)

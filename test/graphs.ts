@@ -22,9 +22,13 @@ export type Example = {
   /** What the run must end as, and of each record its status. */
   status: 'SUCCESS' | 'FAILED' | 'CANCELLED'
   records: Record<string, string>
-  /** What happens to the run from outside, once the named node is under way. */
-  meddle?: { when: string; how: 'cancel' | 'terminate' }
+  /** Another workflow, whose id stands for CHILD in this one. */
+  child?: Pick<Example, 'nodes' | 'edges'>
+  /** What happens to the run from outside, once the named node is under way; `answer`: all that it waits for comes. */
+  meddle?: { when: string; how: 'cancel' | 'terminate' } | { how: 'answer' }
 }
+
+export const CHILD = 'CHILD'
 
 /**
  * A run of every node type and of every kind of ending. `url` is a loopback server that answers /ok with JSON,
@@ -252,6 +256,17 @@ export function examples(url: string): Record<string, Example> {
       status: 'FAILED',
       records: { start: 'SUCCESS', missing: 'FAILED' },
     },
+    answered: {
+      nodes: [
+        { ...start, type: 'WEBHOOK_TRIGGER', config: { path: 'in', responseMode: 'responseNode' } },
+        { id: 'respond', type: 'RESPOND_TO_WEBHOOK', config: { status: 201, body: '{{ $input.a }}' } },
+        { id: 'after', type: 'SET', config: { values: { status: '{{ $input.status }}' } } },
+      ],
+      edges: edges('start -> respond', 'respond -> after'),
+      data: { a: [1] },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', respond: 'SUCCESS', after: 'SUCCESS' },
+    },
     waits: {
       nodes: [
         start,
@@ -375,6 +390,85 @@ export function examples(url: string): Record<string, Example> {
       status: 'CANCELLED',
       records: { start: 'SUCCESS', each: 'CANCELLED', slow: 'CANCELLED' },
       meddle: { when: 'slow', how: 'cancel' },
+    },
+    approvals: {
+      nodes: [
+        start,
+        { id: 'ask', type: 'APPROVAL', config: { message: 'And {{ $input.n }}?', timeoutMs: 600_000 } },
+        { id: 'late', type: 'APPROVAL', config: { timeoutMs: 100 } },
+        { id: 'each', type: 'FOR_EACH', config: { items: [0, 1], concurrency: 2 } },
+        { id: 'inner', parentId: 'each', type: 'APPROVAL', config: {} },
+        { id: 'yes', parentId: 'each', type: 'SET', config: { values: { is: '{{ $index }}' } } },
+        { id: 'join', type: 'MERGE', config: { mode: 'append' } },
+        { id: 'end', type: 'SET', config: { values: { ways: '{{ $nodes.join.decision }}' } } },
+      ],
+      edges: edges(
+        'start -> ask',
+        'start -> late',
+        'start -> each',
+        'inner:approved -> yes',
+        'ask:approved late:timeout each -> join',
+        'join -> end',
+      ),
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: Object.fromEntries(
+        ['start', 'ask', 'late', 'each', 'inner', 'yes', 'join', 'end'].map((id) => [id, 'SUCCESS']),
+      ),
+      meddle: { how: 'answer' },
+    },
+    events: {
+      nodes: [
+        { ...start, type: 'SUB_WORKFLOW_TRIGGER' },
+        { id: 'soon', type: 'WAIT_FOR_EVENT', config: { name: 'soon' } },
+        { id: 'late', type: 'WAIT_FOR_EVENT', config: { name: 'late-{{ $input.n }}', timeoutMs: 50 } },
+        { id: 'join', type: 'MERGE', config: {} },
+      ],
+      edges: edges('start -> soon', 'start -> late', 'soon late:timeout -> join'),
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', soon: 'SUCCESS', late: 'SUCCESS', join: 'SUCCESS' },
+      meddle: { how: 'answer' },
+    },
+    subworkflows: {
+      child: {
+        nodes: [
+          { ...start, type: 'SUB_WORKFLOW_TRIGGER' },
+          { id: 'if', type: 'IF_ELSE', config: { condition: '$input.n > 1' } },
+          { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'too many' } },
+        ],
+        edges: edges('start -> if', 'if:true -> stop'),
+      },
+      nodes: [
+        start,
+        { id: 'sub', type: 'SUB_WORKFLOW', config: { workflowId: CHILD, input: { n: 1 } } },
+        {
+          id: 'each',
+          type: 'FOR_EACH',
+          config: { items: [0, 1, 2], concurrency: 3, onItemError: 'collect' },
+        },
+        {
+          id: 'inner',
+          parentId: 'each',
+          type: 'SUB_WORKFLOW',
+          config: { workflowId: CHILD, input: { n: '{{ $item }}' } },
+        },
+        { id: 'join', type: 'MERGE', config: {} },
+      ],
+      edges: edges('start -> sub', 'start -> each', 'sub each -> join'),
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', sub: 'SUCCESS', each: 'SUCCESS', inner: 'FAILED', join: 'SUCCESS' },
+    },
+    abandoned: {
+      nodes: [
+        start,
+        { id: 'ask', type: 'APPROVAL', config: {} },
+        { id: 'wait', type: 'WAIT', config: { durationMs: 200 } },
+        { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'that is it' } },
+      ],
+      edges: edges('start -> ask', 'start -> wait', 'wait -> stop'),
+      status: 'FAILED',
+      records: { start: 'SUCCESS', ask: 'CANCELLED', wait: 'SUCCESS', stop: 'FAILED' },
     },
     overdue: {
       nodes: [start, { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }],

@@ -4,8 +4,8 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { bundleWorkflows, type Engine, type EngineOptions, startEngine } from '../worker/engine.ts'
 import { installRuntime } from '../worker/runtime.ts'
-import { createClient, type RunAnswer } from './client.ts'
-import type { Example } from './graphs.ts'
+import { createClient, ENDED, type RunAnswer } from './client.ts'
+import { CHILD, type Example } from './graphs.ts'
 import { startService } from './service.ts'
 
 export { nodeOf } from './client.ts'
@@ -45,6 +45,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       namespace: 'default',
       taskQueue,
       egress: { allowLoopback: true, allow: [] },
+      publicUrl: 'http://127.0.0.1:3000',
       stuckRunMinutes: 60,
       log,
       bundle: bundle!,
@@ -79,14 +80,41 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
 
 export type Running = Awaited<ReturnType<typeof startRunning>>
 
+/** Starts an example, with the workflow that it calls. */
+export async function startExample(host: Running, example: Example): Promise<string> {
+  const { child } = example
+  const text = JSON.stringify(example)
+  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : example
+  return host.execute(await host.create(graph), example.data)
+}
+
+/** Does to a run from outside what its example asks for. */
+export async function meddle(host: Running, id: string, example: Example): Promise<void> {
+  if (!example.meddle) return
+  if (example.meddle.how === 'answer') return answerAll(host, id)
+  const { when, how } = example.meddle
+  await host.until(id, (run) => run.nodeExecutions.some((node) => node.nodeId === when))
+  if (how === 'cancel') await host.ask('POST', `/api/executions/${id}/cancel`)
+  else await host.engine.client.workflow.getHandle(id).terminate('by hand')
+}
+
+/** Approves and sends whatever a run waits for, but at nodes that are to be late, until it has ended. */
+async function answerAll(host: Running, id: string): Promise<void> {
+  type Waits = { content: { id: string; kind: string; name: string; nodeId: string }[] }
+  while (!ENDED.includes((await host.read(id)).status)) {
+    const { content } = await host.ask<Waits>('GET', `/api/executions/${id}/waits`)
+    for (const wait of content.filter(({ nodeId }) => nodeId !== 'late')) {
+      if (wait.kind === 'EVENT')
+        await host.ask('POST', `/api/executions/${id}/events/${wait.name}`, { came: wait.name })
+      else await host.ask('POST', `/api/approvals/${wait.id}`, { decision: 'approved' })
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
 /** Runs an example to its end, with whatever is done to it from outside. */
 export async function runExample(host: Running, example: Example): Promise<RunAnswer> {
-  const id = await host.execute(await host.create(example), example.data)
-  if (example.meddle) {
-    const { when, how } = example.meddle
-    await host.until(id, (run) => run.nodeExecutions.some((node) => node.nodeId === when))
-    if (how === 'cancel') await host.ask('POST', `/api/executions/${id}/cancel`)
-    else await host.engine.client.workflow.getHandle(id).terminate('by hand')
-  }
+  const id = await startExample(host, example)
+  await meddle(host, id, example)
   return host.ended(id)
 }

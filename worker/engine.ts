@@ -32,7 +32,11 @@ export type EngineOptions = {
   namespace: string
   taskQueue: string
   egress: { allowLoopback: boolean; allow: string[] }
+  /** The address users see. */
+  publicUrl: string
   stuckRunMinutes: number
+  /** How many nodes the worker runs at once; fewer in tests than by default. */
+  nodesAtOnce?: number | undefined
   continueAfterEvents?: number | undefined
   /** A bundle made before; without it one is made, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
@@ -80,18 +84,28 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
-  const deps = { store, evaluator, http, attempts, metrics, tracing, log, touch: projector.touch }
-  const { continueAfterEvents } = options
+  const { publicUrl, continueAfterEvents } = options
+  const { touch } = projector
+  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, touch }
+  const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
   const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
+    maxConcurrentActivityTaskExecutions: nodesAtOnce,
     connection,
     namespace,
     taskQueue,
     dataConverter,
     workflowBundle: options.bundle ?? (await bundleWorkflows()),
     activities: { ...createActivities(deps), ...createFireActivities(carrier) },
-    sinks: { run: { closing: { fn: (info) => projector.close(info.workflowId), callDuringReplay: false } } },
+    sinks: {
+      run: {
+        closing: {
+          fn: (info) => projector.close(info.workflowId, info.priority?.fairnessKey),
+          callDuringReplay: false,
+        },
+      },
+    },
   })
   const stopped = worker.run()
   const sweeper = startSweeper({
@@ -116,7 +130,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         status
       const most = WORKER_OPTIONS
       return {
-        node: [numInFlightNonLocalActivities, most.maxConcurrentActivityTaskExecutions],
+        node: [numInFlightNonLocalActivities, nodesAtOnce],
         segment: [numInFlightLocalActivities, most.maxConcurrentLocalActivityExecutions],
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }

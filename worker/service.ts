@@ -70,7 +70,13 @@ export async function runService(part: Part): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, egress, stuckRunMinutes, continueAsNewEvents: continueAfterEvents } = config
+      const {
+        taskQueue,
+        egress,
+        publicUrl,
+        stuckRunMinutes,
+        continueAsNewEvents: continueAfterEvents,
+      } = config
       const options = {
         store,
         bus,
@@ -78,6 +84,7 @@ export async function runService(part: Part): Promise<never> {
         namespace,
         taskQueue,
         egress,
+        publicUrl,
         stuckRunMinutes,
         continueAfterEvents,
         ...watch,

@@ -21,6 +21,8 @@ const DYNAMIC = {
   'frontend.rps': 100_000,
   'frontend.namespaceCount': 10_000,
   'matching.rps': 100_000,
+  // Teams get their tasks in turn: their runs say whose they are.
+  'matching.enableFairness': true,
 }
 
 /** The command line of the embedded server: on loopback, without a UI, its state in `file`. */

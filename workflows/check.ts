@@ -145,7 +145,8 @@ function checkEdge({ value: edge, path }: Placed<GraphEdge>, byId: Map<string, G
   return problems
 }
 
-function listHandles(node: GraphNode): (string | null)[] | undefined {
+/** The handles by which a node may leave; undefined for a type nobody knows. */
+export function listHandles(node: GraphNode): (string | null)[] | undefined {
   const handles = nodeType(node.type)?.handles(node.config)
   return handles && node.onError === 'BRANCH' ? [...handles, 'error'] : handles
 }

@@ -24,8 +24,8 @@ export type FireInput = {
 /** The firing of a slot; the instants are ISO 8601. */
 export type Firing = Omit<FireInput, 'awaiting'> & { scheduledAt: string; firedAt: string }
 
-/** The execution of a firing; without `run` somebody else starts it, or has. */
-export type Fired = { executionId: string; run: RunInput | null }
+/** The execution of a firing; without `run` somebody else starts it, or has. `teamId` says whose turn its tasks take. */
+export type Fired = { executionId: string; run: RunInput | null; teamId?: string }
 
 export type FireActivities = {
   /** Writes the execution of a firing, or finds it; null where the trigger is there or active no more. */
@@ -59,11 +59,11 @@ export async function fire(input: FireInput): Promise<void> {
   const firing = { ...trigger, scheduledAt: readSlot(), firedAt: workflowInfo().startTime.toISOString() }
   // Cancelled in the middle of it, there would be an execution that nobody knows of.
   const record = () => CancellationScope.nonCancellable(() => recordFiring(firing))
-  const fired = awaiting ? { executionId: awaiting, run: null } : await record()
+  const fired: Fired | null = awaiting ? { executionId: awaiting, run: null } : await record()
   if (!fired) return
-  const { executionId, run } = fired
+  const { executionId, run, teamId } = fired
   try {
-    if (run && (await runChild(executionId, run))) return
+    if (run && (await runChild(executionId, run, teamId))) return
     await awaitEnd(input, executionId)
   } catch (error) {
     if (!CancellationScope.current().consideredCancelled) throw error
@@ -76,7 +76,7 @@ export async function fire(input: FireInput): Promise<void> {
 }
 
 /** Runs the graph; a cancel of ours goes down to it. True when it has ended, false where somebody else started it. */
-async function runChild(executionId: string, run: RunInput): Promise<boolean> {
+async function runChild(executionId: string, run: RunInput, teamId?: string): Promise<boolean> {
   let child: ChildWorkflowHandle<typeof runGraph>
   try {
     child = await startChild<typeof runGraph>('runGraph', {
@@ -84,6 +84,7 @@ async function runChild(executionId: string, run: RunInput): Promise<boolean> {
       args: [run],
       parentClosePolicy: 'REQUEST_CANCEL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      ...(teamId ? { priority: { fairnessKey: teamId } } : {}),
     })
   } catch (error) {
     // The sweeper was faster.

@@ -86,6 +86,12 @@ export function findStart(graph: Graph): GraphNode | undefined {
   return triggers.find((node) => node.type === 'MANUAL_TRIGGER') ?? triggers[0]
 }
 
+/** Where a run begins that another run's node starts: at SUB_WORKFLOW_TRIGGER, else at MANUAL_TRIGGER. */
+export function findSubTrigger(graph: Graph): GraphNode | undefined {
+  const find = (type: string) => graph.nodes.find((node) => node.type === type && !node.disabled)
+  return find('SUB_WORKFLOW_TRIGGER') ?? find('MANUAL_TRIGGER')
+}
+
 /** Where a run begins that tells of a failed one; undefined where the graph is for no such runs. */
 export function findErrorTrigger(graph: Graph): GraphNode | undefined {
   return graph.nodes.find((node) => node.type === 'ERROR_TRIGGER' && !node.disabled)

@@ -5,6 +5,7 @@ import { DATA } from './nodes/data.ts'
 import { FLOW } from './nodes/flow.ts'
 import { HOOKS } from './nodes/hooks.ts'
 import { ITEMS } from './nodes/items.ts'
+import { PAUSES } from './nodes/pauses.ts'
 import { TRIGGERS } from './nodes/triggers.ts'
 
 /**
@@ -36,6 +37,7 @@ export const NODES = {
   ...ITEMS,
   ...CALLS,
   ...HOOKS,
+  ...PAUSES,
 } as const satisfies Record<string, NodeType>
 
 export type NodeTypeName = keyof typeof NODES

@@ -60,6 +60,8 @@ export type Plan = {
   edges: PlanEdge[]
   /** Outputs up to this many bytes of JSON travel inline, so that whatever Temporal is told at once fits. */
   inlineBytes: number
+  /** Of a node that runs alone: its `$item`. */
+  item?: Envelope
 }
 
 /** What is known of a run before it starts. */

@@ -113,7 +113,8 @@ function createRun(run: RunInput) {
   const startedAt = carried?.startedAt ?? workflowInfo().startTime.getTime()
   const deadline = carried ? carried.deadline : run.timeoutMs === null ? null : startedAt + run.timeoutMs
   const context = { ...run.context, startedAt: new Date(startedAt).toISOString() }
-  const root = carried ? reviveFrame(carried.root) : createFrame()
+  const item = plan.item && { result: plan.item }
+  const root = carried ? reviveFrame(carried.root) : createFrame('', '', 0, item)
   const nudges = new Set(carried?.nudges)
   const busy = new Set<string>()
   const timers = new Map<string, CancellationScope>()
@@ -218,7 +219,8 @@ function createRun(run: RunInput) {
       for (const [id, wait] of Object.entries(frame.waits)) {
         const key = stepKey(id, frame.iteration)
         waiting.add(key)
-        if (wait.pause && nudges.delete(key)) wait.due = true
+        // Whoever looks at it now may have looked too early: the nudge is for the next look.
+        if (wait.pause && !busy.has(key) && nudges.delete(key)) wait.due = true
         if (wait.until !== null && !wait.due && !timers.has(key)) startTimer(frame, id, key, wait.until)
       }
       for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)

@@ -1,4 +1,5 @@
 import type { GraphNode } from './graph.ts'
+import { isObject } from './inputs.ts'
 
 /** Where node types keep what not everybody may read: paths within the config. */
 const SECRETS: Record<string, string[][]> = {
@@ -6,6 +7,7 @@ const SECRETS: Record<string, string[][]> = {
     ['secretHeader', 'value'],
     ['signature', 'secret'],
   ],
+  CRYPTO: [['secret']],
 }
 
 const HIDDEN = '***'
@@ -22,16 +24,28 @@ export function dropSecrets(node: GraphNode): { node: GraphNode; dropped: string
   return { node: rest, dropped: paths.map((path) => `config.${path.join('.')}`) }
 }
 
-/** A copy with a secret nobody knows wherever one is missing, and the paths within the config of those. */
+/**
+ * Nodes from outside with a secret nobody knows wherever one is missing that `left` says was left out
+ * (`nodes[0].config.secretHeader.value`), and those paths.
+ */
 export function fillSecrets(
-  node: GraphNode,
+  nodes: unknown[],
+  left: string[],
   makeSecret: () => string,
-): { node: GraphNode; filled: string[] } {
-  const missing = (SECRETS[node.type] ?? []).filter(
-    (path) => typeof valueAt(node.config, path.slice(0, -1)) === 'object' && !valueAt(node.config, path),
-  )
-  const whole = missing.reduce((kept, path) => replaceAt(kept, path, makeSecret()), node)
-  return { node: whole, filled: missing.map((path) => `config.${path.join('.')}`) }
+): { nodes: unknown[]; filled: string[] } {
+  const filled: string[] = []
+  const whole = nodes.map((raw, i) => {
+    const node = Object(raw) as GraphNode
+    const missing = (Object.hasOwn(SECRETS, node.type) ? SECRETS[node.type]! : []).filter((path) => {
+      const name = `nodes[${i}].config.${path.join('.')}`
+      const around = valueAt(node.config, path.slice(0, -1))
+      const due = left.includes(name) && isObject(around) && valueAt(node.config, path) === undefined
+      if (due) filled.push(name)
+      return due
+    })
+    return missing.reduce((kept, path) => replaceAt(kept, path, makeSecret()), node)
+  })
+  return { nodes: whole, filled }
 }
 
 function pathsOf(node: GraphNode): string[][] {

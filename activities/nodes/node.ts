@@ -1,4 +1,6 @@
 import type { Answer } from '../../db/hooks.ts'
+import type { Spot } from '../../db/pauses.ts'
+import type { Store } from '../../db/scope.ts'
 import type { Bindings, Evaluator } from '../expressions.ts'
 import type { HttpClient } from '../http.ts'
 
@@ -19,6 +21,8 @@ export type NodeContext = {
   /** The same for every attempt: execution id and activity id. */
   idempotencyKey: string
   http: HttpClient
+  /** Where it stands in its run: for those who wait for somebody outside, whose rows are kept there. */
+  spot: Spot & { store: Store; traceparent: string | undefined }
   /** Notes what the webhook's call is answered with that started the run; only the first one counts. */
   answer: (answer: Answer) => Promise<void>
 }

@@ -1,9 +1,11 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes.ts'
 import { runAggregate } from './aggregate.ts'
+import { resumeApproval, runApproval } from './approval.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
 import { runDate } from './date.ts'
 import { runDeduplicate } from './deduplicate.ts'
+import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
 import { runFilter } from './filter.ts'
 import { runHtml } from './html.ts'
 import { runHttpRequest } from './http.ts'
@@ -22,6 +24,7 @@ import { runSet } from './set.ts'
 import { runSort } from './sort.ts'
 import { runSplit } from './split.ts'
 import { runStopAndError } from './stop.ts'
+import { resumeSubWorkflow, runSubWorkflow } from './subworkflow.ts'
 import { runSwitch } from './switch.ts'
 import { runTemplate } from './template.ts'
 import { runTransform } from './transform.ts'
@@ -59,8 +62,15 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,
+  APPROVAL: runApproval,
+  WAIT_FOR_EVENT: runWaitForEvent,
+  SUB_WORKFLOW: runSubWorkflow,
   RESPOND_TO_WEBHOOK: runRespondToWebhook,
 }
 
 /** What looks whether that for which a pause waits has come. */
-export const RESUMERS: Record<Of<'pause'>, NodeRunner> = {}
+export const RESUMERS: Record<Of<'pause'>, NodeRunner> = {
+  APPROVAL: resumeApproval,
+  WAIT_FOR_EVENT: resumeWaitForEvent,
+  SUB_WORKFLOW: resumeSubWorkflow,
+}

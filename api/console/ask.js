@@ -82,8 +82,9 @@ export function isLeft(error) {
  * @param {number} intervalMs
  * @param {() => Promise<boolean>} work
  * @param {(error: unknown) => void} onError
+ * @param {(ms: number) => Promise<unknown>} [rest] how to wait between two
  */
-export async function poll(signal, intervalMs, work, onError) {
+export async function poll(signal, intervalMs, work, onError, rest = pause) {
   for (;;) {
     const began = performance.now()
     let wait = intervalMs
@@ -97,7 +98,7 @@ export async function poll(signal, intervalMs, work, onError) {
       if (error instanceof Refusal && [401, 403, 404].includes(error.status)) return
       wait = Math.max(5_000, error instanceof Refusal ? error.retryAfter * 1_000 : 0)
     }
-    await new Promise((resolve) => setTimeout(resolve, wait))
+    await rest(wait)
     if (!signal.aborted && document.hidden) {
       await new Promise((resolve) => {
         document.addEventListener('visibilitychange', resolve, { once: true, signal })
@@ -105,5 +106,67 @@ export async function poll(signal, intervalMs, work, onError) {
       })
     }
     if (signal.aborted) return
+  }
+}
+
+/** @param {number} ms */
+function pause(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Events come in bursts, and one reading shows them all. */
+const BURST_MS = 150
+/** What a stream should have told by then is looked for. */
+const SILENCE_MS = 20_000
+
+/**
+ * A way to wait for `poll`: until a run's stream tells of news, or as long as asked where there is no stream. While
+ * nobody looks there is none: a browser has but few connections to a service.
+ * @param {AbortSignal} signal
+ * @param {string} path
+ */
+export function listen(signal, path) {
+  /** @type {EventSource | undefined} */
+  let source
+  let news = false
+  let wake = () => {}
+  const tell = () => {
+    news = true
+    wake()
+  }
+  const follow = () => {
+    if (!signal.aborted && !document.hidden) {
+      source ??= open()
+      return
+    }
+    source?.close()
+    source = undefined
+    tell()
+  }
+  const open = () => {
+    const opened = new EventSource(new URL(path.slice(1), BASE))
+    for (const name of ['execution', 'node', 'end']) opened.addEventListener(name, tell)
+    opened.addEventListener('end', () => opened.close())
+    opened.addEventListener('error', tell)
+    return opened
+  }
+  document.addEventListener('visibilitychange', follow, { signal })
+  signal.addEventListener('abort', follow, { once: true })
+  follow()
+
+  /** @param {number} ms */
+  return async (ms) => {
+    if (source?.readyState !== EventSource.OPEN) return pause(ms)
+    await pause(BURST_MS)
+    if (!news && !signal.aborted) {
+      await new Promise((resolve) => {
+        const late = setTimeout(resolve, SILENCE_MS)
+        wake = () => {
+          clearTimeout(late)
+          resolve(undefined)
+        }
+      })
+    }
+    news = false
   }
 }

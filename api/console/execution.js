@@ -1,4 +1,4 @@
-import { ask, poll } from './ask.js'
+import { ask, listen, poll } from './ask.js'
 import { openDialog } from './dialog.js'
 import { fill, h } from './dom.js'
 import { drawGraph } from './graph.js'
@@ -45,7 +45,7 @@ export async function showExecution({ main, id, signal, frame }) {
     h('h2', null, 'Data'),
     values,
   )
-  if (isOpen(run.status)) void poll(signal, POLL_MS, follow, notifyError)
+  if (isOpen(run.status)) void poll(signal, POLL_MS, follow, notifyError, listen(signal, `${path}/events`))
 
   /** The graph that the run follows, which may be older than the one that stands. */
   async function readDrawn() {

@@ -72,6 +72,13 @@ begin
   end loop;
 end $$;
 
+-- Whether somebody may yet read the outputs of a run that does not keep them: its parent, or the call of its webhook.
+create function is_awaited(run uuid, parent uuid, detached boolean) returns boolean language plpgsql as $$
+begin
+  return not detached and exists (select from executions where id = parent and status in ('PENDING', 'RUNNING'))
+    or exists (select from hook_answers where execution_id = run);
+end $$;
+
 create function wipe_outputs(run uuid) returns void language plpgsql as $$
 begin
   update node_executions set output = null, loop = null
@@ -88,7 +95,8 @@ begin
   return new;
 end $$;
 create trigger executions_ending before update of status on executions for each row
-  when (old.status in ('PENDING', 'RUNNING') and new.status not in ('PENDING', 'RUNNING'))
+  when ((old.queued_at is not null or not old.keep_inputs)
+    and old.status in ('PENDING', 'RUNNING') and new.status not in ('PENDING', 'RUNNING'))
   execute function leave_queue();
 
 -- What follows from the end of a run, whoever writes it: its place goes to the next, its parent is told, its children
@@ -96,27 +104,28 @@ create trigger executions_ending before update of status on executions for each 
 create function end_run() returns trigger language plpgsql as $$
 declare
   child uuid;
-  awaited boolean := not new.detached and exists (
-    select from executions where id = new.parent_id and status in ('PENDING', 'RUNNING'));
 begin
   if new.gate_id is not null and old.queued_at is null then
     perform open_gate(new.gate_id, new.workflow_id);
   end if;
-  if awaited then
-    insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', new.parent_id, new.parent_key, now())
+  if new.parent_id is not null and not new.detached then
+    insert into outbox (kind, subject_id, key, due_at)
+      select 'SIGNAL', id, new.parent_key, now() from executions
+      where id = new.parent_id and status in ('PENDING', 'RUNNING')
     on conflict (subject_id, kind, key) do update set due_at = now();
   end if;
-  for child in select id from executions
-    where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING') order by id
-  loop
-    perform cancel_run(child, 'The run that waited for it has ended');
-  end loop;
-  -- The outputs of a child are its parent's to read until that has ended.
-  if not new.keep_outputs and not awaited then
+  if not new.keep_outputs and not is_awaited(new.id, new.parent_id, new.detached) then
     perform wipe_outputs(new.id);
   end if;
-  perform wipe_outputs(id) from executions
-    where parent_id = new.id and not detached and not keep_outputs and status not in ('PENDING', 'RUNNING');
+  if exists (select from executions where parent_id = new.id and not detached) then
+    for child in select id from executions
+      where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING') order by id
+    loop
+      perform cancel_run(child, 'The run that waited for it has ended');
+    end loop;
+    perform wipe_outputs(id) from executions
+      where parent_id = new.id and not detached and not keep_outputs and status not in ('PENDING', 'RUNNING');
+  end if;
   if new.status = 'FAILED' and new.trigger <> 'ERROR' then
     insert into outbox (kind, subject_id, due_at)
       select 'ERROR', new.id, now() from workflows
@@ -128,3 +137,12 @@ end $$;
 create trigger executions_ended after update of status on executions for each row
   when (old.status in ('PENDING', 'RUNNING') and new.status not in ('PENDING', 'RUNNING'))
   execute function end_run();
+
+create function leave_answer() returns trigger language plpgsql as $$
+begin
+  perform wipe_outputs(id) from executions
+    where id = old.execution_id and not keep_outputs and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  return null;
+end $$;
+create trigger hook_answers_left after delete on hook_answers for each row execute function leave_answer();

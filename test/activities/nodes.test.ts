@@ -34,6 +34,7 @@ function run(type: Type, config: Record<string, unknown>, inputs: unknown[] = [{
     attempt: 1,
     idempotencyKey: 'e:n',
     answer: async () => {},
+    spot: undefined as never,
     http,
   }
   return RUNNERS[type](context)
@@ -53,8 +54,10 @@ async function failureOf(
   return error
 }
 
-test('every type but the triggers has its runner', () => {
-  const types = Object.entries(NODES).flatMap(([type, row]) => (row.kind === 'trigger' ? [] : [type]))
+test('every type but triggers and loops has its runner', () => {
+  const types = Object.entries(NODES).flatMap(([type, row]) =>
+    row.kind === 'trigger' || row.kind === 'loop' ? [] : [type],
+  )
   expect(Object.keys(RUNNERS).sort()).toEqual(types.sort())
 })
 

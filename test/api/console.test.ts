@@ -239,6 +239,15 @@ describe.skipIf(missing && !process.env.CI)('in a browser', { timeout: 60_000 },
     await signIn(`#/executions/${run}`)
     await page.locator('.facts [data-status=RUNNING]').waitFor()
     await page.locator('.graph .node.running').waitFor()
+    // It is told of news, and asks nothing while there are none: polling would ask each second.
+    const asked: string[] = []
+    page.on('request', (request) => void asked.push(request.url()))
+    const quiet = async () => {
+      asked.length = 0
+      await page.waitForTimeout(1_500)
+      return asked.filter((url) => url.endsWith(run)).length
+    }
+    await expect.poll(quiet, { timeout: 15_000 }).toBe(0)
     await page.getByRole('button', { name: 'Cancel run' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel run' }).click()
     await page.locator('.facts [data-status=CANCELLED]').waitFor({ timeout: 20_000 })

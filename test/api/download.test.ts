@@ -2,27 +2,29 @@ import type { Context } from 'hono'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { AppEnv } from '../../api/app.ts'
-import { streamTexts } from '../../api/download.ts'
+import { type Part, streamParts } from '../../api/download.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
 
-function start(texts: AsyncGenerator<string>, outgoing?: { destroy: () => void }) {
+function start(next: Part, outgoing?: { destroy: () => void }) {
   const log = pino({ level: 'silent' })
   const c = { get: () => log, req: { path: '/x' }, env: outgoing && { outgoing } }
   const close = vi.fn(async () => {})
-  return { close, reader: streamTexts(c as unknown as Context<AppEnv>, texts, close).getReader() }
+  return { close, reader: streamParts(c as unknown as Context<AppEnv>, next, close).getReader() }
 }
 
 let made = 0
-async function* count(to: number, text = 'x'.repeat(50_000)) {
-  for (made = 0; made < to; ) {
+function count(to: number, text = 'x'.repeat(50_000)): Part {
+  made = 0
+  return async (put) => {
     made++
-    yield text
+    put(text)
+    return made < to
   }
 }
 
-test('texts are made as they are read, in chunks of 64 KB, and closed once', async () => {
+test('parts are made as they are read, in chunks of 64 KB, and closed once', async () => {
   const { reader, close } = start(count(4))
   expect(made).toBe(0)
   const sizes: number[] = []
@@ -61,11 +63,13 @@ test('who reads drop by drop is cut off after an hour', async () => {
 
 test('over HTTP the connection is broken, without an end', async () => {
   const destroy = vi.fn()
-  async function* broken() {
-    yield 'x'.repeat(70_000)
-    throw new Error('broken')
+  let parts = 0
+  const broken: Part = async (put) => {
+    if (parts++ > 0) throw new Error('broken')
+    put('x'.repeat(70_000))
+    return true
   }
-  const { reader, close } = start(broken(), { destroy })
+  const { reader, close } = start(broken, { destroy })
   await reader.read()
   void reader.read()
   await vi.waitFor(() => expect(destroy).toHaveBeenCalledTimes(1))

@@ -1,9 +1,10 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createApp } from '../../api/app.ts'
+import { type ApiDeps, createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Db, openDatabase } from '../../db/connection.ts'
 import { startListener } from '../../worker/listener.ts'
+import { brief, readEvents } from '../events.ts'
 import { createRuns } from '../runs.ts'
 import { type Service, startService } from '../service.ts'
 
@@ -19,38 +20,6 @@ afterAll(async () => {
   await service.stop()
 })
 
-type Event = { id: string; event: string; data: Record<string, unknown> }
-
-/** Reads a stream as an EventSource does. */
-function readEvents(answer: Response) {
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
-  let comments = 0
-  const ready: Event[] = []
-
-  async function next(): Promise<Event | undefined> {
-    while (ready.length === 0) {
-      const { done, value } = await reader.read()
-      if (done) return undefined
-      const blocks = `${rest}${value}`.split('\n\n')
-      rest = blocks.pop()!
-      for (const block of blocks) {
-        const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s)))
-        if (block.startsWith(':')) comments++
-        else if (fields.event) ready.push({ ...fields, data: JSON.parse(fields.data) } as Event)
-      }
-    }
-    return ready.shift()
-  }
-
-  async function all(): Promise<Event[]> {
-    const events: Event[] = []
-    for (let one = await next(); one; one = await next()) events.push(one)
-    return events
-  }
-  return { next, all, comments: () => comments, cancel: () => reader.cancel() }
-}
-
 const ask = (run: string, lastEventId?: string, as = service.admin) =>
   service.request(`/api/executions/${run}/events`, {
     as,
@@ -58,11 +27,8 @@ const ask = (run: string, lastEventId?: string, as = service.admin) =>
   })
 const follow = async (run: string, lastEventId?: string) => readEvents(await ask(run, lastEventId))
 
-/** `execution RUNNING`, `node a SUCCESS`, `end SUCCESS`. */
-const brief = ({ event, data }: Event) => [event, data.nodeId, data.status].filter(Boolean).join(' ')
-
 /** One more API process' worth, on the same database. */
-async function addProcess(wrap: (db: Db) => Db = (db) => db) {
+async function addProcess(wrap: (db: Db) => Db = (db) => db, streams?: ApiDeps['streams']) {
   const { db, close } = openDatabase(service.database.url, { max: 5, name: 'another' })
   const bus = openBus(service.database.url, { name: 'another' })
   const app = createApp({
@@ -71,6 +37,7 @@ async function addProcess(wrap: (db: Db) => Db = (db) => db) {
     log: pino({ level: 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     rateLimits: false,
+    ...(streams ? { streams } : {}),
     isReady: async () => ({ database: true, temporal: true, worker: true }),
     carryOut: async () => false,
   })
@@ -83,6 +50,7 @@ async function addProcess(wrap: (db: Db) => Db = (db) => db) {
   })
   const base = `http://127.0.0.1:${listener.port}`
   return {
+    app,
     stop,
     ask: (run: string, more: RequestInit = {}) =>
       fetch(`${base}/api/executions/${run}/events`, { headers: { cookie: service.admin }, ...more }),
@@ -322,6 +290,21 @@ test('a stream shows that it lives, and ends when the token is revoked, the role
   void quiet.next()
   await vi.waitFor(() => expect(quiet.comments()).toBeGreaterThan(1))
   await quiet.cancel()
+})
+
+test('a client that takes nothing is cut off', async () => {
+  const another = await addProcess((db) => db, { checkMs: 50, stallMs: 200 })
+  const run = await runs.addRun()
+  const path = `/api/executions/${run}/events`
+  const answer = await another.app.request(path, { headers: { cookie: service.admin } })
+  const reader = answer.body!.getReader()
+  // The greeting, then how the run stands.
+  await reader.read()
+  await reader.read()
+  expect(await watched(run)).toBe(1)
+  await vi.waitFor(async () => expect(await watched(run)).toBe(0))
+  await runs.setRun(run, { status: 'RUNNING' })
+  expect(await reader.read()).toEqual({ done: true })
 })
 
 test('a stop ends the streams, and waits for nobody', async () => {

@@ -107,6 +107,10 @@ test('an execute with Temporal away is accepted as PENDING, and its START is que
     inputData: { n: 1 },
     outputData: null,
     errorMessage: null,
+    retriedFrom: null,
+    recovery: null,
+    retries: [],
+    onlyNode: null,
     createdAt: body.startedAt,
     queuedAt: null,
     startedAt: null,
@@ -160,6 +164,7 @@ test('the trigger says how it was started, and the list names it triggerType', a
       triggerType: 'API',
       nodeCount: 2,
       errorMessage: null,
+      retriedFrom: null,
     },
   ])
 })
@@ -427,6 +432,7 @@ test('lists filter by status, workflow and time, count what they filter, and pag
     triggerType: 'MANUAL',
     nodeCount: 2,
     errorMessage: 'broke',
+    retriedFrom: null,
   })
   for (const [query, expected] of [
     ['?status=FAILED', [6, 1]],

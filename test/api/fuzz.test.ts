@@ -59,6 +59,8 @@ async function makeWorld(): Promise<World> {
 function listRoutes(): Route[] {
   const routes = service.app.routes.flatMap(({ method, path, handler }) => {
     const rule = findRule(handler)
+    // A stream of a run that nobody carries has no end; its own test is hard on it.
+    if (rule?.responses[200]?.type === 'text/event-stream') return []
     return rule ? [{ method: method === 'ALL' ? 'POST' : method, path, rule }] : []
   })
   return routes

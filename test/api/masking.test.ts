@@ -199,7 +199,9 @@ test('what one process has set holds in another, for exports at once', async () 
   }
   const read = async () => {
     const rows = await openExport(scope, team.teamId, { days: 1, format: 'csv' })
-    return (await rows.read())?.map(({ nodeError }) => nodeError)
+    const errors: unknown[] = []
+    await rows.read((_, node) => errors.push(node?.error))
+    return errors
   }
   expect(await read()).toEqual(['[EMAIL] cust-1'])
   await put({ detectors: { email: false }, patterns: [{ name: 'CUSTOMER', pattern: 'cust-\\d+' }] })

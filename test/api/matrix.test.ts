@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findRule, type Rule } from '../../api/accept.ts'
@@ -9,6 +10,7 @@ import { covers, type Role } from '../../db/acts.ts'
 import type { Scope } from '../../db/scope.ts'
 import { createToken } from '../../db/tokens.ts'
 import { createVariable } from '../../db/variables.ts'
+import { makeResumeToken } from '../../db/waits.ts'
 import { createWorkflow, updateWorkflow } from '../../db/workflows.ts'
 import { PASSWORD, type Service, startService } from '../service.ts'
 
@@ -112,11 +114,12 @@ async function makeWorld() {
   for (const role of ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'] as const)
     tokens[role] = await createToken(scope, teamId, { name: role, role })
   const spare = await createToken(scope, teamId, { name: 'spare', role: 'VIEWER' })
-  const workflow = await createWorkflow(scope, { teamId, name: 'World', nodes: HOOKS })
+  const workflow = await createWorkflow(scope, { teamId, name: 'World', nodes: NODES, edges: EDGES })
   // Version 1 has no runs, and is not the current one.
   await updateWorkflow(scope, workflow.id, {
     active: true,
-    nodes: HOOKS.map((node) => ({ ...node, name: node.id })),
+    nodes: NODES.map((node) => ({ ...node, name: node.id })),
+    edges: EDGES,
   })
   const executionId = crypto.randomUUID()
   await db
@@ -135,8 +138,34 @@ async function makeWorld() {
       startedByKind: 'USER',
     })
     .execute()
+  const endedId = crypto.randomUUID()
+  const { rows } =
+    await sql`insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count,
+      trigger, trigger_node_id, input_data, input_bytes, started_by_kind, status, completed_at)
+    select ${endedId}, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id,
+      input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}
+    returning id`.execute(db)
+  if (rows.length === 0) throw new Error('no ended run')
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
-  const ids = { workflowId: workflow.id, executionId, spareId: spare.id, variableId: variable.id }
+  const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
+  const approvalId = crypto.randomUUID()
+  await db
+    .insertInto('pauses')
+    .values([
+      { ...waiting, id: approvalId, kind: 'APPROVAL', nodeId: 'a' },
+      { ...waiting, id: crypto.randomUUID(), kind: 'EVENT', nodeId: 'b', name: 'paid' },
+    ])
+    .execute()
+  const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
+  const ids = {
+    workflowId: workflow.id,
+    executionId,
+    endedId,
+    spareId: spare.id,
+    variableId: variable.id,
+    approvalId,
+    resumeToken,
+  }
   return { teamId, tokens, ...ids }
 }
 type World = Awaited<ReturnType<typeof makeWorld>>
@@ -146,6 +175,9 @@ const HOOKS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => ({
   type: 'WEBHOOK_TRIGGER',
   config: { path: 'hook', method },
 }))
+
+const NODES = [...HOOKS, { id: 'pass', type: 'NO_OP', config: {} }]
+const EDGES = [{ source: 'GET', target: 'pass' }]
 
 /** Fills the names in a path: an `id` is of what the path speaks of before it. */
 function fillPath(path: string, world: World): string {
@@ -157,9 +189,14 @@ function fillPath(path: string, world: World): string {
     version: '1',
     other: '2',
     '/workflows': world.workflowId,
-    '/executions': world.executionId,
+    // What can be taken up has ended.
+    '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
+    nodeId: 'pass',
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/approvals': world.approvalId,
+    name: 'paid',
+    token: world.resumeToken,
   }
   return path
     .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {

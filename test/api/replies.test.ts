@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
 import { startListener } from '../../worker/listener.ts'
+import { brief, readEvents } from '../events.ts'
 import { type Example, edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
@@ -257,4 +258,37 @@ test('a process that stops answers those who wait; their runs go on', async () =
   const body = (await answer.json()) as { message: string; executionId: string }
   expect([answer.status, body.message]).toEqual([504, 'The service is stopping; the run goes on'])
   expect((await host.ended(body.executionId)).status).toBe('SUCCESS')
+})
+
+test('a run is followed from another process than the one that carries it', async () => {
+  const nodes = [
+    { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+    { id: 'slow', type: 'HTTP_REQUEST', config: { url: `${target.url}/slow?ms=400` } },
+    { id: 'wait', type: 'WAIT', config: { durationMs: 1_300 } },
+    { id: 'set', type: 'SET', config: { values: { a: 1 } } },
+  ]
+  const run = await host.execute(
+    await host.create({ nodes, edges: edges('start -> slow', 'slow -> wait', 'wait -> set') }),
+  )
+  const headers = { cookie: host.admin }
+  const stream = readEvents(await fetch(`${base}/api/executions/${run}/events`, { headers }))
+  const told = (await stream.all()).map(brief)
+  // The attempt is told of while it runs, and each node's end once.
+  expect(told).toContain('node slow RUNNING')
+  const ends = ['start', 'slow', 'wait', 'set'].map((id) => `node ${id} SUCCESS`)
+  expect(told.filter((one) => one.startsWith('node') && one.endsWith('SUCCESS')).sort()).toEqual(ends.sort())
+  expect(told.slice(-2)).toEqual(['execution SUCCESS', 'end SUCCESS'])
+  expect(told.filter((one) => one.startsWith('execution')).length).toBeLessThanOrEqual(3)
+})
+
+test('an errand that is due at once is carried out at once', { retry: 2 }, async () => {
+  const id = await host.create({ nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] })
+  host.use(undefined)
+  const run = await host.execute(id)
+  host.use(host.engine)
+  const due = performance.now()
+  await host.store.db.updateTable('outbox').set({ dueAt: new Date() }).where('subjectId', '=', run).execute()
+  await host.ended(run)
+  // The sweeper comes by every two seconds, and here it takes the rest of five until the errand is due.
+  expect(performance.now() - due).toBeLessThan(1_500)
 })

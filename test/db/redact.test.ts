@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { type MaskPii, maskPartly, PII_KINDS, type PiiKind } from '../../db/pii.ts'
 import { isSecretName, redact, redactText } from '../../db/redact.ts'
 
 const JWT =
@@ -322,6 +323,37 @@ describe('properties', () => {
       fc.property(value, fc.boolean(), (input, pii) => {
         const once = redact(input, { pii, secrets: [SECRET] })
         expect(redact(once, { pii, secrets: [SECRET] })).toEqual(once)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('what is masked with a label or in part is not found again', () => {
+    const found = fc.constantFrom(
+      'ada@a.example',
+      '+49 30 1234567',
+      '(212) 555-0100',
+      '123-45-6789',
+      '4111 1111 1111 1111',
+      'DE89 3704 0044 0532 0130 00',
+      '93.184.216.34',
+      '2606:2800:220:1::1946',
+    )
+    const text = fc
+      .array(fc.oneof(found, fc.string(), fc.constantFrom(' ', ':', '=', 'token')), { maxLength: 8 })
+      .map((pieces) => pieces.join(''))
+    const label = (kind: PiiKind) => `[${kind.toUpperCase()}]`
+    const styles = fc.constantFrom<MaskPii[]>(label, maskPartly)
+    fc.assert(
+      fc.property(text, styles, (input, mask) => {
+        const rules = {
+          kinds: new Set(PII_KINDS),
+          mask,
+          names: new Set<string>(),
+          maskOwn: (all: string) => all,
+        }
+        const once = redact(input, { pii: true, rules })
+        expect(redact(once, { pii: true, rules })).toBe(once)
       }),
       { numRuns: 2_000 },
     )

@@ -63,6 +63,7 @@ test('a failed run starts its error workflow, once, with the facts; a failed err
   })
   const failed = await host.ended(await host.execute(id, { n: 7 }))
   expect(failed.status).toBe('FAILED')
+  await expect.poll(async () => (await errorRuns(errors)).length, { timeout: 10_000 }).toBe(1)
   const told = await host.ended(uuidv5('error', failed.id))
   expect(told).toMatchObject({ status: 'FAILED', trigger: 'ERROR', workflowId: errors })
   expect(told.inputData).toEqual({
@@ -257,4 +258,20 @@ test('values that are not to be kept serve the run, and are nowhere when it has 
   await cancel(parent)
   await host.ended(parent)
   expect(await values(child)).toBe('{}')
+
+  // So they are for the call of a webhook that waits for them.
+  const hook = await host.create({
+    ...neither,
+    nodes: [
+      { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', responseMode: 'lastNode' } },
+      { id: 'set', type: 'SET', config: { values: { text: '{{ $input.body.secret }}' } } },
+    ],
+    edges: edges('in -> set'),
+  })
+  await host.ask('PUT', `/api/workflows/${hook}`, { active: true })
+  const json = { secret: 'psst' }
+  const answer = await host.request(`/hooks/${hook}/in`, { method: 'POST', json })
+  expect([answer.status, await answer.json()]).toEqual([200, { text: 'psst' }])
+  const called = answer.headers.get('location')!.split('/').at(-1)!
+  await expect.poll(() => values(called)).toBe('{}')
 })

@@ -3,7 +3,7 @@ import { rebuild } from '../../activities/projector.ts'
 import type { Engine } from '../../worker/engine.ts'
 import { ENDED, type NodeAnswer, type RunAnswer } from '../client.ts'
 import { edges, examples } from '../graphs.ts'
-import { type Running, startRunning } from '../running.ts'
+import { meddle, type Running, startExample, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
 
 /** What pollers see of runs that two engines project at once, while rows are rebuilt. */
@@ -34,7 +34,9 @@ function findFaults(before: RunAnswer | undefined, now: RunAnswer): string[] {
   }
   if (before) step('run', before, now)
   for (const was of before?.nodeExecutions ?? []) {
-    const is = now.nodeExecutions.find((node) => node.nodeId === was.nodeId)
+    const is = now.nodeExecutions.find(
+      (node) => node.nodeId === was.nodeId && node.iteration === was.iteration,
+    )
     if (!is) faults.push(`${was.nodeId} vanished`)
     else step('node', was, is)
     if (is && is.retryCount < was.retryCount) faults.push(`${was.nodeId} has fewer retries`)
@@ -67,14 +69,9 @@ const cancel = async (id: string) =>
 describe.each(Object.keys(examples('')))('the run "%s"', (name) => {
   test('never goes back, whoever projects and rebuilds it', async () => {
     const example = examples(target.url)[name]!
-    const id = await running.execute(await running.create(example), example.data)
+    const id = await startExample(running, example)
     const watched = watch(id, 300)
-    if (example.meddle) {
-      const { when, how } = example.meddle
-      await running.until(id, (run) => run.nodeExecutions.some((node) => node.nodeId === when))
-      if (how === 'cancel') expect(await cancel(id)).toBe(200)
-      else await second.client.workflow.getHandle(id).terminate('by hand')
-    }
+    const acted = meddle(running, id, example)
     let done = false
     const deps = { store: running.store, client: second.client, log: undefined as never }
     const meddling = (async () => {
@@ -87,9 +84,11 @@ describe.each(Object.keys(examples('')))('the run "%s"', (name) => {
         await pause(30)
       }
     })()
-    const { run, faults } = await watched.finally(() => {
-      done = true
-    })
+    const { run, faults } = await Promise.all([watched, acted])
+      .then(([seen]) => seen)
+      .finally(() => {
+        done = true
+      })
     await meddling
     expect(faults).toEqual([])
     expect(run.status).toBe(example.status)

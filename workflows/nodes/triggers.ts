@@ -55,6 +55,10 @@ export const TRIGGERS = {
       ),
     }),
   }),
+  SUB_WORKFLOW_TRIGGER: node('trigger', {
+    summary: 'Starts a run for a SUB_WORKFLOW node of another workflow; its output is the input given there.',
+    config: v.object({}),
+  }),
   ERROR_TRIGGER: node('trigger', {
     summary:
       'Starts a run when a run of a workflow has failed whose settings name this one as errorWorkflowId; its output ' +

@@ -53,6 +53,7 @@ async function run(config: Record<string, unknown>, input: unknown = {}, more: o
     http,
     attempt: 1,
     answer: async () => {},
+    spot: undefined as never,
   }
   const signal = new AbortController().signal
   const result = await runHttpRequest({ ...context, signal, idempotencyKey: 'run:node', ...more })

@@ -1,0 +1,248 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import * as v from 'valibot'
+import { type Form, readForm } from '../workflows/form.ts'
+import { describeIssues } from '../workflows/problem.ts'
+import { stepKey } from '../workflows/walk.ts'
+import { covers, type Role } from './acts.ts'
+import { json } from './connection.ts'
+import { Fault, invalid } from './fault.ts'
+import { type Errand, enqueue } from './outbox.ts'
+import { makePage, type Page, type PageRequest } from './page.ts'
+import { type Decision, holdRun, type PauseStatus, type Person } from './pauses.ts'
+import type { DB } from './schema.ts'
+import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
+
+export type ApprovalStatus = Exclude<PauseStatus, 'RECEIVED'>
+
+/** What an APPROVAL node of a run asks for, and what was said. `mayDecide` is the caller's own right, now. */
+export type Approval = {
+  id: string
+  teamId: string
+  executionId: string
+  workflowId: string
+  workflowName: string
+  nodeId: string
+  nodeName: string
+  iteration: string | null
+  message: string | null
+  approvers: string[]
+  form: Form | null
+  /** How many must approve; one rejection is enough. */
+  required: number
+  selfApproval: boolean
+  status: ApprovalStatus
+  decisions: Decision[]
+  deadline: Date | null
+  createdAt: Date
+  settledAt: Date | null
+  mayDecide: boolean
+}
+
+export type ApprovalQuery = PageRequest & {
+  teamId: string
+  status: ApprovalStatus
+  executionId?: string | undefined
+  workflowId?: string | undefined
+}
+
+// What is out of time is over, whether or not its run has looked yet.
+const overdue = sql<boolean>`p.status = 'OPEN' and p.deadline <= now()`
+
+/** A team's approvals of a status, newest first (VIEWER). */
+export async function listApprovals(scope: Scope, query: ApprovalQuery): Promise<Page<Approval>> {
+  const { teamId, status, executionId, workflowId } = query
+  await demandTeam(scope, teamId, 'VIEWER')
+  const found = scope.store.db
+    .selectFrom('pauses as p')
+    .where('p.kind', '=', 'APPROVAL')
+    .where('p.teamId', '=', teamId)
+    .where((eb) =>
+      status === 'OPEN'
+        ? eb.and([
+            eb('p.status', '=', 'OPEN'),
+            eb.or([eb('p.deadline', 'is', null), sql<boolean>`p.deadline > now()`]),
+          ])
+        : status === 'EXPIRED'
+          ? eb.or([eb('p.status', '=', 'EXPIRED'), overdue])
+          : eb('p.status', '=', status),
+    )
+    .$if(executionId !== undefined, (rows) => rows.where('p.executionId', '=', executionId!))
+    .$if(workflowId !== undefined, (rows) => rows.where('p.workflowId', '=', workflowId!))
+  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const rows = await selectApprovals(found)
+    .orderBy('p.createdAt', 'desc')
+    .orderBy('p.id', 'desc')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  const person = await findPerson(scope)
+  return makePage(
+    rows.map((row) => showApproval(row, scope, person)),
+    total,
+    query,
+  )
+}
+
+/** One approval (VIEWER). Throws NOT_FOUND. */
+export async function readApproval(scope: Scope, id: string): Promise<Approval> {
+  const row = await findApproval(scope.store.db, id)
+  if (!row) throw missing()
+  demand(scope, row.teamId, 'VIEWER')
+  return showApproval(row, scope, await findPerson(scope))
+}
+
+/**
+ * Decides (one of its approvers), and answers what the run must be told once enough have: after it has been
+ * committed the run follows it. Throws FORBIDDEN for whoever is no approver, CONFLICT where it is decided, out of
+ * time, or its run is over, and INVALID with all faults of the form.
+ */
+export async function decideApproval(
+  scope: Scope,
+  id: string,
+  input: Pick<Decision, 'decision'> & { comment?: string | null | undefined; form?: unknown },
+): Promise<{ approval: Approval; errand: Errand | null }> {
+  const { decision } = input
+  const known = await findApproval(scope.store.db, id)
+  if (!known) throw missing()
+  return change(scope, 'APPROVAL_DECIDED', known.teamId, async (tx) => {
+    const person = await findPerson(scope, tx)
+    const refusal = findRefusal(known, scope, person)
+    if (refusal) throw new Fault('FORBIDDEN', refusal)
+    // The run first, as its end does it too.
+    const ended = await holdRun(tx, known.executionId)
+    await tx.selectFrom('pauses').select('id').where('id', '=', id).forUpdate().execute()
+    const row = await findApproval(tx, id)
+    if (!row) throw missing()
+    demandOpen(row)
+    if (ended) throw new Fault('CONFLICT', ended)
+    if (row.decisions.some(({ by }) => by.id === person.id)) {
+      throw new Fault('CONFLICT', 'You have approved it already; somebody else must too')
+    }
+    const form = checkForm(row.form, input)
+    const at = new Date().toISOString()
+    const decisions = [...row.decisions, { decision, by: person, at, comment: input.comment ?? null, form }]
+    const enough = decision === 'rejected' || decisions.length >= row.required
+    const status = enough ? (decision === 'approved' ? 'APPROVED' : 'REJECTED') : 'OPEN'
+    const { numUpdatedRows } = await tx
+      .updateTable('pauses')
+      .set({ decisions: json(decisions), status, settledAt: enough ? sql<Date>`now()` : null })
+      .where('id', '=', id)
+      .where('status', '=', 'OPEN')
+      .where(sql<boolean>`(deadline is null or deadline > clock_timestamp())`)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) throw late()
+    const errand = {
+      kind: 'SIGNAL',
+      subjectId: row.executionId,
+      key: stepKey(row.nodeId, row.iteration),
+    } as const
+    if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
+    const settled = { ...row, decisions, status, settledAt: enough ? new Date(at) : null } as Row
+    const { executionId, workflowId, nodeId, iteration } = row
+    return {
+      result: { approval: showApproval(settled, scope, person), errand: enough ? errand : null },
+      resourceId: id,
+      details: {
+        decision,
+        status,
+        executionId,
+        workflowId,
+        nodeId,
+        iteration,
+        comment: input.comment ?? null,
+      },
+    }
+  })
+}
+
+function checkForm(form: Form | null, input: { decision: string; form?: unknown }) {
+  if (!form || (input.decision === 'rejected' && input.form === undefined)) return null
+  const parsed = v.safeParse(readForm(form), input.form ?? {})
+  if (!parsed.success) throw invalid(describeIssues(parsed.issues, 'form'))
+  return parsed.output as Record<string, unknown>
+}
+
+type Row = Awaited<ReturnType<typeof findApproval>> & {}
+
+function findApproval(db: Tx | Scope['store']['db'], id: string) {
+  return selectApprovals(
+    db.selectFrom('pauses as p').where('p.id', '=', id).where('p.kind', '=', 'APPROVAL'),
+  ).executeTakeFirst()
+}
+
+function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, 'p', O>) {
+  return rows
+    .innerJoin('executions as e', 'e.id', 'p.executionId')
+    .select(['p.id', 'p.teamId', 'p.executionId', 'p.workflowId', 'e.workflowName', 'p.nodeId', 'p.nodeName'])
+    .select(['p.iteration', 'p.message', 'p.approvers', 'p.required', 'p.selfApproval', 'p.deadline'])
+    .select(['p.createdAt', 'p.settledAt'])
+    .select(sql<Form | null>`p.form`.as('form'))
+    .select(sql<Decision[]>`p.decisions`.as('decisions'))
+    .select(sql<ApprovalStatus>`case when ${overdue} then 'EXPIRED' else p.status end`.as('status'))
+    .select((eb) =>
+      eb
+        .case()
+        .when('e.startedByKind', '=', 'SDK_TOKEN')
+        .then(eb.selectFrom('sdkTokens as t').select('t.userId').whereRef('t.id', '=', 'e.startedById'))
+        .else(eb.ref('e.startedById'))
+        .end()
+        .as('starterId'),
+    )
+}
+
+function showApproval(row: Row, scope: Scope, person: Person): Approval {
+  const { starterId: _, ...shown } = row
+  const asked = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
+  const mayDecide = asked && findRefusal(row, scope, person) === undefined
+  return { ...shown, iteration: row.iteration === '' ? null : row.iteration, mayDecide }
+}
+
+/** Why the caller is no approver. Roles count with those above them; addresses are of people who are signed in. */
+function findRefusal(
+  {
+    approvers,
+    selfApproval,
+    starterId,
+    teamId,
+  }: Pick<Row, 'approvers' | 'selfApproval' | 'starterId' | 'teamId'>,
+  scope: Scope,
+  person: Person,
+): string | undefined {
+  const role = scope.roles.get(teamId)
+  if (!role || !covers(role, 'OPERATOR')) return 'This needs the role OPERATOR'
+  if (!selfApproval && starterId !== null && starterId === scope.userId) {
+    return 'Whoever started the run may not decide this approval'
+  }
+  const signedIn = scope.actor.kind === 'USER' ? person.email?.toLowerCase() : undefined
+  const named = approvers.some((approver) =>
+    approver.includes('@') ? approver.toLowerCase() === signedIn : covers(role, approver as Role),
+  )
+  return approvers.length === 0 || named ? undefined : 'You are none of the approvers'
+}
+
+/** Who asks; of a token, the person behind it: nobody approves twice by making one. */
+async function findPerson(
+  { store, actor, userId }: Scope,
+  db: Tx | Scope['store']['db'] = store.db,
+): Promise<Person> {
+  const user =
+    userId === null
+      ? undefined
+      : await db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst()
+  return { id: userId ?? actor.id, name: actor.name, email: user?.email ?? null }
+}
+
+function demandOpen({ status }: Row): void {
+  if (status === 'OPEN') return
+  if (status === 'EXPIRED') throw late()
+  if (status === 'ABANDONED') throw new Fault('CONFLICT', 'The run no longer waits for this approval')
+  throw new Fault('CONFLICT', `The approval has been decided already: ${status}`)
+}
+
+function late(): Fault {
+  return new Fault('CONFLICT', 'The time limit of the approval has passed')
+}
+
+function missing(): Fault {
+  return new Fault('NOT_FOUND', 'There is no such approval')
+}

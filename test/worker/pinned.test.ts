@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { nodeOf, type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let host: Running
+let target: Target
+let operator: string
+beforeAll(async () => {
+  target = await startTarget()
+  host = await startRunning()
+  operator = await host.token('OPERATOR')
+})
+afterAll(async () => {
+  await host.stop()
+  await target.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const callsTo = (path: string) => target.calls.filter((call) => call.path === path).length
+const pinnedOf = (run: RunAnswer) =>
+  Object.fromEntries(
+    run.nodeExecutions.map((node) => [node.nodeId, (node as unknown as { pinned: boolean }).pinned]),
+  )
+
+async function post(path: string, json: unknown, as = host.admin, headers = {}) {
+  const answer = await host.request(path, { method: 'POST', as, json, headers })
+  return {
+    status: answer.status,
+    body: (await answer.json()) as Record<string, never> & { executionId: string },
+  }
+}
+
+describe('pinned outputs', () => {
+  const graph = () => ({
+    nodes: [
+      start,
+      { id: 'fetch', type: 'HTTP_REQUEST', config: { url: `${target.url}/pinned` } },
+      { id: 'if', type: 'IF_ELSE', config: { condition: '$input.ok' } },
+      { id: 'each', type: 'FOR_EACH', config: { items: '{{ $nodes.fetch.list }}' } },
+      { id: 'send', parentId: 'each', type: 'HTTP_REQUEST', config: { url: `${target.url}/pinned` } },
+      {
+        id: 'sum',
+        type: 'SET',
+        config: { values: { n: '{{ $sum($nodes.each.items.n) }}', $: '{{ $input }}' } },
+      },
+      { id: 'no', type: 'SET', config: { values: { no: true } } },
+    ],
+    edges: edges('start -> fetch', 'fetch -> if', 'if:true -> each', 'if:false -> no', 'each -> sum'),
+  })
+
+  test('stand in for nodes, which are not run, in loops too', async () => {
+    const id = await host.create(graph())
+    const text = 'x'.repeat(400_000)
+    const json = {
+      teamId: host.teamId,
+      pinned: {
+        fetch: { output: { list: [1, 2, 3], text } },
+        if: { output: { passed: 'on' }, handle: 'true' },
+        send: { output: { n: 5 } },
+      },
+    }
+    const answer = await post(`/api/workflows/${id}/execute`, json, host.admin, { 'idempotency-key': 'k' })
+    expect(answer.status).toBe(202)
+    const run = await host.ended(answer.body.executionId)
+    expect(run.errorMessage).toBeNull()
+    expect(run.outputData).toEqual({ n: 15, $: { items: [{ n: 5 }, { n: 5 }, { n: 5 }] } })
+    expect(callsTo('/pinned')).toBe(0)
+    expect(nodeOf(run, 'fetch').outputData).toEqual({ list: [1, 2, 3], text })
+    expect(nodeOf(run, 'if').inputData).toEqual({ list: [1, 2, 3], text })
+    expect(pinnedOf(run)).toEqual({
+      start: false,
+      fetch: true,
+      if: true,
+      each: false,
+      send: true,
+      sum: false,
+    })
+
+    const again = await post(`/api/workflows/${id}/execute`, json, host.admin, { 'idempotency-key': 'k' })
+    expect(again.body.executionId).toBe(run.id)
+    const other = { ...json, pinned: { ...json.pinned, send: { output: { n: 6 } } } }
+    const clash = await post(`/api/workflows/${id}/execute`, other, host.admin, { 'idempotency-key': 'k' })
+    expect(clash.status).toBe(409)
+
+    // What was pinned stays so.
+    const rerun = await post(`/api/executions/${run.id}/rerun`, {})
+    const second = await host.ended(rerun.body.executionId)
+    expect(second.outputData).toEqual(run.outputData)
+    expect(pinnedOf(second)).toEqual(pinnedOf(run))
+    expect(callsTo('/pinned')).toBe(0)
+    expect((await post(`/api/executions/${run.id}/rerun`, {}, operator)).status).toBe(403)
+  })
+
+  test('are checked against the graph, all at once, and are not for an OPERATOR: they pass approvals by', async () => {
+    const id = await host.create(graph())
+    const path = `/api/workflows/${id}/execute`
+    const json = {
+      teamId: host.teamId,
+      pinned: {
+        start: { output: {} },
+        nobody: { output: 1 },
+        if: { output: {} },
+        fetch: { output: {}, handle: 'true' },
+        constructor: { output: {} },
+      },
+    }
+    const { status, body } = await post(path, json)
+    expect(status).toBe(400)
+    const errors = (body as unknown as { errors: { path: string; message: string }[] }).errors
+    expect(Object.fromEntries(errors.map(({ path, message }) => [path, message]))).toEqual({
+      'pinned.start': 'is a trigger: its output is `data`',
+      'pinned.nobody': 'there is no such node',
+      'pinned.constructor': 'there is no such node',
+      'pinned.if.handle': 'must be one of true, false',
+      'pinned.fetch.handle': 'must be one of null (the main one)',
+    })
+    const shapes = await post(path, { pinned: { a: 1, b: {}, c: { output: null, handle: 3 } } })
+    const paths = (shapes.body as unknown as { errors: { path: string }[] }).errors.map((error) => error.path)
+    expect(paths).toEqual(['teamId', 'pinned.a', 'pinned.b.output', 'pinned.c.handle'])
+    const mild = { teamId: host.teamId, pinned: { fetch: { output: null } } }
+    expect((await post(path, mild, operator)).status).toBe(403)
+    expect((await post(path, { teamId: host.teamId, pinned: {} }, operator)).status).toBe(202)
+  })
+})
+
+describe('one node alone', () => {
+  const graph = () => ({
+    nodes: [
+      start,
+      { id: 'fetch', type: 'HTTP_REQUEST', config: { url: `${target.url}/before` } },
+      {
+        id: 'call',
+        type: 'HTTP_REQUEST',
+        retry: { maxAttempts: 1 },
+        config: { url: `${target.url}/ok?key={{ $nodes.fetch.body.id }}-{{ $input.n }}-{{ $trigger.day }}` },
+      },
+      { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}' } },
+      {
+        id: 'add',
+        parentId: 'each',
+        type: 'SET',
+        config: { values: { n: '{{ $item + $nodes.fetch.plus }}', i: '{{ $index }}', $: '{{ $input }}' } },
+      },
+      { id: 'after', type: 'STOP_AND_ERROR', config: { message: 'too far' } },
+      { id: 'off', type: 'NO_OP', config: {}, disabled: true },
+    ],
+    edges: edges('start -> fetch', 'fetch -> call', 'call -> each', 'each -> after', 'after -> off'),
+  })
+  let id: string
+  beforeAll(async () => {
+    id = await host.create(graph())
+  })
+  const alone = async (nodeId: string, json: unknown) => {
+    const { status, body } = await post(`/api/workflows/${id}/nodes/${nodeId}/run`, json)
+    expect(status).toBe(202)
+    const run = await host.ended(body.executionId)
+    expect(run.errorMessage).toBeNull()
+    return run
+  }
+
+  test('runs with the input, the other outputs and the trigger that it is given', async () => {
+    const nodes = { fetch: { body: { id: 'f' } }, start: { day: 'monday' } }
+    const run = await alone('call', { input: { n: 1 }, nodes })
+    expect(run.outputData).toMatchObject({ body: { key: 'f-1-monday' } })
+    expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['call'])
+    expect(nodeOf(run, 'call').inputData).toEqual({ n: 1 })
+    expect(run).toMatchObject({ status: 'SUCCESS', onlyNode: 'call', trigger: 'MANUAL', inputData: { n: 1 } })
+    expect(callsTo('/before')).toBe(0)
+    const bare = await alone('call', { input: { n: 2, day: 'x'.repeat(30) } })
+    expect(bare.outputData).toMatchObject({ body: { key: `-2-${'x'.repeat(30)}` } })
+    const rerun = await post(`/api/executions/${run.id}/rerun`, {})
+    expect((await host.ended(rerun.body.executionId)).outputData).toMatchObject({
+      body: { key: 'f-1-monday' },
+    })
+  })
+
+  test('a loop runs with its body; a node of a body with its item', async () => {
+    const nodes = { fetch: { plus: 10, big: 'x'.repeat(300_000) } }
+    const loop = await alone('each', { input: { list: [1, 2] }, nodes })
+    expect(loop.outputData).toEqual({
+      items: [
+        { n: 11, i: 0, $: 1 },
+        { n: 12, i: 1, $: 2 },
+      ],
+    })
+    expect(loop.nodeExecutions.map(({ nodeId, iteration }) => [nodeId, iteration])).toEqual([
+      ['each', null],
+      ['add', '0'],
+      ['add', '1'],
+    ])
+    const node = await alone('add', { item: 5, nodes })
+    expect(node.outputData).toEqual({ n: 15, i: 0, $: 5 })
+    expect(nodeOf(node, 'add').inputData).toEqual({ value: 5 })
+    const both = await alone('add', { item: 5, input: [1], nodes })
+    expect(both.outputData).toEqual({ n: 15, i: 0, $: [1] })
+  })
+
+  test('says what cannot be run, and is for those who may change the graph', async () => {
+    const path = (nodeId: string) => `/api/workflows/${id}/nodes/${nodeId}/run`
+    expect((await post(path('nobody'), {})).status).toBe(404)
+    expect((await post(path('start'), {})).status).toBe(409)
+    expect((await post(path('off'), {})).status).toBe(409)
+    expect((await post(path('call'), { version: 9 })).status).toBe(404)
+    expect((await post(path('call'), {}, operator)).status).toBe(403)
+    const { body } = await post(path('each'), { nodes: { nobody: 1, add: 2, each: 3 } })
+    expect((body as unknown as { errors: unknown }).errors).toEqual([
+      { path: 'nodes.nobody', message: 'there is no such node' },
+      { path: 'nodes.add', message: 'is run itself' },
+      { path: 'nodes.each', message: 'is run itself' },
+    ])
+  })
+})

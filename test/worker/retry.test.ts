@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { nodeOf, type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+let host: Running
+let target: Target
+beforeAll(async () => {
+  target = await startTarget()
+  host = await startRunning()
+})
+afterAll(async () => {
+  await host.stop()
+  await target.stop()
+})
+
+type Recovered = { executionId: string; retriedFrom: string; takenOver: string[]; workflowVersion: number }
+type Detail = RunAnswer & { retriedFrom: string | null; recovery: string | null; retries: string[] }
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const call = (id: string, path: string, more = {}) => ({
+  id,
+  type: 'HTTP_REQUEST',
+  retry: { maxAttempts: 1 },
+  config: { url: target.url + path },
+  ...more,
+})
+const set = (id: string, values: Record<string, unknown>, more = {}) => ({
+  ...{ id, type: 'SET', config: { values } },
+  ...more,
+})
+
+const recover = (id: string, how: 'retry' | 'rerun', version?: string) =>
+  host.ask<Recovered>('POST', `/api/executions/${id}/${how}`, version ? { version } : undefined)
+/** Takes the run up and waits for the end of the new one. */
+async function again(
+  id: string,
+  how: 'retry' | 'rerun',
+  version?: string,
+): Promise<Recovered & { run: Detail }> {
+  const recovered = await recover(id, how, version)
+  return { ...recovered, run: (await host.ended(recovered.executionId)) as Detail }
+}
+const origins = (run: RunAnswer) =>
+  Object.fromEntries(
+    (run.nodeExecutions as (RunAnswer['nodeExecutions'][number] & { takenFrom: string | null })[])
+      .filter(({ iteration }) => iteration === null)
+      .map(({ nodeId, takenFrom }) => [nodeId, takenFrom]),
+  )
+const callsTo = (path: string) => target.calls.filter((one) => one.path === path)
+const refused = async (id: string, how: 'retry' | 'rerun') => {
+  const path = `/api/executions/${id}/${how}`
+  const answer = await host.request(path, { method: 'POST', as: host.admin })
+  return { status: answer.status, message: ((await answer.json()) as { message: string }).message }
+}
+
+test('a retry goes on where the run failed; what was made before is taken over, retry after retry', async () => {
+  const first = await host.run(
+    {
+      nodes: [
+        start,
+        call('big', '/big?bytes=300000'),
+        { id: 'wait', type: 'WAIT', config: { durationMs: 50 } },
+        { id: 'if', type: 'IF_ELSE', config: { condition: '$trigger.n = 1' } },
+        call('flaky', '/flaky?key={{ $trigger.key }}'),
+        set('other', {}),
+        set('end', {
+          n: '{{ $trigger.n }}',
+          length: '{{ $length($nodes.big.body.text) }}',
+          was: '{{ $input.status }}',
+        }),
+      ],
+      edges: edges(
+        'start -> big',
+        'big -> wait',
+        'wait -> if',
+        'if:true -> flaky',
+        'if:false -> other',
+        'flaky -> end',
+      ),
+    },
+    { n: 1, key: 'again' },
+  )
+  expect(first.status).toBe('FAILED')
+  const second = await again(first.id, 'retry')
+  expect(second).toMatchObject({
+    retriedFrom: first.id,
+    takenOver: ['big', 'wait', 'if'],
+    workflowVersion: 1,
+  })
+  expect(second.run).toMatchObject({
+    status: 'FAILED',
+    retriedFrom: first.id,
+    recovery: 'RETRY',
+    trigger: 'MANUAL',
+  })
+  expect(second.run.inputData).toEqual({ n: 1, key: 'again' })
+
+  const third = await again(second.run.id, 'retry')
+  expect(third.run.errorMessage).toBeNull()
+  expect(third.run.outputData).toEqual({ n: 1, length: 300_000, was: 200 })
+  expect(third.run.retriedFrom).toBe(second.run.id)
+  // Named is the run that made it.
+  const from = { start: null, big: first.id, wait: first.id, if: first.id, flaky: null, end: null }
+  expect(origins(third.run)).toEqual(from)
+  expect(nodeOf(third.run, 'flaky').inputData).toEqual(nodeOf(first, 'flaky').inputData)
+  expect(nodeOf(third.run, 'big').outputData).toEqual(nodeOf(first, 'big').outputData)
+  expect(callsTo('/big')).toHaveLength(1)
+  expect(callsTo('/flaky')).toHaveLength(3)
+
+  const { retries } = (await host.read(first.id)) as Detail
+  expect(retries).toEqual([second.run.id])
+  const list = await host.ask<{ content: { id: string; retriedFrom: string | null }[] }>(
+    'GET',
+    `/api/executions/team/${host.teamId}?size=100`,
+  )
+  expect(list.content.find(({ id }) => id === third.run.id)?.retriedFrom).toBe(second.run.id)
+  expect(await refused(third.run.id, 'retry')).toMatchObject({ status: 409 })
+})
+
+test('in the current version runs anew what has changed, and all behind it', async () => {
+  const nodes = [
+    start,
+    call('a', '/ok?key=a'),
+    call('b', '/ok?key=b'),
+    set('c', { b: '{{ $input.body.key }}' }),
+    set('d', { a: '{{ $nodes.a.body.count }}' }),
+    call('broken', '/missing'),
+  ]
+  const graph = { nodes, edges: edges('start -> a', 'start -> b', 'b -> c', 'a -> d', 'c d -> broken') }
+  const id = await host.create(graph)
+  const failed = await host.ended(await host.execute(id))
+  expect(failed.status).toBe('FAILED')
+  const mended = nodes.map((node) => {
+    if (node.id === 'broken') return call('broken', '/ok?key=mended')
+    if (node.id === 'b') return call('b', '/ok?key=b2')
+    const dressed = { name: 'Another', position: { x: 1, y: 2 }, timeoutMs: 9_000, retry: { maxAttempts: 2 } }
+    return node.id === 'a' ? { ...node, ...dressed } : node
+  })
+  await host.ask('PUT', `/api/workflows/${id}`, { nodes: mended, edges: graph.edges })
+
+  const same = await again(failed.id, 'retry')
+  expect(same).toMatchObject({ workflowVersion: 1, takenOver: ['a', 'b', 'c', 'd'] })
+  expect(same.run.status).toBe('FAILED')
+  const current = await again(failed.id, 'retry', 'current')
+  expect(current).toMatchObject({ workflowVersion: 2, takenOver: ['a', 'd'] })
+  expect(current.run).toMatchObject({ status: 'SUCCESS', workflowVersion: 2 })
+  expect(nodeOf(current.run, 'c').outputData).toEqual({ b: 'b2' })
+  expect(nodeOf(current.run, 'd').outputData).toEqual({ a: 1 })
+
+  // Another way to `d`, or in another order: its input is another.
+  await host.ask('PUT', `/api/workflows/${id}`, { nodes, edges: [...graph.edges, ...edges('c -> d')] })
+  expect((await recover(failed.id, 'retry', 'current')).takenOver).toEqual(['a', 'b', 'c'])
+  await host.ask('PUT', `/api/workflows/${id}`, { nodes: nodes.slice(1), edges: graph.edges.slice(2) })
+  expect(await refused(failed.id, 'retry')).toMatchObject({ status: 202 })
+  const answer = await host.request(`/api/executions/${failed.id}/retry`, {
+    ...{ method: 'POST', as: host.admin, json: { version: 'current' } },
+  })
+  expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('no trigger')])
+})
+
+test('a handled failure runs anew, and all behind it; another branch is taken over', async () => {
+  const failed = await host.run({
+    nodes: [
+      start,
+      call('handled', '/flaky?key=handled', { onError: 'CONTINUE' }),
+      set('behind', { status: '{{ $input.status }}' }),
+      call('beside', '/ok?key=beside'),
+      { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'no' } },
+    ],
+    edges: edges('start -> handled', 'start -> beside', 'handled -> behind', 'behind beside -> stop'),
+  })
+  expect(nodeOf(failed, 'behind').status).toBe('SUCCESS')
+  const { run, takenOver } = await again(failed.id, 'retry')
+  expect(takenOver).toEqual(['beside'])
+  expect(run).toMatchObject({ status: 'FAILED' })
+  expect(callsTo('/flaky').length).toBeGreaterThan(1)
+})
+
+describe('a loop', () => {
+  const loop = (path: string) => ({
+    nodes: [
+      start,
+      { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}', onItemError: 'collect' } },
+      call('item', `${path}{{ $item }}`, { parentId: 'each' }),
+      set('sum', { n: '{{ $count($nodes.each.items[status = 200]) }}' }),
+      call('last', '/flaky?key=last-{{ $trigger.key }}'),
+    ],
+    edges: edges('start -> each', 'each -> sum', 'sum -> last'),
+  })
+
+  test('that went well is taken over as a whole', async () => {
+    const failed = await host.run(loop('/ok?key=loop-'), { list: [1, 2, 3], key: 'whole' })
+    expect(failed.nodeExecutions.map(({ iteration }) => iteration)).toContain('2')
+    const before = target.calls.length
+    const { run, takenOver } = await again(failed.id, 'retry')
+    expect(takenOver).toEqual(['each', 'sum'])
+    expect(run.nodeExecutions.filter(({ iteration }) => iteration !== null)).toEqual([])
+    expect(nodeOf(run, 'each').outputData).toEqual(nodeOf(failed, 'each').outputData)
+    expect(target.calls.length).toBe(before + 1)
+  })
+
+  test('with a failed iteration runs anew', async () => {
+    const failed = await host.run(loop('/flaky?key=loop-'), { list: [1, 2], key: 'part' })
+    expect(nodeOf(failed, 'each').status).toBe('SUCCESS')
+    expect(nodeOf(failed, 'sum').outputData).toEqual({ n: 0 })
+    const { run, takenOver } = await again(failed.id, 'retry')
+    expect(takenOver).toEqual([])
+    const third = await again(run.id, 'retry')
+    expect(nodeOf(third.run, 'sum').outputData).toEqual({ n: 2 })
+    expect(third.run.status).toBe('SUCCESS')
+  })
+})
+
+test('a cancelled run goes on from what was in flight', async () => {
+  const id = await host.create({
+    nodes: [start, call('done', '/ok?key=done'), call('hang', '/hang')],
+    edges: edges('start -> done', 'done -> hang'),
+  })
+  const run = await host.execute(id)
+  await host.until(run, ({ nodeExecutions }) => nodeExecutions.some(({ nodeId }) => nodeId === 'hang'))
+  expect(await refused(run, 'retry')).toMatchObject({
+    status: 409,
+    message: 'The execution is still under way',
+  })
+  expect(await refused(run, 'rerun')).toMatchObject({ status: 409 })
+  await host.ask('POST', `/api/executions/${run}/cancel`)
+  await host.ended(run)
+  const retried = await recover(run, 'retry')
+  expect(retried.takenOver).toEqual(['done'])
+  await host.until(retried.executionId, ({ nodeExecutions }) =>
+    nodeExecutions.some(({ nodeId, status }) => nodeId === 'hang' && status === 'RUNNING'),
+  )
+  await host.ask('POST', `/api/executions/${retried.executionId}/cancel`)
+  await host.ended(retried.executionId)
+})
+
+test('what was not kept cannot be taken over', async () => {
+  const graph = {
+    nodes: [start, set('a', { a: 1 }), call('b', '/missing')],
+    edges: edges('start -> a', 'a -> b'),
+  }
+  const noOutputs = await host.run({ ...graph, settings: { saveData: { inputs: true, outputs: false } } })
+  expect(await refused(noOutputs.id, 'retry')).toEqual({
+    status: 409,
+    message: 'The outputs of the execution were not kept: run it again from the start',
+  })
+  expect((await again(noOutputs.id, 'rerun')).run.status).toBe('FAILED')
+  const noInputs = await host.run({ ...graph, settings: { saveData: { inputs: false, outputs: true } } })
+  for (const how of ['retry', 'rerun'] as const) {
+    expect(await refused(noInputs.id, how)).toMatchObject({ status: 409 })
+  }
+})
+
+test('a rerun begins anew with the same input, once for each key', async () => {
+  const graph = { nodes: [start, set('a', { n: '{{ $input.n }}' })], edges: edges('start -> a') }
+  const id = await host.create(graph)
+  const first = await host.ended(await host.execute(id, { n: 7 }))
+  const nodes = [start, set('a', { n: '{{ $input.n + 1 }}' })]
+  await host.ask('PUT', `/api/workflows/${id}`, { nodes, edges: graph.edges })
+  const same = await again(first.id, 'rerun')
+  expect(same).toMatchObject({ takenOver: [], run: { outputData: { n: 7 }, recovery: 'RERUN' } })
+  const current = await again(first.id, 'rerun', 'current')
+  expect(current.run).toMatchObject({ outputData: { n: 8 }, retriedFrom: first.id })
+  expect(origins(current.run)).toEqual({ start: null, a: null })
+  const keyed = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const answer = await host.request(`/api/executions/${first.id}/rerun`, {
+        ...{ method: 'POST', as: host.admin, headers: { 'idempotency-key': 'once' } },
+      })
+      return ((await answer.json()) as Recovered).executionId
+    }),
+  )
+  expect(new Set(keyed).size).toBe(1)
+  await host.ended(keyed[0]!)
+})

@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Graph, RunAnswer } from '../client.ts'
+import { edges } from '../graphs.ts'
+import { type Running, startRunning } from '../running.ts'
+
+type Run = RunAnswer & { parentExecutionId: string | null; parentNodeId: string | null }
+
+let running: Running
+beforeAll(async () => {
+  running = await startRunning()
+})
+afterAll(async () => {
+  await running.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const entry = { id: 'in', type: 'SUB_WORKFLOW_TRIGGER', config: {} }
+const call = (
+  workflowId: string,
+  config: Record<string, unknown> = {},
+  more: Record<string, unknown> = {},
+) => ({
+  id: 'sub',
+  type: 'SUB_WORKFLOW',
+  config: { workflowId, ...config },
+  ...more,
+})
+const calling = (
+  workflowId: string,
+  config?: Record<string, unknown>,
+  more?: Record<string, unknown>,
+): Graph => ({
+  nodes: [start, call(workflowId, config, more)],
+  edges: edges('start -> sub'),
+})
+const doubling = (): Promise<string> =>
+  running.create({
+    nodes: [
+      entry,
+      { id: 'double', type: 'SET', config: { values: { n: '{{ $input.n * 2 }}', pad: '{{ $input.pad }}' } } },
+    ],
+    edges: edges('in -> double'),
+  })
+/** A child that is under way until it is ended from outside. */
+const hanging = (settings = {}): Promise<string> =>
+  running.create({
+    nodes: [entry, { id: 'hang', type: 'WAIT', config: { durationMs: 600_000 } }],
+    edges: edges('in -> hang'),
+    settings,
+  })
+
+const readChild = async (run: RunAnswer, nodeId = 'sub', iteration: string | null = null) => {
+  const node = run.nodeExecutions.find((one) => one.nodeId === nodeId && one.iteration === iteration)
+  return (await running.read((node as unknown as { childExecutionId: string }).childExecutionId)) as Run
+}
+
+/** The runs of a workflow that are under way, once there are so many. */
+async function children(workflowId: string, count: number, status = 'RUNNING'): Promise<string[]> {
+  for (const giveUp = Date.now() + 15_000; ; ) {
+    const path = `/api/executions?workflowId=${workflowId}&status=${status}&size=100`
+    const found = (await running.ask<{ content: { id: string }[] }>('GET', path)).content.map(({ id }) => id)
+    if (found.length === count) return found
+    if (Date.now() > giveUp) throw new Error(`${found.length} of ${count} are ${status}`)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+describe('a run that is waited for', () => {
+  test("gets the input, and its output, however big, is the node's", async () => {
+    const child = await doubling()
+    const pad = 'x'.repeat(100_000)
+    const run = await running.run(
+      calling(child, { input: { n: '{{ $input.a }}', pad: '{{ $input.pad }}' } }),
+      { a: 4, pad },
+    )
+    expect(run.errorMessage).toBeNull()
+    expect(run.outputData).toEqual({ n: 8, pad })
+    const sub = await readChild(run)
+    expect(sub).toMatchObject({
+      ...{
+        trigger: 'SUB_WORKFLOW',
+        parentExecutionId: run.id,
+        parentNodeId: 'sub',
+        inputData: { n: 4, pad },
+      },
+      ...{ status: 'SUCCESS', outputData: { n: 8, pad } },
+    })
+    expect(run).toMatchObject({ parentExecutionId: null, parentNodeId: null })
+  })
+
+  test('gets what the node gets where no input is named, and starts at MANUAL_TRIGGER where it has no other', async () => {
+    const child = await running.create({ nodes: [start], edges: [] })
+    const run = await running.run(calling('{{ $input.child }}'), { child })
+    expect(run.outputData).toEqual({ child })
+  })
+
+  test('that fails, or is cancelled, is a failure of the node', async () => {
+    const failing = await running.create({
+      nodes: [entry, { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'no {{ $input.what }}' } }],
+      edges: edges('in -> stop'),
+    })
+    const rescue = { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error }}' } } }
+    const graph = calling(failing, { input: { what: 'luck' } }, { onError: 'BRANCH' })
+    const run = await running.run({
+      nodes: [...graph.nodes, rescue],
+      edges: edges('start -> sub', 'sub:error -> rescue'),
+    })
+    expect(run.outputData).toEqual({ why: { message: 'no luck', type: 'SubWorkflowFailed', nodeId: 'sub' } })
+
+    const child = await hanging()
+    const id = await running.execute(await running.create(calling(child)))
+    const [sub] = await children(child, 1)
+    await running.ask('POST', `/api/executions/${sub}/cancel`)
+    expect(await running.ended(id)).toMatchObject({ status: 'FAILED', errorMessage: 'The run was cancelled' })
+  })
+
+  test('that is deleted with its workflow does not keep the node waiting', async () => {
+    const child = await hanging()
+    const id = await running.execute(await running.create(calling(child)))
+    await children(child, 1)
+    await running.ask('DELETE', `/api/workflows/${child}`)
+    expect(await running.ended(id)).toMatchObject({
+      ...{ status: 'FAILED', errorMessage: 'The run of the sub-workflow was deleted' },
+    })
+  })
+
+  test('ends with the one that waits for it', async () => {
+    const child = await hanging()
+    const middle = await running.create({
+      ...calling(child),
+      nodes: [entry, call(child)],
+      edges: edges('in -> sub'),
+    })
+    const id = await running.execute(await running.create(calling(middle)))
+    const [sub] = await children(child, 1)
+    await running.ask('POST', `/api/executions/${id}/cancel`)
+    expect((await running.ended(id)).status).toBe('CANCELLED')
+    expect((await running.ended(sub!)).status).toBe('CANCELLED')
+    await children(middle, 1, 'CANCELLED')
+  })
+
+  test('goes on where it was when nobody worked for a while', async () => {
+    const child = await running.create({
+      nodes: [entry, { id: 'hang', type: 'WAIT', config: { durationMs: 700 } }],
+      edges: edges('in -> hang'),
+    })
+    const id = await running.execute(await running.create(calling(child, { input: { n: 1 } })))
+    await children(child, 1)
+    await running.engine.stop()
+    running.engine = await running.addEngine()
+    running.use(running.engine)
+    const run = await running.ended(id)
+    expect(run.outputData).toEqual({ n: 1 })
+    await children(child, 1, 'SUCCESS')
+  })
+})
+
+describe('a run that is not waited for', () => {
+  test('lives on, and its id is the output', async () => {
+    const child = await hanging()
+    const run = await running.run(calling(child, { wait: false }))
+    const [sub] = await children(child, 1)
+    expect(run.outputData).toEqual({ executionId: sub })
+    expect(((await readChild(run)) as Run).status).toBe('RUNNING')
+    await running.ask('POST', `/api/executions/${sub}/cancel`)
+  })
+})
+
+describe('many', () => {
+  test('run for the items of a list', async () => {
+    const child = await doubling()
+    const run = await running.run({
+      nodes: [
+        start,
+        { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..8] }}', concurrency: 4 } },
+        call(child, { input: { n: '{{ $item }}' } }, { parentId: 'each' }),
+      ],
+      edges: edges('start -> each'),
+    })
+    expect(run.errorMessage).toBeNull()
+    expect((run.outputData!.items as { n: number }[]).map(({ n }) => n)).toEqual([2, 4, 6, 8, 10, 12, 14, 16])
+    expect(await readChild(run, 'sub', '3')).toMatchObject({ inputData: { n: 4 }, parentNodeId: 'sub' })
+  })
+
+  test('end when one of them ends the loop that waits for them', async () => {
+    const child = await hanging()
+    const id = await running.execute(
+      await running.create({
+        nodes: [
+          start,
+          {
+            id: 'each',
+            type: 'FOR_EACH',
+            config: { items: '{{ [1..3] }}', concurrency: 3 },
+            onError: 'CONTINUE',
+          },
+          call(child, {}, { parentId: 'each' }),
+          { id: 'after', type: 'WAIT', config: { durationMs: 600_000 } },
+        ],
+        edges: edges('start -> each', 'each -> after'),
+      }),
+    )
+    const subs = await children(child, 3)
+    await running.ask('POST', `/api/executions/${subs[0]}/cancel`)
+    await children(child, 3, 'CANCELLED')
+    expect((await running.read(id)).status).toBe('RUNNING')
+    await running.ask('POST', `/api/executions/${id}/cancel`)
+  })
+
+  test('keep to the limit of their workflow', async () => {
+    const concurrency = { limit: 1, key: null, policy: 'queue' }
+    const child = await running.create({ nodes: [entry], edges: [], settings: { concurrency } })
+    const graph = (nodeId: string) => ({
+      nodes: [
+        start,
+        {
+          id: 'each',
+          type: 'FOR_EACH',
+          config: { items: '{{ [1..4] }}', concurrency: 4, onItemError: 'collect' },
+        },
+        call(nodeId, { input: { n: '{{ $item }}' } }, { parentId: 'each' }),
+      ],
+      edges: edges('start -> each'),
+    })
+    const run = await running.run(graph(child))
+    expect((run.outputData!.items as { n: number }[]).map(({ n }) => n)).toEqual([1, 2, 3, 4])
+
+    const strict = await hanging({ concurrency: { ...concurrency, policy: 'reject' } })
+    const id = await running.execute(await running.create(graph(strict)))
+    const [sub] = await children(strict, 1)
+    await running.ask('POST', `/api/executions/${sub}/cancel`)
+    const { items } = (await running.ended(id)).outputData as { items: { error: { type: string } }[] }
+    expect(items.map(({ error }) => error.type).sort()).toEqual([
+      ...['SubWorkflowCancelled', 'SubWorkflowRefused', 'SubWorkflowRefused', 'SubWorkflowRefused'],
+    ])
+  })
+})
+
+describe('what would never end', () => {
+  test('a workflow within itself is refused, on save and in a run', async () => {
+    const a = await running.create({ nodes: [entry], edges: [] })
+    const b = await running.create({ nodes: [entry, call(a)], edges: edges('in -> sub') })
+    const own = { nodes: [entry, call(a)], edges: edges('in -> sub') }
+    const refused = await running.request(`/api/workflows/${a}`, {
+      method: 'PUT',
+      as: running.admin,
+      json: own,
+    })
+    expect(refused.status).toBe(400)
+    await running.ask('PUT', `/api/workflows/${a}`, { ...own, nodes: [entry, call(b)] })
+    const run = await running.ended(await running.execute(b))
+    expect(run.status).toBe('FAILED')
+    expect(run.errorMessage).toMatch(/^A workflow must not run within itself: (w \w+) -> (w \w+) -> \1$/)
+  })
+
+  test('a chain of more than ten is refused', { timeout: 60_000 }, async () => {
+    let id = await running.create({ nodes: [entry], edges: [] })
+    for (let depth = 0; depth < 11; depth++) {
+      id = await running.create({ nodes: [entry, call(id)], edges: edges('in -> sub') })
+    }
+    const run = await running.ended(await running.execute(id))
+    expect(run).toMatchObject({
+      status: 'FAILED',
+      errorMessage: 'Sub-workflows are nested at most 10 levels deep',
+    })
+  })
+})
+
+test('a graph must name workflows of its team that can be called', async () => {
+  const other = await running.otherTeam()
+  const create = (as: string, teamId: string, nodes: object[]) =>
+    running.request('/api/workflows', {
+      method: 'POST',
+      as,
+      json: { name: crypto.randomUUID(), teamId, nodes, edges: [] },
+    })
+  const foreign = ((await (await create(other.cookie, other.teamId, [entry])).json()) as { id: string }).id
+  const mute = await running.create({ nodes: [{ ...start, type: 'ERROR_TRIGGER' }], edges: [] })
+  const nodes = [
+    start,
+    ...[foreign, mute, 'x', crypto.randomUUID()].map((workflowId, at) => ({
+      ...call(workflowId),
+      id: `sub${at}`,
+    })),
+  ]
+  const shape = await create(running.admin, running.teamId, nodes)
+  expect(((await shape.json()) as { errors: unknown }).errors).toEqual([
+    { path: 'nodes[3].config.workflowId', message: "must be a workflow's id" },
+  ])
+  const answer = await create(running.admin, running.teamId, nodes.toSpliced(3, 1))
+  expect(answer.status).toBe(400)
+  expect(((await answer.json()) as { errors: unknown }).errors).toEqual([
+    { path: 'nodes[1].config.workflowId', message: 'must be a workflow of this team' },
+    { path: 'nodes[2].config.workflowId', message: 'must be a workflow with a SUB_WORKFLOW_TRIGGER' },
+    { path: 'nodes[3].config.workflowId', message: 'must be a workflow of this team' },
+  ])
+  const run = await running.run(calling('{{ $input.id }}'), { id: foreign })
+  expect(run).toMatchObject({ status: 'FAILED', errorMessage: 'The team has no such workflow' })
+})
