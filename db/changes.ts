@@ -16,7 +16,8 @@ export type Place = { startedAt: string; id: string }
 export type NodeChange = {
   id: string
   nodeId: string
-  iteration: string
+  /** As in the record: null outside of loops. */
+  iteration: string | null
   nodeName: string
   nodeType: string
   status: string
@@ -84,8 +85,8 @@ export async function readChanges(
       (${after === undefined} or not b.known or e.status not in ('PENDING', 'RUNNING')) and ${isFresh('e.changed')} as fresh,
       e.changed is null or e.changed >= b.future or pg_visible_in_snapshot(e.changed, b.up_to) as told,
       (select coalesce(json_agg(r), '[]') from (
-        select n.id, n.node_id as "nodeId", n.iteration, n.node_name as "nodeName", n.node_type as "nodeType",
-          n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
+        select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
+          n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.retry_count as "retryCount"
         from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
           and (${after === undefined} or not b.known

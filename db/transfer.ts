@@ -1,6 +1,7 @@
 import { v7 as uuid } from 'uuid'
-import type { GraphEdge, GraphNode } from '../workflows/graph.ts'
+import { type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../workflows/graph.ts'
 import { convertWorkflow } from '../workflows/n8n/convert.ts'
+import { isDocument as isForeign, measureDocument } from '../workflows/n8n/document.ts'
 import { mendGraph } from '../workflows/n8n/mend.ts'
 import type { ImportProblem, ImportReport } from '../workflows/n8n/report.ts'
 import { dropSecrets } from '../workflows/secrets.ts'
@@ -85,6 +86,7 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
 }
 
 function readForeign(workflow: unknown, findWorkflow: (id: string) => string | undefined): Imported {
+  checkSize(workflow)
   const converted = convertWorkflow(workflow, findWorkflow)
   if (!converted) {
     throw invalid([
@@ -98,6 +100,21 @@ function readForeign(workflow: unknown, findWorkflow: (id: string) => string | u
   }
   const { name = '', settings } = converted
   return { name, description: null, nodes: mended.nodes, edges: mended.edges, settings, report }
+}
+
+/** Refuses what cannot be saved anyway before any time goes into it. */
+function checkSize(workflow: unknown): void {
+  if (!isForeign(workflow)) return
+  const { nodes, links } = measureDocument(workflow)
+  const problems = [
+    ...(nodes > MAX_NODES
+      ? [{ path: 'workflow.nodes', message: `has ${nodes} entries; at most ${MAX_NODES} are allowed` }]
+      : []),
+    ...(links > MAX_EDGES
+      ? [{ path: 'workflow.connections', message: `has ${links} of them; at most ${MAX_EDGES} are allowed` }]
+      : []),
+  ]
+  if (problems.length > 0) throw invalid(problems)
 }
 
 /** Our own document: secrets must be set anew, other workflows be there. */

@@ -93,7 +93,7 @@ test('a run that has ended: all of it, then the end; resumed from any event it g
   expect(events.find(({ data }) => data.nodeId === 'a')!.data).toEqual({
     id: expect.stringMatching(/^[\da-f-]{36}$/),
     nodeId: 'a',
-    iteration: '',
+    iteration: null,
     nodeName: 'a',
     nodeType: 'NO_OP',
     status: 'SUCCESS',

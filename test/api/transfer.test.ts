@@ -227,6 +227,16 @@ test.each([
   ['a text', { workflow: 'x' }, ['workflow']],
   ['another document', { workflow: { kind: 'app' } }, ['workflow']],
   ['nodes that are none', { workflow: { nodes: [1, { type: 3 }] } }, ['workflow']],
+  [
+    'far too many nodes and connections',
+    {
+      workflow: {
+        nodes: Array.from({ length: 20_000 }, () => ({ type: 'x' })),
+        connections: { a: { main: [Array.from({ length: 2_001 }, () => ({ node: 'b' }))] } },
+      },
+    },
+    ['workflow.nodes', 'workflow.connections'],
+  ],
   ['a list of several', { workflow: [{ nodes: [] }, { nodes: [] }] }, ['workflow']],
   [
     'a later format',

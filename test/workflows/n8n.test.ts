@@ -178,6 +178,21 @@ test.each([
   )
 })
 
+test('no chain of steps grows faster than what is written', () => {
+  const deep = (from: string, step: (inner: string) => string, times: number) => {
+    let source = from
+    for (let i = 0; i < times; i++) source = step(source)
+    return translateScript(source, names).text.length
+  }
+  expect(deep('$json.a', (inner) => `${inner}.length`, 200)).toBeLessThan(20_000)
+  expect(deep('$json', (inner) => `${inner}[$json.k]`, 100)).toBeLessThan(20_000)
+  expect(deep('$json.a', (inner) => `$json.b.endsWith(${inner})`, 60)).toBeLessThan(40_000)
+  expect(deep('$json.a', (inner) => `(${inner} + $json.b)`, 60)).toBeLessThan(20_000)
+  expect(deep('$json.a', (inner) => `(${inner} || $json.b)`, 60)).toBeLessThan(20_000)
+  expect(deep('$json.a', (inner) => `(${inner} ?? $json.b)`, 60)).toBeLessThan(20_000)
+  expect(deep('$json.a', (inner) => `${inner}.slice(1)`, 60)).toBeLessThan(20_000)
+})
+
 test.each([
   ['$today.toFormat("yyyy-MM-dd")', new Date().toISOString().slice(0, 10)],
   ['$now.toISO().slice(0, 10)', new Date().toISOString().slice(0, 10)],

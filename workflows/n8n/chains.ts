@@ -1,6 +1,6 @@
 import type { Expression } from 'acorn'
 import { type Code, enter, fail, type Step, settle, type Translation } from './javascript.ts'
-import { callFunction, callMethod, readProperty } from './methods.ts'
+import { callFunction, callMethod, readLength } from './methods.ts'
 import { findMoment, isMoment } from './times.ts'
 
 /** Reads `root.a[0].b(c)`: what the root means, and what its steps make of it. */
@@ -125,7 +125,10 @@ function readKnown(keys: (string | undefined)[], known: Record<string, string>):
 }
 
 function readMember(code: Code, key: Expression | string, at: Translation): Code {
-  if (typeof key === 'string') return readProperty(code, key) ?? enter(settle(code), key)
+  if (typeof key === 'string') {
+    // Shared before it is told more than once: a chain of them would grow with each.
+    return key === 'length' ? at.share(settle(code), readLength) : enter(settle(code), key)
+  }
   if (key.type === 'Literal' && typeof key.value === 'number') {
     if (code.hint === 'text') return { text: `$substring(${code.text}, ${key.value}, 1)`, hint: 'text' }
     const base = /^[$\w.`\]]+$/.test(code.text) ? code.text : `(${code.text})`
@@ -134,8 +137,10 @@ function readMember(code: Code, key: Expression | string, at: Translation): Code
   const name = at.read(key)
   if (name.hint === 'number') return { text: `(${code.text})[${name.text}]`, hint: 'unknown' }
   if (name.hint === 'text') return { text: `$lookup(${code.text}, ${name.text})`, hint: 'unknown' }
-  return at.share(name, ({ text }) => ({
-    text: `($type(${text}) = "number" ? (${code.text})[${text}] : $lookup(${code.text}, ${text}))`,
-    hint: 'unknown',
-  }))
+  return at.share(code, (self) =>
+    at.share(name, ({ text }) => ({
+      text: `($type(${text}) = "number" ? ${self.text}[${text}] : $lookup(${self.text}, ${text}))`,
+      hint: 'unknown',
+    })),
+  )
 }

@@ -35,6 +35,19 @@ export function isDocument(raw: unknown): boolean {
   )
 }
 
+/** How large a document is, before it is read. For documents only. */
+export function measureDocument(raw: unknown): { nodes: number; links: number } {
+  const { nodes, connections } = unwrap(raw)!
+  let links = 0
+  for (const kinds of Object.values(Object(connections))) {
+    for (const outputs of Object.values(Object(kinds))) {
+      for (const targets of Array.isArray(outputs) ? outputs : [])
+        links += Array.isArray(targets) ? targets.length : 1
+    }
+  }
+  return { nodes: (nodes as unknown[]).length, links }
+}
+
 function unwrap(raw: unknown): Record<string, unknown> | undefined {
   if (!Array.isArray(raw)) return isObject(raw) ? raw : undefined
   const [only] = raw

@@ -41,12 +41,15 @@ export function arrange(
     return false
   })
   const isBatch = (name: string) => mapperOf(byName.get(name)!).takes === 'loop'
-  const bodies = new Map(
-    source.nodes.filter((node) => isBatch(node.name)).map((node) => [node.name, findBody(node, given)]),
-  )
+  const all = Map.groupBy(given, (link) => link.from)
+  const batches = source.nodes.filter((node) => isBatch(node.name))
+  const bodies = new Map(batches.map((node) => [node.name, findBody(node, all)]))
+  const innermost = new Map<string, string>()
+  for (const [batch, body] of [...bodies].sort(([, a], [, b]) => b.size - a.size)) {
+    for (const name of body) innermost.set(name, batch)
+  }
   /** The innermost splitInBatches around a node. */
-  const batchOf = (name: string) =>
-    [...bodies].filter(([, body]) => body.has(name)).sort(([, a], [, b]) => a.size - b.size)[0]?.[0]
+  const batchOf = (name: string) => innermost.get(name)
 
   const links = given.filter((link) => {
     if (bodies.get(link.to)?.has(link.from)) return false

@@ -13,13 +13,15 @@ import { callMoment } from './times.ts'
 
 type Args = (Expression | SpreadElement)[]
 
-/** `length` and what is like it; undefined where the key is one of the value's own. */
-export function readProperty({ text, hint }: Code, key: string): Code | undefined {
-  if (key !== 'length') return undefined
+/** `length`, of a text or a list. */
+export function readLength({ text, hint }: Code): Code {
   if (hint === 'text') return { text: `$length(${text})`, hint: 'number' }
   if (hint === 'list') return { text: `$count(${text})`, hint: 'number' }
   return { text: `($type(${text}) = "string" ? $length(${text}) : $count(${text}))`, hint: 'number' }
 }
+
+/** What is longer is told once only, however often a method needs it. */
+const MAX_REPEATED = 200
 
 type Method = (self: string, args: Code[], hint: Hint) => Code | '' | undefined
 
@@ -121,8 +123,14 @@ export function callMethod(given: Code, name: string, args: Args, at: Translatio
   }
   const method = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined
   if (!method) return fail(`calls ${name}()`)
-  const values = args.map((arg) => settle(at.read(arg)))
-  return at.share(self, (code) => method(code.text, values, self.hint) || fail(`calls ${name}() this way`))
+  const call = (code: Code, values: Code[], rest: Args): Code => {
+    const [next, ...more] = rest
+    if (!next) return method(code.text, values, self.hint) || fail(`calls ${name}() this way`)
+    const value = settle(at.read(next))
+    if (value.text.length <= MAX_REPEATED) return call(code, [...values, value], more)
+    return at.share(value, (shared) => call(code, [...values, shared], more))
+  }
+  return at.share(self, (code) => call(code, [], args))
 }
 
 function callWithFunction(self: Code, name: string, args: Args, at: Translation): Code | undefined {

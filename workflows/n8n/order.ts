@@ -7,15 +7,14 @@ export function batchOutputs(node: SourceNode): { loop: number; done: number } {
 }
 
 /** What runs once for each batch: reached by its loop output, and not by the other. */
-export function findBody(node: SourceNode, links: Link[]): Set<string> {
+export function findBody(node: SourceNode, outward: ReadonlyMap<string, Link[]>): Set<string> {
   const { loop, done } = batchOutputs(node)
   const reach = (output: number) => {
-    const found = new Set(
-      links.filter((link) => link.from === node.name && link.output === output).map(({ to }) => to),
-    )
+    const first = (outward.get(node.name) ?? []).filter((link) => link.output === output)
+    const found = new Set(first.map(({ to }) => to))
     for (const name of found) {
       if (name === node.name) continue
-      for (const link of links) if (link.from === name) found.add(link.to)
+      for (const link of outward.get(name) ?? []) found.add(link.to)
     }
     found.delete(node.name)
     return found
