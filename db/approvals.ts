@@ -106,7 +106,7 @@ export async function decideApproval(
   if (!known) throw missing()
   return change(scope, 'APPROVAL_DECIDED', known.teamId, async (tx) => {
     const person = await findPerson(scope, tx)
-    const refusal = findRefusal(known, scope, person)
+    const refusal = findRefusal(known, scope)
     if (refusal) throw new Fault('FORBIDDEN', refusal)
     // The run first, as its end does it too.
     const ended = await holdRun(tx, known.executionId)
@@ -175,7 +175,7 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
     .innerJoin('executions as e', 'e.id', 'p.executionId')
     .select(['p.id', 'p.teamId', 'p.executionId', 'p.workflowId', 'e.workflowName', 'p.nodeId', 'p.nodeName'])
     .select(['p.iteration', 'p.message', 'p.approvers', 'p.required', 'p.selfApproval', 'p.deadline'])
-    .select(['p.createdAt', 'p.settledAt'])
+    .select(['p.createdAt', 'p.settledAt', 'p.approverIds'])
     .select(sql<Form | null>`p.form`.as('form'))
     .select(sql<Decision[]>`p.decisions`.as('decisions'))
     .select(sql<ApprovalStatus>`case when ${overdue} then 'EXPIRED' else p.status end`.as('status'))
@@ -191,33 +191,23 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
 }
 
 function showApproval(row: Row, scope: Scope, person: Person): Approval {
-  const { starterId: _, ...shown } = row
+  const { starterId: _, approverIds: __, ...shown } = row
   const asked = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
-  const mayDecide = asked && findRefusal(row, scope, person) === undefined
+  const mayDecide = asked && findRefusal(row, scope) === undefined
   return { ...shown, iteration: row.iteration === '' ? null : row.iteration, mayDecide }
 }
 
-/** Why the caller is no approver. Roles count with those above them; addresses are of people who are signed in. */
-function findRefusal(
-  {
-    approvers,
-    selfApproval,
-    starterId,
-    teamId,
-  }: Pick<Row, 'approvers' | 'selfApproval' | 'starterId' | 'teamId'>,
-  scope: Scope,
-  person: Person,
-): string | undefined {
-  const role = scope.roles.get(teamId)
+/** Why the caller is no approver. Roles count with those above them; whoever is named must be signed in. */
+function findRefusal(row: Row, { roles, actor, userId }: Scope): string | undefined {
+  const { approvers, approverIds, selfApproval, starterId } = row
+  const role = roles.get(row.teamId)
   if (!role || !covers(role, 'OPERATOR')) return 'This needs the role OPERATOR'
-  if (!selfApproval && starterId !== null && starterId === scope.userId) {
+  if (!selfApproval && starterId !== null && starterId === userId) {
     return 'Whoever started the run may not decide this approval'
   }
-  const signedIn = scope.actor.kind === 'USER' ? person.email?.toLowerCase() : undefined
-  const named = approvers.some((approver) =>
-    approver.includes('@') ? approver.toLowerCase() === signedIn : covers(role, approver as Role),
-  )
-  return approvers.length === 0 || named ? undefined : 'You are none of the approvers'
+  const named = actor.kind === 'USER' && userId !== null && approverIds.includes(userId)
+  const ranked = approvers.some((approver) => !approver.includes('@') && covers(role, approver as Role))
+  return approvers.length === 0 || named || ranked ? undefined : 'You are none of the approvers'
 }
 
 /** Who asks; of a token, the person behind it: nobody approves twice by making one. */

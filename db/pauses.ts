@@ -28,6 +28,7 @@ export type Asked = { timeoutMs: number | null } & (
       kind: 'APPROVAL'
       message: string | null
       approvers: string[]
+      approverIds: string[]
       form: unknown
       required: number
       selfApproval: boolean
@@ -52,14 +53,25 @@ export async function openPause(store: Store, spot: Spot, asked: Asked): Promise
       select id, team_id, workflow_id from executions
       where id = ${executionId} and status in ('PENDING', 'RUNNING') for share)
     insert into pauses (id, execution_id, team_id, workflow_id, kind, node_id, node_name, iteration, name, message,
-      approvers, form, required, self_approval, deadline)
+      approvers, approver_ids, form, required, self_approval, deadline)
     select ${id}, id, team_id, workflow_id, ${asked.kind}, ${nodeId}, ${cleanText(spot.nodeName)}, ${iteration},
-      ${name}, ${approval?.message ?? null}, ${approval?.approvers ?? []}::text[],
+      ${name}, ${approval?.message ?? null}, ${approval?.approvers ?? []}::text[], ${approval?.approverIds ?? []}::uuid[],
       ${approval?.form ? JSON.stringify(approval.form) : null}::json, ${approval?.required ?? 1}::integer,
       ${approval?.selfApproval ?? true}::boolean,
       clock_timestamp() + ${asked.timeoutMs}::float8 * interval '1 millisecond'
     from run on conflict (id) do nothing`.execute(store.db)
   return readPause(store, spot)
+}
+
+/** The members of a run's team who have these e-mail addresses. */
+export async function findMembers(store: Store, executionId: string, emails: string[]): Promise<string[]> {
+  if (emails.length === 0) return []
+  const { rows } = await sql<{ id: string }>`
+    select u.id from executions e join members m on m.team_id = e.team_id join users u on u.id = m.user_id
+    where e.id = ${executionId} and lower(u.email) = any(${emails.map((email) => email.toLowerCase())}::text[])`.execute(
+    store.db,
+  )
+  return rows.map(({ id }) => id)
 }
 
 /** How a pause stands. One whose time is up is settled as that by the first who looks. */

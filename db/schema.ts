@@ -154,6 +154,7 @@ export interface Outbox {
 }
 
 export interface Pauses {
+  approverIds: Generated<string[]>;
   approvers: Generated<string[]>;
   createdAt: Generated<Timestamp>;
   data: unknown | null;

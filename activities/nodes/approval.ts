@@ -1,9 +1,9 @@
 import * as v from 'valibot'
-import { openPause, type Pause, readPause } from '../../db/pauses.ts'
+import { findMembers, openPause, type Pause, readPause } from '../../db/pauses.ts'
 import { cleanText } from '../../db/text.ts'
 import { formSchema } from '../../workflows/form.ts'
 import { isObject } from '../../workflows/inputs.ts'
-import { approvals, approvers, patience } from '../../workflows/nodes/pauses.ts'
+import { approvals, approvers as approverList, patience } from '../../workflows/nodes/pauses.ts'
 import { readKey, readText } from './config.ts'
 import { invalidConfig, NodeFailure } from './failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './node.ts'
@@ -11,10 +11,12 @@ import type { NodeContext, NodeResult, NodeRunner } from './node.ts'
 /** APPROVAL: asks, and waits for a decision. */
 export const runApproval: NodeRunner = async (context) => {
   const { config, spot } = context
+  const approvers = await readApprovers(context)
   const pause = await openPause(spot.store, spot, {
     kind: 'APPROVAL',
     message: config.message === undefined ? null : cleanText(await readText(context, 'message')),
-    approvers: await readApprovers(context),
+    approvers,
+    approverIds: await findApprovers(context, approvers),
     form: (await readKey(context, 'form', v.optional(formSchema))) ?? null,
     required: await readKey(context, 'required', v.optional(approvals, 1)),
     selfApproval: config.selfApproval !== false,
@@ -33,12 +35,20 @@ async function readApprovers(context: NodeContext): Promise<string[]> {
   if (config.approvers === undefined) return []
   const given = await evaluator.render(config.approvers, bindings)
   const list = typeof given === 'string' && given !== '' ? [given] : given
-  const parsed = v.safeParse(approvers, list)
+  const parsed = v.safeParse(approverList, list)
   if (!parsed.success) throw invalidConfig('approvers', parsed.issues[0].message)
   if (parsed.output.length === 0 && typeof config.approvers === 'string') {
     throw invalidConfig('approvers', 'is nothing')
   }
   return parsed.output
+}
+
+// Whom nobody can approve for would wait for ever.
+async function findApprovers({ spot }: NodeContext, approvers: string[]): Promise<string[]> {
+  const emails = approvers.filter((approver) => approver.includes('@'))
+  const ids = await findMembers(spot.store, spot.executionId, emails)
+  if (ids.length > 0 || emails.length < approvers.length || approvers.length === 0) return ids
+  throw invalidConfig('approvers', `are no members of the team: ${emails.join(', ').slice(0, 300)}`)
 }
 
 function leave({ input, config }: NodeContext, pause: Pause | undefined): NodeResult {

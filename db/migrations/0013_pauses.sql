@@ -1,6 +1,7 @@
 -- What waits for somebody outside, under the id of its node record: an APPROVAL for a decision, an EVENT (by `name`, or
 -- by its one-time URL) for `data`. Whoever settles it moves it away from OPEN, once. A sub-workflow's row is its
--- execution. `approvers` are roles and e-mail addresses; `decisions` is [{decision, by, at, comment, form}].
+-- execution. `approvers` are roles and e-mail addresses, `approver_ids` the members who had those addresses then: one that
+-- is given up may be taken by another. `decisions` is [{decision, by, at, comment, form}].
 create table pauses (
   id uuid primary key,
   execution_id uuid not null references executions on delete cascade,
@@ -16,6 +17,7 @@ create table pauses (
   data json,
   message text,
   approvers text[] not null default '{}',
+  approver_ids uuid[] not null default '{}',
   form json,
   required integer not null default 1,
   self_approval boolean not null default true,

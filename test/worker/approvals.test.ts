@@ -216,6 +216,25 @@ describe('time', () => {
   })
 })
 
+test('a decision that races with the deadline counts or is refused, and the run says the same', async () => {
+  const workflow = await running.create(asked({ timeoutMs: 700 }))
+  const races = Array.from({ length: 8 }, async (_, at) => {
+    const id = await running.execute(workflow, { amount: at })
+    const [approval] = (await waitFor(id)) as [Approval]
+    const early = 60 - at * 15
+    await new Promise((resolve) =>
+      setTimeout(resolve, Date.parse(String(approval.deadline)) - Date.now() - early),
+    )
+    const { status } = await decide(approval.id, { decision: 'approved' })
+    const run = await running.ended(id)
+    return { status, way: run.outputData?.way }
+  })
+  const ended = await Promise.all(races)
+  for (const { status, way } of ended)
+    expect({ status, way }).toEqual({ status, way: status === 200 ? 'yes' : 'late' })
+  expect(ended.every(({ status }) => status === 200 || status === 409)).toBe(true)
+})
+
 describe('many', () => {
   test('wait in parallel branches and are decided in any order', async () => {
     const graph = {
@@ -280,7 +299,10 @@ describe('nobody waits any more', () => {
     expect((await decide(approval.id, { decision: 'approved' })).status).toBe(409)
   })
 
-  test('once the iteration has failed, while the rest of the loop goes on', async () => {
+  test.each([
+    ['in a segment', {}],
+    ['as an activity', { retry: { maxAttempts: 1 } }],
+  ])('once the iteration has failed %s, while the rest of the loop goes on', async (_, more) => {
     const graph = {
       nodes: [
         start,
@@ -292,7 +314,7 @@ describe('nobody waits any more', () => {
         ask({}, { parentId: 'each' }),
         { id: 'wait', parentId: 'each', type: 'WAIT', config: { durationMs: 300 } },
         { id: 'if', parentId: 'each', type: 'IF_ELSE', config: { condition: '$index = 0' } },
-        { id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR', config: { message: 'no' } },
+        { id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR', config: { message: 'no' }, ...more },
       ],
       edges: edges('start -> each', 'wait -> if', 'if:true -> stop'),
     }
@@ -335,6 +357,8 @@ describe('a graph', () => {
     const run = await running.run(asked({ approvers: '{{ $input.who }}' }))
     expect(run.errorMessage).toContain('approvers')
     expect(run.status).toBe('FAILED')
+    const strangers = await running.run(asked({ approvers: ['nobody@example.com'] }))
+    expect(strangers.errorMessage).toBe('approvers are no members of the team: nobody@example.com')
   })
 })
 

@@ -124,6 +124,45 @@ describe('a run that is waited for', () => {
     })
   })
 
+  test('ends when the workflow that waits for it is deleted, or the team', async () => {
+    const child = await hanging()
+    const parent = await running.create(calling(child))
+    await running.execute(parent)
+    const [sub] = await children(child, 1)
+    await running.ask('DELETE', `/api/workflows/${parent}`)
+    expect(await running.ended(sub!)).toMatchObject({
+      ...{ status: 'CANCELLED', errorMessage: 'The run was cancelled' },
+    })
+
+    const other = await running.otherTeam()
+    const send = async (method: string, path: string, json?: object) => {
+      const answer = await running.request(path, { method, as: other.cookie, json })
+      expect(answer.status).toBeLessThan(300)
+      return answer.status === 204 ? {} : answer.json().catch(() => ({}))
+    }
+    const { teamId } = other
+    const make = async (graph: Graph) =>
+      (
+        (await send('POST', '/api/workflows', { name: crypto.randomUUID(), teamId, ...graph })) as {
+          id: string
+        }
+      ).id
+    const { id: inner } = {
+      id: await make({
+        nodes: [entry, { id: 'hang', type: 'WAIT', config: { durationMs: 600_000 } }],
+        edges: edges('in -> hang'),
+      }),
+    }
+    const outer = await make(calling(inner))
+    await send('POST', `/api/workflows/${outer}/execute`, { teamId })
+    const open = () =>
+      running.store.db.selectFrom('executions').select('id').where('workflowId', '=', inner).execute()
+    while ((await open()).length === 0) await new Promise((resolve) => setTimeout(resolve, 25))
+    const { name } = (await send('GET', `/api/teams/${teamId}`)) as { name: string }
+    await send('DELETE', `/api/teams/${teamId}`, { name })
+    expect(await open()).toEqual([])
+  })
+
   test('ends with the one that waits for it', async () => {
     const child = await hanging()
     const middle = await running.create({

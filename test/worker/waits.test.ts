@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeResumeToken } from '../../db/waits.ts'
 import { nodeOf } from '../client.ts'
 import { edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
@@ -151,6 +152,23 @@ describe('a one-time URL', () => {
     expect((await post(path, { early: false })).status).toBe(409)
     await send(id, 'first', {})
     expect((await running.ended(id)).outputData).toEqual({ got: { early: true } })
+  })
+
+  test('counts whenever it is called, also at the moment when the node begins to wait', async () => {
+    const workflow = await running.create({
+      nodes: [start, wait({ timeoutMs: 20_000 }), after],
+      edges: edges('start -> paid', 'paid -> after'),
+    })
+    const races = Array.from({ length: 10 }, async (_, at) => {
+      const id = await running.execute(workflow, {})
+      await new Promise((resolve) => setTimeout(resolve, at * 8))
+      const place = { executionId: id, nodeId: 'paid', iteration: '' }
+      const called = await post(`/resume/${makeResumeToken(running.store.keys, place)}`, { at })
+      return { at, status: called.status, output: (await running.ended(id)).outputData }
+    })
+    for (const { at, status, output } of await Promise.all(races)) {
+      expect({ status, output }).toEqual({ status: 200, output: { got: { at } } })
+    }
   })
 
   test('is another one in each iteration, and those of nodes around the loop can be told in it', async () => {
