@@ -112,6 +112,8 @@ test('an execute with Temporal away is accepted as PENDING, and its START is que
     retries: [],
     onlyNode: null,
     createdAt: body.startedAt,
+    parentExecutionId: null,
+    parentNodeId: null,
     queuedAt: null,
     startedAt: null,
     completedAt: null,
