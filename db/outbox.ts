@@ -88,15 +88,14 @@ export async function markStarted(
   store: Store,
   executionId: string,
 ): Promise<{ status: string; settled: boolean } | null> {
+  // Locked first: while another is at the row, the statement's own snapshot is older than what then stands.
   const marked = await sql<{ status: string; settled: boolean }>`
-    with done as (delete from outbox where subject_id = ${executionId} and kind = 'START' returning id),
+    with held as (select id, status from executions where id = ${executionId} for no key update),
     started as (
       update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
-      where id = ${executionId} and status = 'PENDING' returning status)
-    select status, exists (select from done) as settled from (
-      select status from started
-      union all select status from executions where id = ${executionId} and status <> 'PENDING') s`.execute(
-    store.db,
-  )
+      from held where executions.id = held.id and held.status = 'PENDING' returning executions.status),
+    done as (delete from outbox where subject_id = ${executionId} and kind = 'START' returning id)
+    select coalesce((select status from started), status) as status, exists (select from done) as settled
+    from held`.execute(store.db)
   return marked.rows[0] ?? null
 }

@@ -1,0 +1,50 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { markStarted } from '../../db/outbox.ts'
+import { createRuns } from '../runs.ts'
+import { type Service, startService } from '../service.ts'
+
+let service: Service
+let runs: ReturnType<typeof createRuns>
+beforeAll(async () => {
+  service = await startService()
+  runs = createRuns(service)
+})
+afterAll(() => service.stop())
+
+const isWaiting = async () => {
+  const { rows } = await sql`select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query ilike '%outbox%'`.execute(
+    service.store.db,
+  )
+  expect(rows).toHaveLength(1)
+}
+
+test.for(['RUNNING', 'SUCCESS', 'CANCELLED'])(
+  'a start that is noted while another makes the run %s finds it so, and not deleted',
+  async (status) => {
+    const { store } = service
+    const run = await runs.addRun()
+    const marked = await store.db.transaction().execute(async (tx) => {
+      await tx
+        .updateTable('executions')
+        .set({ status, ...(status === 'RUNNING' ? {} : { completedAt: new Date() }) })
+        .where('id', '=', run)
+        .execute()
+      const marking = markStarted(store, run)
+      await vi.waitFor(isWaiting)
+      return [marking]
+    })
+    expect(await marked[0]).toEqual({ status, settled: false })
+  },
+)
+
+test('a start that is noted settles it once; of a run that is not there it says so', async () => {
+  const { store } = service
+  const run = await runs.addRun()
+  await store.db.insertInto('outbox').values({ kind: 'START', subjectId: run }).execute()
+  const marks = await Promise.all([markStarted(store, run), markStarted(store, run), markStarted(store, run)])
+  expect(marks.map((mark) => mark?.status)).toEqual(['RUNNING', 'RUNNING', 'RUNNING'])
+  expect(marks.filter((mark) => mark?.settled)).toHaveLength(1)
+  expect(await markStarted(store, crypto.randomUUID())).toBeNull()
+})
