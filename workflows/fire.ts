@@ -38,8 +38,9 @@ export type FireActivities = {
 
 const retry = { initialInterval: '200 ms', backoffCoefficient: 2, maximumInterval: '10 s' }
 
-// Its answer holds the plan, which may be large: not as a marker beside the child's input in one message.
-const { recordFiring } = proxyActivities<FireActivities>({ startToCloseTimeout: '30 s', retry })
+// Its answer holds the plan, which may be large: not as a marker beside the child's input in one message. Short, since
+// that is how late a firing is whose worker was lost at it; to be repeated it is safe.
+const { recordFiring } = proxyActivities<FireActivities>({ startToCloseTimeout: '10 s', retry })
 
 const { noteStarted, cancelFired, hasEnded } = proxyLocalActivities<FireActivities>({
   startToCloseTimeout: '30 s',
