@@ -56,6 +56,7 @@ export async function runAlone(
       data: isObject ? (input as Record<string, unknown>) : { value: input },
       by: scope.actor,
       onlyNode: nodeId,
+      asked: bench.version,
       ...(Object.keys(given).length > 0 ? { given } : {}),
       idempotencyKey,
       traceparent,

@@ -61,6 +61,8 @@ export type Start = {
   given?: Given | undefined
   /** The one node that is run. */
   onlyNode?: string | undefined
+  /** What else was asked for: of the same `idempotencyKey` it must be the same. */
+  asked?: unknown
   /** Has the sweeper start it, at once, instead of the caller. */
   swept?: boolean
   /** Writes what belongs to the run, of this `id`, before its own row and before its place at a limit is held. */
@@ -223,8 +225,8 @@ function rethrowMissing(error: unknown): never {
 }
 
 // The order of keys does not make another body.
-function hashData({ data, given, onlyNode }: Start): Buffer {
-  const body = given || onlyNode ? [data, given, onlyNode] : data
+function hashData({ data, given, onlyNode, asked }: Start): Buffer {
+  const body = given || onlyNode ? [data, given, onlyNode, asked] : data
   const text = JSON.stringify(body, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))

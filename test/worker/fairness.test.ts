@@ -83,6 +83,8 @@ test.skipIf(inject('temporalCli') === '')(
     const id = await host.create(graph('/slow?ms=100'))
     const first = await host.execute(id)
     await host.ended(first)
+    const { raw } = await host.engine.client.workflow.getHandle(first).describe()
+    expect(raw.workflowExecutionInfo?.priority?.fairnessKey).toBe(host.teamId)
     await flood(first, 400)
     void host.engine.sweep()
     const open = async () => {

@@ -168,6 +168,12 @@ describe('one node alone', () => {
     expect(nodeOf(run, 'call').inputData).toEqual({ n: 1 })
     expect(run).toMatchObject({ status: 'SUCCESS', onlyNode: 'call', trigger: 'MANUAL', inputData: { n: 1 } })
     expect(callsTo('/before')).toBe(0)
+    const once = async (json: unknown) =>
+      post(`/api/workflows/${id}/nodes/call/run`, json, host.admin, { 'idempotency-key': 'one' })
+    const [one, two] = [await once({ input: { n: 3 }, nodes }), await once({ nodes, input: { n: 3 } })]
+    expect(two.body.executionId).toBe(one.body.executionId)
+    expect((await once({ input: { n: 3 }, nodes, version: 1 })).status).toBe(409)
+    await host.ended(one.body.executionId)
     const bare = await alone('call', { input: { n: 2, day: 'x'.repeat(30) } })
     expect(bare.outputData).toMatchObject({ body: { key: `-2-${'x'.repeat(30)}` } })
     const rerun = await post(`/api/executions/${run.id}/rerun`, {})

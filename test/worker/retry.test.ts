@@ -236,6 +236,29 @@ test('a cancelled run goes on from what was in flight', async () => {
   await host.ended(retried.executionId)
 })
 
+test('what was approved is not asked again', async () => {
+  const id = await host.create({
+    nodes: [
+      start,
+      { id: 'ask', type: 'APPROVAL', config: { message: 'Go on?' } },
+      call('flaky', '/flaky?key=approved'),
+      set('end', { comment: '{{ $nodes.ask.comment }}' }),
+    ],
+    edges: edges('start -> ask', 'ask:approved -> flaky', 'flaky -> end'),
+  })
+  const run = await host.execute(id)
+  const list = () =>
+    host.ask<{ content: { id: string }[] }>('GET', `/api/approvals?teamId=${host.teamId}&executionId=${run}`)
+  while ((await list()).content.length === 0) await new Promise((resolve) => setTimeout(resolve, 25))
+  const [approval] = (await list()).content
+  await host.ask('POST', `/api/approvals/${approval!.id}`, { decision: 'approved', comment: 'yes' })
+  expect((await host.ended(run)).status).toBe('FAILED')
+  const second = await again(run, 'retry')
+  expect(second.takenOver).toEqual(['ask'])
+  const third = await again(second.executionId, 'retry')
+  expect(third.run).toMatchObject({ status: 'SUCCESS', outputData: { comment: 'yes' } })
+})
+
 test('what was not kept cannot be taken over', async () => {
   const graph = {
     nodes: [start, set('a', { a: 1 }), call('b', '/missing')],
@@ -274,4 +297,33 @@ test('a rerun begins anew with the same input, once for each key', async () => {
   )
   expect(new Set(keyed).size).toBe(1)
   await host.ended(keyed[0]!)
+})
+
+test('many at once: retried ones start by themselves, cancelled ones end', async () => {
+  const id = await host.create({
+    nodes: [start, call('flaky', '/flaky?key={{ $trigger.key }}')],
+    edges: edges('start -> flaky'),
+  })
+  for (const key of ['many-a', 'many-b', 'many-c']) await host.ended(await host.execute(id, { key }))
+  const path = `/api/executions/team/${host.teamId}`
+  const filter = { workflowId: id, status: 'FAILED' }
+  const bulk = await host.ask<{ executions: { executionId: string }[] }>('POST', `${path}/retry`, { filter })
+  expect(bulk.executions).toHaveLength(3)
+  for (const { executionId } of bulk.executions) {
+    expect(await host.ended(executionId)).toMatchObject({ status: 'FAILED', recovery: 'RETRY' })
+  }
+  // The first ones have been retried: these are the retries' own.
+  const next = await host.ask<typeof bulk>('POST', `${path}/retry`, { filter })
+  expect(next.executions).toHaveLength(3)
+  for (const { executionId } of next.executions) {
+    expect(await host.ended(executionId)).toMatchObject({ status: 'SUCCESS' })
+  }
+  const hanging = await host.create({
+    nodes: [start, call('hang', '', { config: { method: 'POST', url: `${target.url}/hang` } })],
+    edges: edges('start -> hang'),
+  })
+  const runs = await Promise.all([1, 2, 3].map(() => host.execute(hanging)))
+  await target.until(() => runs.every((run) => target.calls.some(({ key }) => key?.startsWith(run))))
+  await host.ask('POST', `${path}/cancel`, { filter: { workflowId: hanging } })
+  for (const run of runs) expect(await host.ended(run)).toMatchObject({ status: 'CANCELLED' })
 })

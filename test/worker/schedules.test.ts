@@ -236,6 +236,9 @@ test('every firing is an execution of the version that stands, the same slot onl
   const id = await createActive(quick(trigger('a', { timezone: 'UTC' }), trigger('b')))
   const [first = ''] = await fire(id, 'a', [2001])
   const run = await ended(first)
+  // Its tasks take their team's turn.
+  const { raw } = await running.engine.client.workflow.getHandle(first).describe()
+  expect(raw.workflowExecutionInfo?.priority?.fairnessKey).toBe(running.teamId)
   expect(run).toMatchObject({
     status: 'SUCCESS',
     trigger: 'SCHEDULE',
