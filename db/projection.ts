@@ -98,6 +98,7 @@ export function createFold(executionId: string): Fold {
   /** Rows that are open, or settled and not stored yet. */
   const rows = new Map<string, ProjectedNode>()
   const stored = new Set<string>()
+  const running = new Set<ProjectedNode>()
   let news = new Set<ProjectedNode>()
   let start = 0
   let runs = 0
@@ -131,6 +132,7 @@ export function createFold(executionId: string): Fold {
         givenBy: node.given?.from ?? null,
       }
       rows.set(key, row)
+      running.add(row)
     }
     news.add(row)
     return row
@@ -138,6 +140,7 @@ export function createFold(executionId: string): Fold {
 
   function end(row: ProjectedNode, at: number, how: Partial<ProjectedNode>): void {
     Object.assign(row, { completedAt: at }, how)
+    running.delete(row)
     news.add(row)
     const node = plan.get(row.nodeId)!
     // With a loop ends what is open in it; with a failure that nothing handles, its iteration.
@@ -149,8 +152,8 @@ export function createFold(executionId: string): Fold {
 
   /** Ends what is open in a loop's body, for all iterations of the loop at `path`, or the one that `path` is. */
   function cancelOpen(loopId: string, path: string, at: number, one = false): void {
-    for (const row of rows.values()) {
-      if (row.status !== 'RUNNING' || !isInside(row.nodeId, loopId)) continue
+    for (const row of running) {
+      if (!isInside(row.nodeId, loopId)) continue
       const under = row.iteration.startsWith(`${path}.`) || path === ''
       if (under || (one && row.iteration === path))
         end(row, at, { status: 'CANCELLED', output: null, handle: null })
@@ -240,7 +243,7 @@ export function createFold(executionId: string): Fold {
       if (start === 0) throw new Error('a history without its beginning')
       const ended = closed && closed.how !== 'CONTINUED_AS_NEW' ? closed : undefined
       const told = new Set(news)
-      if (ended) for (const row of rows.values()) if (row.status === 'RUNNING') told.add(row)
+      if (ended) for (const row of running) told.add(row)
       const nodes = [...told].map((row): ProjectedNode => {
         if (row.status !== 'RUNNING') return row
         const open = { ...row, output: null, handle: null }
