@@ -1,5 +1,14 @@
+import type { PlanNode } from '../workflows/plan.ts'
 import type { SegmentInput } from '../workflows/run.ts'
-import { collect, type Frame, isUnder, type Rules, reviveFrame, settle } from '../workflows/state.ts'
+import {
+  collect,
+  type Frame,
+  isUnder,
+  isWithin,
+  type Rules,
+  reviveFrame,
+  settle,
+} from '../workflows/state.ts'
 import { isStep, type NodeRecord } from '../workflows/walk.ts'
 import { type ActivityDeps, createValues, finalIfDeleted } from './step.ts'
 import { foldPure, takeTask, type Walk } from './task.ts'
@@ -12,8 +21,22 @@ const FORGET_BYTES = 8_000_000
 /** A longer segment would only hold back the work that waits behind it. */
 const MAX_MS = 5_000
 
-/** Only where nobody else can begin the same iteration: all of the loop is here, or its only iteration is. */
-const RULES: Rules = { segment: true, begins: ({ loop }) => loop!.pure || loop!.concurrency === 1 }
+/** Whether nobody else can begin the same iteration: all of the loop is here, or its only iteration is. */
+const isOwn = ({ loop }: PlanNode) => loop!.pure || loop!.concurrency === 1
+
+/** What a segment may do by itself. Where somebody else may fail too, it is for the workflow to end it: but once. */
+export function createRules({ plan, busy, drains }: SegmentInput): Rules {
+  return {
+    segment: true,
+    begins: isOwn,
+    ends: (node, body) =>
+      (isOwn(node) || node.loop!.collects) &&
+      !isWaiting(body) &&
+      !busy.some((key) => isWithin(plan, key, node.id, body.iteration)),
+    holds: () => false,
+    drains: drains === true,
+  }
+}
 
 /**
  * A local activity: walks every pure node that becomes ready, with the workflow's own `collect` and `settle`, up to
@@ -25,14 +48,15 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
   const root = reviveFrame(segment.root)
   const others = new Set(segment.busy)
   const walk: Walk = { deps, segment, root, values: createValues(deps, segment.context.id) }
+  const rules = createRules(segment)
   const records: NodeRecord[] = []
   const touched = new Set<Frame>()
   const begun = Date.now()
   let bytes = 0
   const add = (record: NodeRecord) => {
     records.push(record)
-    if (record.output && 'v' in record.output) bytes += record.output.bytes
-    return settle(plan, root, record)
+    bytes += Buffer.byteLength(JSON.stringify(record))
+    return settle(plan, root, record, rules.ends)
   }
   const isFull = () =>
     records.length >= MAX_RECORDS ||
@@ -42,7 +66,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
   try {
     for (let round = 0; ; round++) {
       // Results are folded by whoever was told to: two segments may see the same ones.
-      const tasks = collect(plan, root, others, RULES).filter(({ phase, node }) =>
+      const tasks = collect(plan, root, others, rules).filter(({ phase, node }) =>
         phase === 'run' ? isStep(node) : phase !== 'fold' || round === 0,
       )
       if (tasks.length === 0) return records
@@ -61,6 +85,11 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
   } finally {
     deps.touch(segment.context.id)
   }
+}
+
+function isWaiting({ waits, loops }: Frame): boolean {
+  if (Object.keys(waits).length > 0) return true
+  return Object.values(loops).some(({ frames }) => frames.some(isWaiting))
 }
 
 /** Lets go of the values of iterations that are over. */

@@ -7,7 +7,7 @@ import { saveAnswer } from '../db/hooks.ts'
 import type { Store } from '../db/scope.ts'
 import { readVersion } from '../db/versions.ts'
 import type { GraphNode } from '../workflows/graph.ts'
-import { mergeInputs } from '../workflows/inputs.ts'
+import { findItem, mergeInputs } from '../workflows/inputs.ts'
 import type { Envelope, ExecutionContext } from '../workflows/plan.ts'
 import type { Item, Result } from '../workflows/state.ts'
 import type { NodeError } from '../workflows/walk.ts'
@@ -156,8 +156,7 @@ export async function prepareStep(deps: ActivityDeps, values: Values, step: Step
 
 async function readItem(values: Values, item: Item): Promise<unknown> {
   if ('result' in item) return values.readResult(item.result)
-  const page = (await values.open(item.page)) as unknown[]
-  return page[item.at]
+  return findItem(values.open, { items: item.page, ...item }, item.at)
 }
 
 // A trace is the operator's, not the graph's.

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Plan } from '../workflows/plan.ts'
 import type { Page as ItemPage } from '../workflows/walk.ts'
+import { findNode, isEntry, nodesIn } from '../workflows/walk.ts'
 import { Fault } from './fault.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { readPlan } from './plans.ts'
@@ -156,7 +157,35 @@ async function showNodes(
   return shown
 }
 
-/** The records that the inputs of these are made of: those of the same iterations and of all around them. */
+/** The nodes whose records a record's input may be made of, those outside of loops apart. */
+function findBefore(plan: Plan, ids: Set<string>): Set<string> {
+  const before = new Set<string>()
+  const done = new Set<string>()
+  const look = (id: string): void => {
+    const node = findNode(plan, id)
+    if (!node || done.has(id)) return
+    done.add(id)
+    for (const { source, target } of plan.edges) {
+      if (target !== id) continue
+      before.add(source)
+      // A disabled node leaves no record: its output is made of those before it.
+      if (findNode(plan, source)?.silent) look(source)
+    }
+    const loop = isEntry(plan, node) ? findNode(plan, node.parentId!) : undefined
+    if (!loop) return
+    before.add(loop.id)
+    if (loop.loop?.mode !== 'repeat') return
+    look(loop.id)
+    for (const child of nodesIn(plan, loop.id)) {
+      before.add(child.id)
+      if (child.silent) look(child.id)
+    }
+  }
+  for (const id of ids) look(id)
+  return before
+}
+
+/** The records that the inputs of these are made of: of the same iterations and of those around them. */
 async function readBeside(
   store: Store,
   executionId: string,
@@ -164,7 +193,8 @@ async function readBeside(
   nodes: StoredNode[],
 ): Promise<StoredNode[]> {
   const known = new Set(nodes.map((node) => node.id))
-  const paths = new Set([''])
+  const nodeIds = findBefore(plan, new Set(nodes.map(({ nodeId }) => nodeId)))
+  const paths = new Set<string>()
   const repeats = plan.nodes.some((node) => node.loop?.mode === 'repeat')
   for (const { iteration } of nodes) {
     if (iteration === '') continue
@@ -179,9 +209,8 @@ async function readBeside(
   const { rows } = await sql<StoredNode>`
     select id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
       error_message, retry_count, loop, given_by, null as child_execution_id, 0 as total
-    from node_executions where execution_id = ${executionId} and iteration = any(${[...paths]}::text[])`.execute(
-    store.db,
-  )
+    from node_executions where execution_id = ${executionId} and (iteration = ''
+      or iteration = any(${[...paths]}::text[]) and node_id = any(${[...nodeIds]}::text[]))`.execute(store.db)
   return rows.filter((row) => !known.has(row.id))
 }
 

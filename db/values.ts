@@ -1,4 +1,4 @@
-import { mergeInputs } from '../workflows/inputs.ts'
+import { findItem, mergeInputs } from '../workflows/inputs.ts'
 import { type Envelope, INPUT_REF, type Plan } from '../workflows/plan.ts'
 import {
   emptyOutcomes,
@@ -16,6 +16,8 @@ import type { StoredNode } from './shown.ts'
 
 /** Values shown in one answer, in bytes of JSON; what does not fit in is named by its size only. */
 const SHOWN_BYTES = 32_000_000
+/** Of values that were read, so much is kept while the answer is made. */
+const HELD_BYTES = 64_000_000
 
 /** What an iteration, or the run outside of loops, came to by its records. */
 type Frame = {
@@ -31,6 +33,7 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
   const root = frames.get(stepKey('', '')) ?? createFrame('', '')
   const opened = new Map<string, Promise<unknown>>()
   let left = SHOWN_BYTES
+  let held = 0
 
   const frameOf = (nodeId: string, iteration: string) =>
     frames.get(stepKey(findNode(plan, nodeId)?.parentId ?? '', iteration)) ?? root
@@ -38,6 +41,11 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
     if (!('ref' in envelope)) return Promise.resolve(envelope.v)
     let value = opened.get(envelope.ref)
     if (!value) {
+      held += envelope.bytes
+      if (held > HELD_BYTES) {
+        opened.clear()
+        held = envelope.bytes
+      }
       value = openEnvelope(store, executionId, envelope)
       opened.set(envelope.ref, value)
     }
@@ -67,6 +75,22 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
     left -= bytes
     return read()
   }
+  // Of an item no size is known; many records show the same one.
+  const measured = new WeakMap<object, number>()
+  const measure = (value: unknown): number => {
+    const known = typeof value === 'object' && value !== null ? measured.get(value) : undefined
+    if (known !== undefined) return known
+    const bytes = Buffer.byteLength(JSON.stringify(value) ?? '')
+    if (typeof value === 'object' && value !== null) measured.set(value, bytes)
+    return bytes
+  }
+  const isItem = (frame: Frame, id: string): boolean => {
+    const node = findNode(plan, id)
+    if (node && isEntry(plan, node)) return true
+    return sourcesOf(plan, id, frame.outcomes).some(
+      (source) => !frame.rows.has(source) && isItem(frame, source),
+    )
+  }
 
   const passed = new Map<string, Promise<unknown>>()
   const value = (frame: Frame, id: string): Promise<unknown> => {
@@ -95,7 +119,7 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
     const at = Number(iteration.slice(cut + 1))
     const around = frameOf(loopId, cut < 0 ? '' : iteration.slice(0, cut))
     const page = around.rows.get(loopId)?.loop?.pages.findLast(({ from }) => from <= at)
-    if (page) return ((await open(page.items)) as unknown[])[at - page.from]
+    if (page) return findItem(open, page, at - page.from)
     if (at === 0) return input(around, loopId)
     const before = frames.get(stepKey(loopId, iteration.slice(0, cut + 1) + (at - 1)))
     return before ? ends(before) : undefined
@@ -111,8 +135,12 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
       const frame = frameOf(id, iteration)
       return show(size(frame, [id]), () => value(frame, id))
     },
-    input(id: string, iteration: string): Promise<unknown> {
+    async input(id: string, iteration: string): Promise<unknown> {
       const frame = frameOf(id, iteration)
+      if (isItem(frame, id)) {
+        const item = await input(frame, id)
+        return show(measure(item), async () => item)
+      }
       return show(size(frame, sourcesOf(plan, id, frame.outcomes)), () => input(frame, id))
     },
     /** The run's output. */

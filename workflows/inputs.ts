@@ -1,3 +1,6 @@
+import type { Envelope } from './plan.ts'
+import type { Page } from './walk.ts'
+
 /**
  * `$input` from the outputs of the nodes before, in edge order: of one its output; of several objects one object,
  * where the later edge wins; if one is no object, the array of all; of none null.
@@ -6,6 +9,18 @@ export function mergeInputs(values: unknown[]): unknown {
   if (values.length === 0) return null
   if (values.length === 1) return values[0]
   return values.every(isObject) ? mergeObjects(values) : values
+}
+
+/** The item of a loop at a place of its page; of a page that is deep, of the page in it that has the item. */
+export async function findItem(
+  open: (envelope: Envelope) => Promise<unknown>,
+  page: Pick<Page, 'items' | 'deep'>,
+  at: number,
+): Promise<unknown> {
+  const list = (await open(page.items)) as unknown[]
+  if (!page.deep) return list[at]
+  const inner = (list as Page[]).findLast(({ from }) => from <= at)
+  return inner && findItem(open, inner, at - inner.from)
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -88,6 +88,9 @@ const OUTPUTS_BUDGET = 1_000_000
 const CARRIED_BUDGET = 1_700_000
 /** It takes 4 MB a message: so much for the inputs of all attempts that one answer of a worker may begin. */
 const MESSAGE_BUDGET = 1_500_000
+/** All iterations under way have so much of the state beside their outputs; of each of their nodes it keeps this. */
+const FRAMES_BUDGET = 500_000
+const SETTLED_BYTES = 150
 
 /** A stored version that this release cannot run. */
 export class PlanError extends Error {}
@@ -97,8 +100,8 @@ export function compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Plan {
-  const purity = createPurity(graph)
-  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId, purity))
+  const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph) }
+  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId, bodies))
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
     source,
     handle: sourceHandle,
@@ -119,8 +122,10 @@ export function giveOutputs(plan: Plan, given: Given): Plan {
 }
 
 function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
-  const beside = CARRIED_BUDGET - new TextEncoder().encode(JSON.stringify({ nodes, edges })).length
   const copies = countCopies(nodes)
+  const frames = nodes.reduce((sum, node) => sum + copies(node) * weigh(node), 0)
+  const plan = new TextEncoder().encode(JSON.stringify({ nodes, edges })).length
+  const beside = CARRIED_BUDGET - plan - frames
   const outputs = nodes.reduce((sum, node) => sum + copies(node), 0)
   const each = Math.min(OUTPUTS_BUDGET, beside) / Math.max(1, outputs)
   const read = MESSAGE_BUDGET / Math.max(1, countInputs(nodes, edges))
@@ -162,19 +167,34 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
   return isPure
 }
 
-function planLoop(node: GraphNode, pure: boolean): LoopSpec {
+/** What a run's state keeps of a settled node, beside its output. */
+function weigh({ id }: { id: string }): number {
+  return SETTLED_BYTES + 2 * id.length
+}
+
+/** Of a loop, how many iterations may be under way at once, by what their nodes take up. */
+function createRoom(graph: Graph): (loopId: string) => number {
+  const children = Map.groupBy(graph.nodes, ({ parentId }) => parentId)
+  const weighBody = (loopId: string): number =>
+    (children.get(loopId) ?? []).reduce((sum, child) => sum + weigh(child) + weighBody(child.id), 0)
+  return (loopId) => Math.max(1, Math.floor(FRAMES_BUDGET / Math.max(1, weighBody(loopId))))
+}
+
+function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
   const { concurrency, onItemError, maxIterations } = node.config as Record<string, unknown>
   const mode = node.type === 'REPEAT' ? 'repeat' : 'each'
   return {
     mode,
-    concurrency: pure || typeof concurrency !== 'number' ? 1 : concurrency,
+    concurrency: pure || typeof concurrency !== 'number' ? 1 : Math.min(concurrency, room),
     collects: onItemError === 'collect',
     max: typeof maxIterations === 'number' ? maxIterations : MAX_ITEMS,
     pure,
   }
 }
 
-function planNode(node: GraphNode, triggerNodeId: string, isPure: (loopId: string) => boolean): PlanNode {
+type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
+
+function planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): PlanNode {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`node ${node.id} is of the unknown type ${node.type}`)
   const { parentId } = node
@@ -195,7 +215,7 @@ function planNode(node: GraphNode, triggerNodeId: string, isPure: (loopId: strin
     ...head,
     kind: type.kind,
     ...(own ? { alone: true as const } : {}),
-    ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id)) } : {}),
+    ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id), roomOf(node.id)) } : {}),
     ...(readsItem ? { readsItem: true as const } : {}),
     onError: node.onError,
     retry,

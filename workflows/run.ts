@@ -20,6 +20,7 @@ import {
   type Frame,
   framesTo,
   type Item,
+  isWithin,
   reviveFrame,
   settle,
   type Task,
@@ -66,6 +67,8 @@ export type SegmentInput = {
   root: Frame
   /** What others are at, by stepKey. */
   busy: string[]
+  /** The run is about to continue as new. */
+  drains?: true
 }
 
 export type AttemptInput = {
@@ -105,6 +108,9 @@ export async function runGraph(input: RunInput): Promise<void> {
   if (carried) await continueAsNew<typeof runGraph>({ ...input, carried })
 }
 
+/** All that segments tell between two answers of the worker goes into one message, which takes 4 MB. */
+const MAX_UNSENT_BYTES = 750_000
+
 /** More iterations than this begin only in loops that have none under way. */
 const MAX_ITERATIONS = 64
 
@@ -117,12 +123,16 @@ function createRun(run: RunInput) {
   const root = carried ? reviveFrame(carried.root) : createFrame('', '', 0, item)
   const nudges = new Set(carried?.nudges)
   const busy = new Set<string>()
+  /** Of `busy`, what segments are at. */
+  const walking = new Set<string>()
   const timers = new Map<string, CancellationScope>()
   const scope = new CancellationScope()
   /** Of iterations, by stepKey of the loop: what is under way in one ends with it. */
   const scopes = new Map<string, CancellationScope>()
   let working = 0
   let progress = 0
+  let unsent = 0
+  let sending = false
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
@@ -164,17 +174,36 @@ function createRun(run: RunInput) {
     if (ended) failure ??= nodeFailure(ended)
   }
 
-  function startSegment(tasks: Task[]): void {
+  function startSegment(tasks: Task[], drains: boolean): void {
     const segment: SegmentInput = {
       plan,
       context,
       input,
       root: viewState(plan, root, tasks),
       busy: [...busy],
+      ...(drains ? { drains } : {}),
     }
-    begin(scope, tasks.map(taskKey), async () => {
-      for (const record of await walkSegment(segment)) note(record)
+    const keys = tasks.map(taskKey)
+    for (const key of keys) walking.add(key)
+    begin(scope, keys, async () => {
+      const records = await walkSegment(segment)
+      for (const key of keys) walking.delete(key)
+      unsent += new TextEncoder().encode(JSON.stringify(records)).length
+      for (const record of records) note(record)
     })
+  }
+
+  /** A worker answers only while no segment is under way; the timer's event comes after the answer. */
+  function sendRecords(): void {
+    sending = true
+    scope
+      .run(() => sleep(1, { summary: 'records are sent' }))
+      .then(() => {
+        unsent = 0
+        sending = false
+        progress++
+      })
+      .catch(() => {})
   }
 
   function startAttempt({ node, frame }: Task): void {
@@ -295,19 +324,23 @@ function createRun(run: RunInput) {
         segment: false,
         begins: (_, { frames }) =>
           !draining && (frames.length === 0 || countIterations(root) < MAX_ITERATIONS),
+        ends: () => true,
+        holds: (node, { iteration }) => [...walking].some((key) => isWithin(plan, key, node.id, iteration)),
+        drains: draining,
       })
       dropScopes()
+      if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
       const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
-      if (draining && working === 0 && !failure && !timedOut && open) {
+      if (draining && working === 0 && !sending && !failure && !timedOut && open) {
         return { startedAt, deadline, root, nudges: [...nudges] }
       }
       const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
-      if (ready.length > 0) startSegment(ready)
+      if (ready.length > 0 && !sending) startSegment(ready, draining)
       for (const task of tasks) {
         if (!steps.includes(task) && !draining && working < MAX_IN_FLIGHT) startAttempt(task)
       }
-      if (failure || timedOut || (working === 0 && waiting === 0)) break
+      if (failure || timedOut || (working === 0 && waiting === 0 && !sending)) break
       const seen = progress
       await condition(() => progress > seen)
     }

@@ -23,7 +23,7 @@ export type Result =
   | { error: NodeError & { nodeId: string } }
 
 /** Where an iteration's item is: an entry of a page, or what REPEAT's iteration before came to. */
-export type Item = { page: Envelope; at: number } | { result: Result }
+export type Item = { page: Envelope; at: number; deep?: true } | { result: Result }
 
 export type Wait = { until: number | null; handle: string | null; pause?: true; due?: true }
 
@@ -75,6 +75,7 @@ export type Task = {
 /** A loop keeps so many results, and so many bytes of them, before they are folded. */
 const FOLD_COUNT = 100
 const FOLD_BYTES = 16_000
+const DRAINED_BYTES = 500
 
 export function createFrame(loopId = '', iteration = '', at = 0, item?: Item): Frame {
   const frame = { iteration, loopId, at, ...(item ? { item } : {}) }
@@ -123,6 +124,25 @@ export type Rules = {
   segment: boolean
   /** Whether one more iteration may begin now. */
   begins: (node: PlanNode, loop: Loop) => boolean
+  /** Whether a failed iteration may be ended now: nobody else is at work in it, or what they do is let go. */
+  ends: Ends
+  /** Whether somebody is at work in the loop, who might close it too. */
+  holds: (node: PlanNode, frame: Frame) => boolean
+  /** All that loops have come to is folded, so that little is carried over. */
+  drains: boolean
+}
+
+export type Ends = (node: PlanNode, body: Frame) => boolean
+
+const always: Ends = () => true
+
+/** Whether a key of `busy` is of a step in a loop's body, in the iteration at `path` or further in. */
+export function isWithin(plan: Plan, key: string, loopId: string, path: string): boolean {
+  const [nodeId = '', iteration = ''] = key.split('#')
+  const node = findNode(plan, nodeId)
+  if (!node || !loopsAround(plan, node).some(({ id }) => id === loopId)) return false
+  const at = iteration.split('!')[0]!
+  return path === '' || at === path || at.startsWith(`${path}.`)
 }
 
 /**
@@ -156,7 +176,7 @@ export function collect(plan: Plan, root: Frame, busy: ReadonlySet<string>, rule
     for (const body of [...loop.frames]) {
       if (!body.elsewhere && !body.failure) visit(body)
     }
-    endIterations(plan, node, loop)
+    endIterations(plan, node, loop, rules.ends)
     const [body] = loop.frames
     if (spec.mode === 'repeat' && body && !body.elsewhere && isOver(plan, body)) {
       tasks.push({ phase: 'test', node, frame, body })
@@ -167,8 +187,9 @@ export function collect(plan: Plan, root: Frame, busy: ReadonlySet<string>, rule
       visit(beginIteration(node, frame, loop))
     }
     if (busy.has(foldKey(node, frame))) return
-    if (!goesOn() && loop.frames.length === 0) tasks.push({ phase: 'close', node, frame })
-    else if (!spec.pure && isFull(loop)) tasks.push({ phase: 'fold', node, frame })
+    if (!goesOn() && loop.frames.length === 0) {
+      if (!rules.holds(node, frame)) tasks.push({ phase: 'close', node, frame })
+    } else if (!spec.pure && isFull(loop, rules.drains)) tasks.push({ phase: 'fold', node, frame })
   }
 
   visit(root)
@@ -184,9 +205,10 @@ function foldKey(node: PlanNode, frame: Frame): string {
   return `${stepKey(node.id, frame.iteration)}!fold`
 }
 
-function isFull({ results }: Loop): boolean {
+function isFull({ results }: Loop, drains: boolean): boolean {
   if (results.length >= FOLD_COUNT) return true
-  return results.length > 1 && results.reduce((sum, { bytes }) => sum + bytes, 0) > FOLD_BYTES
+  const bytes = results.reduce((sum, { bytes }) => sum + bytes, 0)
+  return drains ? bytes > DRAINED_BYTES : results.length > 1 && bytes > FOLD_BYTES
 }
 
 function isOver(plan: Plan, body: Frame): boolean {
@@ -204,10 +226,10 @@ export function resultOf(plan: Plan, body: Frame): Result {
  * Takes the iterations that are over out of the loop. A failure is, by the loop's choice, its iteration's result, or
  * ends the loop with all that is under way in it.
  */
-function endIterations(plan: Plan, node: PlanNode, loop: Loop): void {
+function endIterations(plan: Plan, node: PlanNode, loop: Loop, ends: Ends): void {
   const { mode, collects } = node.loop!
   for (const body of [...loop.frames]) {
-    if (body.elsewhere) continue
+    if (body.elsewhere || (body.failure && !ends(node, body))) continue
     if (body.failure && !collects) {
       loop.failure = body.failure
       loop.frames = []
@@ -225,7 +247,8 @@ function beginIteration(node: PlanNode, frame: Frame, loop: Loop): Frame {
   const at = loop.next++
   const iteration = frame.iteration === '' ? String(at) : `${frame.iteration}.${at}`
   const page = loop.pages.findLast(({ from }) => from <= at)
-  const item = page ? { page: page.items, at: at - page.from } : loop.last!
+  const deep = page?.deep ? { deep: page.deep } : {}
+  const item = page ? { page: page.items, at: at - page.from, ...deep } : loop.last!
   const body = createFrame(node.id, iteration, at, item)
   loop.frames.push(body)
   return body
@@ -235,13 +258,13 @@ function beginIteration(node: PlanNode, frame: Frame, loop: Loop): Frame {
  * Notes what a step did. Whatever belongs to an iteration that is over by now is let go. Answers the failure that
  * ends the run, if it is one.
  */
-export function settle(plan: Plan, root: Frame, record: NodeRecord): Failure | undefined {
+export function settle(plan: Plan, root: Frame, record: NodeRecord, ends = always): Failure | undefined {
   const node = findNode(plan, record.nodeId)
-  const frame = node && findFrame(plan, root, node, record.iteration)
+  const frame = node && findFrame(plan, root, node, record.iteration, ends)
   if (!frame) return undefined
   const { nodeId, status } = record
   if (status === 'FOLDED' || status === 'TURNED') {
-    settleLoop(plan, node, frame.loops[nodeId], record)
+    settleLoop(plan, node, frame.loops[nodeId], record, ends)
     return undefined
   }
   if (record.output) frame.outputs[nodeId] = record.output
@@ -268,7 +291,13 @@ function openLoop(plan: Plan, frame: Frame, node: PlanNode, { loop }: NodeRecord
   return { ...open, last: before.length === 0 && frame.item ? frame.item : { result: { merge: before } } }
 }
 
-function settleLoop(plan: Plan, node: PlanNode, loop: Loop | undefined, record: NodeRecord): void {
+function settleLoop(
+  plan: Plan,
+  node: PlanNode,
+  loop: Loop | undefined,
+  record: NodeRecord,
+  ends: Ends,
+): void {
   if (!loop) return
   if (record.status === 'TURNED') {
     const body = loop.frames.shift()
@@ -276,14 +305,21 @@ function settleLoop(plan: Plan, node: PlanNode, loop: Loop | undefined, record: 
     if (record.over) loop.over = true
     return
   }
-  endIterations(plan, node, loop)
+  endIterations(plan, node, loop, ends)
   const folded = new Set(record.folded)
   loop.results = loop.results.filter(({ at }) => !folded.has(at))
+  loop.chunks.splice(loop.chunks.length - (record.merged ?? 0))
   loop.chunks.push(record.output!)
 }
 
 /** The frame of a step. An iteration that a segment has begun by itself begins here too; one that is over is none. */
-function findFrame(plan: Plan, root: Frame, node: PlanNode, iteration: string): Frame | undefined {
+function findFrame(
+  plan: Plan,
+  root: Frame,
+  node: PlanNode,
+  iteration: string,
+  ends: Ends,
+): Frame | undefined {
   let frame: Frame | undefined = root
   const path = iteration.split('.')
   for (const [depth, around] of loopsAround(plan, node).entries()) {
@@ -291,7 +327,7 @@ function findFrame(plan: Plan, root: Frame, node: PlanNode, iteration: string): 
     if (!loop || loop.failure) return undefined
     const at = Number(path[depth])
     if (at >= loop.next) {
-      endIterations(plan, around, loop)
+      endIterations(plan, around, loop, ends)
       while (loop.next <= at) beginIteration(around, frame, loop)
     }
     frame = loop.frames.find((body) => body.at === at)

@@ -25,14 +25,15 @@ export type NodeRecord = {
   loop?: { count: number; pages: Page[] }
   /** TURNED: REPEAT has come to its end. */
   over?: boolean
-  /** FOLDED: the iterations whose results `output` holds. */
+  /** FOLDED: the iterations whose results `output` holds, and how many of the last chunks. */
   folded?: number[]
+  merged?: number
   startedAt: number
   completedAt: number
 }
 
-/** Some of a loop's items, an array, from the item `from` on. */
-export type Page = { from: number; items: Envelope }
+/** Some of a loop's items, an array, from the item `from` on; `deep`: an array of pages instead. */
+export type Page = { from: number; items: Envelope; deep?: true }
 
 export type NodeError = { message: string; type: string }
 

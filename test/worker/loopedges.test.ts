@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { rebuild } from '../../activities/projector.ts'
+import { createRules } from '../../activities/segment.ts'
+import { project } from '../../db/projection.ts'
+import { compilePlan } from '../../workflows/plan.ts'
+import type { SegmentInput } from '../../workflows/run.ts'
+import { collect, createFrame, type Rules, settle } from '../../workflows/state.ts'
+import { viewState } from '../../workflows/view.ts'
+import type { NodeRecord } from '../../workflows/walk.ts'
+import { type Example, edges } from '../graphs.ts'
+import { nodeOf, type Running, startRunning } from '../running.ts'
+import { startTarget, type Target } from '../target.ts'
+
+/** Loops at the limits of messages, of what a run carries over, and of what an answer holds. */
+let plain: Running
+let forced: Running
+let target: Target
+beforeAll(async () => {
+  target = await startTarget()
+  plain = await startRunning()
+  forced = await startRunning({ continueAfterEvents: 20 })
+})
+afterAll(async () => {
+  await forced.stop()
+  await plain.stop()
+  await target.stop()
+})
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+
+/** Runs to the end without polling the detail, which takes its time here. */
+async function run(host: Running, graph: Pick<Example, 'nodes' | 'edges' | 'settings'>, data = {}) {
+  const id = await host.execute(await host.create(graph), data)
+  for (;;) {
+    const { status } = await host.store.db
+      .selectFrom('executions')
+      .select('status')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    if (status !== 'PENDING' && status !== 'RUNNING') return host.read(id)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+describe('what Temporal is told at once', () => {
+  test('outputs of a pure body, more of them than one message takes', { timeout: 60_000 }, async () => {
+    const { errorMessage, nodeExecutionsTotal } = await run(plain, {
+      nodes: [
+        start,
+        { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..2500] }}' } },
+        { id: 'big', parentId: 'each', type: 'SET', config: { values: { text: 'x'.repeat(2_000) } } },
+        { id: 'small', parentId: 'each', type: 'SET', config: { values: { n: '{{ $index }}' } } },
+      ],
+      edges: edges('start -> each', 'big -> small'),
+    })
+    expect(errorMessage).toBeNull()
+    expect(nodeExecutionsTotal).toBe(5_002)
+  })
+
+  test('the state of many long loops, carried over', { timeout: 60_000 }, async () => {
+    const inner = { items: '{{ $trigger.list }}', concurrency: 2 }
+    const { errorMessage, outputData } = await run(
+      forced,
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..64] }}', concurrency: 64 } },
+          { id: 'inner', parentId: 'each', type: 'FOR_EACH', onError: 'CONTINUE', config: inner },
+          { id: 'wait', parentId: 'inner', type: 'WAIT', config: { durationMs: 1_500 } },
+          { id: 'stop', parentId: 'inner', type: 'STOP_AND_ERROR', config: { message: 'enough' } },
+        ],
+        edges: edges('start -> each', 'wait -> stop'),
+      },
+      { list: Array.from({ length: 20_000 }, () => 1) },
+    )
+    expect(errorMessage).toBeNull()
+    expect(outputData!.items).toHaveLength(64)
+  })
+
+  test('a big body runs in fewer iterations at once', () => {
+    const body = Array.from({ length: 400 }, (_, at) => ({ id: `call${at}`, parentId: 'each' }))
+    const rest = { name: 'n', onError: 'FAIL' as const, config: {} }
+    const plan = compilePlan(
+      {
+        nodes: [
+          { ...start, ...rest },
+          { ...rest, id: 'each', type: 'FOR_EACH', config: { items: [1], concurrency: 64 } },
+          ...body.map((node) => ({ ...rest, ...node, type: 'HTTP_REQUEST' })),
+        ],
+        edges: [],
+      },
+      { workflowId: 'w', version: 1, triggerNodeId: 'start' },
+    )
+    const { concurrency } = plan.nodes.find(({ id }) => id === 'each')!.loop!
+    const settled = { ref: 'x'.repeat(64), bytes: 100_000 }
+    const frame = createFrame('each', '0')
+    for (const { id } of body) {
+      frame.outputs[id] = settled
+      frame.outcomes[id] = { handle: null }
+    }
+    expect(concurrency).toBeGreaterThan(1)
+    expect(JSON.stringify(frame).length * concurrency).toBeLessThan(1_000_000)
+  })
+})
+
+test('a loop whose results are too big together ends as soon as that is known', async () => {
+  const before = target.calls.length
+  const { errorMessage } = await run(plain, {
+    nodes: [
+      start,
+      { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..300] }}', concurrency: 8 } },
+      {
+        id: 'call',
+        parentId: 'each',
+        type: 'HTTP_REQUEST',
+        config: { url: `${target.url}/big?bytes=90000` },
+      },
+    ],
+    edges: edges('start -> each'),
+  })
+  expect(errorMessage).toMatch(/^The results of \d+ iterations have more than 8000000 bytes together$/)
+  expect(target.calls.length - before).toBeLessThan(150)
+})
+
+describe('what is shown', () => {
+  test('records that show one big item each fit an answer', { timeout: 60_000 }, async () => {
+    const graph = {
+      nodes: [
+        start,
+        { id: 'each', type: 'REPEAT', config: { until: 'false', maxIterations: 150 } },
+        { id: 'pass', parentId: 'each', type: 'NO_OP', config: {} },
+      ],
+      edges: edges('start -> each'),
+    }
+    const { id, nodeExecutions } = await run(plain, graph, { text: 'x'.repeat(700_000) })
+    const answer = await plain.request(`/api/executions/${id}`, { as: plain.admin })
+    expect((await answer.text()).length).toBeLessThan(40_000_000)
+    expect(nodeExecutions.at(-1)!.inputData).toEqual({ truncated: true, bytes: 700_011 })
+  })
+
+  test('records of loops in which nothing is left open, when the run is out of time', async () => {
+    const { id, status, nodeExecutions } = await run(plain, {
+      nodes: [
+        start,
+        { id: '0', type: 'FOR_EACH', config: { items: [1, 2], concurrency: 2 } },
+        { id: 'toString', parentId: '0', type: 'REPEAT', config: { until: 'false' } },
+        { id: '10', parentId: 'toString', type: 'WAIT', config: { durationMs: 100_000 } },
+        { id: 'a-b', parentId: '0', type: 'HTTP_REQUEST', config: { url: `${target.url}/hang` } },
+      ],
+      edges: edges('start -> 0'),
+      settings: { timeoutMs: 1_500 },
+    })
+    expect(status).toBe('CANCELLED')
+    const outline = nodeExecutions.map(({ nodeId, iteration, status }) => `${nodeId} ${iteration} ${status}`)
+    expect(outline.sort()).toEqual([
+      '0 null CANCELLED',
+      '10 0.0 CANCELLED',
+      '10 1.0 CANCELLED',
+      'a-b 0 CANCELLED',
+      'a-b 1 CANCELLED',
+      'start null SUCCESS',
+      'toString 0 CANCELLED',
+      'toString 1 CANCELLED',
+    ])
+    await rebuild({ store: plain.store, client: plain.engine.client, log: undefined as never }, id)
+    expect((await plain.read(id)).nodeExecutions).toEqual(nodeExecutions)
+  })
+
+  test('a condition of REPEAT that fails', async () => {
+    const failed = await run(plain, {
+      nodes: [
+        start,
+        { id: 'each', type: 'REPEAT', config: { until: '$error("no")', maxIterations: 3 } },
+        { id: 'pass', parentId: 'each', type: 'NO_OP', config: {} },
+      ],
+      edges: edges('start -> each'),
+    })
+    expect(failed.status).toBe('FAILED')
+    expect(nodeOf(failed, 'each').status).toBe('FAILED')
+    expect(nodeOf(failed, 'each').errorMessage).toBe(failed.errorMessage)
+    expect(failed.nodeExecutionsTotal).toBe(3)
+  })
+})
+
+test('50,000 failures collected are projected in little time', () => {
+  const graph = {
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER' },
+      { id: 'each', type: 'FOR_EACH', config: { items: [1], onItemError: 'collect' } },
+      { id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR', config: { message: 'no' } },
+    ].map((node) => ({ name: node.id, config: {}, onError: 'FAIL' as const, ...node })),
+    edges: [{ source: 'start', sourceHandle: null, target: 'each' }],
+  }
+  const plan = compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+  const times = { handle: null, startedAt: 1, completedAt: 2 }
+  const records: NodeRecord[] = [
+    { nodeId: 'each', iteration: '', status: 'LOOPING', loop: { count: 50_000, pages: [] }, ...times },
+    ...Array.from({ length: 50_000 }, (_, at) => ({
+      nodeId: 'stop',
+      iteration: String(at),
+      status: 'FAILED' as const,
+      error: { message: 'no', type: 'Error' },
+      ...times,
+    })),
+  ]
+  const begun = Date.now()
+  const { nodes } = project('01a1ff0f-dd40-77fd-b82a-d921af9ddf4c', [
+    {
+      runId: 'r',
+      events: [
+        { id: 1, time: 1, kind: 'started', input: { plan } as never, continuedFrom: null },
+        { id: 2, time: 3, kind: 'records', records },
+      ],
+    },
+  ])
+  expect(nodes.filter(({ status }) => status === 'FAILED')).toHaveLength(50_000)
+  expect(Date.now() - begun).toBeLessThan(4_000)
+})
+
+describe('a loop that fails while others are at work in it', () => {
+  const rest = { name: 'n', onError: 'FAIL' as const, config: {} }
+  const graph = (config: object) => ({
+    nodes: [
+      { ...rest, ...start },
+      { ...rest, id: 'each', type: 'FOR_EACH', config: { items: [1], ...config } },
+      { ...rest, id: 'call', parentId: 'each', type: 'HTTP_REQUEST' },
+      { ...rest, id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR' },
+      { ...rest, id: 'other', parentId: 'each', type: 'HTTP_REQUEST' },
+    ],
+    edges: [
+      { source: 'start', sourceHandle: null, target: 'each' },
+      { source: 'call', sourceHandle: null, target: 'stop' },
+    ],
+  })
+  const times = { handle: null, startedAt: 1, completedAt: 2 }
+
+  /** A run with `count` iterations begun, and what the segment at `stop` of the first does after its failure. */
+  function fail(config: object, count: number, busy: string[]) {
+    const plan = compilePlan(graph(config), { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+    const root = createFrame()
+    const rules: Rules = {
+      segment: false,
+      begins: () => true,
+      ends: () => true,
+      holds: () => false,
+      drains: false,
+    }
+    const note = (nodeId: string, iteration: string, more: Partial<NodeRecord> = {}) =>
+      settle(plan, root, {
+        nodeId,
+        iteration,
+        status: 'SUCCESS',
+        output: { v: 1, bytes: 1 },
+        ...times,
+        ...more,
+      })
+    note('start', '')
+    const pages = [{ from: 0, items: { v: Array.from({ length: count }, () => 1), bytes: 9 } }]
+    note('each', '', { status: 'LOOPING', loop: { count, pages } })
+    collect(plan, root, new Set(), rules)
+    note('call', '0')
+    const tasks = collect(plan, root, new Set(busy), rules).filter(({ node }) => node.id === 'stop')
+    expect(tasks).toHaveLength(1)
+    const segment = { plan, busy, root: viewState(plan, root, tasks) } as unknown as SegmentInput
+    const own = createRules(segment)
+    const error = { message: 'no', type: 'Error' }
+    const failed: NodeRecord = { nodeId: 'stop', iteration: '0', status: 'FAILED', error, ...times }
+    settle(plan, segment.root, failed, own.ends)
+    return collect(plan, segment.root, new Set(busy), own).map(({ phase }) => phase)
+  }
+
+  test('is closed by the workflow alone', () => {
+    expect(fail({}, 1, [])).toEqual(['close'])
+    expect(fail({}, 1, ['other#0'])).toEqual([])
+    expect(fail({ concurrency: 2 }, 2, ['other#0', 'call#1', 'other#1'])).toEqual([])
+    expect(fail({ concurrency: 2, onItemError: 'collect' }, 1, ['other#0'])).toEqual([])
+  })
+})
