@@ -13,6 +13,11 @@ export class Refusal extends Error {
   }
 }
 
+/** Where the API is: the service may stand under a path. @param {string} path */
+export function addressOf(path) {
+  return new URL(path.slice(1), BASE).href
+}
+
 /** What to do when the session has ended; main.js shows the sign-in then. */
 export const session = { onEnd: () => {} }
 

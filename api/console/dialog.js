@@ -3,10 +3,10 @@ import { complain } from './notices.js'
 
 /**
  * Asks in a modal dialog; Escape and Cancel close it. `submit` does the work: it closes when that resolves (unless with
- * false), and says what was refused when it throws.
- * @param {{ title: string, body: Node[], label: string, danger?: boolean, wide?: boolean, submit: () => Promise<unknown> }} options
+ * false), and says what was refused when it throws. `leave` names the way out, where there is nothing to cancel.
+ * @param {{ title: string, body: Node[], label: string, leave?: string, danger?: boolean, wide?: boolean, submit: () => Promise<unknown> }} options
  */
-export function openDialog({ title, body, label, danger, wide, submit }) {
+export function openDialog({ title, body, label, leave = 'Cancel', danger, wide, submit }) {
   const titleId = newId('dialog')
   const refused = h('div')
   const go = h('button', { type: 'submit', class: danger ? 'button danger' : 'button primary' }, label)
@@ -19,7 +19,7 @@ export function openDialog({ title, body, label, danger, wide, submit }) {
     h(
       'div',
       { class: 'actions' },
-      h('button', { type: 'button', class: 'button', onclick: close }, 'Cancel'),
+      h('button', { type: 'button', class: 'button', onclick: close }, leave),
       go,
     ),
   )

@@ -43,8 +43,8 @@ export function openExecute(workflow) {
   }
 }
 
-// crypto.randomUUID is for secure origins only; an installation in a private network may have none.
-function makeKey() {
+/** A key of its own. crypto.randomUUID is for secure origins; an installation in a private network may have none. */
+export function makeKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('')

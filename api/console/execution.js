@@ -1,4 +1,5 @@
 import { ask, listen, poll } from './ask.js'
+import { showApproval } from './decide.js'
 import { openDialog } from './dialog.js'
 import { fill, h } from './dom.js'
 import { drawGraph } from './graph.js'
@@ -6,10 +7,12 @@ import { showJson } from './json.js'
 import { showFacts, showHeading } from './lists.js'
 import { notify, notifyError } from './notices.js'
 import { createRecords } from './records.js'
+import { canRetry, listRelated, openRecover, roleOf } from './recover.js'
 import { isOpen, showStatus } from './status.js'
 import { formatDuration, showTime } from './time.js'
 
 const POLL_MS = 1_000
+const ASKED = 20
 
 /** One run, followed until it ends: its graph by the nodes' status, and the record of every node. @param {import('./main.js').Page} page */
 export async function showExecution({ main, id, signal, frame }) {
@@ -23,19 +26,30 @@ export async function showExecution({ main, id, signal, frame }) {
   const drawn = workflow && (await readDrawn())
   document.title = `${run.workflowName} ${id.slice(-12)} · Perdure`
 
-  const records = createRecords()
+  const records = createRecords({
+    nodes: drawn?.nodes ?? [],
+    load: (query) => ask('GET', `${path}/nodes`, { query, signal }),
+  })
   const graph = drawn && drawGraph(drawn, { label: `Graph of ${run.workflowName}`, onPick: records.open })
   const heading = h('div')
   const summary = h('div')
   const values = h('div', { class: 'values' })
   const status = h('span', { class: 'hidden', role: 'status' })
+  const asked = h('div')
+  /** @type {{ totalElements: number, content: any[] }} */
+  let approvals = { totalElements: 0, content: [] }
+  const stop = button('Cancel run', 'danger', askCancel)
+  const retry = button('Retry from failed nodes', '', () => openRecover(run, 'retry', workflow.version))
+  const again = button('Run again', '', () => openRecover(run, 'rerun', workflow.version))
   fill(heading, ...showHead())
+  await readApprovals()
   update()
   fill(
     main,
     heading,
     status,
     summary,
+    asked,
     workflow &&
       workflow.version !== run.workflowVersion &&
       tellVersion(run.workflowVersion, workflow.version),
@@ -56,13 +70,12 @@ export async function showExecution({ main, id, signal, frame }) {
 
   async function follow() {
     run = await ask('GET', path, { signal })
+    await readApprovals()
     update()
     return isOpen(run.status)
   }
 
   function showHead() {
-    const stop = h('button', { type: 'button', class: 'button danger', onclick: askCancel }, 'Cancel run')
-    stop.hidden = true
     return [
       h(
         'nav',
@@ -70,14 +83,16 @@ export async function showExecution({ main, id, signal, frame }) {
         h('a', { href: '#/executions' }, 'Executions'),
         h('a', { href: `#/workflows/${run.workflowId}` }, run.workflowName),
       ),
-      showHeading(`Run ${id.slice(-12)}`, stop),
+      showHeading(`Run ${id.slice(-12)}`, stop, retry, again),
     ]
   }
 
   function update() {
     const open = isOpen(run.status)
-    const allowed = workflow && frame.can('OPERATOR', workflow.teamId)
-    for (const button of heading.querySelectorAll('button')) button.hidden = !(open && allowed)
+    const allowed = workflow && frame.can(open ? 'OPERATOR' : roleOf(run), workflow.teamId)
+    stop.hidden = !(allowed && open)
+    retry.hidden = !(allowed && canRetry(run))
+    again.hidden = !(allowed && !open)
     if (status.textContent !== run.status) status.textContent = run.status
     const soFar = run.startedAt ? Date.now() - Date.parse(run.startedAt) : null
     fill(
@@ -90,12 +105,43 @@ export async function showExecution({ main, id, signal, frame }) {
         ['Trigger', run.trigger],
         ['Version', run.workflowVersion],
         ['Id', h('code', null, id)],
+        ...listRelated(run),
       ]),
       run.errorMessage && h('p', { class: 'failure', role: 'alert' }, run.errorMessage),
     )
-    graph?.update(new Map(run.nodeExecutions.map((/** @type {any} */ one) => [one.nodeId, one.status])))
+    showAsked()
+    graph?.update(run.nodeExecutions)
     records.update(run)
     showValues()
+  }
+
+  /** What the run waits for people to decide. */
+  async function readApprovals() {
+    const waits = run.nodeExecutions.some(
+      (/** @type {any} */ one) => one.nodeType === 'APPROVAL' && one.status === 'RUNNING',
+    )
+    if (!waits || !workflow) approvals = { totalElements: 0, content: [] }
+    else {
+      const query = { teamId: workflow.teamId, size: ASKED, executionId: id }
+      approvals = await ask('GET', '/api/approvals', { query, signal })
+    }
+  }
+
+  function showAsked() {
+    const text = JSON.stringify(approvals)
+    if (asked.dataset.shown === text) return
+    asked.dataset.shown = text
+    const decided = async () => {
+      await follow()
+      frame.count()
+    }
+    const more = approvals.totalElements - approvals.content.length
+    fill(
+      asked,
+      ...approvals.content.map((one) => showApproval(one, decided)),
+      more > 0 &&
+        h('p', { class: 'hint' }, `${more} more: see `, h('a', { href: '#/approvals' }, 'Approvals')),
+    )
   }
 
   function showValues() {
@@ -125,6 +171,11 @@ export async function showExecution({ main, id, signal, frame }) {
       },
     })
   }
+}
+
+/** @param {string} text @param {string} look @param {() => void} onclick */
+function button(text, look, onclick) {
+  return h('button', { type: 'button', class: `button ${look}`, hidden: true, onclick }, text)
 }
 
 /** @param {number} ran @param {number} stands */

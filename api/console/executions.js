@@ -1,7 +1,7 @@
 import { ask, poll } from './ask.js'
 import { chooseWorkflow } from './choice.js'
 import { fill, h } from './dom.js'
-import { cell, linkWith, readPage, showHeading, showPager, showTable } from './lists.js'
+import { cell, linkRun, linkWith, readPage, showHeading, showPager, showTable } from './lists.js'
 import { notifyError, showEmpty } from './notices.js'
 import { STATUSES, showStatus } from './status.js'
 import { formatDuration, fromLocal, showTime, toLocal } from './time.js'
@@ -129,7 +129,7 @@ export function showRuns(runs, named) {
         named && cell('Workflow', h('a', { href: `#/workflows/${run.workflowId}` }, run.workflowName)),
         cell(
           'Execution',
-          h('a', { class: 'id', href: `#/executions/${run.id}`, title: run.id }, run.id.slice(-12)),
+          linkRun(run.id),
           run.errorMessage && h('div', { class: 'quiet line', title: run.errorMessage }, run.errorMessage),
         ),
         cell('Trigger', run.triggerType),

@@ -1,29 +1,34 @@
-import { h, s } from './dom.js'
+import { ask, poll } from './ask.js'
+import { fill, h, s } from './dom.js'
 import { notifyError } from './notices.js'
 import { may, signOut } from './session.js'
 
 /**
  * What stands around every page.
  * @typedef {{ elements: HTMLElement[], main: HTMLElement, user: import('./session.js').User, teamId: string,
- *   can: (least: string, teamId?: string) => boolean, choose: (teamId: string) => void, mark: (nav: string) => void }} Frame
+ *   can: (least: string, teamId?: string) => boolean, choose: (teamId: string) => void, mark: (nav: string) => void,
+ *   count: () => void }} Frame
  */
 
 const KEPT = 'perdure.team'
+const COUNT_MS = 15_000
+const COUNTED = 100
 
 /** @type {Record<string, string>} */
 const ICONS = {
   workflows: 'M3 4h4v3H3zM9 9h4v3H9zM5 7v3.5h4',
   executions: 'M5 3.5v9l7-4.500z',
+  approvals: 'M8 2.500a5.500 5.500 0 1 0 0 11a5.500 5.500 0 0 0 0-11zM5.500 8.200l1.800 1.800 3.200-3.600',
   tokens: 'M9.800 9.200a3.500 3.500 0 1 0-3-3L2.500 10.500v3h3V12H7v-1.500z',
 }
 
 /**
  * The frame with its navigation, the team switch and the user. The chosen team is kept in the browser.
  * @param {import('./session.js').User} user
- * @param {{ onTeam: () => void, onSignOut: () => void }} options
+ * @param {{ signal: AbortSignal, onTeam: () => void, onSignOut: () => void }} options `signal` ends with the session
  * @returns {Frame}
  */
-export function createFrame(user, { onTeam, onSignOut }) {
+export function createFrame(user, { signal, onTeam, onSignOut }) {
   const kept = localStorage.getItem(KEPT)
   const first = user.teams.find((team) => team.teamId === kept) ?? user.teams[0]
   const main = h('main', { id: 'main', tabindex: -1 })
@@ -32,6 +37,7 @@ export function createFrame(user, { onTeam, onSignOut }) {
   const links = [
     link('workflows', 'Workflows'),
     link('executions', 'Executions'),
+    link('approvals', 'Approvals'),
     link('tokens', 'SDK tokens'),
   ]
   const name = `${user.firstName} ${user.lastName}`.trim() || user.email
@@ -63,11 +69,14 @@ export function createFrame(user, { onTeam, onSignOut }) {
     can: (least, teamId = frame.teamId) => may(user, teamId, least),
     choose(teamId) {
       if (!user.teams.some((team) => team.teamId === teamId)) return
+      const before = frame.teamId
       frame.teamId = teamId
       teams.value = teamId
       localStorage.setItem(KEPT, teamId)
       showLinks()
+      if (teamId !== before) frame.count()
     },
+    count: () => void countOpen().catch(() => {}),
     mark(nav) {
       for (const one of links) {
         if (one.dataset.nav === nav) one.setAttribute('aria-current', 'page')
@@ -75,8 +84,27 @@ export function createFrame(user, { onTeam, onSignOut }) {
       }
     },
   }
+  const waiting = h('span', { class: 'count' })
+  links.find((one) => one.dataset.nav === 'approvals')?.append(waiting)
   frame.choose(frame.teamId)
+  // A number that is not known is not shown: nobody asked for it.
+  void poll(signal, COUNT_MS, countOpen, () => fill(waiting))
   return frame
+
+  /** Counts the approvals that the user may decide, of the newest ones. */
+  async function countOpen() {
+    const { teamId } = frame
+    if (signal.aborted || !teamId || !frame.can('OPERATOR')) fill(waiting)
+    else {
+      const query = { teamId, size: COUNTED }
+      const { content, totalElements } = await ask('GET', '/api/approvals', { query, signal })
+      if (teamId !== frame.teamId) return true
+      const open = content.filter((/** @type {any} */ one) => one.mayDecide).length
+      fill(waiting, open > 0 && `${open}${totalElements > COUNTED ? '+' : ''}`)
+      waiting.title = open > 0 ? 'Open ones that you may decide' : ''
+    }
+    return true
+  }
 
   function showLinks() {
     const tokens = links.find((one) => one.dataset.nav === 'tokens')

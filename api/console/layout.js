@@ -1,44 +1,149 @@
-/** @typedef {{ id: string, type: string, name?: string, position?: { x: number, y: number }, disabled?: boolean, config?: any }} GraphNode */
+/** @typedef {{ id: string, type: string, name?: string, parentId?: string | null, position?: { x: number, y: number }, disabled?: boolean, config?: any }} GraphNode */
 /** @typedef {{ source: string, target: string, sourceHandle?: string | null }} GraphEdge */
-/** @typedef {Map<string, { x: number, y: number }>} Places */
+/** @typedef {{ width: number, height: number }} Size */
+/** @typedef {{ x: number, y: number, width: number, height: number, exit: number }} Place `exit`: where its column ends, and its edges may turn */
+/** @typedef {Map<string, Place>} Places */
+/** @typedef {Map<GraphEdge, Place[]>} Bends */
 
 export const WIDTH = 164
 export const HEIGHT = 46
+export const LABEL_LENGTH = 16
 const GAP_X = 56
 const GAP_Y = 26
+const HEADER = HEIGHT + 8
+const PAD = 16
+const LETTER = 6
 const SWEEPS = 4
 
 /**
- * Where each node stands: where its author put it, if every node has a place and none covers another; else in
- * columns by its depth, in an order that keeps neighbours together. `bends` says for an edge over several columns
- * where it passes between, so that no node hides it.
+ * Where each node stands, a loop as a box around its body: within each body where its author put the nodes, if every
+ * one has a place and none covers another; else in columns by their depth, in an order that keeps neighbours together.
+ * `bends` says for an edge over several columns where it passes between, so that no node hides it; `bodies` names the
+ * nodes that are drawn as boxes, and what stands in each (null: the graph itself).
  * @param {GraphNode[]} nodes
  * @param {GraphEdge[]} edges
- * @returns {{ places: Places, bends: Map<GraphEdge, { x: number, y: number }[]> }}
  */
 export function placeNodes(nodes, edges) {
-  const given = new Map(nodes.flatMap(({ id, position }) => (isPlace(position) ? [[id, position]] : [])))
-  if (given.size === nodes.length && !overlaps([...given.values()]))
-    return { places: given, bends: new Map() }
-  const depths = measureDepths(nodes, edges)
+  const bodies = groupNodes(nodes)
+  const scopes = new Map([...bodies].flatMap(([id, body]) => body.map((node) => [node.id, id])))
+  /** @type {Bends} */
+  const bends = new Map()
+  return { places: placeBody(null).places, bends, bodies }
+
+  /** @param {string | null} id @returns {{ places: Places, size: Size }} */
+  function placeBody(id) {
+    const body = bodies.get(id) ?? []
+    const own = edges.filter(({ source, target }) => scopes.get(source) === id && scopes.get(target) === id)
+    const inner = new Map(
+      body.flatMap((node) => (bodies.has(node.id) ? [[node.id, placeBody(node.id)]] : [])),
+    )
+    const sizes = new Map(body.map((node) => [node.id, measureBox(inner.get(node.id)?.size)]))
+    const found = keepPlaces(body, sizes) ?? placeColumns(body, own, sizes)
+    for (const [edge, stops] of found.bends) bends.set(edge, stops)
+    const all = [...found.places.values(), ...[...found.bends.values()].flat()]
+    const left = Math.min(...all.map(({ x }) => x))
+    const top = Math.min(...all.map(({ y }) => y))
+    for (const place of all) move(place, -left, -top)
+    const places = new Map(found.places)
+    for (const [node, { places: within }] of inner) {
+      const box = places.get(node)
+      for (const [one, place] of within) {
+        if (box) places.set(one, move(place, box.x + PAD, box.y + HEADER))
+      }
+      for (const [edge, stops] of bends) {
+        if (!box || !within.has(edge.source)) continue
+        for (const stop of stops) move(stop, box.x + PAD, box.y + HEADER)
+      }
+    }
+    const width = Math.max(0, ...all.map((place) => place.x + place.width))
+    const height = Math.max(0, ...all.map((place) => place.y + place.height))
+    return { places, size: { width, height } }
+  }
+}
+
+/** The nodes by the loop that they stand in. One whose loop is missing, or in itself, stands in none. @param {GraphNode[]} nodes */
+function groupNodes(nodes) {
+  const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
+  /** @param {string} id */
+  const isRooted = (id) => {
+    const seen = new Set([id])
+    let at = parents.get(id)
+    while (at && parents.has(at) && !seen.has(at)) {
+      seen.add(at)
+      at = parents.get(at)
+    }
+    return !at
+  }
+  /** @type {Map<string | null, GraphNode[]>} */
+  const bodies = new Map([[null, []]])
+  for (const node of nodes) {
+    const parent = isRooted(node.id) ? (parents.get(node.id) ?? null) : null
+    const body = bodies.get(parent)
+    if (body) body.push(node)
+    else bodies.set(parent, [node])
+  }
+  return bodies
+}
+
+/** @param {Size} [inner] @returns {Size} */
+function measureBox(inner) {
+  if (!inner) return { width: WIDTH, height: HEIGHT }
+  return { width: Math.max(WIDTH, inner.width + 2 * PAD), height: HEADER + inner.height + PAD }
+}
+
+/** @param {Place} place @param {number} x @param {number} y */
+function move(place, x, y) {
+  place.x += x
+  place.y += y
+  place.exit += x
+  return place
+}
+
+/** @param {GraphNode[]} body @param {Map<string, Size>} sizes */
+function keepPlaces(body, sizes) {
+  /** @type {Places} */
+  const places = new Map()
+  for (const { id, position } of body) {
+    const { width, height } = sizes.get(id) ?? measureBox()
+    if (!isPlace(position)) return undefined
+    places.set(id, { x: position.x, y: position.y, width, height, exit: position.x + width })
+  }
+  return overlaps([...places.values()]) ? undefined : { places, bends: /** @type {Bends} */ (new Map()) }
+}
+
+/** @param {GraphNode[]} body @param {GraphEdge[]} edges @param {Map<string, Size>} sizes */
+function placeColumns(body, edges, sizes) {
+  const depths = measureDepths(body, edges)
   const links = splitEdges(edges, depths)
   const columns = orderColumns(
     depths,
     links.flatMap(({ steps }) => steps),
   )
-  const tallest = Math.max(0, ...columns.map((column) => column.length))
+  /** @param {string} id */
+  const sizeOf = (id) => sizes.get(id) ?? { width: 0, height: HEIGHT }
+  const heights = columns.map((column) => column.reduce((sum, id) => sum + sizeOf(id).height + GAP_Y, -GAP_Y))
+  const tallest = Math.max(0, ...heights)
   /** @type {Places} */
   const places = new Map()
+  let x = 0
   for (const [at, column] of columns.entries()) {
-    const top = ((tallest - column.length) * (HEIGHT + GAP_Y)) / 2
-    for (const [row, id] of column.entries()) {
-      places.set(id, { x: at * (WIDTH + GAP_X), y: top + row * (HEIGHT + GAP_Y) })
+    const exit = x + Math.max(...column.map((id) => sizeOf(id).width))
+    let y = (tallest - (heights[at] ?? 0)) / 2
+    for (const id of column) {
+      const { width, height } = sizeOf(id)
+      places.set(id, { x, y, width, height, exit })
+      y += height + GAP_Y
     }
+    const labels = edges.map(({ source, sourceHandle }) => (column.includes(source) ? sourceHandle : null))
+    const longest = Math.max(0, ...labels.map((label) => Math.min(label?.length ?? 0, LABEL_LENGTH)))
+    x = exit + Math.max(GAP_X, longest * LETTER + 30)
   }
+  /** @type {Bends} */
   const bends = new Map(
     links.map(({ edge, steps }) => [edge, steps.slice(1).flatMap(({ source }) => places.get(source) ?? [])]),
   )
-  return { places: new Map(nodes.flatMap(({ id }) => [[id, places.get(id) ?? { x: 0, y: 0 }]])), bends }
+  for (const id of [...places.keys()]) if (!sizes.has(id)) places.delete(id)
+  return { places, bends }
 }
 
 /** An edge over several columns becomes steps over places held free in each. @param {GraphEdge[]} edges @param {Map<string, number>} depths */
@@ -64,14 +169,14 @@ function isPlace(position) {
   return Number.isFinite(x) && Number.isFinite(y) && Math.abs(Number(x)) < 1e5 && Math.abs(Number(y)) < 1e5
 }
 
-/** @param {{ x: number, y: number }[]} places */
+/** @param {Place[]} places */
 function overlaps(places) {
   const sorted = places.toSorted((a, b) => a.x - b.x)
   return sorted.some((a, at) => {
     for (let i = at + 1; i < sorted.length; i += 1) {
       const b = sorted[i]
-      if (!b || b.x - a.x >= WIDTH + 8) return false
-      if (Math.abs(a.y - b.y) < HEIGHT + 8) return true
+      if (!b || b.x - a.x >= a.width + 8) return false
+      if (a.y < b.y + b.height + 8 && b.y < a.y + a.height + 8) return true
     }
     return false
   })

@@ -77,3 +77,8 @@ export function showFacts(facts) {
     ...facts.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))),
   )
 }
+
+/** The way to a run, by the end of its id. @param {string} id */
+export function linkRun(id) {
+  return h('a', { class: 'id', href: `#/executions/${id}`, title: id }, id.slice(-12))
+}

@@ -1,3 +1,4 @@
+import { showApprovals } from './approvals.js'
 import { isLeft, session } from './ask.js'
 import { h } from './dom.js'
 import { showEdit, showNew } from './editor.js'
@@ -7,6 +8,7 @@ import { createFrame } from './frame.js'
 import { describe } from './notices.js'
 import { readUser, showSignIn } from './session.js'
 import { showTokens } from './tokens.js'
+import { showVersions } from './versions.js'
 import { showWorkflow } from './workflow.js'
 import { showWorkflows } from './workflows.js'
 
@@ -21,8 +23,10 @@ const PAGES = [
   { path: /^\/workflows\/new$/, nav: 'workflows', title: 'New workflow', show: showNew },
   { path: /^\/workflows\/([\w-]+)$/, nav: 'workflows', title: 'Workflow', show: showWorkflow },
   { path: /^\/workflows\/([\w-]+)\/edit$/, nav: 'workflows', title: 'Edit workflow', show: showEdit },
+  { path: /^\/workflows\/([\w-]+)\/versions$/, nav: 'workflows', title: 'Versions', show: showVersions },
   { path: /^\/executions$/, nav: 'executions', title: 'Executions', show: showExecutions },
   { path: /^\/executions\/([\w-]+)$/, nav: 'executions', title: 'Execution', show: showExecution },
+  { path: /^\/approvals$/, nav: 'approvals', title: 'Approvals', show: showApprovals },
   { path: /^\/tokens$/, nav: 'tokens', title: 'SDK tokens', show: showTokens },
 ]
 
@@ -30,6 +34,7 @@ const app = /** @type {HTMLElement} */ (document.getElementById('app'))
 /** @type {import('./frame.js').Frame | undefined} */
 let frame
 let left = new AbortController()
+let over = new AbortController()
 
 session.onEnd = signIn
 addEventListener('hashchange', () => void showPage())
@@ -39,7 +44,9 @@ async function begin() {
   try {
     const user = await readUser()
     if (!user) return signIn()
-    frame = createFrame(user, { onTeam: () => void showPage(), onSignOut: signIn })
+    over.abort()
+    over = new AbortController()
+    frame = createFrame(user, { signal: over.signal, onTeam: () => void showPage(), onSignOut: signIn })
     app.replaceChildren(...frame.elements)
     await showPage()
   } catch (error) {
@@ -50,6 +57,7 @@ async function begin() {
 
 function signIn() {
   left.abort()
+  over.abort()
   frame = undefined
   for (const dialog of document.querySelectorAll('dialog')) dialog.close()
   document.title = 'Sign in · Perdure'

@@ -1,17 +1,20 @@
-import { fill, h, newId } from './dom.js'
-import { showJson } from './json.js'
-import { cell, showFacts, showTable } from './lists.js'
-import { showEmpty } from './notices.js'
-import { showStatus } from './status.js'
-import { formatDuration, showTime } from './time.js'
+import { fill, h } from './dom.js'
+import { showTable } from './lists.js'
+import { notifyError, showEmpty } from './notices.js'
+import { createRow } from './record.js'
 
-/** @typedef {{ startedAt: string | null, completedAt: string | null, nodeExecutions: any[] }} Run */
-/** @typedef {{ nodeId: string, rows: HTMLElement[], toggle: (open?: boolean) => void, update: (record: any, run: Run) => void }} Row */
+/** @typedef {import('./record.js').Run} Run */
+/** @typedef {import('./record.js').Row} Row */
+
+const SIZE = 100
 
 /**
- * The table of a run's node records. `update` keeps what is open open; `open` shows one node's values.
+ * The table of a run's node records, those of a loop's body under the loop by their iterations. `update` keeps what is
+ * open open; `open` shows one node's values. Where a run has more records than it shows, `load` reads a page of all.
+ * @param {{ nodes: { id: string, parentId?: string | null }[], load: (query: { page: number, size: number }) => Promise<import('./lists.js').Envelope> }} options
  */
-export function createRecords() {
+export function createRecords({ nodes, load }) {
+  const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
   /** @type {Map<string, Row>} */
   const rows = new Map()
   const table = showTable(
@@ -21,127 +24,162 @@ export function createRecords() {
   )
   table.classList.add('records')
   const body = /** @type {HTMLElement} */ (table.querySelector('tbody'))
-  const element = h('div')
+  const list = h('div')
+  const part = h('div', { class: 'part' })
+  const element = h('div', null, part, list)
+  /** @type {Run | undefined} */
+  let run
+  /** @type {import('./lists.js').Envelope | undefined} */
+  let page
+  /** @type {any[]} */
+  let shown = []
+  let asked = 0
 
-  return {
-    element,
-    /** @param {Run} run */
-    update(run) {
-      for (const record of run.nodeExecutions) {
-        let row = rows.get(record.id)
-        if (!row) {
-          row = createRow(record)
-          rows.set(record.id, row)
-          body.append(...row.rows)
-        }
-        row.update(record, run)
+  return { element, update, open }
+
+  /** @param {Run} next */
+  function update(next) {
+    run = next
+    if (page) void turn(page.number)
+    else draw()
+  }
+
+  /** @param {string} nodeId */
+  function open(nodeId) {
+    const found = shown.filter((record) => record.nodeId === nodeId)
+    const record = found.find(({ status }) => status === 'FAILED') ?? found[0]
+    const row = record && rows.get(record.id)
+    row?.toggle(true)
+    const smooth = !matchMedia('(prefers-reduced-motion: reduce)').matches
+    row?.rows[0]?.scrollIntoView({ block: 'center', behavior: smooth ? 'smooth' : 'auto' })
+    row?.rows[0]?.querySelector('button')?.focus({ preventScroll: true })
+  }
+
+  /** Shows a page of all records; the overview again with null. @param {number | null} number */
+  async function turn(number) {
+    asked += 1
+    const mine = asked
+    try {
+      const found = number === null ? undefined : await load({ page: number, size: SIZE })
+      // Of two answers the later one counts.
+      if (mine !== asked) return
+      page = found
+      draw()
+    } catch (error) {
+      if (mine === asked) notifyError(error)
+    }
+  }
+
+  function draw() {
+    if (!run) return
+    shown = orderRecords(page?.content ?? run.nodeExecutions, parents)
+    const kept = new Set(shown.map(({ id }) => id))
+    for (const [id, row] of rows) {
+      if (kept.has(id)) continue
+      for (const one of row.rows) one.remove()
+      rows.delete(id)
+    }
+    let at = body.firstChild
+    for (const record of shown) {
+      const row = rows.get(record.id) ?? createRow(record)
+      rows.set(record.id, row)
+      for (const one of row.rows) {
+        if (one === at) at = at.nextSibling
+        else body.insertBefore(one, at)
       }
-      const shown = rows.size > 0 ? table : showEmpty('No records yet', 'A node has one once it has started.')
-      if (element.firstChild !== shown) fill(element, shown)
-    },
-    /** @param {string} nodeId */
-    open(nodeId) {
-      const row = [...rows.values()].find((one) => one.nodeId === nodeId)
-      row?.toggle(true)
-      const smooth = !matchMedia('(prefers-reduced-motion: reduce)').matches
-      row?.rows[0]?.scrollIntoView({ block: 'center', behavior: smooth ? 'smooth' : 'auto' })
-      row?.rows[0]?.querySelector('button')?.focus({ preventScroll: true })
-    },
-  }
-}
-
-/** @param {any} first @returns {Row} */
-function createRow(first) {
-  const id = newId('record')
-  const button = h(
-    'button',
-    {
-      type: 'button',
-      class: 'disclose',
-      'aria-expanded': 'false',
-      'aria-controls': id,
-      onclick: () => toggle(),
-    },
-    h('span', { class: 'name' }, nameOf(first)),
-    h('span', { class: 'quiet' }, first.nodeType),
-  )
-  const status = cell('Status')
-  const started = cell('Started')
-  const duration = cell('Duration')
-  const retries = cell('Retries')
-  const bar = h('span', { class: 'bar' })
-  const timeline = h('td', { class: 'timeline', 'aria-hidden': 'true' }, h('span', { class: 'track' }, bar))
-  const error = h('div', { class: 'failure line' })
-  const row = h('tr', null, cell('Node', button, error), status, started, duration, retries, timeline)
-  const inside = h('td', { colspan: 6 })
-  const details = h('tr', { id, class: 'details' }, inside)
-  details.hidden = true
-  let record = first
-  let drawn = ''
-
-  return { nodeId: first.nodeId, rows: [row, details], toggle, update }
-
-  /** @param {boolean} [open] */
-  function toggle(open = details.hidden === true) {
-    details.hidden = !open
-    button.setAttribute('aria-expanded', String(open))
-    if (open) showDetails()
+      row.update(record, run)
+    }
+    const whole = rows.size > 0 ? table : showEmpty('No records yet', 'A node has one once it has started.')
+    if (list.firstChild !== whole) fill(list, whole)
+    drawPart(run)
   }
 
-  /** @param {any} next @param {Run} run */
-  function update(next, run) {
-    record = next
-    row.dataset.node = record.nodeId
-    fill(status, showStatus(record.status))
-    fill(started, showTime(record.startedAt))
-    const end = record.completedAt ? Date.parse(record.completedAt) : Date.now()
-    fill(duration, formatDuration(record.durationMs ?? end - Date.parse(record.startedAt)))
-    fill(retries, record.retryCount)
-    error.textContent = record.errorMessage ?? ''
-    error.hidden = !record.errorMessage
-    drawBar(bar, record, run)
-    if (!details.hidden) showDetails()
+  /** Which of the records these are. @param {Run} run */
+  function drawPart({ nodeExecutions, nodeExecutionsTotal }) {
+    const total = nodeExecutionsTotal.toLocaleString()
+    if (page) {
+      const first = page.number * SIZE + 1
+      const text = `${first.toLocaleString()}–${(first + page.content.length - 1).toLocaleString()} of ${total} records, as they started`
+      return tell(
+        text,
+        step('Previous', page.number - 1),
+        step('Next', page.number + 1),
+        step('Overview', null),
+      )
+    }
+    if (nodeExecutionsTotal <= nodeExecutions.length) return fill(part)
+    const rest = 'outside of loops, then failed, then newest ones'
+    tell(
+      `${nodeExecutions.length.toLocaleString()} of ${total} records shown: ${rest}`,
+      step('Show all by pages', 0),
+    )
   }
 
-  function showDetails() {
-    const text = JSON.stringify(record)
-    if (text === drawn) return
-    drawn = text
+  /** @param {string} text @param {...HTMLButtonElement} buttons */
+  function tell(text, ...buttons) {
+    const [said] = part.querySelectorAll('.pager span')
+    const same = [...part.querySelectorAll('button')].map((one) => `${one.textContent}${one.disabled}`)
+    // Redrawn while it is looked at, a button must not lose the focus.
+    if (
+      said &&
+      same.join() === buttons.map((one) => `${one.textContent}${one.disabled}`).join() &&
+      said.textContent === text
+    )
+      return
+    const focused =
+      document.activeElement && part.contains(document.activeElement)
+        ? document.activeElement.textContent
+        : null
     fill(
-      inside,
-      showFacts([
-        ['Node id', h('code', null, record.nodeId)],
-        ['Started', showTime(record.startedAt)],
-        ['Ended', showTime(record.completedAt)],
-        ['Retries', record.retryCount],
-      ]),
-      record.errorMessage && h('p', { class: 'failure' }, record.errorMessage),
+      part,
       h(
         'div',
-        { class: 'values' },
-        showJson('Input', record.inputData),
-        record.outputData === null
-          ? h('p', { class: 'quiet' }, 'No output')
-          : showJson('Output', record.outputData),
+        { class: 'pager', role: 'group', 'aria-label': 'Records' },
+        h('span', { role: 'status' }, text),
+        ...buttons,
       ),
+    )
+    const again =
+      buttons.find((one) => one.textContent === focused && !one.disabled) ??
+      buttons.find((one) => !one.disabled)
+    if (focused !== null) again?.focus({ preventScroll: true })
+  }
+
+  /** @param {string} text @param {number | null} to */
+  function step(text, to) {
+    const off = to !== null && page !== undefined && (to < 0 || to >= page.totalPages)
+    return h(
+      'button',
+      { type: 'button', class: 'button small', disabled: off, onclick: () => void turn(to) },
+      text,
     )
   }
 }
 
-/** A node that was given no name has its type's. @param {any} record */
-function nameOf({ nodeName, nodeType, nodeId }) {
-  return nodeName && nodeName !== nodeType ? nodeName : nodeId
+/**
+ * The records of a loop's body right behind the loop's own, by their iterations; else as they started.
+ * @param {any[]} records
+ * @param {Map<string, string | null>} parents
+ * @returns {any[]}
+ */
+function orderRecords(records, parents) {
+  const known = new Set(records.map(({ nodeId, iteration }) => `${nodeId}#${iteration ?? ''}`))
+  const groups = Map.groupBy(records, ({ nodeId, iteration }) => {
+    const parent = iteration === null ? null : parents.get(nodeId)
+    const loop = parent && `${parent}#${iteration.split('.').slice(0, -1).join('.')}`
+    return loop && known.has(loop) ? loop : null
+  })
+  return list(null)
+
+  /** @param {string | null} loop @returns {any[]} */
+  function list(loop) {
+    const group = groups.get(loop) ?? []
+    const sorted = loop === null ? group : group.toSorted((a, b) => lastOf(a) - lastOf(b))
+    return sorted.flatMap((record) => [record, ...list(`${record.nodeId}#${record.iteration ?? ''}`)])
+  }
 }
 
-/** Where in the run's time a node ran. @param {HTMLElement} bar @param {any} record @param {Run} run */
-function drawBar(bar, record, run) {
-  const begin = Date.parse(run.startedAt ?? record.startedAt)
-  const end = run.completedAt ? Date.parse(run.completedAt) : Date.now()
-  const whole = Math.max(1, end - begin)
-  const from = Math.min(1, Math.max(0, (Date.parse(record.startedAt) - begin) / whole))
-  const until = record.completedAt ? Date.parse(record.completedAt) : end
-  const share = Math.min(1 - from, Math.max(0, (until - Date.parse(record.startedAt)) / whole))
-  bar.className = `bar ${record.status.toLowerCase()}`
-  bar.style.left = `${(from * 100).toFixed(2)}%`
-  bar.style.width = `${(share * 100).toFixed(2)}%`
+/** @param {{ iteration: string }} record */
+function lastOf({ iteration }) {
+  return Number(iteration.split('.').at(-1))
 }

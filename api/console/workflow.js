@@ -7,8 +7,10 @@ import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
 import { linkWith, showFacts, showHeading } from './lists.js'
 import { complain, notify, showEmpty } from './notices.js'
+import { showSchedules } from './schedules.js'
 import { showActive } from './status.js'
 import { formatDuration, showAge } from './time.js'
+import { linkExport } from './transfer.js'
 
 /** One workflow: its graph, its newest runs, and what can be done with it. @param {import('./main.js').Page} page */
 export async function showWorkflow({ main, id, signal, frame }) {
@@ -35,6 +37,7 @@ export async function showWorkflow({ main, id, signal, frame }) {
       ),
       showHeading(
         workflow.name,
+        linkExport(workflow),
         builds && h('a', { class: 'button', href: `#/workflows/${id}/edit` }, 'Edit'),
         builds &&
           h(
@@ -53,13 +56,14 @@ export async function showWorkflow({ main, id, signal, frame }) {
       refused,
       showFacts([
         ['State', showActive(active)],
-        ['Version', workflow.version],
+        ['Version', h('a', { href: `#/workflows/${id}/versions` }, `${workflow.version}, see all`)],
         ['Nodes', workflow.nodes.length],
         ['Time limit', formatDuration(workflow.settings?.timeoutMs)],
         ['Created', showAge(workflow.createdAt)],
         ['Changed', showAge(workflow.updatedAt)],
       ]),
       showDrawing(workflow),
+      showSchedules(workflow, signal),
       h('h2', null, 'Latest executions'),
       runs.content.length === 0
         ? showEmpty('No runs yet', 'Execute starts one.')
@@ -114,7 +118,7 @@ export async function showWorkflow({ main, id, signal, frame }) {
 }
 
 /** The graph, and beneath it the config of the node that was picked. @param {any} workflow */
-function showDrawing(workflow) {
+export function showDrawing(workflow) {
   if (workflow.nodes.length === 0) return showEmpty('An empty graph', 'Edit it to add nodes.')
   const details = h('div', { class: 'picked', 'aria-live': 'polite' })
   const graph = drawGraph(workflow, { label: `Graph of ${workflow.name}`, onPick: pick })

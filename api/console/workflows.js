@@ -4,6 +4,7 @@ import { cell, linkWith, readPage, showHeading, showPager, showTable } from './l
 import { notifyError, showEmpty } from './notices.js'
 import { showActive, showStatus } from './status.js'
 import { showAge } from './time.js'
+import { openImport } from './transfer.js'
 
 const PAUSE_MS = 200
 
@@ -24,9 +25,11 @@ export async function showWorkflows({ main, query, signal, frame }) {
   let timer = 0
   let asked = 0
   await load(readPage(query.get('page')))
-  const add =
-    frame.can('BUILDER') && h('a', { class: 'button primary', href: '#/workflows/new' }, 'New workflow')
-  fill(main, showHeading('Workflows', add), h('div', { class: 'filters' }, search), list)
+  const builds = frame.can('BUILDER')
+  const add = builds && h('a', { class: 'button primary', href: '#/workflows/new' }, 'New workflow')
+  const open = () => openImport(teamId, () => load(0))
+  const bring = builds && h('button', { type: 'button', class: 'button', onclick: open }, 'Import')
+  fill(main, showHeading('Workflows', bring, add), h('div', { class: 'filters' }, search), list)
 
   function later() {
     clearTimeout(timer)

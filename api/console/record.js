@@ -1,0 +1,130 @@
+import { fill, h, newId } from './dom.js'
+import { showJson } from './json.js'
+import { cell, linkRun, showFacts } from './lists.js'
+import { showStatus } from './status.js'
+import { formatDuration, showTime } from './time.js'
+
+/** @typedef {{ startedAt: string | null, completedAt: string | null, nodeExecutions: any[], nodeExecutionsTotal: number }} Run */
+/** @typedef {{ rows: HTMLElement[], toggle: (open?: boolean) => void, update: (record: any, run: Run) => void }} Row */
+
+/** One node's record: a row, and beneath it what it took and gave. @param {any} first @returns {Row} */
+export function createRow(first) {
+  const id = newId('record')
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'disclose',
+      'aria-expanded': 'false',
+      'aria-controls': id,
+      onclick: () => toggle(),
+    },
+    h(
+      'span',
+      { class: 'name' },
+      nameOf(first),
+      first.iteration !== null && h('span', { class: 'iteration' }, ` #${first.iteration}`),
+    ),
+    h('span', { class: 'quiet' }, first.nodeType),
+  )
+  const status = cell('Status')
+  const started = cell('Started')
+  const duration = cell('Duration')
+  const retries = cell('Retries')
+  const bar = h('span', { class: 'bar' })
+  const timeline = h('td', { class: 'timeline', 'aria-hidden': 'true' }, h('span', { class: 'track' }, bar))
+  const error = h('div', { class: 'failure line' })
+  const marks = h('div', { class: 'marks' })
+  const row = h('tr', null, cell('Node', button, marks, error), status, started, duration, retries, timeline)
+  // In a loop in a loop: two steps to the right.
+  row.style.setProperty('--depth', String(first.iteration?.split('.').length ?? 0))
+  const inside = h('td', { colspan: 6 })
+  const details = h('tr', { id, class: 'details' }, inside)
+  details.hidden = true
+  let record = first
+  let drawn = ''
+
+  return { rows: [row, details], toggle, update }
+
+  /** @param {boolean} [open] */
+  function toggle(open = details.hidden === true) {
+    details.hidden = !open
+    button.setAttribute('aria-expanded', String(open))
+    if (open) showDetails()
+  }
+
+  /** @param {any} next @param {Run} run */
+  function update(next, run) {
+    record = next
+    row.dataset.node = record.nodeId
+    fill(marks, ...showMarks(record))
+    fill(status, showStatus(record.status))
+    fill(started, showTime(record.startedAt))
+    const end = record.completedAt ? Date.parse(record.completedAt) : Date.now()
+    fill(duration, formatDuration(record.durationMs ?? end - Date.parse(record.startedAt)))
+    fill(retries, record.retryCount)
+    error.textContent = record.errorMessage ?? ''
+    error.hidden = !record.errorMessage
+    drawBar(bar, record, run)
+    if (!details.hidden) showDetails()
+  }
+
+  function showDetails() {
+    const text = JSON.stringify(record)
+    if (text === drawn) return
+    drawn = text
+    fill(
+      inside,
+      showFacts([
+        ['Node id', h('code', null, record.nodeId)],
+        ['Started', showTime(record.startedAt)],
+        ['Ended', showTime(record.completedAt)],
+        ['Retries', record.retryCount],
+        ...(record.iteration === null ? [] : [tell('Iteration', record.iteration)]),
+        ...(record.takenFrom ? [tell('Taken over from', linkRun(record.takenFrom))] : []),
+      ]),
+      record.errorMessage && h('p', { class: 'failure' }, record.errorMessage),
+      h(
+        'div',
+        { class: 'values' },
+        showJson('Input', record.inputData),
+        record.outputData === null
+          ? h('p', { class: 'quiet' }, 'No output')
+          : showJson('Output', record.outputData),
+      ),
+    )
+  }
+}
+
+/** @param {string} name @param {import('./dom.js').Child} value @returns {[string, import('./dom.js').Child]} */
+function tell(name, value) {
+  return [name, value]
+}
+
+/** What did not run here, and what ran elsewhere. @param {any} record */
+function showMarks({ pinned, takenFrom, childExecutionId }) {
+  return [
+    pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
+    takenFrom &&
+      h('span', { class: 'pill plain', title: 'Its output is that of an earlier run' }, 'Taken over'),
+    childExecutionId && h('span', null, 'Run ', linkRun(childExecutionId)),
+  ]
+}
+
+/** A node that was given no name has its type's. @param {any} record */
+function nameOf({ nodeName, nodeType, nodeId }) {
+  return nodeName && nodeName !== nodeType ? nodeName : nodeId
+}
+
+/** Where in the run's time a node ran. @param {HTMLElement} bar @param {any} record @param {Run} run */
+function drawBar(bar, record, run) {
+  const begin = Date.parse(run.startedAt ?? record.startedAt)
+  const end = run.completedAt ? Date.parse(run.completedAt) : Date.now()
+  const whole = Math.max(1, end - begin)
+  const from = Math.min(1, Math.max(0, (Date.parse(record.startedAt) - begin) / whole))
+  const until = record.completedAt ? Date.parse(record.completedAt) : end
+  const share = Math.min(1 - from, Math.max(0, (until - Date.parse(record.startedAt)) / whole))
+  bar.className = `bar ${record.status.toLowerCase()}`
+  bar.style.left = `${(from * 100).toFixed(2)}%`
+  bar.style.width = `${(share * 100).toFixed(2)}%`
+}
