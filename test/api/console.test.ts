@@ -1,20 +1,11 @@
-import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { missing, useBrowser } from '../browser.ts'
 import { edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
 import { PASSWORD } from '../service.ts'
 
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
-const FLAGS = [
-  ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-]
 const XSS = '<img src=x onerror="alert(1)"><script>alert(2)</script>"\'><svg onload=alert(3)>'
-
-const missing = !existsSync(CHROMIUM)
-if (missing && !process.env.CI)
-  console.warn(`no browser at ${CHROMIUM}: the console is not tested (CHROMIUM names one)`)
 
 let host: Running
 let origin: string
@@ -25,109 +16,17 @@ beforeAll(async () => {
 })
 afterAll(() => host?.stop())
 
-describe('the files', () => {
-  test('are served with their types, a strict policy and tags; a known tag is 304 with the same headers', async () => {
-    const page = await host.request('/')
-    expect(page.status).toBe(200)
-    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
-    expect(page.headers.get('cache-control')).toBe('no-cache')
-    const html = await page.text()
-    expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|<script>|https?:/)
-    const named = [...html.matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(([, path]) => `/${path}`)
-    expect(named.length).toBeGreaterThan(3)
-    for (const path of ['/', ...named, '/console/graph.js']) {
-      const file = await host.request(path)
-      expect([path, file.status]).toEqual([path, 200])
-      const policy = file.headers.get('content-security-policy')
-      expect(policy).toContain("default-src 'none'")
-      expect(policy).toContain("require-trusted-types-for 'script'")
-      expect(policy).not.toContain('unsafe')
-      expect(file.headers.get('x-content-type-options')).toBe('nosniff')
-      const tag = file.headers.get('etag')!
-      const again = await host.request(path, { headers: { 'if-none-match': `"old", W/${tag}` } })
-      expect([again.status, await again.text()]).toEqual([304, ''])
-      for (const name of ['etag', 'content-security-policy', 'cache-control']) {
-        expect(again.headers.get(name)).toBe(file.headers.get(name))
-      }
-    }
-    const types = await Promise.all(
-      ['main.js', 'base.css', 'icon.svg'].map((name) => host.request(`/console/${name}`)),
-    )
-    expect(types.map((file) => file.headers.get('content-type'))).toEqual([
-      'text/javascript; charset=utf-8',
-      'text/css; charset=utf-8',
-      'image/svg+xml',
-    ])
+describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
+  const browser = useBrowser({
+    get origin() {
+      return origin
+    },
   })
-
-  test('nothing else in the folder or outside it is served', async () => {
-    for (const name of ['jsconfig.json', 'nothing.js', '..%2fapp.ts', '%2e%2e%2fconsole.ts', '__proto__']) {
-      expect([name, (await host.request(`/console/${name}`)).status]).toEqual([name, 404])
-    }
-    expect((await host.request('/console/main.js', { method: 'POST' })).status).toBe(405)
-  })
-
-  test('are not counted by the rate limits', async () => {
-    const left = async (path: string) =>
-      Number((await fetch(origin + path)).headers.get('x-ratelimit-remaining'))
-    // The minute may turn between two counted answers: then it is done again.
-    await expect
-      .poll(async () => {
-        const before = await left('/api/nothing')
-        for (const path of ['/', '/console/main.js', '/console/base.css']) await left(path)
-        return before - (await left('/api/nothing'))
-      })
-      .toBe(1)
-  })
-})
-
-describe.skipIf(missing && !process.env.CI)('in a browser', { timeout: 60_000 }, () => {
-  let browser: Browser
-  let context: BrowserContext
+  const { signIn, heading } = browser
   let page: Page
-  let faults: string[]
-
-  beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  beforeEach(() => {
+    page = browser.page
   })
-  afterAll(() => browser?.close())
-
-  beforeEach(async () => {
-    context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
-    page = await context.newPage()
-    page.setDefaultTimeout(20_000)
-    faults = []
-    page.on('console', (message) => {
-      // The browser itself notes every 4xx; what the page does with it is tested.
-      const refused = /^Failed to load resource: the server responded with a status of 4\d\d/.test(
-        message.text(),
-      )
-      if (['error', 'warning'].includes(message.type()) && !refused) faults.push(`console: ${message.text()}`)
-    })
-    page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
-    page.on('dialog', (dialog) => {
-      faults.push(`dialog: ${dialog.message()}`)
-      void dialog.dismiss()
-    })
-    context.on('request', (request) => {
-      if (new URL(request.url()).origin !== origin) faults.push(`request: ${request.url()}`)
-    })
-  })
-
-  afterEach(async () => {
-    await context?.close()
-    expect(faults).toEqual([])
-  })
-
-  async function signIn(hash = '', email = 'admin@example.com') {
-    await page.goto(`${origin}/${hash}`)
-    await page.getByLabel('E-mail').fill(email)
-    await page.getByLabel('Password').fill(PASSWORD)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('button', { name: 'Sign out' }).waitFor()
-  }
-
-  const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
 
   test('signs in and out; a wrong password is told', async () => {
     await page.goto(origin)
@@ -256,19 +155,54 @@ describe.skipIf(missing && !process.env.CI)('in a browser', { timeout: 60_000 },
     expect((await host.read(run)).status).toBe('CANCELLED')
   })
 
-  test('a run is drawn by the version it followed, also when a newer one stands', async () => {
+  test('a run is retried and run again where it can be; what comes from what is linked', async () => {
     const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
-    const id = await createNamed('Redrawn', [start, { id: 'old', type: 'NO_OP' }], edges('start -> old'))
-    const run = await host.execute(id)
-    expect((await host.ended(run)).errorMessage).toBeNull()
-    await host.ask('PUT', `/api/workflows/${id}`, {
-      nodes: [start, { id: 'new', type: 'NO_OP' }],
-      edges: edges('start -> new'),
+    const child = await host.create({ nodes: [{ ...start, type: 'SUB_WORKFLOW_TRIGGER' }], edges: [] })
+    const graph = (message: string) => ({
+      nodes: [
+        start,
+        { id: 'sub', type: 'SUB_WORKFLOW', config: { workflowId: child } },
+        { id: 'stop', type: 'STOP_AND_ERROR', config: { message } },
+      ],
+      edges: edges('start -> sub', 'sub -> stop'),
     })
+    const id = await host.create(graph('old'))
+    const run = await host.execute(id)
+    await host.ended(run)
+    await host.ask('PUT', `/api/workflows/${id}`, graph('new'))
     await signIn(`#/executions/${run}`)
-    await page.getByText('This run follows version 1').waitFor()
-    await page.locator('.graph .node.success[data-node=old]').waitFor()
-    expect(await page.locator('.graph [data-node=new]').count()).toBe(0)
+    await page.getByRole('button', { name: 'Retry from failed nodes' }).click()
+    await page.getByRole('dialog').getByLabel('Graph').selectOption('current')
+    await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
+    await page.locator('tr[data-node=sub]').getByText('Taken over').waitFor()
+    await page.locator('.facts [data-status=FAILED]').waitFor()
+    await page.locator('p.failure').getByText('new').waitFor()
+    await page.getByRole('link', { name: run.slice(-12) }).click()
+    await page.getByText('Taken up by').waitFor()
+    await page.locator('tr[data-node=sub] .marks a').click()
+    await page.getByText('Started by').waitFor()
+    await page.getByRole('link', { name: run.slice(-12) }).waitFor()
+    // A success has no failed node.
+    expect(await page.getByRole('button', { name: 'Retry from failed nodes' }).isVisible()).toBe(false)
+
+    await page.goto(`${origin}/#/executions/${run}`)
+    await heading(`Run ${run.slice(-12)}`)
+    await page.getByRole('button', { name: 'Run again' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click()
+    await page.getByText('Again from').waitFor()
+    const again = await host.ended(page.url().split('/').pop()!)
+    expect([again.errorMessage, again.workflowVersion]).toEqual(['old', 1])
+
+    const path = `/api/workflows/${id}/execute`
+    const data = { teamId: host.teamId, data: {}, pinned: { sub: { output: { pinned: true } } } }
+    const { executionId } = await host.ask<{ executionId: string }>('POST', path, data)
+    await host.ended(executionId)
+    const operator = await host.signUp('OPERATOR')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await signIn(`#/executions/${executionId}`, operator.email)
+    await page.locator('tr[data-node=sub]').getByText('Pinned').waitFor()
+    // Outputs that were given by hand are a BUILDER's to give again.
+    expect(await page.getByRole('button', { name: /Retry|Run again/ }).count()).toBe(0)
   })
 
   test('shows a token once, and revokes it', async () => {
