@@ -3,13 +3,17 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'v
 import { ENDED, nodeOf, type RunAnswer } from '../client.ts'
 import { edges } from '../graphs.ts'
 import { startTarget, type Target } from '../target.ts'
+import { createAsks, createFamilies } from './asks.ts'
+import { createFirings } from './firings.ts'
 import { type Installation, startInstallation } from './installation.ts'
+import { createLoops, createPureLoops, type Kind } from './kinds.ts'
 import { callsOf, checkRuns, loadGraph, type Sent, send } from './load.ts'
 
 let host: Installation
 let target: Target
 let work: { workflowId: string; teamId: string }
 let hanging: string
+let kinds: Kind[]
 let numbers = 0
 /** Every run of this file as it was when it had ended. */
 const all: RunAnswer[] = []
@@ -25,6 +29,13 @@ beforeAll(async () => {
     ],
     edges: edges('start -> hang'),
   })
+  kinds = [
+    await createLoops(host, target),
+    await createPureLoops(host),
+    await createFirings(host, target),
+    await createAsks(host, target),
+    await createFamilies(host, target),
+  ]
 }, 180_000)
 afterAll(async () => {
   await host?.stop()
@@ -40,7 +51,8 @@ const inFlight = (runs: Sent[], nodeId: string) =>
 
 /**
  * Breaks something while 20 runs are under way (some near their end, some inside their first calls, some being
- * accepted) beside two that are being cancelled, waits until it works again, and holds every run to its promise.
+ * accepted) beside two that are being cancelled and some of each other kind, waits until it works again, and holds
+ * every run to its promise.
  */
 async function survive(
   { annotate }: Pick<TestContext, 'annotate'>,
@@ -49,10 +61,13 @@ async function survive(
   const hangingBefore = target.hanging.size
   const cancelled = await host.execute(hanging)
   const racing = await host.execute(hanging)
+  await Promise.all(kinds.map((kind) => kind.early?.()))
   const early = await sendMany(8)
   await target.until(() => inFlight(early, 'after') >= 3)
+  await Promise.all(kinds.map((kind) => kind.middle?.()))
   const middle = await sendMany(8)
   await target.until(() => inFlight(middle, 'once') >= 4)
+  await Promise.all(kinds.map((kind) => kind.late?.()))
   await target.until(() => [cancelled, racing].every((id) => callsOf(target, id, 'hang').length > 0))
   await host.ask('POST', `/api/executions/${cancelled}/cancel`)
   const late = sendMany(4)
@@ -69,13 +84,23 @@ async function survive(
   const readyAfter = Date.now() - brokenAt
   const sent = [...early, ...middle, ...(await late)]
   const { ended, repeated } = await checkRuns(host, target, sent, brokenAt)
+  const others: RunAnswer[] = []
+  const noted: string[] = []
+  for (const kind of kinds) {
+    const runs = await kind.check(brokenAt)
+    const across = runs.filter((run) => isAcross({ ...run, startedAt: run.createdAt }, brokenAt)).length
+    noted.push(`${across} of ${runs.length} ${kind.name}`)
+    others.push(...runs)
+  }
   const shownAfter = Date.now() - brokenAt
-  const endedAfter = Math.max(...ended.map((run) => Date.parse(run.completedAt!))) - brokenAt
+  const endedAfter = Math.max(...[...ended, ...others].map((run) => Date.parse(run.completedAt!))) - brokenAt
   // What ended while its rows could not be written is shown soon after, not when the sweeper comes by.
   expect(shownAfter).toBeLessThan(Math.max(readyAfter, endedAfter) + 10_000)
 
   // Some runs were in their wait when it broke, and waited on.
-  const waiting = ended.map((run) => nodeOf(run, 'wait')).filter((node) => isAcross(node, brokenAt))
+  const waiting = [...ended, ...others]
+    .flatMap((run) => run.nodeExecutions.filter(({ nodeId }) => nodeId === 'wait'))
+    .filter((node) => isAcross(node, brokenAt))
   expect(waiting.length).toBeGreaterThan(0)
 
   if ((await raced) !== 200) {
@@ -91,11 +116,12 @@ async function survive(
     ended.push(run)
   }
   await target.until(() => target.hanging.size <= hangingBefore)
-  all.push(...ended)
+  all.push(...ended, ...others)
   const again = sent.filter((run) => run.attempts > 1).length
   await annotate(
     `ready after ${readyAfter} ms, the last of ${sent.length} runs ended after ${endedAfter} ms (shown: ${shownAfter}); ` +
       `${flying} calls in flight, ${repeated} made twice; ${waiting.length} waits across; ${again} requests repeated; ` +
+      `under way: ${noted.join(', ')}; ` +
       `the racing cancel: ${await raced}`,
   )
   return { runs: ended, repeated }
@@ -161,7 +187,9 @@ describe('kill -9 while 20 runs are under way', { timeout: 180_000 }, () => {
       return (await host.ask<{ totalElements: number }>('GET', path)).totalElements
     }
     expect(await count(work.workflowId)).toBe(numbers)
-    expect((await count(work.workflowId)) + (await count(hanging))).toBe(all.length)
+    const workflows = [work.workflowId, hanging, ...kinds.flatMap(({ workflowIds }) => workflowIds)]
+    const counts = await Promise.all(workflows.map(count))
+    expect(counts.reduce((sum, one) => sum + one)).toBe(all.length)
   })
 })
 

@@ -56,11 +56,18 @@ export async function startInstallation(settings: Record<string, string> = {}) {
   }
 
   /** One attempt, whatever it comes to. */
-  async function post(path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  async function write(
+    method: string,
+    path: string,
+    json?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
     const body = json === undefined ? {} : { body: JSON.stringify(json) }
     const type = json === undefined ? {} : { 'content-type': 'application/json' }
-    return fetch(url + path, { method: 'POST', headers: { cookie, ...type, ...headers }, ...body })
+    return fetch(url + path, { method, headers: { cookie, ...type, ...headers }, ...body })
   }
+  const post = (path: string, json?: unknown, headers?: Record<string, string>) =>
+    write('POST', path, json, headers)
 
   /** Signs in and answers the cookie header. */
   async function signIn(): Promise<string> {
@@ -70,10 +77,11 @@ export async function startInstallation(settings: Record<string, string> = {}) {
   }
 
   /** One attempt to read. */
-  const get = (path: string) => fetch(url + path, { headers: { cookie } })
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(url + path, { headers: { cookie, ...headers } })
 
   const send: Send = async (path, { method, json, headers }) => {
-    if (method === 'POST') return post(path, json, headers)
+    if (method !== 'GET') return write(method, path, json, headers)
     for (const giveUp = Date.now() + 60_000; ; await sleep(50)) {
       const answer = await get(path).catch((error) => {
         if (Date.now() > giveUp) throw error
