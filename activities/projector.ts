@@ -45,9 +45,23 @@ export function createProjector(deps: ProjectorDeps): Projector {
   const queue = createLanes<string>()
   const failed = new Map<string, number>()
   const dirty = new Map<string, NodeJS.Timeout>()
+  const current = new Map<string, Promise<ExecutionStatus | null>>()
   let stopped = false
 
-  async function refresh(executionId: string, untilClosed = false): Promise<ExecutionStatus | null> {
+  // One after the other: who came while another has the fold would read the whole chain anew.
+  function refresh(executionId: string, untilClosed = false): Promise<ExecutionStatus | null> {
+    const before = current.get(executionId) ?? Promise.resolve(null)
+    const done = before
+      .catch(() => null)
+      .then(() => readOn(executionId, untilClosed))
+      .finally(() => {
+        if (current.get(executionId) === done) current.delete(executionId)
+      })
+    current.set(executionId, done)
+    return done
+  }
+
+  async function readOn(executionId: string, untilClosed: boolean): Promise<ExecutionStatus | null> {
     const fold = folds.take(executionId) ?? createFold(executionId)
     const since = fold.position()
     const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed, since })
@@ -108,18 +122,21 @@ export function createProjector(deps: ProjectorDeps): Projector {
     closeNext()
   }
 
+  function touch(executionId: string): void {
+    if (stopped || dirty.has(executionId) || closing.has(executionId)) return
+    const timer = setTimeout(() => {
+      dirty.delete(executionId)
+      if (closing.has(executionId)) return
+      if (current.has(executionId)) return touch(executionId)
+      refresh(executionId).catch((error) => log.debug({ err: error, executionId }, 'a live refresh failed'))
+    }, LIVE_MS)
+    dirty.set(executionId, timer)
+  }
+
   return {
     refresh: (executionId) => refresh(executionId),
     close,
-    touch(executionId) {
-      if (stopped || dirty.has(executionId) || closing.has(executionId)) return
-      const timer = setTimeout(() => {
-        dirty.delete(executionId)
-        if (closing.has(executionId)) return
-        refresh(executionId).catch((error) => log.debug({ err: error, executionId }, 'a live refresh failed'))
-      }, LIVE_MS)
-      dirty.set(executionId, timer)
-    },
+    touch,
     async stop() {
       stopped = true
       for (const timer of dirty.values()) clearTimeout(timer)

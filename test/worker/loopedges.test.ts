@@ -1,5 +1,6 @@
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { rebuild } from '../../activities/projector.ts'
+import { createProjector, rebuild } from '../../activities/projector.ts'
 import { createRules } from '../../activities/segment.ts'
 import { project } from '../../db/projection.ts'
 import { compilePlan } from '../../workflows/plan.ts'
@@ -75,6 +76,21 @@ describe('what Temporal is told at once', () => {
     )
     expect(errorMessage).toBeNull()
     expect(outputData!.items).toHaveLength(64)
+  })
+
+  test("what a REPEAT's iteration leaves to the next", { timeout: 60_000 }, async () => {
+    const calls = Array.from({ length: 25 }, (_, at) => ({
+      id: `call${at}`,
+      parentId: 'each',
+      type: 'HTTP_REQUEST',
+      config: { url: `${target.url}/big?bytes=30000` },
+    }))
+    const { errorMessage, outputData } = await run(forced, {
+      nodes: [start, { id: 'each', type: 'REPEAT', config: { until: 'false', maxIterations: 3 } }, ...calls],
+      edges: edges('start -> each'),
+    })
+    expect(errorMessage).toBeNull()
+    expect(Object.keys(outputData!)).toHaveLength(25)
   })
 
   test('a big body runs in fewer iterations at once', () => {
@@ -215,6 +231,51 @@ test('50,000 failures collected are projected in little time', () => {
   ])
   expect(nodes.filter(({ status }) => status === 'FAILED')).toHaveLength(50_000)
   expect(Date.now() - begun).toBeLessThan(4_000)
+})
+
+test('of a run that goes on, histories that are over are read once', { timeout: 60_000 }, async () => {
+  const id = await forced.execute(
+    await forced.create({
+      nodes: [
+        start,
+        { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..12] }}' } },
+        {
+          id: 'call',
+          parentId: 'each',
+          type: 'HTTP_REQUEST',
+          config: { url: `${target.url}/ok?n={{ $item }}` },
+        },
+        { id: 'wait', type: 'WAIT', config: { durationMs: 600_000 } },
+      ],
+      edges: edges('start -> each', 'each -> wait'),
+    }),
+  )
+  await forced.until(id, (seen) => seen.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  const { client } = forced.engine
+  const asked: string[] = []
+  const workflowService = new Proxy(client.workflowService, {
+    get(service, key) {
+      if (key !== 'getWorkflowExecutionHistory') return Reflect.get(service, key)
+      return (request: { execution: { runId: string } }) => {
+        asked.push(request.execution.runId)
+        return service.getWorkflowExecutionHistory(request)
+      }
+    },
+  })
+  const projector = createProjector({
+    store: forced.store,
+    client: new Proxy(client, {
+      get: (own, key) => (key === 'workflowService' ? workflowService : Reflect.get(own, key)),
+    }),
+    log: pino({ level: 'silent' }),
+  })
+  await Promise.all([projector.refresh(id), projector.refresh(id), projector.refresh(id)])
+  await projector.stop()
+  await forced.ask('POST', `/api/executions/${id}/cancel`)
+  const over = asked.filter((runId) => runId !== '')
+  expect(over.length).toBeGreaterThan(1)
+  expect(new Set(over).size).toBe(over.length)
+  expect(asked.filter((runId) => runId === '')).toHaveLength(3)
 })
 
 describe('a loop that fails while others are at work in it', () => {
