@@ -71,6 +71,8 @@ export type RunContext = {
   workflowName: string
   version: number
   trigger: string
+  /** IANA: the workflow's, else UTC. */
+  timezone: string
   /** W3C trace context of the run's own span, where runs are traced. */
   traceparent?: string
 }
@@ -126,7 +128,7 @@ function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
   const frames = nodes.reduce((sum, node) => sum + copies(node) * weigh(node), 0)
   const plan = new TextEncoder().encode(JSON.stringify({ nodes, edges })).length
   const beside = CARRIED_BUDGET - plan - frames
-  const outputs = nodes.reduce((sum, node) => sum + copies(node), 0)
+  const outputs = nodes.reduce((sum, node) => sum + copies(node) * countKept(node, nodes, edges), 0)
   const each = Math.min(OUTPUTS_BUDGET, beside) / Math.max(1, outputs)
   const read = MESSAGE_BUDGET / Math.max(1, countInputs(nodes, edges))
   return Math.max(MIN_INLINE, Math.floor(Math.min(MAX_INLINE, each, read)))
@@ -137,10 +139,27 @@ function countInputs(nodes: PlanNode[], edges: PlanEdge[]): number {
   const inputs = new Map(nodes.filter((node) => !isStep(node)).map((node) => [node.id, new Set(node.needs)]))
   for (const { source, target } of edges) inputs.get(target)?.add(source)
   const copies = countCopies(nodes)
+  const repeats = new Set(nodes.filter(({ loop }) => loop?.mode === 'repeat').map(({ id }) => id))
+  const siblings = Map.groupBy(nodes, ({ parentId }) => parentId)
+  /** REPEAT's iteration gets what all ends of the one before it, or what all before the loop, came to. */
+  const countItem = ({ parentId }: PlanNode): number => {
+    if (parentId === undefined || !repeats.has(parentId)) return 0
+    const before = edges.filter(({ target }) => target === parentId).length
+    return Math.max(siblings.get(parentId)!.length, before)
+  }
   const most = nodes
-    .flatMap((node) => new Array<number>(copies(node)).fill(inputs.get(node.id)?.size ?? 0))
+    .filter((node) => inputs.has(node.id))
+    .flatMap((node) => new Array<number>(copies(node)).fill(inputs.get(node.id)!.size + countItem(node)))
     .sort((a, b) => b - a)
   return most.slice(0, MAX_IN_FLIGHT).reduce((sum, count) => sum + count, 0)
+}
+
+/** How often a run's state keeps an output: a REPEAT keeps twice more what its next iteration gets. */
+function countKept({ id, parentId }: PlanNode, nodes: PlanNode[], edges: PlanEdge[]): number {
+  const repeats = nodes.filter(({ loop }) => loop?.mode === 'repeat')
+  if (repeats.length === 0) return 1
+  const feeds = new Set(edges.filter(({ source }) => source === id).map(({ target }) => target))
+  return 1 + 2 * repeats.filter((repeat) => repeat.id === parentId || feeds.has(repeat.id)).length
 }
 
 /** How many iterations of its loops, each with an output of the node, may be under way at once. */
