@@ -14,6 +14,8 @@ const HEADER = HEIGHT + 8
 const PAD = 16
 const LETTER = 6
 const SWEEPS = 4
+/** Beyond this nobody would see where an edge passes. */
+const MAX_BENDS = 10_000
 
 /**
  * Where each node stands, a loop as a box around its body: within each body where its author put the nodes, if every
@@ -123,6 +125,10 @@ function placeColumns(body, edges, sizes) {
   const sizeOf = (id) => sizes.get(id) ?? { width: 0, height: HEIGHT }
   const heights = columns.map((column) => column.reduce((sum, id) => sum + sizeOf(id).height + GAP_Y, -GAP_Y))
   const tallest = Math.max(0, ...heights)
+  /** @type {Map<string, number>} */
+  const lengths = new Map()
+  for (const { source, sourceHandle } of edges)
+    lengths.set(source, Math.max(lengths.get(source) ?? 0, sourceHandle?.length ?? 0))
   /** @type {Places} */
   const places = new Map()
   let x = 0
@@ -134,9 +140,8 @@ function placeColumns(body, edges, sizes) {
       places.set(id, { x, y, width, height, exit })
       y += height + GAP_Y
     }
-    const labels = edges.map(({ source, sourceHandle }) => (column.includes(source) ? sourceHandle : null))
-    const longest = Math.max(0, ...labels.map((label) => Math.min(label?.length ?? 0, LABEL_LENGTH)))
-    x = exit + Math.max(GAP_X, longest * LETTER + 30)
+    const longest = Math.max(0, ...column.map((id) => lengths.get(id) ?? 0))
+    x = exit + Math.max(GAP_X, Math.min(longest, LABEL_LENGTH) * LETTER + 30)
   }
   /** @type {Bends} */
   const bends = new Map(
@@ -148,11 +153,13 @@ function placeColumns(body, edges, sizes) {
 
 /** An edge over several columns becomes steps over places held free in each. @param {GraphEdge[]} edges @param {Map<string, number>} depths */
 function splitEdges(edges, depths) {
+  const spans = edges.map(({ source, target }) => (depths.get(target) ?? 0) - (depths.get(source) ?? 0) - 1)
+  const many = spans.reduce((sum, span) => sum + Math.max(0, span), 0) > MAX_BENDS
   return edges.flatMap((edge, at) => {
     const from = depths.get(edge.source)
     const to = depths.get(edge.target)
     if (from === undefined || to === undefined) return []
-    const between = Array.from({ length: Math.max(0, to - from - 1) }, (_, step) => {
+    const between = Array.from({ length: many ? 0 : Math.max(0, to - from - 1) }, (_, step) => {
       // No node's id holds a space.
       const id = `edge ${at} ${step}`
       depths.set(id, from + 1 + step)
@@ -191,13 +198,22 @@ function orderColumns(depths, edges) {
     if (column) column.push(id)
     else columns[depth] = [id]
   }
+  const before = Map.groupBy(edges, ({ target }) => target)
+  const after = Map.groupBy(edges, ({ source }) => source)
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const forward = sweep % 2 === 0
     const rows = new Map(columns.flatMap((column) => column.map((id, row) => [id, row - column.length / 2])))
     const order = forward ? columns.keys() : [...columns.keys()].reverse()
     for (const at of order) {
       const column = columns[at] ?? []
-      const weights = new Map(column.map((id) => [id, centre(id, edges, rows, forward)]))
+      const weights = new Map(
+        column.map((id) => {
+          const beside = forward
+            ? before.get(id)?.map(({ source }) => source)
+            : after.get(id)?.map(({ target }) => target)
+          return [id, centre(id, beside ?? [], rows)]
+        }),
+      )
       column.sort((a, b) => (weights.get(a) ?? 0) - (weights.get(b) ?? 0))
       for (const [row, id] of column.entries()) rows.set(id, row - column.length / 2)
     }
@@ -205,14 +221,10 @@ function orderColumns(depths, edges) {
   return columns.filter(Boolean)
 }
 
-/** The middle of a node's neighbours on one side. @param {string} id @param {GraphEdge[]} edges @param {Map<string, number>} rows @param {boolean} forward */
-function centre(id, edges, rows, forward) {
-  const beside = edges.flatMap(({ source, target }) => {
-    if (forward) return target === id ? [rows.get(source) ?? 0] : []
-    return source === id ? [rows.get(target) ?? 0] : []
-  })
+/** The middle of a node's neighbours on one side. @param {string} id @param {string[]} beside @param {Map<string, number>} rows */
+function centre(id, beside, rows) {
   if (beside.length === 0) return rows.get(id) ?? 0
-  return beside.reduce((sum, row) => sum + row, 0) / beside.length
+  return beside.reduce((sum, one) => sum + (rows.get(one) ?? 0), 0) / beside.length
 }
 
 /** The longest way to each node; a cycle, which no saved graph has, ends the walk. @param {GraphNode[]} nodes @param {GraphEdge[]} edges */

@@ -85,7 +85,7 @@ describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 },
     const many = await host.create({
       nodes: [
         start,
-        { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}', concurrency: 8 } },
+        { id: 'each', type: 'FOR_EACH', config: { items: '{{ $input.list }}', concurrency: 64 } },
         { id: 'body', parentId: 'each', type: 'NO_OP', config: {} },
       ],
       edges: edges('start -> each'),
