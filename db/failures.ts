@@ -43,7 +43,8 @@ export async function reportFailure(store: Store, executionId: string): Promise<
 async function findFailedNode(store: Store, executionId: string, message: string | null) {
   const found = await store.db
     .selectFrom('nodeExecutions')
-    .select(['nodeId', 'nodeName', 'nodeType', 'iteration', 'errorMessage', 'retryCount'])
+    .select(['nodeId', 'nodeName', 'nodeType', 'errorMessage', 'retryCount'])
+    .select(sql<string | null>`nullif(iteration, '')`.as('iteration'))
     .where('executionId', '=', executionId)
     .where('status', '=', 'FAILED')
     .orderBy(sql`error_message = ${message}`, (order) => order.desc().nullsLast())

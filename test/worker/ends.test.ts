@@ -83,7 +83,7 @@ test('a failed run starts its error workflow, once, with the facts; a failed err
         nodeId: 'stop',
         nodeName: 'Stop',
         nodeType: 'STOP_AND_ERROR',
-        iteration: '',
+        iteration: null,
         errorMessage: 'no more 7',
         retryCount: 0,
       },
