@@ -6,6 +6,7 @@ import { findOwner, type Owned } from '../db/owners.ts'
 import type { Scope } from '../db/scope.ts'
 import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
+import { isObject } from '../workflows/inputs.ts'
 import { joinPath } from '../workflows/problem.ts'
 import type { Answer, FaultStatus } from './answers.ts'
 import type { AppEnv } from './app.ts'
@@ -82,8 +83,8 @@ export function accept<const R extends Rule>(
     read('query', rule.query, readQuery(c))
     if (rule.json) {
       const json = await readOnce()
-      // Valibot's object takes an array for an object without keys.
-      if (Array.isArray(json)) problems.push({ path: 'body', message: 'must be an object' })
+      // Valibot's object takes an array for an object without keys, and has its own words for the rest.
+      if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else read('json', rule.json, json)
     }
     if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
