@@ -5,6 +5,7 @@ import { failUnstartable } from '../db/open.ts'
 import { type Errand, markStarted, postponeErrand, settleErrand } from '../db/outbox.ts'
 import { readPlan } from '../db/plans.ts'
 import type { Store } from '../db/scope.ts'
+import { readSettings } from '../db/settings.ts'
 import { type Envelope, INPUT_REF, PlanError } from '../workflows/plan.ts'
 import type { RunInput } from '../workflows/run.ts'
 import { NUDGE } from '../workflows/walk.ts'
@@ -145,10 +146,7 @@ export type Prepared = {
 }
 
 /** An execution with what its run is started with, where it is PENDING and not queued; undefined where there is none. */
-export async function prepareRun(
-  carrier: Carrier,
-  executionId: string,
-): Promise<Prepared | undefined> {
+export async function prepareRun(carrier: Carrier, executionId: string): Promise<Prepared | undefined> {
   const { store, tracing } = carrier
   const execution = await store.db
     .selectFrom('executions')
@@ -157,10 +155,18 @@ export async function prepareRun(
     .select((eb) =>
       eb.case().when('inputBytes', '<=', INLINE_INPUT_BYTES).then(eb.ref('inputData')).end().as('input'),
     )
+    .select((eb) =>
+      eb
+        .selectFrom('workflows')
+        .select('settings')
+        .whereRef('workflows.id', '=', 'executions.workflowId')
+        .as('settings'),
+    )
     .where('id', '=', executionId)
     .executeTakeFirst()
   if (!execution) return undefined
   const { workflowId, workflowName, workflowVersion: version, inputBytes: bytes } = execution
+  const timezone = readSettings(execution.settings).timezone ?? 'UTC'
   const { trigger, teamId } = execution
   const accepted = tracing ? execution.traceparent : null
   const queued = execution.queuedAt !== null
@@ -170,7 +176,7 @@ export async function prepareRun(
   const run: RunInput = {
     plan: await applyGiven(store, execution, await readPlan(store, execution), input),
     context: {
-      ...{ id: executionId, workflowId, workflowName, version, trigger },
+      ...{ id: executionId, workflowId, workflowName, version, trigger, timezone },
       ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
     },
     input,

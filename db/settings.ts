@@ -16,7 +16,7 @@ export type Settings = {
   concurrency: Concurrency | null
   /** The workflow that runs, from its ERROR_TRIGGER, when a run has failed. */
   errorWorkflowId: string | null
-  /** IANA; for nodes that name none. */
+  /** IANA; of schedules and dates that name none, and `$execution.timezone`. */
   timezone: string | null
   /** Ended runs go when they ended `days` ago, and when `count` younger runs are there. */
   retention: { days: number | null; count: number | null } | null

@@ -15,7 +15,7 @@ const amount = v.pipe(v.number('must be a number'), v.finite('must be finite'))
  */
 export const runDate: NodeRunner = async (context) => {
   const { operation } = context.config
-  const zone = context.config.timezone === undefined ? 'UTC' : await readText(context, 'timezone')
+  const zone = await findZone(context)
   if (operation === 'difference') {
     const [from, to] = [await readDate(context, 'from', zone), await readDate(context, 'to', zone)]
     const by = (await readKey(context, 'unit', unit)) as DurationUnit
@@ -34,6 +34,12 @@ export const runDate: NodeRunner = async (context) => {
       text: await writeDate(context, date),
     },
   }
+}
+
+/** The node's own time zone, else that of its workflow. */
+async function findZone(context: NodeContext): Promise<string> {
+  if (context.config.timezone !== undefined) return readText(context, 'timezone')
+  return String(context.bindings.execution.timezone ?? 'UTC')
 }
 
 async function moveDate(context: NodeContext, date: DateTime): Promise<DateTime> {

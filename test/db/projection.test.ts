@@ -16,7 +16,7 @@ const graph = {
 /** A run from `1_000` to `2_000` by Temporal's clock, whose records were told at `1_500`. */
 function history(id: string, records: NodeRecord[], ended = true): RunHistory {
   const plan = compilePlan(graph, { workflowId: id, version: 1, triggerNodeId: 'start' })
-  const context = { id, workflowId: id, workflowName: 'w', version: 1, trigger: 'MANUAL' }
+  const context = { id, workflowId: id, workflowName: 'w', version: 1, trigger: 'MANUAL', timezone: 'UTC' }
   const input = { plan, context, input: { v: {}, bytes: 2 }, timeoutMs: null }
   const events: HistoryEvent[] = [
     { id: 1, time: 1_000, kind: 'started', input, continuedFrom: null },

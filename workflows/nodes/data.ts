@@ -57,7 +57,7 @@ export const DATA = {
   DATE: node('pure', {
     summary:
       'Reads, moves, compares and writes dates; outputs {date, local, epochMs, text} or {difference}. Formats are ' +
-      "luxon's: yyyy-MM-dd HH:mm.",
+      "luxon's: yyyy-MM-dd HH:mm. Without a time zone the workflow's counts, else UTC.",
     config: v.pipe(
       v.object({
         operation: choice('now', 'parse', 'format', 'add', 'subtract', 'startOf', 'endOf', 'difference'),
@@ -68,7 +68,7 @@ export const DATA = {
         unit: v.optional(computed(unit)),
         from: v.optional(date),
         to: v.optional(date),
-        timezone: v.optional(computed(timezone), 'UTC'),
+        timezone: v.optional(computed(timezone)),
         locale: v.optional(text, 'en'),
       }),
       demandKeys({

@@ -395,6 +395,33 @@ describe('values', () => {
     expect(bomb).toMatch(/took longer|is no date/)
   }, 40_000)
 
+  test('DATE without a time zone of its own is in that of its workflow', async () => {
+    const format = (id: string, config: Config) => {
+      return {
+        id,
+        type: 'DATE',
+        config: { operation: 'format', value: '2026-01-01', format: 'ZZ', ...config },
+      }
+    }
+    const run = await running.run({
+      settings: { timezone: 'Asia/Tokyo' },
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER' },
+        format('its', {}),
+        format('own', { timezone: 'UTC' }),
+        format('told', { timezone: '{{ $execution.timezone }}' }),
+      ],
+      edges: [
+        { source: 'start', target: 'its' },
+        { source: 'start', target: 'own' },
+        { source: 'start', target: 'told' },
+      ],
+    })
+    expect(nodeOf(run, 'its').outputData).toMatchObject({ date: '2025-12-31T15:00:00.000Z', text: '+09:00' })
+    expect(nodeOf(run, 'own').outputData).toMatchObject({ text: '+00:00' })
+    expect(nodeOf(run, 'told').outputData).toMatchObject({ text: '+09:00' })
+  })
+
   test('CRYPTO and RANDOM', async () => {
     const value = 'äbc'
     const secret = 'key'
