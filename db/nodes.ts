@@ -28,7 +28,8 @@ export async function saveProjection(
     with guard as (
       update executions set
         status = case when ${ended} and cancel_requested_at is not null then 'CANCELLED' else ${status} end,
-        error_message = case when ${ended} and cancel_requested_at is not null then ${cancelled}
+        error_message = case when ${ended} and cancel_requested_at is not null
+          then coalesce(cancel_reason, ${cancelled})
           else ${projection.errorMessage === null ? null : cleanText(projection.errorMessage)} end,
         started_at = ${time(projection.startedAt)}::timestamptz,
         completed_at = ${time(projection.completedAt)}::timestamptz,

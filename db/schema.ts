@@ -60,6 +60,7 @@ export interface ExecutionCounts {
 }
 
 export interface Executions {
+  cancelReason: string | null;
   cancelRequestedAt: Timestamp | null;
   changed: Generated<string | null>;
   checkedAt: Generated<Timestamp>;

@@ -158,7 +158,10 @@ test('the end of a run ends the children that it waits for, down to the last', a
   await cancel(parent)
   const ended = await Promise.all([parent, running, below, pending].map((id) => host.ended(id)))
   expect(ended.map(({ status }) => status)).toEqual(Array(4).fill('CANCELLED'))
-  expect(ended[3]!.errorMessage).toBe('The run that waited for it has ended')
+  expect(ended.map(({ errorMessage }) => errorMessage)).toEqual([
+    'The run was cancelled',
+    ...Array(3).fill('The run that waited for it has ended'),
+  ])
   expect((await host.read(detached)).status).toBe('RUNNING')
   // None begins under one that has ended.
   await expect(startChild(hanging, parent)).rejects.toMatchObject({ code: 'CONFLICT' })

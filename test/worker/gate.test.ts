@@ -69,8 +69,9 @@ test('replace cancels what runs, and begins when it has ended', async () => {
   const second = await host.execute(id, { n: 'a' })
   const third = await host.execute(id, { n: 'a' })
   await hangs(third)
-  expect(await host.read(first)).toMatchObject({ status: 'CANCELLED' })
-  expect(await host.read(second)).toMatchObject({ status: 'CANCELLED', nodeExecutions: [] })
+  const errorMessage = 'A newer run took its place'
+  expect(await host.read(first)).toMatchObject({ status: 'CANCELLED', errorMessage })
+  expect(await host.read(second)).toMatchObject({ status: 'CANCELLED', errorMessage, nodeExecutions: [] })
   expect(await statusOf(bystander)).toBe('RUNNING')
   expect(called(second)).toBe(false)
   for (const run of [third, bystander]) await cancel(run)

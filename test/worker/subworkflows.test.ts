@@ -131,7 +131,7 @@ describe('a run that is waited for', () => {
     const [sub] = await children(child, 1)
     await running.ask('DELETE', `/api/workflows/${parent}`)
     expect(await running.ended(sub!)).toMatchObject({
-      ...{ status: 'CANCELLED', errorMessage: 'The run was cancelled' },
+      ...{ status: 'CANCELLED', errorMessage: 'The run that waited for it was deleted' },
     })
 
     const other = await running.otherTeam()
