@@ -346,7 +346,10 @@ describe('a graph', () => {
       json: { name: 'faulty', teamId: running.teamId, nodes, edges: [] },
     })
     expect(answer.status).toBe(400)
-    const { errors } = (await answer.json()) as { errors: { path: string }[] }
+    const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+    expect(errors.find(({ path }) => path.includes('approvers'))!.message).toBe(
+      'must be OPERATOR, BUILDER, ADMIN or an e-mail address',
+    )
     expect(errors.map(({ path }) => path.replace('nodes[1].config.', '')).sort()).toEqual([
       ...['approvers[0]', 'form.properties.a.pattern', 'form.properties.a.type'],
       ...['onTimeout', 'required', 'timeoutMs'],

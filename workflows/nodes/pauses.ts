@@ -4,10 +4,12 @@ import { choice, computed, duration, name, node, record, text, whole } from './f
 
 export const APPROVER_ROLES = ['OPERATOR', 'BUILDER', 'ADMIN'] as const
 
+const APPROVER = `must be ${APPROVER_ROLES.join(', ')} or an e-mail address`
+
 /** Who may decide: a role, with those above it, or one person by e-mail address. */
 export const approver = v.union(
-  [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320), v.email())],
-  `must be ${APPROVER_ROLES.join(', ')} or an e-mail address`,
+  [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320, APPROVER), v.email(APPROVER))],
+  APPROVER,
 )
 export const approvers = v.pipe(
   v.array(approver, 'must be an array'),
