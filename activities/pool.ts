@@ -151,7 +151,8 @@ export function createPool(options: PoolOptions): Pool {
       else task.resolve(failed('MEMORY'))
     } else if (!member.ready && ++failedBoots >= MAX_BOOTS) {
       failedBoots = 0
-      for (let next = waiting.take(); next; next = waiting.take()) next.resolve(failed('DOWN', member.log.trim()))
+      for (let next = waiting.take(); next; next = waiting.take())
+        next.resolve(failed('DOWN', member.log.trim()))
     }
     // The next job shall not wait for a process to start.
     if (members.size === 0 && (task || waiting.size() > 0)) add()
