@@ -375,6 +375,19 @@ test('a run starts at the manual trigger, else at the first that is not disabled
   expect(findStart(read([noop('a')]).graph)).toBeUndefined()
 })
 
+test('says in our own words what a value of another type must be', () => {
+  const bad = [
+    { id: 'w', type: 'WAIT', config: { until: 5 } },
+    { id: 'list', type: 'HTTP_REQUEST', config: { url: 'https://example.com', headers: ['a'] } },
+    { id: 'deep', type: 'HTTP_REQUEST', config: { url: 'https://example.com', headers: { a: {} } } },
+  ]
+  expect(faults(bad)).toEqual([
+    'nodes[0].config.until: must be an ISO 8601 time',
+    'nodes[1].config.headers: must be an object',
+    'nodes[2].config.headers.a: must be a text, a number or a boolean',
+  ])
+})
+
 test('counts the expressions of the whole graph before it parses any', () => {
   const values = Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`k${at}`, '{{ 1 }}']))
   const nodes = Array.from({ length: 12 }, (_, at) => ({ id: `n${at}`, type: 'SET', config: { values } }))

@@ -1,6 +1,13 @@
 import * as v from 'valibot'
 import { computed, duration, METHODS, node, record, text } from './fields.ts'
 
+const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a text, a number or a boolean')
+// Valibot's record takes an array for one whose keys are numbers.
+const headers = v.pipe(
+  v.record(v.string(), scalar, 'must be an object'),
+  v.check((value) => !Array.isArray(value), 'must be an object'),
+)
+
 /** What calls the outside. */
 export const CALLS = {
   HTTP_REQUEST: node('effect', {
@@ -8,9 +15,7 @@ export const CALLS = {
     config: v.object({
       url: text,
       method: v.optional(computed(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`)), 'GET'),
-      headers: v.optional(
-        v.record(v.string(), v.union([v.string(), v.number(), v.boolean()]), 'must be an object'),
-      ),
+      headers: v.optional(headers),
       query: v.optional(record),
       body: v.optional(v.unknown()),
       bodyType: v.optional(v.picklist(['json', 'form', 'text'], 'must be json, form or text'), 'json'),

@@ -2,6 +2,8 @@ import * as v from 'valibot'
 import { object } from '../object.ts'
 import { computed, condition, conditionAt, duration, items, name, node, text } from './fields.ts'
 
+const INSTANT = 'must be an ISO 8601 time'
+
 /** What decides where a run goes, and when. */
 export const FLOW = {
   IF_ELSE: node('pure', {
@@ -80,7 +82,7 @@ export const FLOW = {
     config: v.pipe(
       v.object({
         durationMs: v.optional(computed(duration)),
-        until: v.optional(computed(v.pipe(v.string(), v.isoTimestamp('must be an ISO 8601 time')))),
+        until: v.optional(computed(v.pipe(v.string(INSTANT), v.isoTimestamp(INSTANT)))),
       }),
       v.check(
         (config) => (config.durationMs === undefined) !== (config.until === undefined),
