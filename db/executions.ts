@@ -80,7 +80,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     ])
     .select(
       sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
-        order by r.created_at desc, r.id desc limit 100)`.as('retries'),
+        order by r.created_at desc, r.id desc fetch first 100 rows only)`.as('retries'),
     )
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)

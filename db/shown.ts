@@ -68,7 +68,8 @@ const AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', n
  */
 export const STORED_NODES = sql<StoredNode[]>`(
   select coalesce(json_agg(${AS_JSON} order by started_at, position, node_id), '[]') from (
-    select *, count(*) over () as total from node_executions where execution_id = executions.id
+    select *, (select count(*) from node_executions where execution_id = executions.id) as total
+    from node_executions where execution_id = executions.id
     order by iteration <> '', status <> 'FAILED', started_at desc, position desc
     fetch first 1000 rows only) shown)`
 
@@ -84,7 +85,7 @@ export type Shape = {
 /**
  * The node records of an execution in the order they started, and the run's output. A record's input is
  * derived: the outputs of the nodes before it, merged as the run merged them, or its iteration's item. The run's
- * output is null unless it ended SUCCESS. Values that are no objects are shown as `{value}`.
+ * output is null unless it ended SUCCESS and its outputs were kept. Values that are no objects are shown as `{value}`.
  */
 export async function readNodeExecutions(
   store: Store,
@@ -96,7 +97,8 @@ export async function readNodeExecutions(
   const beside = total > nodes.length ? await readBeside(store, execution.id, plan, nodes) : []
   const values = createValues(store, execution.id, plan, [...nodes, ...beside])
   // The run's output comes first: what the records show may use up what one answer can hold.
-  const outputData = execution.status === 'SUCCESS' ? asObject(await values.ends()) : null
+  const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
+  const outputData = ends === undefined ? null : asObject(ends)
   return { nodeExecutions: await showNodes(nodes, values), nodeExecutionsTotal: total, outputData }
 }
 

@@ -146,6 +146,8 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
     /** The run's output. */
     async ends(): Promise<unknown> {
       const ids = endsOf(plan, root.outcomes)
+      // Outputs that are not kept leave no trace of the way.
+      if (ids.length === 0) return undefined
       if (ids.length === 1) return show(size(root, ids), () => value(root, ids[0]!))
       const shown: Record<string, unknown> = {}
       for (const id of ids) shown[id] = await show(size(root, [id]), () => value(root, id))
