@@ -378,7 +378,7 @@ test('a run starts at the manual trigger, else at the first that is not disabled
 test('says in our own words what a value of another type must be', () => {
   const bad = [
     { id: 'w', type: 'WAIT', config: { until: 5 } },
-    { id: 'list', type: 'HTTP_REQUEST', config: { url: 'https://example.com', headers: ['a'] } },
+    { id: 'text', type: 'HTTP_REQUEST', config: { url: 'https://example.com', headers: 'a' } },
     { id: 'deep', type: 'HTTP_REQUEST', config: { url: 'https://example.com', headers: { a: {} } } },
   ]
   expect(faults(bad)).toEqual([

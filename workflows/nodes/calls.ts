@@ -2,11 +2,7 @@ import * as v from 'valibot'
 import { computed, duration, METHODS, node, record, text } from './fields.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a text, a number or a boolean')
-// Valibot's record takes an array for one whose keys are numbers.
-const headers = v.pipe(
-  v.record(v.string(), scalar, 'must be an object'),
-  v.check((value) => !Array.isArray(value), 'must be an object'),
-)
+const headers = v.record(v.string(), scalar, 'must be an object')
 
 /** What calls the outside. */
 export const CALLS = {
