@@ -200,6 +200,12 @@ test.each([
   ['DateTime.fromISO("2026-03-04").plus(2, "hours").toISO()', '2026-03-04T02:00:00.000Z'],
   ['DateTime.fromISO($json.at).toFormat("dd.MM.yyyy HH:mm")', '04.03.2026 05:06'],
   ['$today', `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`],
+  ['$today.year', new Date().getUTCFullYear()],
+  ['DateTime.fromISO("2026-03-04T05:06:07.089Z").weekday', 3],
+  ['$now.plus({ days: 1 }).toMillis() > $now.day', true],
+  ['DateTime.fromISO("2026-03-04T05:06:07.089Z")["hour"]', 5],
+  ['DateTime.fromISO("2026-03-04T05:06:07.089Z").minute + 0.5', 6.5],
+  ['DateTime.fromISO("2026-03-04T05:06:07.089Z").millisecond', 89],
 ])('%s is a date in UTC', async (source, expected) => {
   expect(await evaluate(source)).toEqual(expected)
 })
@@ -219,6 +225,9 @@ test.each([
   ['$json.x = 1', 'assignment'],
   ['$jmespath($json, "a")', '$jmespath'],
   ['$now.plus({ months: 1 })', 'months'],
+  ['$now.zoneName', 'zoneName of a date'],
+  ['$now[0]', 'of a date'],
+  ['$now[$json.part]', 'of a date'],
   ['$binary.data', '$binary'],
   ['this', 'this'],
   ['JSON.parse($json.text)', 'JSON'],

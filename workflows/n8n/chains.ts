@@ -1,7 +1,7 @@
 import type { Expression } from 'acorn'
 import { type Code, enter, fail, type Step, settle, type Translation } from './javascript.ts'
 import { callFunction, callMethod, readLength } from './methods.ts'
-import { findMoment, isMoment } from './times.ts'
+import { findMoment, isMoment, readPart } from './times.ts'
 
 /** Reads `root.a[0].b(c)`: what the root means, and what its steps make of it. */
 export function readChain(node: Expression, at: Translation): Code {
@@ -125,6 +125,7 @@ function readKnown(keys: (string | undefined)[], known: Record<string, string>):
 }
 
 function readMember(code: Code, key: Expression | string, at: Translation): Code {
+  if (code.hint === 'time') return readPart(code, key)
   if (typeof key === 'string') {
     // Shared before it is told more than once: a chain of them would grow with each.
     return key === 'length' ? at.share(settle(code), readLength) : enter(settle(code), key)

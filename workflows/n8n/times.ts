@@ -109,6 +109,24 @@ export function callMoment(
   return fail(`calls ${name}() of a date`)
 }
 
+const PARTS: Record<string, string> = {
+  year: '[Y]',
+  month: '[M]',
+  day: '[D]',
+  weekday: '[F0]',
+  hour: '[H]',
+  minute: '[m]',
+  second: '[s]',
+}
+
+/** What luxon has as fields of a date, in UTC. */
+export function readPart({ text }: Code, key: Expression | string): Code {
+  if (key === 'millisecond') return { text: `(${text} % 1000)`, hint: 'number' }
+  const picture = typeof key === 'string' && Object.hasOwn(PARTS, key) ? PARTS[key] : undefined
+  if (!picture) return fail(`reads ${typeof key === 'string' ? key : 'something'} of a date`)
+  return { text: `$number($fromMillis(${text}, "${picture}"))`, hint: 'number' }
+}
+
 function readSpan(args: (Expression | SpreadElement)[], at: Translation): string {
   const [first, second] = args
   if (first?.type === 'ObjectExpression') {
