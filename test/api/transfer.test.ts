@@ -73,7 +73,15 @@ test('webhook, check, call, respond', async () => {
 
 test('schedule, list, split out, a call for each, aggregate', async () => {
   const { id, report } = await bring(await template('report'))
-  expect(report.problems).toEqual([])
+  expect(report.problems).toEqual([
+    {
+      node: 'Send report',
+      path: 'parameters.bodyParameters.parameters[2].value',
+      kind: 'expression',
+      message: "The date is in UTC here; in n8n it is in the workflow's time zone: see DATE",
+      original: "={{ $now.toFormat('yyyy-MM-dd') }}",
+    },
+  ])
   const { nodes, settings } = await host.ask<Body>('GET', `/api/workflows/${id}`)
   expect(settings.timezone).toBe('Europe/Berlin')
   expect(nodes.find((node: Body) => node.id === 'Schedule_Trigger').config.cron).toBe('30 7 * * 1-5')
@@ -216,7 +224,7 @@ test('a dry run makes nothing, and says what would be made', async () => {
   expect(await answer.json()).toMatchObject({
     name,
     settings: { timezone: 'Europe/Berlin' },
-    report: { problems: [], stickyNotes: 0 },
+    report: { problems: [{ node: 'Send report' }], stickyNotes: 0 },
   })
   const { totalElements } = await host.ask<Body>('GET', `/api/workflows?teamId=${host.teamId}&search=${name}`)
   expect(totalElements).toBe(0)

@@ -253,6 +253,20 @@ function bring(raw: unknown) {
   return { ...mended, report }
 }
 
+test('a value that depends on the time zone, which is UTC here, is reported', () => {
+  const told = (value: string) => {
+    const assignments = { assignments: [{ id: '1', name: 'at', value, type: 'string' }] }
+    const set = { id: '1', name: 'Set', type: 'n8n-nodes-base.set', typeVersion: 3.4, position: [0, 0] }
+    const brought = bring({ nodes: [{ ...set, parameters: { assignments } }], connections: {} })
+    return brought!.report.problems.map(({ message }) => message)
+  }
+  const zoned = ['$today', '$now.toFormat("HH:mm")', '$now.toISODate()', '$now.hour', '$now.startOf("day")']
+  for (const source of zoned) {
+    expect(told(`={{ ${source} }}`), source).toEqual([expect.stringContaining("workflow's time zone")])
+  }
+  expect(told('={{ $now.plus({ hours: 1 }).toMillis() }}')).toEqual([])
+})
+
 const junk = fc.oneof(
   fc.constantFrom(
     null,

@@ -125,7 +125,7 @@ function readKnown(keys: (string | undefined)[], known: Record<string, string>):
 }
 
 function readMember(code: Code, key: Expression | string, at: Translation): Code {
-  if (code.hint === 'time') return readPart(code, key)
+  if (code.hint === 'time') return readPart(code, key, at)
   if (typeof key === 'string') {
     // Shared before it is told more than once: a chain of them would grow with each.
     return key === 'length' ? at.share(settle(code), readLength) : enter(settle(code), key)

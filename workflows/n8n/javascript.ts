@@ -18,6 +18,8 @@ export type Names = {
   ran(name: string): Code
   /** The current item's place. */
   index(): Code
+  /** Told that a value depends on the time zone, which is UTC. */
+  zoned?(): void
 }
 
 export type Step = { key: Expression | string } | { args: (Expression | SpreadElement)[] }

@@ -55,7 +55,10 @@ export function findMoment(root: Expression, steps: Step[], at: Translation): { 
   }
   const { name } = root as { name: string }
   if (name === '$now') return time(NOW, 0)
-  if (name === '$today') return time(TODAY, 0)
+  if (name === '$today') {
+    at.names.zoned?.()
+    return time(TODAY, 0)
+  }
   const [first, second] = steps
   const key = first && 'key' in first ? first.key : undefined
   const [arg] = second && 'args' in second ? second.args : []
@@ -85,6 +88,7 @@ export function callMoment(
     case 'toJSON':
       return { text: `$fromMillis(${text})`, hint: 'text' }
     case 'toISODate':
+      at.names.zoned?.()
       return { text: `$fromMillis(${text}, "[Y0001]-[M01]-[D01]")`, hint: 'text' }
     case 'toMillis':
     case 'valueOf':
@@ -96,12 +100,14 @@ export function callMoment(
       return { text, hint: 'time' }
     case 'toFormat':
     case 'format':
+      at.names.zoned?.()
       return { text: `$fromMillis(${text}, ${JSON.stringify(readFormat(args[0]))})`, hint: 'text' }
     case 'plus':
     case 'minus':
       return { text: `(${text} ${name === 'plus' ? '+' : '-'} ${readSpan(args, at)})`, hint: 'time' }
     case 'startOf':
       if (args[0]?.type === 'Literal' && args[0].value === 'day') {
+        at.names.zoned?.()
         return { text: `($floor(${text} / 86400000) * 86400000)`, hint: 'time' }
       }
       return fail('calls startOf() of other than the day')
@@ -120,7 +126,8 @@ const PARTS: Record<string, string> = {
 }
 
 /** What luxon has as fields of a date, in UTC. */
-export function readPart({ text }: Code, key: Expression | string): Code {
+export function readPart({ text }: Code, key: Expression | string, { names }: Translation): Code {
+  names.zoned?.()
   if (key === 'millisecond') return { text: `(${text} % 1000)`, hint: 'number' }
   const picture = typeof key === 'string' && Object.hasOwn(PARTS, key) ? PARTS[key] : undefined
   if (!picture) return fail(`reads ${typeof key === 'string' ? key : 'something'} of a date`)

@@ -1,6 +1,8 @@
 import { type Code, type Names, quote, settle, translateScript } from './javascript.ts'
 import type { Complain } from './report.ts'
 
+const UTC = "The date is in UTC here; in n8n it is in the workflow's time zone: see DATE"
+
 /** Reads the parameters of one node: what they say in our templates, in JSONata, or as they stand. */
 export type Reader = ReturnType<typeof createReader>
 
@@ -8,7 +10,13 @@ export type Reader = ReturnType<typeof createReader>
 export function createReader(names: Names, complain: Complain) {
   function readScript(source: string, path: string, whole: string, bare = false): Code {
     try {
-      return translateScript(source.trim(), names, bare)
+      let zoned = false
+      const zone = () => {
+        zoned = true
+      }
+      const code = translateScript(source.trim(), { ...names, zoned: zone }, bare)
+      if (zoned) complain('expression', path, UTC, whole)
+      return code
     } catch (error) {
       const message = `The expression ${(error as Error).message}`
       complain('expression', path, message, whole)
