@@ -84,12 +84,20 @@ export function createValues(store: Store, executionId: string, plan: Plan, rows
     if (typeof value === 'object' && value !== null) measured.set(value, bytes)
     return bytes
   }
+  // Disabled nodes pass it on, by however many ways.
+  const items = new Map<string, boolean>()
   const isItem = (frame: Frame, id: string): boolean => {
     const node = findNode(plan, id)
-    if (node && isEntry(plan, node)) return true
-    return sourcesOf(plan, id, frame.outcomes).some(
-      (source) => !frame.rows.has(source) && isItem(frame, source),
-    )
+    if (frame.loopId === '' || !node) return false
+    const key = `${stepKey(frame.loopId, frame.iteration)} ${id}`
+    const found =
+      items.get(key) ??
+      (isEntry(plan, node) ||
+        sourcesOf(plan, id, frame.outcomes).some(
+          (source) => !frame.rows.has(source) && isItem(frame, source),
+        ))
+    items.set(key, found)
+    return found
   }
 
   const passed = new Map<string, Promise<unknown>>()
