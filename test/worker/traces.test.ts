@@ -238,7 +238,7 @@ test('health and metrics are not traced; a graph sees nothing of its trace', asy
   const run = await host.ended(executionId)
   const shown = nodeOf(run, 'secret-free').outputData?.all as object
   expect(Object.keys(shown).sort()).toEqual([
-    ...['id', 'startedAt', 'trigger', 'version', 'workflowId', 'workflowName'],
+    ...['id', 'startedAt', 'timezone', 'trigger', 'version', 'workflowId', 'workflowName'],
   ])
 })
 
