@@ -2,19 +2,18 @@ import { sql } from 'kysely'
 import type { Store } from './scope.ts'
 import { cleanText } from './text.ts'
 
+/** A running execution, and how far its history has been read. */
+export type Unchecked = { id: string; runId: string | null; lastEventId: number }
+
 /** Takes up to `limit` running executions that nobody has looked at for a while, and marks them looked at. */
-export async function takeUnchecked(
-  store: Store,
-  limit: number,
-  seconds: number,
-): Promise<{ id: string; lastEventId: number }[]> {
-  const taken = await sql<{ id: string; lastEventId: number }>`
+export async function takeUnchecked(store: Store, limit: number, seconds: number): Promise<Unchecked[]> {
+  const taken = await sql<Unchecked>`
     update executions set checked_at = now() where id in (
       select id from executions
       where status in ('PENDING', 'RUNNING') and status = 'RUNNING'
         and checked_at < now() - ${seconds} * interval '1 second'
       order by checked_at limit ${limit} for update skip locked)
-    returning id, last_event_id`.execute(store.db)
+    returning id, run_id, last_event_id`.execute(store.db)
   return taken.rows
 }
 

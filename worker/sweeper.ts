@@ -4,7 +4,7 @@ import type { Metrics } from '../activities/metrics.ts'
 import { type Carrier, carryOut } from '../activities/outbox.ts'
 import type { Projector } from '../activities/projector.ts'
 import type { Bus } from '../db/bus.ts'
-import { failLostRun, filterOpen, noteStuck, takeUnchecked } from '../db/open.ts'
+import { failLostRun, filterOpen, noteStuck, takeUnchecked, type Unchecked } from '../db/open.ts'
 import { claimErrands } from '../db/outbox.ts'
 import type { Store } from '../db/scope.ts'
 import { STUCK_REASON } from '../workflows/walk.ts'
@@ -22,7 +22,8 @@ const HINT_LIMIT = 1_000
 const FIRST_LOOK_MS = 10 * 60_000
 /** Ends that run no workflow code, so that no worker tells of them. The others are looked for once, at start. */
 const QUIET_ENDS = 'AND ExecutionStatus IN ("Terminated", "TimedOut")'
-const ALL_ENDS = ''
+// A run that continued as new goes on: waiting for its end would hold up its live view.
+const ALL_ENDS = 'AND ExecutionStatus IN ("Completed", "Failed", "Canceled", "Terminated", "TimedOut")'
 
 export type SweeperDeps = {
   store: Store
@@ -126,12 +127,13 @@ async function findClosed(deps: SweeperDeps, since: number, ends: string): Promi
 
 async function checkRuns(deps: SweeperDeps): Promise<void> {
   for (const run of await takeUnchecked(deps.store, RUNS_AT_ONCE, UNCHECKED_SECONDS)) {
-    await checkRun(deps, run.id, run.lastEventId)
+    await checkRun(deps, run)
   }
 }
 
-async function checkRun(deps: SweeperDeps, executionId: string, lastEventId: number): Promise<void> {
+async function checkRun(deps: SweeperDeps, row: Unchecked): Promise<void> {
   const { store, client, projector, log } = deps
+  const executionId = row.id
   const handle = client.workflow.getHandle(executionId)
   const run = await handle.describe().catch((error) => {
     if ((error as Error).name === 'WorkflowNotFoundError') return null
@@ -144,7 +146,7 @@ async function checkRun(deps: SweeperDeps, executionId: string, lastEventId: num
     return
   }
   if (run.status.name !== 'RUNNING') return projector.close(executionId)
-  if (run.historyLength > lastEventId) projector.touch(executionId)
+  if (run.runId !== row.runId || run.historyLength > row.lastEventId) projector.touch(executionId)
 
   const task = run.raw.pendingWorkflowTask
   if (!task || (task.attempt ?? 0) <= STUCK_ATTEMPTS) return

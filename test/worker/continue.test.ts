@@ -21,7 +21,7 @@ afterAll(async () => {
 const strip = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value).replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, ''))
 
-describe.each(Object.keys(examples('')))('"%s", continued as new every few events,', (name) => {
+describe.concurrent.each(Object.keys(examples('')))('"%s", continued as new every few events,', (name) => {
   test('ends as it does in one go', async () => {
     const example = examples(target.url)[name]!
     const [split, whole] = [await runExample(forced, example), await runExample(plain, example)]

@@ -238,7 +238,7 @@ test('of a run that goes on, histories that are over are read once', { timeout: 
     await forced.create({
       nodes: [
         start,
-        { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..5] }}' } },
+        { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..12] }}' } },
         {
           id: 'call',
           parentId: 'each',
