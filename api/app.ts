@@ -23,6 +23,7 @@ import { shrink } from './gzip.ts'
 import { createHealthRoutes } from './health.ts'
 import { createHookRoutes } from './hooks.ts'
 import { createLimitRoutes } from './limits.ts'
+import { keepLiteral } from './literal.ts'
 import { createMaskingRoutes } from './masking.ts'
 import { createMemberRoutes } from './members.ts'
 import { createMetricsRoutes } from './metrics.ts'
@@ -94,6 +95,7 @@ export function createApp(deps: ApiDeps) {
   app.use(receive(deps))
   if (deps.corsOrigins?.length) app.use(allowOrigins(deps.corsOrigins))
   app.use(shrink)
+  app.use(keepLiteral(() => app.routes))
   app.onError((error, c) => answerError(c, error))
   const routes = app
     .route('/', createHealthRoutes(deps))

@@ -7,6 +7,7 @@ import { isDatabaseAway } from '../db/connection.ts'
 import { Fault, type FaultCode } from '../db/fault.ts'
 import type { Problem } from '../workflows/graph.ts'
 import type { AppEnv } from './app.ts'
+import { listLiteral } from './literal.ts'
 
 /** The one table from a Fault's code to its HTTP status. */
 export const STATUS = {
@@ -93,6 +94,7 @@ export function answerUnknown(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
     router.add(route.method, route.path, route.method)
     methods.add(route.method)
   }
+  const literal = listLiteral(routes)
   return async (c) => {
     try {
       await c.get('count')()
@@ -100,7 +102,10 @@ export function answerUnknown(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
       // That there is nothing here needs no database to be said.
       if (!isDatabaseAway(error)) return answerError(c, error)
     }
-    const allowed = [...methods].filter((method) => router.match(method, c.req.path)[0].length > 0)
+    const own = literal.get(c.req.path)
+    const allowed = [...(own ?? methods)].filter(
+      (method) => own || router.match(method, c.req.path)[0].length > 0,
+    )
     if (allowed.length === 0)
       return answerError(c, new Fault('NOT_FOUND', 'There is nothing at this address'))
     if (allowed.includes('GET')) allowed.push('HEAD')

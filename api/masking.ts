@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { findPatternFault, MASK_STYLES, type Masking, readMasking, updateMasking } from '../db/masking.ts'
 import { PII_KINDS, type PiiKind } from '../db/pii.ts'
+import { object } from '../workflows/object.ts'
 import { accept, line, shown, text } from './accept.ts'
 import { time } from './answers.ts'
 import type { AppEnv } from './app.ts'
@@ -32,11 +33,11 @@ const pattern = v.pipe(
 const key = v.pipe(line(100), v.minLength(3, 'must have at least 3 characters'), v.examples(['customerRef']))
 
 const MaskingPatch = v.object({
-  detectors: v.optional(v.object(switches(v.optional(v.boolean('must be true or false'))))),
+  detectors: v.optional(object(switches(v.optional(v.boolean('must be true or false'))))),
   style: v.optional(style),
   patterns: v.optional(
     v.pipe(
-      v.array(v.object({ name, pattern }), 'must be a list'),
+      v.array(object({ name, pattern }), 'must be a list'),
       v.maxLength(MAX_PATTERNS, `must have at most ${MAX_PATTERNS} entries`),
     ),
   ),

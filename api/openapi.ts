@@ -158,7 +158,7 @@ export function describeApi(routes: RouterRoute[], version: string): Document {
             },
           }
         : type
-          ? { content: { [media]: type === '*/*' ? {} : { schema: { type: 'string' } } } }
+          ? { content: { [media]: UNTOLD.includes(type) ? {} : { schema: { type: 'string' } } } }
           : {}),
       ...(links
         ? {
@@ -229,6 +229,9 @@ export function findFaults(rule: Rule, method: string, path: string): number[] {
   }
   return [...found].sort((a, b) => a - b)
 }
+
+/** What no schema is told of: any type, and a stream of events, whose parts are none of JSON Schema's. */
+const UNTOLD = ['*/*', 'text/event-stream']
 
 const RETRY_AFTER = { $ref: '#/components/headers/Retry-After' }
 

@@ -135,6 +135,9 @@ test('HEAD is GET without a body; OPTIONS tells the methods; other methods are 4
   ])
   const patch = await ask(path, { method: 'PATCH' })
   expect([patch.status, patch.headers.get('allow')]).toEqual([405, options.headers.get('allow')])
+  // Not a workflow of the id `import`.
+  const written = await ask('/api/workflows/import', { method: 'PUT' })
+  expect([written.status, written.headers.get('allow')]).toEqual([405, 'POST, OPTIONS'])
 })
 
 test('large JSON answers are compressed for those who take it, small ones and others not', async () => {
