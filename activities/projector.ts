@@ -28,6 +28,8 @@ export type ProjectorDeps = {
 }
 
 const LIVE_MS = 1_000
+/** Within this time what an activity told us of stands in the history too. */
+const FRESH_MS = 500
 const MAX_AT_ONCE = 16
 const GIVE_UP_VALUES_AFTER = 3
 const CLOSE_AGAIN_MS = 1_000
@@ -44,7 +46,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
   const folds = createFolds()
   const queue = createLanes<string>()
   const failed = new Map<string, number>()
-  const dirty = new Map<string, NodeJS.Timeout>()
+  const dirty = new Map<string, { timer: NodeJS.Timeout; at: number }>()
   const current = new Map<string, Promise<ExecutionStatus | null>>()
   let stopped = false
 
@@ -115,7 +117,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 
   function close(executionId: string, key = ''): void {
-    clearTimeout(dirty.get(executionId))
+    clearTimeout(dirty.get(executionId)?.timer)
     dirty.delete(executionId)
     if (stopped || closing.has(executionId)) return
     queue.add(key, executionId)
@@ -123,14 +125,22 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 
   function touch(executionId: string): void {
-    if (stopped || dirty.has(executionId) || closing.has(executionId)) return
+    if (stopped || closing.has(executionId)) return
+    const known = dirty.get(executionId)
+    if (known) {
+      known.at = Date.now()
+      return
+    }
     const timer = setTimeout(() => {
+      const { at } = dirty.get(executionId)!
       dirty.delete(executionId)
       if (closing.has(executionId)) return
       if (current.has(executionId)) return touch(executionId)
       refresh(executionId).catch((error) => log.debug({ err: error, executionId }, 'a live refresh failed'))
+      // News that came just now may not be in the history yet, and nothing more may come.
+      if (Date.now() - at < FRESH_MS) touch(executionId)
     }, LIVE_MS)
-    dirty.set(executionId, timer)
+    dirty.set(executionId, { timer, at: 0 })
   }
 
   return {
@@ -139,7 +149,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
     touch,
     async stop() {
       stopped = true
-      for (const timer of dirty.values()) clearTimeout(timer)
+      for (const { timer } of dirty.values()) clearTimeout(timer)
       dirty.clear()
       queue.clear()
       const grace = new Promise((resolve) => setTimeout(resolve, 2_000).unref())
