@@ -1,4 +1,4 @@
-import type { Activities } from '../workflows/run.ts'
+import type { Activities } from '../workflows/messages.ts'
 import { runNode } from './attempt.ts'
 import { observeAttempt, observeSegment } from './observe.ts'
 import { walkSegment } from './segment.ts'

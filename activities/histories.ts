@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { CloseKind, HistoryEvent, RunHistory } from '../db/projection.ts'
 import type { Keys } from '../db/seal.ts'
-import type { AttemptResult, RunInput } from '../workflows/run.ts'
+import type { AttemptResult, RunInput } from '../workflows/messages.ts'
 import { type NodeError, type NodeRecord, WORKER_LOST } from '../workflows/walk.ts'
 import { readPayload } from './codec.ts'
 

@@ -1,7 +1,7 @@
 import { MAX_OUTPUT_BYTES } from '../db/blobs.ts'
+import type { Loop, Result } from '../workflows/frame.ts'
 import type { Envelope } from '../workflows/plan.ts'
 import { MAX_ITEMS } from '../workflows/plan.ts'
-import type { Loop, Result } from '../workflows/state.ts'
 import type { Page } from '../workflows/walk.ts'
 import { NodeFailure } from './nodes/failure.ts'
 import type { NodeContext } from './nodes/node.ts'

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity'
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
-import type { AttemptInput, AttemptResult, SegmentInput } from '../workflows/run.ts'
+import type { AttemptInput, AttemptResult, SegmentInput } from '../workflows/messages.ts'
 import type { NodeRecord } from '../workflows/walk.ts'
 import type { HttpClient } from './http.ts'
 import { boundFailure } from './metrics.ts'

@@ -1,14 +1,7 @@
+import { type Frame, isUnder, reviveFrame } from '../workflows/frame.ts'
+import type { SegmentInput } from '../workflows/messages.ts'
 import type { PlanNode } from '../workflows/plan.ts'
-import type { SegmentInput } from '../workflows/run.ts'
-import {
-  collect,
-  type Frame,
-  isUnder,
-  isWithin,
-  type Rules,
-  reviveFrame,
-  settle,
-} from '../workflows/state.ts'
+import { collect, isWithin, type Rules, settle } from '../workflows/state.ts'
 import { isStep, type NodeRecord } from '../workflows/walk.ts'
 import { type ActivityDeps, createValues, finalIfDeleted } from './step.ts'
 import { foldPure, takeTask, type Walk } from './task.ts'

@@ -1,9 +1,10 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { hasEnded } from '../db/executions.ts'
+import { type Frame, outputsAround } from '../workflows/frame.ts'
 import type { GraphNode } from '../workflows/graph.ts'
+import type { SegmentInput } from '../workflows/messages.ts'
 import type { Envelope } from '../workflows/plan.ts'
-import type { SegmentInput } from '../workflows/run.ts'
-import { type Frame, framesTo, resultOf, type Task } from '../workflows/state.ts'
+import { resultOf, type Task } from '../workflows/state.ts'
 import { type NodeRecord, nodesIn, settleFailure, sourcesOf, stepKey } from '../workflows/walk.ts'
 import { endWaits } from './ends.ts'
 import { foldResults, gatherResults, readItems } from './loop.ts'
@@ -65,14 +66,13 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
 
 function placeStep({ segment, root }: Walk, { node, frame, body }: Task, graphNode: GraphNode): Step {
   const { plan, context } = segment
-  const around = framesTo(plan, root, body ?? frame).reverse()
   const key = frame.iteration === '' ? node.id : stepKey(node.id, frame.iteration)
   return {
     node: graphNode,
     context,
     sources: sourcesOf(plan, node.id, frame.outcomes),
     needs: node.needs,
-    find: (id) => around.find(({ outputs }) => outputs[id])?.outputs[id],
+    find: outputsAround(plan, root, body ?? frame),
     triggerNodeId: plan.triggerNodeId,
     iteration: frame.iteration,
     item: frame.item,

@@ -1,6 +1,6 @@
 import { v5 as uuidv5 } from 'uuid'
+import type { AttemptResult, RunInput } from '../workflows/messages.ts'
 import type { Envelope, PlanNode } from '../workflows/plan.ts'
-import type { AttemptResult, RunInput } from '../workflows/run.ts'
 import {
   type NodeError,
   type NodeRecord,

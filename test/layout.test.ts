@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ROOMS = ['workflows', 'db', 'activities', 'api', 'worker']
 /** What the workflow bundle may hold: whatever else got in could break runs in flight. */
-const BUNDLE = ['commands', 'entry', 'failures', 'fire', 'run', 'state', 'view', 'walk'].map(
+const BUNDLE = ['commands', 'entry', 'failures', 'fire', 'frame', 'run', 'state', 'view', 'walk'].map(
   (name) => `workflows/${name}.ts`,
 )
 

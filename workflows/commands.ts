@@ -5,8 +5,8 @@ import {
   proxyLocalActivities,
   scheduleActivity,
 } from '@temporalio/workflow'
-import type { Activities, AttemptInput, AttemptResult } from './run.ts'
-import type { Failure } from './state.ts'
+import type { Failure } from './frame.ts'
+import type { Activities, AttemptInput, AttemptResult } from './messages.ts'
 import { ENGINE_FAILED, NODE_FAILED, type NodeError, stepKey, WORKER_LOST } from './walk.ts'
 
 /** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */

@@ -10,7 +10,8 @@ import {
   startChild,
   workflowInfo,
 } from '@temporalio/workflow'
-import type { RunInput, runGraph } from './run.ts'
+import type { RunInput } from './messages.ts'
+import type { runGraph } from './run.ts'
 
 /** What a schedule starts: the trigger that fires. `awaiting` is carried over by continue-as-new. */
 export type FireInput = {

@@ -6,26 +6,23 @@ import {
   defineSignal,
   isCancellation,
   proxySinks,
-  type Sinks,
   setHandler,
   sleep,
   workflowInfo,
 } from '@temporalio/workflow'
 import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
-import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import {
-  collect,
   createFrame,
   type Failure,
   type Frame,
   framesTo,
-  type Item,
-  isWithin,
+  listFrames,
+  outputsAround,
   reviveFrame,
-  settle,
-  type Task,
-  taskKey,
-} from './state.ts'
+} from './frame.ts'
+import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
+import type { Envelope } from './plan.ts'
+import { collect, isWithin, settle, type Task, taskKey } from './state.ts'
 import { viewState } from './view.ts'
 import {
   findNode,
@@ -39,57 +36,6 @@ import {
   sourcesOf,
   stepKey,
 } from './walk.ts'
-
-/** A run carried over by continue-as-new: only what is settled, what waits, and absolute instants. */
-export type Carried = {
-  startedAt: number
-  deadline: number | null
-  root: Frame
-  /** Signals for nodes that do not wait yet. */
-  nudges: string[]
-}
-
-export type RunInput = {
-  plan: Plan
-  context: RunContext
-  input: Envelope
-  timeoutMs: number | null
-  /** Tests make a run continue as new after so many events. */
-  continueAfterEvents?: number
-  carried?: Carried
-}
-
-export type SegmentInput = {
-  plan: Plan
-  context: ExecutionContext
-  input: Envelope
-  /** The state as far as the segment needs it. */
-  root: Frame
-  /** What others are at, by stepKey. */
-  busy: string[]
-  /** The run is about to continue as new. */
-  drains?: true
-}
-
-export type AttemptInput = {
-  node: PlanNode
-  context: ExecutionContext
-  triggerNodeId: string
-  inlineBytes: number
-  sources: string[]
-  outputs: Record<string, Envelope>
-  iteration: string
-  item?: Item
-}
-
-export type AttemptResult = { output: Envelope; handle: string | null }
-
-export type Activities = {
-  walkSegment(input: SegmentInput): Promise<NodeRecord[]>
-  runNode(input: AttemptInput): Promise<AttemptResult>
-}
-
-export type RunSinks = Sinks & { run: { closing(): void } }
 
 const sinks = proxySinks<RunSinks>()
 const nudge = defineSignal<[string]>(NUDGE)
@@ -210,9 +156,9 @@ function createRun(run: RunInput) {
     const { iteration } = frame
     const sources = sourcesOf(plan, node.id, frame.outcomes)
     const outputs: Record<string, Envelope> = {}
-    const around = framesTo(plan, root, frame).reverse()
+    const find = outputsAround(plan, root, frame)
     for (const id of [...sources, ...node.needs]) {
-      const output = around.find((one) => one.outputs[id])?.outputs[id]
+      const output = find(id)
       if (output) outputs[id] = output
     }
     const attempt: AttemptInput = {
@@ -244,7 +190,7 @@ function createRun(run: RunInput) {
   /** Gives every node that waits its timer, ends the timers of those that wait no more; answers how many wait. */
   function keepTimers(): number {
     const waiting = new Set<string>()
-    const visit = (frame: Frame) => {
+    for (const frame of listFrames(root)) {
       for (const [id, wait] of Object.entries(frame.waits)) {
         const key = stepKey(id, frame.iteration)
         waiting.add(key)
@@ -252,9 +198,7 @@ function createRun(run: RunInput) {
         if (wait.pause && !busy.has(key) && nudges.delete(key)) wait.due = true
         if (wait.until !== null && !wait.due && !timers.has(key)) startTimer(frame, id, key, wait.until)
       }
-      for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)
     }
-    visit(root)
     for (const [key, timer] of timers) {
       if (waiting.has(key)) continue
       timers.delete(key)
@@ -287,23 +231,12 @@ function createRun(run: RunInput) {
 
   /** Ends what is under way in iterations that are over: one branch of them has failed. */
   function dropScopes(): void {
-    const live = new Set<string>()
-    const visit = (frame: Frame) => {
-      live.add(stepKey(frame.loopId, frame.iteration))
-      for (const loop of Object.values(frame.loops)) loop.frames.forEach(visit)
-    }
-    visit(root)
+    const live = new Set(listFrames(root).map(({ loopId, iteration }) => stepKey(loopId, iteration)))
     for (const [key, own] of scopes) {
       if (live.has(key)) continue
       scopes.delete(key)
       own.cancel()
     }
-  }
-
-  function countIterations(frame: Frame): number {
-    return Object.values(frame.loops)
-      .flatMap((loop) => loop.frames)
-      .reduce((sum, body) => sum + 1 + countIterations(body), 0)
   }
 
   async function walk(): Promise<Carried | undefined> {
@@ -323,7 +256,7 @@ function createRun(run: RunInput) {
       const tasks = collect(plan, root, busy, {
         segment: false,
         begins: (_, { frames }) =>
-          !draining && (frames.length === 0 || countIterations(root) < MAX_ITERATIONS),
+          !draining && (frames.length === 0 || listFrames(root).length <= MAX_ITERATIONS),
         ends: () => true,
         holds: (node, { iteration }) => [...walking].some((key) => isWithin(plan, key, node.id, iteration)),
         drains: draining,

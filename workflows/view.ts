@@ -1,5 +1,6 @@
+import { createFrame, type Frame, framesTo, listFrames } from './frame.ts'
 import type { Envelope, Plan } from './plan.ts'
-import { createFrame, type Frame, framesTo, type Task } from './state.ts'
+import type { Task } from './state.ts'
 import { isStep } from './walk.ts'
 
 /**
@@ -13,14 +14,10 @@ export function viewState(plan: Plan, root: Frame, tasks: Task[]): Frame {
     if (body) kept.add(body)
   }
   for (const { phase, node, frame } of tasks) {
-    if (phase === 'turn') for (const body of frame.loops[node.id]!.frames) keepAll(body, kept)
+    if (phase !== 'turn') continue
+    for (const body of frame.loops[node.id]!.frames.flatMap(listFrames)) kept.add(body)
   }
   return { ...copy(root, kept), outputs: chooseOutputs(plan, root) }
-}
-
-function keepAll(frame: Frame, kept: Set<Frame>): void {
-  kept.add(frame)
-  for (const loop of Object.values(frame.loops)) for (const body of loop.frames) keepAll(body, kept)
 }
 
 function copy(frame: Frame, kept: Set<Frame>): Frame {
