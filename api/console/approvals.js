@@ -1,7 +1,8 @@
+import { linkWith, readPage } from './address.js'
 import { ask, poll } from './ask.js'
 import { nameApproval, showDecide } from './decide.js'
 import { fill, h } from './dom.js'
-import { cell, linkRun, linkWith, readPage, showHeading, showPager, showTable } from './lists.js'
+import { cell, linkRun, showHeading, showPager, showTable } from './lists.js'
 import { notifyError, showEmpty } from './notices.js'
 import { showAge, showTime } from './time.js'
 

@@ -1,7 +1,8 @@
+import { linkWith, readAddress, readPage } from './address.js'
 import { ask, poll } from './ask.js'
 import { chooseWorkflow } from './choice.js'
 import { fill, h } from './dom.js'
-import { cell, linkRun, linkWith, readPage, showHeading, showPager, showTable } from './lists.js'
+import { cell, linkRun, showHeading, showPager, showTable } from './lists.js'
 import { notifyError, showEmpty } from './notices.js'
 import { STATUSES, showStatus } from './status.js'
 import { formatDuration, fromLocal, showTime, toLocal } from './time.js'
@@ -74,7 +75,9 @@ export async function showExecutions({ main, query, signal, frame }) {
 
   /** @param {Partial<typeof wanted>} change */
   function go(change) {
-    location.hash = linkWith('/executions', { ...wanted, ...change })
+    // Onto what the address says now: while the next page loads, this one's fields can still be used.
+    const now = Object.fromEntries(readAddress().query)
+    location.hash = linkWith('/executions', { ...now, page: undefined, ...change })
   }
 
   function showFilters() {

@@ -1,3 +1,4 @@
+import { readAddress } from './address.js'
 import { showApprovals } from './approvals.js'
 import { isLeft, session } from './ask.js'
 import { h } from './dom.js'
@@ -71,7 +72,7 @@ async function showPage() {
   if (!frame) return
   left = new AbortController()
   const { signal } = left
-  const [path = '', query = ''] = location.hash.slice(1).split('?')
+  const { path, query } = readAddress()
   const page = PAGES.find((one) => one.path.test(path))
   if (!page) return location.replace('#/workflows')
   const { main } = frame
@@ -80,7 +81,7 @@ async function showPage() {
   main.replaceChildren(h('div', { class: 'loading', role: 'status' }, 'Loading…'))
   const id = page.path.exec(path)?.[1] ?? ''
   try {
-    await page.show({ main, id, query: new URLSearchParams(query), signal, frame })
+    await page.show({ main, id, query, signal, frame })
     if (signal.aborted) return
     // The page is announced by its heading, as a page load would be.
     main.querySelector('h1')?.focus({ preventScroll: true })

@@ -1,6 +1,7 @@
+import { linkWith, readPage } from './address.js'
 import { ask } from './ask.js'
 import { fill, h } from './dom.js'
-import { cell, linkWith, readPage, showHeading, showPager, showTable } from './lists.js'
+import { cell, showHeading, showPager, showTable } from './lists.js'
 import { notifyError, showEmpty } from './notices.js'
 import { showActive, showStatus } from './status.js'
 import { showAge } from './time.js'
