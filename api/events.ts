@@ -23,7 +23,7 @@ export function createEventRoutes(deps: ApiDeps) {
       description:
         'Server-Sent Events: `execution` {id, status, startedAt, completedAt, durationMs, errorMessage, ' +
         'cancelRequested} and `node` {id, nodeId, iteration, nodeName, nodeType, status, startedAt, completedAt, ' +
-        'durationMs, errorMessage, retryCount}, each as it stands whenever it has changed, first as they are; ' +
+        'durationMs, errorMessage, handle, retryCount}, each as it stands whenever it has changed, first as they are; ' +
         'then `end` {status}. A client that comes back with `Last-Event-ID` is told what it missed; one that has ' +
         'been told the end is answered 204.',
       role: 'member',

@@ -83,6 +83,12 @@ const NodeAnswer = v.pipe(
     inputData: values,
     outputData: v.nullable(values),
     errorMessage,
+    handle: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        'The handle it left by: a branch, `timeout`, `error`; null is the main one, and of what has not left',
+      ),
+    ),
     retryCount: v.pipe(count, v.description('Attempts but the first')),
     pinned: v.pipe(v.boolean(), v.description('Its output was given with the start of the run')),
     takenFrom: v.pipe(v.nullable(id), v.description('The execution whose output was taken over')),

@@ -25,6 +25,7 @@ export type NodeChange = {
   completedAt: string | null
   durationMs: number | null
   errorMessage: string | null
+  handle: string | null
   retryCount: number
 }
 
@@ -87,7 +88,7 @@ export async function readChanges(
       (select coalesce(json_agg(r), '[]') from (
         select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
-          n.error_message as "errorMessage", n.retry_count as "retryCount"
+          n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount"
         from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))

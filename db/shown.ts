@@ -22,6 +22,8 @@ export type NodeExecution = {
   inputData: Record<string, unknown>
   outputData: Record<string, unknown> | null
   errorMessage: string | null
+  /** The one it left by; null is the main one, and of what has not left. */
+  handle: string | null
   retryCount: number
   /** Its output was given with the start of the run; or was taken over from this execution. */
   pinned: boolean
@@ -141,7 +143,7 @@ async function showNodes(
   values: ReturnType<typeof createValues>,
 ): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, handle, loop, givenBy, total, ...row } of nodes) {
+  for (const { output, loop, givenBy, total, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({

@@ -14,6 +14,7 @@ export type NodeAnswer = {
   inputData: Record<string, unknown>
   outputData: Record<string, unknown> | null
   errorMessage: string | null
+  handle: string | null
 }
 
 export type RunAnswer = {

@@ -101,9 +101,10 @@ function tell(name, value) {
   return [name, value]
 }
 
-/** What did not run here, and what ran elsewhere. @param {any} record */
-function showMarks({ pinned, takenFrom, childExecutionId }) {
+/** Where it went on, what did not run here, and what ran elsewhere. @param {any} record */
+function showMarks({ handle, pinned, takenFrom, childExecutionId }) {
   return [
+    handle && h('span', { class: 'pill plain', title: 'The handle it left by' }, handle),
     pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
     takenFrom &&
       h('span', { class: 'pill plain', title: 'Its output is that of an earlier run' }, 'Taken over'),

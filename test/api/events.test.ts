@@ -101,6 +101,7 @@ test('a run that has ended: all of it, then the end; resumed from any event it g
     completedAt: null,
     durationMs: null,
     errorMessage: null,
+    handle: null,
     retryCount: 0,
   })
   for (const [at, { id }] of events.slice(0, -1).entries()) {

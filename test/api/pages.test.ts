@@ -160,6 +160,7 @@ describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 },
     await dialog.getByRole('button', { name: 'Reject' }).click()
     await page.locator('.facts [data-status=SUCCESS]').waitFor()
     expect(await asked.count()).toBe(0)
+    await page.locator('tr[data-node=pay] .marks').getByText('approved').waitFor()
     await expectClearLabels(page, ['approved', 'rejected'])
     const { nodeExecutions } = await host.read(run)
     const pay = nodeExecutions.find(({ nodeId }) => nodeId === 'pay')

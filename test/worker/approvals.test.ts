@@ -178,6 +178,7 @@ describe('time', () => {
     ])
     expect(late.outputData).toEqual({ way: 'late' })
     expect(nodeOf(late, 'ask').outputData).toMatchObject({ decision: 'timeout', approved: false, amount: 1 })
+    expect([late, no].map((run) => nodeOf(run, 'ask').handle)).toEqual(['timeout', 'rejected'])
     expect(no.outputData).toMatchObject({ way: 'no' })
     expect(await list(`executionId=${late.id}&status=EXPIRED`)).toHaveLength(1)
   })

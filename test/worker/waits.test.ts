@@ -88,6 +88,23 @@ describe('an event', () => {
     expect(run.outputData).toEqual({ got: { order: 1 } })
   })
 
+  test('that does not come in time ends a branch that nothing takes up there, and the record tells', async () => {
+    const graph = {
+      nodes: [start, wait({ timeoutMs: 50 }), after],
+      edges: edges('start -> paid', 'paid -> after'),
+    }
+    const run = await running.run(graph, { order: 1 })
+    expect([run.status, run.nodeExecutions.map(({ nodeId, handle }) => [nodeId, handle])]).toEqual([
+      'SUCCESS',
+      [
+        ['start', null],
+        ['paid', 'timeout'],
+      ],
+    ])
+    const { content } = await running.ask<{ content: unknown[] }>('GET', `/api/executions/${run.id}/nodes`)
+    expect(content).toEqual(run.nodeExecutions)
+  })
+
   test('is not for those who only watch, nor for strangers', async () => {
     const id = await running.execute(
       await running.create({ nodes: [start, wait()], edges: edges('start -> paid') }),
