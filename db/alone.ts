@@ -3,7 +3,7 @@ import { findStart, type Graph, type Problem } from '../workflows/graph.ts'
 import { nodeType } from '../workflows/nodes.ts'
 import type { Given } from '../workflows/plan.ts'
 import { joinPath } from '../workflows/problem.ts'
-import { Fault, invalid } from './fault.ts'
+import { Fault, invalid, missing } from './fault.ts'
 import { PINNED, wrapOutput } from './pins.ts'
 import { demand, type Scope } from './scope.ts'
 import { addExecution, readStartable, type Start, type Started } from './start.ts'
@@ -33,7 +33,7 @@ export async function runAlone(
     demand(scope, teamId, 'BUILDER')
     return true
   })
-  if (!found) throw new Fault('NOT_FOUND', 'There is no such workflow')
+  if (!found) throw missing('workflow')
   const { version = found.version, idempotencyKey, traceparent } = bench
   const graph = version === found.version ? found.graph : await readVersion(store, workflowId, version)
   checkAlone(graph, nodeId)

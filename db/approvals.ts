@@ -5,7 +5,7 @@ import { describeIssues } from '../workflows/problem.ts'
 import { stepKey } from '../workflows/walk.ts'
 import { covers, type Role } from './acts.ts'
 import { json } from './connection.ts'
-import { Fault, invalid } from './fault.ts'
+import { Fault, invalid, missing } from './fault.ts'
 import { type Errand, enqueue } from './outbox.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { type Decision, holdRun, type PauseStatus, type Person } from './pauses.ts'
@@ -86,7 +86,7 @@ export async function listApprovals(scope: Scope, query: ApprovalQuery): Promise
 /** One approval (VIEWER). Throws NOT_FOUND. */
 export async function readApproval(scope: Scope, id: string): Promise<Approval> {
   const row = await findApproval(scope.store.db, id)
-  if (!row) throw missing()
+  if (!row) throw missing('approval')
   demand(scope, row.teamId, 'VIEWER')
   return showApproval(row, scope, await findPerson(scope))
 }
@@ -103,7 +103,7 @@ export async function decideApproval(
 ): Promise<{ approval: Approval; errand: Errand | null }> {
   const { decision } = input
   const known = await findApproval(scope.store.db, id)
-  if (!known) throw missing()
+  if (!known) throw missing('approval')
   return change(scope, 'APPROVAL_DECIDED', known.teamId, async (tx) => {
     const person = await findPerson(scope, tx)
     const refusal = findRefusal(known, scope)
@@ -112,7 +112,7 @@ export async function decideApproval(
     const ended = await holdRun(tx, known.executionId)
     await tx.selectFrom('pauses').select('id').where('id', '=', id).forUpdate().execute()
     const row = await findApproval(tx, id)
-    if (!row) throw missing()
+    if (!row) throw missing('approval')
     demandOpen(row)
     if (ended) throw new Fault('CONFLICT', ended)
     if (row.decisions.some(({ by }) => by.id === person.id)) {
@@ -231,8 +231,4 @@ function demandOpen({ status }: Row): void {
 
 function late(): Fault {
   return new Fault('CONFLICT', 'The time limit of the approval has passed')
-}
-
-function missing(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such approval')
 }

@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './listing.ts'
 import { enqueue } from './outbox.ts'
+import { readOwner } from './owners.ts'
 import { makePage, type Page } from './page.ts'
 import type { Recovery } from './retry.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
@@ -53,9 +54,7 @@ export async function listWorkflowExecutions(
   workflowId: string,
   query: ExecutionQuery,
 ): Promise<Page<ExecutionItem>> {
-  const teamId = await findWorkflowTeam(scope.store, workflowId)
-  if (teamId === undefined) throw new Fault('NOT_FOUND', 'There is no such workflow')
-  demand(scope, teamId, 'VIEWER')
+  demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
   return listExecutions(scope.store, 'workflowId', workflowId, query)
 }
 
@@ -85,7 +84,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
-  if (!row) throw missing()
+  if (!row) throw missing('execution')
   demand(scope, row.teamId, 'VIEWER')
   const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
   return {
@@ -119,20 +118,15 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
  * stands after it. Throws CONFLICT where the execution has ended.
  */
 export async function cancelExecution(scope: Scope, id: string): Promise<string> {
-  const found = await scope.store.db
-    .selectFrom('executions')
-    .select('teamId')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!found) throw missing()
-  return change(scope, 'EXECUTION_CANCELLED', found.teamId, async (tx) => {
+  const teamId = await readOwner(scope.store, 'executions', id)
+  return change(scope, 'EXECUTION_CANCELLED', teamId, async (tx) => {
     const row = await tx
       .selectFrom('executions')
       .select(['status', 'workflowId'])
       .where('id', '=', id)
       .forUpdate()
       .executeTakeFirst()
-    if (!row) throw missing()
+    if (!row) throw missing('execution')
     if (isEnded(row.status)) throw new Fault('CONFLICT', `The execution has ended already: ${row.status}`)
     const pending = row.status === 'PENDING'
     await tx
@@ -198,8 +192,4 @@ async function findWorkflowTeam(store: Store, workflowId: string): Promise<strin
     .where('id', '=', workflowId)
     .executeTakeFirst()
   return row?.teamId
-}
-
-function missing(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such execution')
 }

@@ -31,6 +31,11 @@ export class Fault extends Error {
   }
 }
 
+/** A Fault of code NOT_FOUND: there is no such workflow, execution and so on. */
+export function missing(noun: string): Fault {
+  return new Fault('NOT_FOUND', `There is no such ${noun}`)
+}
+
 /** A Fault of code INVALID whose message sums the problems up. */
 export function invalid(problems: Problem[]): Fault {
   const first = problems[0]

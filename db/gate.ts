@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import { renderPaths } from '../workflows/paths.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import type { Tx } from './scope.ts'
 import { type Concurrency, readSettings } from './settings.ts'
 import type { Start } from './start.ts'
@@ -36,7 +36,7 @@ export async function holdGate(
     .where('id', '=', workflowId)
     .forKeyShare()
     .executeTakeFirst()
-  if (!row) throw new Fault('NOT_FOUND', 'There is no such workflow')
+  if (!row) throw missing('workflow')
   const { concurrency } = readSettings(row.settings)
   if (!concurrency) return null
   const id = uuidv5(renderPaths(concurrency.key ?? '', data), workflowId)

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { GraphNode } from '../workflows/graph.ts'
 import type { ResponseMode } from '../workflows/nodes/hooks.ts'
 import { MAX_OUTPUT_BYTES } from './blobs.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import type { Store } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 import type { Signature } from './signature.ts'
@@ -46,7 +46,7 @@ export async function findHooks(store: Store, workflowId: string, path: string):
     const response = { mode, timeoutMs: config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS }
     return [{ workflow: workflow!, node, method, secretHeader, signature, response }]
   })
-  if (hooks.length === 0) throw new Fault('NOT_FOUND', 'There is no such webhook')
+  if (hooks.length === 0) throw missing('webhook')
   return hooks
 }
 

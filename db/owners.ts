@@ -1,8 +1,16 @@
 import type { Db } from './connection.ts'
+import { missing } from './fault.ts'
 import type { Store } from './scope.ts'
 
 /** What belongs to a team from its first to its last day. */
 export type Owned = 'workflows' | 'executions' | 'variables' | 'pauses'
+
+const NOUNS: Record<Owned, string> = {
+  workflows: 'workflow',
+  executions: 'execution',
+  variables: 'variable',
+  pauses: 'approval',
+}
 
 const MAX_CACHED = 50_000
 
@@ -18,6 +26,13 @@ export async function findOwner(store: Store, table: Owned, id: string): Promise
   const row = await store.db.selectFrom(table).select('teamId').where('id', '=', id).executeTakeFirst()
   if (row) rememberOwner(store, id, row.teamId)
   return row?.teamId
+}
+
+/** The same as it stands, for rights. Throws NOT_FOUND. */
+export async function readOwner({ db }: Store, table: Owned, id: string): Promise<string> {
+  const row = await db.selectFrom(table).select('teamId').where('id', '=', id).executeTakeFirst()
+  if (!row) throw missing(NOUNS[table])
+  return row.teamId
 }
 
 /** Spares the first question for what has just been made. */

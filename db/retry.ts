@@ -6,7 +6,7 @@ import { type Envelope, type Given, INPUT_REF } from '../workflows/plan.ts'
 import { checkAlone } from './alone.ts'
 import { copyBlobs } from './blobs.ts'
 import { isEnded } from './executions.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import { findProblem, PINNED } from './pins.ts'
 import { demand, type Scope, type Store } from './scope.ts'
 import {
@@ -54,7 +54,7 @@ export async function recoverExecution(
   const { store } = scope
   const run = await readEnded(scope, id, how)
   const found = await readStartable(store, run.workflowId, () => true)
-  if (!found) throw new Fault('NOT_FOUND', 'There is no such workflow')
+  if (!found) throw missing('workflow')
   const before = await readVersion(store, run.workflowId, run.workflowVersion)
   const workflow = version === 'current' ? found : { ...found, version: run.workflowVersion, graph: before }
   checkStart(workflow, run)
@@ -89,7 +89,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
     )
     .where('id', '=', id)
     .executeTakeFirst()
-  if (!run) throw new Fault('NOT_FOUND', 'There is no such execution')
+  if (!run) throw missing('execution')
   demand(scope, run.teamId, 'OPERATOR')
   if (!isEnded(run.status)) throw new Fault('CONFLICT', 'The execution is still under way')
   if (how === 'RETRY' && run.status === 'SUCCESS') {

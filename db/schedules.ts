@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v5 as uuid } from 'uuid'
 import { findSchedules, isSchedule, type Schedule } from '../workflows/schedules.ts'
-import { Fault } from './fault.ts'
+import { missing } from './fault.ts'
 import { demand, type Scope, type Store } from './scope.ts'
 import { readSettings } from './settings.ts'
 import { addExecution, readStartable } from './start.ts'
@@ -123,7 +123,7 @@ export async function readSchedules(
     demand(scope, teamId, 'VIEWER')
     return true
   })
-  if (!workflow) throw new Fault('NOT_FOUND', 'There is no such workflow')
+  if (!workflow) throw missing('workflow')
   return {
     active: workflow.active,
     schedules: findSchedules(workflow.graph, workflow.settings.timezone),

@@ -3,7 +3,7 @@ import type { Transaction } from 'kysely'
 import { ACTS, type Act, covers, type Role } from './acts.ts'
 import { appendAudit } from './audit.ts'
 import type { Db } from './connection.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import type { DB } from './schema.ts'
 import type { Keys } from './seal.ts'
 
@@ -45,7 +45,7 @@ export async function demandTeam(scope: Scope, teamId: string, least: Role): Pro
       .select('id')
       .where('id', '=', teamId)
       .executeTakeFirst()
-    if (!team) throw noTeam()
+    if (!team) throw missing('team')
   }
   demand(scope, teamId, least)
 }
@@ -81,11 +81,7 @@ async function holdTeam(tx: Tx, teamId: string, act: Act): Promise<void> {
     .$if(act === 'TEAM_DELETED', (query) => query.forUpdate())
     .$if(act !== 'TEAM_DELETED', (query) => query.forKeyShare())
     .executeTakeFirst()
-  if (!team) throw noTeam()
-}
-
-function noTeam(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such team')
+  if (!team) throw missing('team')
 }
 
 /**

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid'
 import type { Role } from './acts.ts'
 import type { Db } from './connection.ts'
 import { forgetExecutions } from './executions.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import { change, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
 
 export const PLANS = ['FREE', 'TEAM', 'BUSINESS', 'ENTERPRISE'] as const
@@ -158,7 +158,7 @@ async function describeTeam(db: Db, teamId: string): Promise<TeamDetail> {
       (select count(*) from workflows where team_id = t.id) as workflow_count, 0 as credential_count,
       plan, created_at, updated_at
     from teams t where id = ${teamId}`.execute(db)
-  if (!rows[0]) throw new Fault('NOT_FOUND', 'There is no such team')
+  if (!rows[0]) throw missing('team')
   return rows[0]
 }
 

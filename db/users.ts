@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Db } from './connection.ts'
-import { Fault, invalid } from './fault.ts'
+import { Fault, invalid, missing } from './fault.ts'
 import { checkPassword, hashPassword, takeTurn } from './passwords.ts'
 import { change, record, type Scope, type Store, type Tx } from './scope.ts'
 import { findPasswordFault } from './strength.ts'
@@ -95,7 +95,7 @@ export async function readUser(store: Store, userId: string): Promise<User & { t
     .select(['id', 'firstName', 'lastName', 'email'])
     .where('id', '=', userId)
     .executeTakeFirst()
-  if (!user) throw new Fault('NOT_FOUND', 'There is no such user')
+  if (!user) throw missing('user')
   return { ...user, teams: await readMemberships(store, userId) }
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { setOwn } from '../workflows/inputs.ts'
 import { json } from './connection.ts'
-import { Fault, invalid } from './fault.ts'
+import { Fault, invalid, missing } from './fault.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
 
@@ -66,7 +66,7 @@ export async function readVariable(scope: Scope, id: string): Promise<Variable> 
     .select(COLUMNS)
     .where('id', '=', id)
     .executeTakeFirst()
-  if (!row) throw missing()
+  if (!row) throw missing('variable')
   demand(scope, row.teamId, 'VIEWER')
   return row
 }
@@ -150,7 +150,7 @@ async function lockVariable(tx: Tx, id: string): Promise<Variable> {
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()
-  if (!row) throw missing()
+  if (!row) throw missing('variable')
   return row
 }
 
@@ -171,8 +171,4 @@ async function guardKey<T>(key: string, work: () => Promise<T>): Promise<T> {
     }
     throw error
   }
-}
-
-function missing(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such variable')
 }

@@ -4,7 +4,8 @@ import type { Graph, GraphNode } from '../workflows/graph.ts'
 import { hideSecrets } from '../workflows/secrets.ts'
 import { covers } from './acts.ts'
 import { type Db, json } from './connection.ts'
-import { Fault } from './fault.ts'
+import { Fault, missing } from './fault.ts'
+import { readOwner } from './owners.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, type Scope, type Store, type Tx } from './scope.ts'
 
@@ -134,7 +135,7 @@ export async function compareVersions(
 
 /** Removes a version. Throws CONFLICT where it is the current one, or has runs: they keep their version. */
 export async function deleteVersion(scope: Scope, workflowId: string, version: number): Promise<void> {
-  const teamId = await findTeam(scope.store, workflowId)
+  const teamId = await readOwner(scope.store, 'workflows', workflowId)
   await change(scope, 'WORKFLOW_VERSION_DELETED', teamId, async (tx) => {
     // Nobody makes another version the current one meanwhile. A start that has read this version as the current
     // one either has its row written first, and is found, or is refused by the foreign key.
@@ -144,7 +145,7 @@ export async function deleteVersion(scope: Scope, workflowId: string, version: n
       .where('id', '=', workflowId)
       .forNoKeyUpdate()
       .executeTakeFirst()
-    if (!workflow) throw noWorkflow()
+    if (!workflow) throw missing('workflow')
     if (workflow.version === version) throw new Fault('CONFLICT', `Version ${version} is the current one`)
     const { numDeletedRows } = await tx
       .deleteFrom('workflowVersions')
@@ -162,15 +163,9 @@ export async function deleteVersion(scope: Scope, workflowId: string, version: n
 
 /** Checks that the caller may read the workflow, and answers how its nodes are shown to them. */
 async function demandWorkflow(scope: Scope, id: string): Promise<(node: GraphNode) => GraphNode> {
-  const teamId = await findTeam(scope.store, id)
+  const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'VIEWER')
   return covers(scope.roles.get(teamId)!, 'BUILDER') ? (node) => node : hideSecrets
-}
-
-async function findTeam(store: Store, id: string): Promise<string> {
-  const row = await store.db.selectFrom('workflows').select('teamId').where('id', '=', id).executeTakeFirst()
-  if (!row) throw noWorkflow()
-  return row.teamId
 }
 
 function selectItems(store: Store, workflowId: string) {
@@ -215,10 +210,6 @@ function describeVersion(row: {
     inUse: row.inUse === true,
     restoredFrom,
   }
-}
-
-function noWorkflow(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such workflow')
 }
 
 function noVersion(version: number): Fault {

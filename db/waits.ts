@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { stepKey } from '../workflows/walk.ts'
 import { Fault } from './fault.ts'
 import { type Errand, enqueue } from './outbox.ts'
+import { readOwner } from './owners.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { holdRun, type Spot } from './pauses.ts'
 import { nodeExecutionId } from './projection.ts'
@@ -26,7 +27,7 @@ export type Wait = {
 /** What a run waits for at the moment, the oldest first (OPERATOR). Throws NOT_FOUND. */
 export async function listWaits(scope: Scope, executionId: string, query: PageRequest): Promise<Page<Wait>> {
   const { store } = scope
-  await demandExecution(scope, executionId)
+  demand(scope, await readOwner(store, 'executions', executionId), 'OPERATOR')
   const found = store.db
     .selectFrom('pauses')
     .where('executionId', '=', executionId)
@@ -59,7 +60,7 @@ export async function sendEvent(
   name: string,
   data: unknown,
 ): Promise<Errand[]> {
-  await demandExecution(scope, executionId)
+  demand(scope, await readOwner(scope.store, 'executions', executionId), 'OPERATOR')
   return record(scope.store, async (tx) => {
     const ended = await holdRun(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
@@ -140,16 +141,6 @@ function sign(keys: Keys, keyId: string, head: string): string {
   return createHmac('sha256', purposeKey(keys, PURPOSE, keyId))
     .update(head)
     .digest('base64url')
-}
-
-async function demandExecution(scope: Scope, id: string): Promise<void> {
-  const row = await scope.store.db
-    .selectFrom('executions')
-    .select('teamId')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!row) throw new Fault('NOT_FOUND', 'There is no such execution')
-  demand(scope, row.teamId, 'OPERATOR')
 }
 
 function missing(): Fault {

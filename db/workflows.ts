@@ -7,8 +7,9 @@ import { hideSecrets } from '../workflows/secrets.ts'
 import { type Act, covers } from './acts.ts'
 import { json } from './connection.ts'
 import { forgetExecutions } from './executions.ts'
-import { Fault, invalid } from './fault.ts'
+import { Fault, invalid, missing } from './fault.ts'
 import { openGates } from './gate.ts'
+import { readOwner } from './owners.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
 import { checkErrorWorkflow, DEFAULTS, readSettings, type Settings } from './settings.ts'
@@ -114,7 +115,7 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
     .select([...COLUMNS, 'version', 'settings'])
     .where('id', '=', id)
     .executeTakeFirst()
-  if (!row) throw missing()
+  if (!row) throw missing('workflow')
   demand(scope, row.teamId, 'VIEWER')
   const { nodes, edges } = await readVersion(scope.store, id, row.version)
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
@@ -156,7 +157,7 @@ export async function updateWorkflow(
   },
   expected?: string[],
 ): Promise<WorkflowDetail> {
-  const teamId = await findTeam(scope, id)
+  const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'BUILDER')
   return guardName(patch.name ?? '', () =>
     change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
@@ -226,7 +227,7 @@ export async function updateWorkflow(
  * their DELETE is queued. Running ones are ended by it.
  */
 export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]> {
-  const teamId = await findTeam(scope, id)
+  const teamId = await readOwner(scope.store, 'workflows', id)
   return change(scope, 'WORKFLOW_DELETED', teamId, async (tx) => {
     // The lock also holds back new executions: their insert waits for it, and then finds no workflow.
     const { name } = await lockWorkflow(tx, id)
@@ -247,18 +248,8 @@ async function lockWorkflow(tx: Tx, id: string) {
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()
-  if (!row) throw missing()
+  if (!row) throw missing('workflow')
   return { ...row, settings: readSettings(row.settings) }
-}
-
-async function findTeam(scope: Scope, id: string): Promise<string> {
-  const row = await scope.store.db
-    .selectFrom('workflows')
-    .select('teamId')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!row) throw missing()
-  return row.teamId
 }
 
 function checkGraph(input: { nodes?: unknown; edges?: unknown }): Graph {
@@ -285,8 +276,4 @@ function actOf(before: boolean, after: boolean): Act {
 
 function isNone(value: unknown): boolean {
   return value === undefined || value === null
-}
-
-function missing(): Fault {
-  return new Fault('NOT_FOUND', 'There is no such workflow')
 }
