@@ -5,7 +5,7 @@ import type { GraphNode } from '../workflows/graph.ts'
 import type { SegmentInput } from '../workflows/messages.ts'
 import type { Envelope } from '../workflows/plan.ts'
 import { resultOf, type Task } from '../workflows/state.ts'
-import { type NodeRecord, nodesIn, settleFailure, sourcesOf, stepKey } from '../workflows/walk.ts'
+import { EXHAUSTED, type NodeRecord, nodesIn, settleFailure, sourcesOf, stepKey } from '../workflows/walk.ts'
 import { endWaits } from './ends.ts'
 import { foldResults, gatherResults, readItems } from './loop.ts'
 import { NodeFailure } from './nodes/failure.ts'
@@ -115,7 +115,11 @@ async function doTask(
       ...(await foldResults(deps, segment.context.id, values, frame.loops[node.id]!)),
     }
   }
-  if (phase === 'close') return { status: 'SUCCESS', output: await closeLoop(walk, task, pack) }
+  if (phase === 'close') {
+    const output = await closeLoop(walk, task, pack)
+    const exhausted = node.loop!.mode === 'repeat' && !frame.loops[node.id]!.over
+    return { status: 'SUCCESS', output, handle: exhausted ? EXHAUSTED : null }
+  }
   if (phase === 'test') return { status: 'TURNED', over: await testLoop(walk, task, prepared!) }
   if (node.loop) return openLoop(walk, task, prepared!, pack)
   const result = await runStep(graphNode, prepared!, phase === 'resume')

@@ -54,6 +54,9 @@ export const NUDGE = 'nudge'
 /** How the reason begins with which the sweeper terminates a run that no worker can carry on: FAILED. */
 export const STUCK_REASON = 'The run was stuck in its workflow code'
 
+/** How a REPEAT leaves that came to its most iterations: by the main handle where no edge takes this one up. */
+export const EXHAUSTED = 'exhausted'
+
 const skipped: Outcome = { skipped: true }
 
 /** An outcomes object without a prototype: node ids are keys. */
@@ -64,6 +67,8 @@ export function emptyOutcomes(from: Outcomes = {}): Outcomes {
 type Index = {
   byId: Map<string, PlanNode>
   inward: Map<string, PlanEdge[]>
+  /** The nodes that an edge leaves by EXHAUSTED. */
+  exhausted: Set<string>
   /** The nodes of the root ('') and of each loop's body, in the plan's order. */
   scopes: Map<string, PlanNode[]>
 }
@@ -73,12 +78,15 @@ const indexes = new WeakMap<Plan, Index>()
 function indexOf(plan: Plan): Index {
   let index = indexes.get(plan)
   if (!index) {
-    index = { byId: new Map(), inward: new Map(), scopes: new Map() }
+    index = { byId: new Map(), inward: new Map(), exhausted: new Set(), scopes: new Map() }
     for (const node of plan.nodes) {
       index.byId.set(node.id, node)
       push(index.scopes, node.parentId ?? '', node)
     }
-    for (const edge of plan.edges) push(index.inward, edge.target, edge)
+    for (const edge of plan.edges) {
+      push(index.inward, edge.target, edge)
+      if (edge.handle === EXHAUSTED) index.exhausted.add(edge.source)
+    }
     indexes.set(plan, index)
   }
   return index
@@ -126,7 +134,7 @@ export function next(
       ready.push(node)
       continue
     }
-    const states = (edges ?? []).map((edge) => edgeState(outcomes[edge.source], edge.handle))
+    const states = (edges ?? []).map((edge) => edgeState(plan, edge, outcomes))
     if (states.includes('open')) continue
     if (states.includes('taken')) ready.push(node)
     else outcomes[node.id] = skipped
@@ -134,15 +142,18 @@ export function next(
   return ready
 }
 
-function edgeState(source: Outcome | undefined, handle: string | null): 'open' | 'taken' | 'dead' {
-  if (!source) return 'open'
-  return 'handle' in source && source.handle === handle ? 'taken' : 'dead'
+function edgeState(plan: Plan, edge: PlanEdge, outcomes: Outcomes): 'open' | 'taken' | 'dead' {
+  const outcome = outcomes[edge.source]
+  if (!outcome) return 'open'
+  if ('skipped' in outcome) return 'dead'
+  const falls = outcome.handle === EXHAUSTED && !indexOf(plan).exhausted.has(edge.source)
+  return edge.handle === (falls ? null : outcome.handle) ? 'taken' : 'dead'
 }
 
 /** The nodes whose outputs make this node's `$input`: the sources of its taken in-edges, once each, in edge order. */
 export function sourcesOf(plan: Plan, nodeId: string, outcomes: Outcomes): string[] {
   const taken = (indexOf(plan).inward.get(nodeId) ?? []).filter(
-    (edge) => edgeState(outcomes[edge.source], edge.handle) === 'taken',
+    (edge) => edgeState(plan, edge, outcomes) === 'taken',
   )
   return [...new Set(taken.map((edge) => edge.source))]
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nodeOf } from '../client.ts'
 import { edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
@@ -156,4 +157,32 @@ test('REPEAT', async () => {
   )
   expect(run.errorMessage).toBeNull()
   expect(run.outputData).toEqual({ n: 5, i: 3 })
+  expect(nodeOf(run, 'loop').handle).toBeNull()
+})
+
+test('REPEAT that comes to its most iterations says so, and goes on by a way of its own where there is one', async () => {
+  const graph = (maxIterations: number, ...more: string[]) => ({
+    nodes: [
+      start,
+      { id: 'loop', type: 'REPEAT', config: { until: '$input.n >= 3', maxIterations } },
+      { id: 'add', parentId: 'loop', type: 'SET', config: { values: { n: '{{ $input.n + 1 }}' } } },
+      { id: 'off', type: 'NO_OP', config: {}, disabled: true },
+      { id: 'after', type: 'SET', config: { values: { after: '{{ $input.n }}' } } },
+      { id: 'more', type: 'SET', config: { values: { more: '{{ $input.n }}' } } },
+    ],
+    edges: edges('start -> loop', 'loop -> off', 'off -> after', ...more),
+  })
+  const [alone, apart, done] = await Promise.all([
+    plain.run(graph(2), { n: 0 }),
+    plain.run(graph(2, 'loop:exhausted -> more'), { n: 0 }),
+    plain.run(graph(3, 'loop:exhausted -> more'), { n: 0 }),
+  ])
+  expect([alone, apart, done].map((run) => [nodeOf(run, 'loop').handle, run.outputData])).toEqual([
+    ['exhausted', { after: 2 }],
+    ['exhausted', { more: 2 }],
+    [null, { after: 3 }],
+  ])
+  expect(nodeOf(alone, 'after').inputData).toEqual({ n: 2 })
+  const again = await plain.ask<{ executionId: string }>('POST', `/api/executions/${alone.id}/rerun`, {})
+  expect((await plain.ended(again.executionId)).outputData).toEqual({ after: 2 })
 })

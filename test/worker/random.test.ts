@@ -66,6 +66,7 @@ const configs: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
 const HANDLES: Record<string, (node: Node) => (string | undefined)[]> = {
   IF_ELSE: () => ['true', 'false'],
   SWITCH: (node) => [...(node.config.cases as { handle: string }[]).map(({ handle }) => handle), 'default'],
+  REPEAT: () => [undefined, 'exhausted'],
 }
 
 const handlesOf = (node: Node) => [
@@ -235,6 +236,7 @@ async function interpret(graph: Graph, around: Around): Promise<{ output: unknow
     const items = Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]
     const results: unknown[] = []
     let item = input
+    let held = each
     for (let at = 0; at < (each ? items.length : Number(config.maxIterations)); at++) {
       const inner = path === '' ? String(at) : `${path}.${at}`
       if (each) item = items[at]
@@ -252,10 +254,12 @@ async function interpret(graph: Graph, around: Around): Promise<{ output: unknow
       }
       results.push(body.output)
       item = body.output
-      const held = each || (await holds(config.until as string, body.output, { ...around, item, index: at }))
-      if (!each && held) break
+      if (each) continue
+      held = await holds(config.until as string, body.output, { ...around, item, index: at })
+      if (held) break
     }
-    return { output: each ? { items: results } : item }
+    const leaves = graph.edges.some((edge) => edge.source === node.id && edge.sourceHandle === 'exhausted')
+    return { output: each ? { items: results } : item, ...(held || !leaves ? {} : { handle: 'exhausted' }) }
   }
   for (const node of nodes) await settle(node)
   for (const [id, one] of left) found.left.set(`${id}#${path}`, one)

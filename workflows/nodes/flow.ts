@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { object } from '../object.ts'
+import { EXHAUSTED } from '../walk.ts'
 import { computed, condition, conditionAt, duration, items, name, node, text } from './fields.ts'
 
 const INSTANT = 'must be an ISO 8601 time'
@@ -62,7 +63,8 @@ export const FLOW = {
   }),
   REPEAT: node('loop', {
     summary:
-      "Runs its children until the condition holds ($input is the iteration's result); outputs the last result.",
+      "Runs its children until the condition holds ($input is the iteration's result); outputs the last result. Where " +
+      'maxIterations ended it, it leaves by the handle exhausted, or by the main one if no edge takes that up.',
     config: v.object({
       until: condition,
       maxIterations: v.optional(
@@ -75,6 +77,7 @@ export const FLOW = {
         100,
       ),
     }),
+    handles: () => [null, EXHAUSTED],
     conditions: (config) => conditionAt('until', config.until),
   }),
   WAIT: node('wait', {
