@@ -14,7 +14,7 @@ export const missing = !existsSync(CHROMIUM) && !process.env.CI
 if (missing) console.warn(`no browser at ${CHROMIUM}: the console is not tested (CHROMIUM names one)`)
 
 /** A page of its own for each test of a describe. What it complains of, or asks of others, fails the test. */
-export function useBrowser(options: { readonly origin: string }) {
+export function useBrowser(readOrigin: () => string) {
   let browser: Browser
   let context: BrowserContext
   let page: Page
@@ -43,7 +43,7 @@ export function useBrowser(options: { readonly origin: string }) {
       void dialog.dismiss()
     })
     context.on('request', (request) => {
-      if (new URL(request.url()).origin !== options.origin) faults.push(`request: ${request.url()}`)
+      if (new URL(request.url()).origin !== readOrigin()) faults.push(`request: ${request.url()}`)
     })
   })
 
@@ -57,7 +57,7 @@ export function useBrowser(options: { readonly origin: string }) {
       return page
     },
     async signIn(hash = '', email = 'admin@example.com') {
-      await page.goto(`${options.origin}/${hash}`)
+      await page.goto(`${readOrigin()}/${hash}`)
       await page.getByLabel('E-mail').fill(email)
       await page.getByLabel('Password').fill(PASSWORD)
       await page.getByRole('button', { name: 'Sign in' }).click()

@@ -18,11 +18,7 @@ beforeAll(async () => {
 afterAll(() => host?.stop())
 
 describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
-  const browser = useBrowser({
-    get origin() {
-      return origin
-    },
-  })
+  const browser = useBrowser(() => origin)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {
@@ -96,10 +92,9 @@ describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
     // Faster than the page can follow: the second filter must not bring back the first.
     await page.getByLabel('Status').selectOption('FAILED')
     await page.getByText('Nothing found').waitFor()
-    await page.evaluate(() => {
-      const [clear] = document.querySelectorAll<HTMLElement>('.filters a')
-      const status = document.querySelector<HTMLSelectElement>('#status')!
-      clear?.click()
+    await page.locator('.filters').evaluate((filters) => {
+      const status = filters.querySelector('#status')
+      filters.querySelector('a').click()
       status.value = 'SUCCESS'
       status.dispatchEvent(new Event('change'))
     })

@@ -33,11 +33,7 @@ beforeAll(async () => {
 afterAll(() => host?.stop())
 
 describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 }, () => {
-  const browser = useBrowser({
-    get origin() {
-      return origin
-    },
-  })
+  const browser = useBrowser(() => origin)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {
