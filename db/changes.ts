@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { isEnded } from './executions.ts'
-import { Fault } from './fault.ts'
 import { durationOf } from './listing.ts'
+import { readOwner } from './owners.ts'
 import { demand, type Scope, type Store } from './scope.ts'
 
 /**
@@ -119,13 +119,7 @@ export async function readChanges(
 
 /** Throws unless the caller may follow the run (VIEWER). */
 export async function demandRun(scope: Scope, id: string): Promise<void> {
-  const run = await scope.store.db
-    .selectFrom('executions')
-    .select('teamId')
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!run) throw new Fault('NOT_FOUND', 'There is no such execution')
-  demand(scope, run.teamId, 'VIEWER')
+  demand(scope, await readOwner(scope.store, 'executions', id), 'VIEWER')
 }
 
 /** What a follower has been told of who wants only what comes from now on. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Plan } from '../workflows/plan.ts'
 import type { Page as ItemPage } from '../workflows/walk.ts'
 import { findNode, isEntry, nodesIn } from '../workflows/walk.ts'
-import { Fault } from './fault.ts'
+import { missing } from './fault.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
 import { readPlan } from './plans.ts'
 import { demand, type Scope, type Store } from './scope.ts'
@@ -123,7 +123,7 @@ export async function listNodeExecutions(
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
     .where('id', '=', id)
     .executeTakeFirst()
-  if (!execution) throw new Fault('NOT_FOUND', 'There is no such execution')
+  if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
   const { rows } = await sql<{ nodes: StoredNode[]; total: number }>`
     select coalesce(json_agg(${AS_JSON} order by started_at, position, node_id), '[]') as nodes,
