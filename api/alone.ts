@@ -4,8 +4,8 @@ import { runAlone } from '../db/alone.ts'
 import { accept, text, uuid } from './accept.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { answerStarted, STARTED } from './executions.ts'
+import { ONCE, readKey } from './headers.ts'
 import { data } from './pins.ts'
-import { ONCE, readKey } from './workflows.ts'
 
 const OneNode = v.object({ id: uuid, nodeId: text(100) })
 const anything = (description: string) => v.optional(v.pipe(v.unknown(), v.description(description)))
@@ -49,8 +49,7 @@ export function createAloneRoutes(deps: ApiDeps) {
     }),
     async (c) => {
       const { id, nodeId } = c.req.valid('param')
-      const idempotencyKey = readKey(c.req.header('idempotency-key'))
-      const bench = { ...c.req.valid('json'), idempotencyKey, traceparent: c.get('traceparent') }
+      const bench = { ...c.req.valid('json'), idempotencyKey: readKey(c), traceparent: c.get('traceparent') }
       return answerStarted(deps, c, await runAlone(c.get('scope'), id, nodeId, bench))
     },
   )

@@ -2,14 +2,14 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { bulkCancel, bulkRetry } from '../db/bulk.ts'
 import type { STATUSES } from '../db/listing.ts'
-import { type Recovery, recoverExecution } from '../db/retry.ts'
+import { type Choice, type Recovery, recoverExecution } from '../db/retry.ts'
 import { object } from '../workflows/object.ts'
 import { accept, uuid } from './accept.ts'
 import { count, id, LOCATION } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { answerStarted, STARTED, started } from './executions.ts'
+import { ONCE, readKey } from './headers.ts'
 import { instant, isForward } from './query.ts'
-import { ONCE, readKey } from './workflows.ts'
 
 const MAX_IDS = 1_000
 const CHOICES = ['same', 'current'] as const
@@ -41,6 +41,18 @@ const RECOVERED = {
   ),
   headers: LOCATION,
 }
+
+/** What the routes that take up one run have in common. */
+const RECOVERY = {
+  tag: 'Executions',
+  role: 'OPERATOR',
+  of: 'executions',
+  params: OneExecution,
+  json: HowRecovered,
+  headers: ONCE,
+  responses: { 202: RECOVERED },
+  faults: [409],
+} as const
 
 /** Which runs: as the list's filter says, and of those the ones that are named. */
 function filterOf<const S extends (typeof STATUSES)[number]>(statuses: readonly S[]) {
@@ -104,10 +116,8 @@ const EXAMPLE_FILTER = { status: 'FAILED', from: '2026-01-01T00:00:00Z' }
 
 /** Taking up runs that have ended, one or many, and ending many. */
 export function createRecoveryRoutes(deps: ApiDeps) {
-  const recover = async (c: Context<AppEnv>, how: Recovery, id: string, version: 'same' | 'current') => {
-    const idempotencyKey = readKey(c.req.header('idempotency-key'))
-    const traceparent = c.get('traceparent')
-    const asked = { version, idempotencyKey, traceparent }
+  const recover = async (c: Context<AppEnv>, how: Recovery, id: string, version: Choice) => {
+    const asked = { version, idempotencyKey: readKey(c), traceparent: c.get('traceparent') }
     return answerStarted(deps, c, await recoverExecution(c.get('scope'), id, how, asked))
   }
   return new Hono<AppEnv>()
@@ -115,7 +125,6 @@ export function createRecoveryRoutes(deps: ApiDeps) {
       '/api/executions/:id/retry',
       accept({
         id: 'retryExecution',
-        tag: 'Executions',
         summary: 'Retry an execution from its failed nodes on',
         description:
           'A new run with the same trigger and input. Taken over, and marked by `takenFrom`, is the output of each ' +
@@ -123,14 +132,8 @@ export function createRecoveryRoutes(deps: ApiDeps) {
           'run; a loop as a whole, unless an iteration of it failed. A failed node runs anew, also where its error ' +
           'was handled, and so does all after it. 409 unless the run ended FAILED or CANCELLED, and where its values ' +
           'were not kept. Of a run with pinned outputs, or of one node: BUILDER and up.',
-        role: 'OPERATOR',
-        of: 'executions',
-        params: OneExecution,
-        json: HowRecovered,
-        headers: ONCE,
+        ...RECOVERY,
         example: { version: 'same' },
-        responses: { 202: RECOVERED },
-        faults: [409],
       }),
       (c) => recover(c, 'RETRY', c.req.valid('param').id, c.req.valid('json').version),
     )
@@ -138,19 +141,12 @@ export function createRecoveryRoutes(deps: ApiDeps) {
       '/api/executions/:id/rerun',
       accept({
         id: 'rerunExecution',
-        tag: 'Executions',
         summary: 'Run an execution again from the start',
         description:
           'A new run with the same trigger and input, and the same pinned outputs if there are any. 409 while the ' +
           'run is under way, and where its input was not kept.',
-        role: 'OPERATOR',
-        of: 'executions',
-        params: OneExecution,
-        json: HowRecovered,
-        headers: ONCE,
+        ...RECOVERY,
         example: { version: 'current' },
-        responses: { 202: RECOVERED },
-        faults: [409],
       }),
       (c) => recover(c, 'RERUN', c.req.valid('param').id, c.req.valid('json').version),
     )

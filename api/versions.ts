@@ -1,14 +1,15 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { compareVersions, deleteVersion, listVersions, readVersionDetail } from '../db/versions.ts'
-import { tagWorkflow, updateWorkflow } from '../db/workflows.ts'
+import { updateWorkflow } from '../db/workflows.ts'
 import { accept, uuid, whole } from './accept.ts'
 import { count, id, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { edges, nodes } from './graph.ts'
+import { answerTagged, MATCH, readTags, TAGGED } from './headers.ts'
 import { paging } from './query.ts'
-import { readTags, TAGGED, WorkflowDetail } from './workflows.ts'
+import { WorkflowDetail } from './workflows.ts'
 
 const number = whole(1, 2_147_483_647)
 const OneWorkflow = v.object({ id: uuid })
@@ -123,21 +124,15 @@ export function createVersionRoutes(deps: ApiDeps) {
         role: 'BUILDER',
         of: 'workflows',
         params: OneVersion,
-        headers: {
-          'If-Match': {
-            description: 'The ETag of the state that is to be changed; 412 where another stands',
-          },
-        },
+        headers: MATCH,
         responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
         faults: [409, 412],
       }),
       async (c) => {
         const { id, version } = c.req.valid('param')
-        const expected = readTags(c.req.header('if-match'))
-        const workflow = await updateWorkflow(c.get('scope'), id, { restore: version }, expected)
+        const workflow = await updateWorkflow(c.get('scope'), id, { restore: version }, readTags(c))
         await runErrands(deps, 'SCHEDULE', [id])
-        c.header('ETag', `"${tagWorkflow(workflow)}"`)
-        return c.json(workflow)
+        return answerTagged(c, workflow)
       },
     )
     .delete(

@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { Fault } from '../db/fault.ts'
 import { STATUSES } from '../db/listing.ts'
 import { startExecution } from '../db/start.ts'
 import {
@@ -8,7 +7,6 @@ import {
   deleteWorkflow,
   listWorkflows,
   readWorkflow,
-  tagWorkflow,
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
@@ -18,6 +16,7 @@ import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { answerStarted, STARTED } from './executions.ts'
 import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
+import { answerTagged, MATCH, ONCE, readKey, readTags, TAGGED } from './headers.ts'
 import { data, pinned } from './pins.ts'
 import { paging } from './query.ts'
 import { settings, settingsShown } from './settings.ts'
@@ -88,14 +87,6 @@ const WORKFLOW_LINKS = {
   listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
   deleteWorkflow: { parameters: BY_ID },
 }
-/** The header of whatever starts a run. */
-export const ONCE = {
-  'Idempotency-Key': {
-    description: 'A second call with the same key and body starts no second run',
-    pattern: '^[!-~]([ -~]{0,253}[!-~])?$',
-  },
-}
-export const TAGGED = { ETag: 'Names this state of the workflow' }
 
 /** Workflows, and the start of their runs. */
 export function createWorkflowRoutes(deps: ApiDeps) {
@@ -154,9 +145,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
       }),
       async (c) => {
-        const workflow = await readWorkflow(c.get('scope'), c.req.valid('param').id)
-        c.header('ETag', `"${tagWorkflow(workflow)}"`)
-        return c.json(workflow)
+        return answerTagged(c, await readWorkflow(c.get('scope'), c.req.valid('param').id))
       },
     )
     .put(
@@ -172,22 +161,16 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         of: 'workflows',
         params: OneWorkflow,
         json: WorkflowPatch,
-        headers: {
-          'If-Match': {
-            description: 'The ETag of the state that is to be changed; 412 where another stands',
-          },
-        },
+        headers: MATCH,
         example: { name: 'Orders of today', active: false },
         responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
         faults: [409, 412],
       }),
       async (c) => {
         const { id } = c.req.valid('param')
-        const expected = readTags(c.req.header('if-match'))
-        const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), expected)
+        const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), readTags(c))
         await runErrands(deps, 'SCHEDULE', [id])
-        c.header('ETag', `"${tagWorkflow(workflow)}"`)
-        return c.json(workflow)
+        return answerTagged(c, workflow)
       },
     )
     .delete(
@@ -229,31 +212,11 @@ export function createWorkflowRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { teamId, data = {}, pinned } = c.req.valid('json')
-        const idempotencyKey = readKey(c.req.header('idempotency-key'))
-        const scope = c.get('scope')
-        const input = { teamId, data, pinned, idempotencyKey, traceparent: c.get('traceparent') }
-        return answerStarted(deps, c, await startExecution(scope, c.req.valid('param').id, input))
+        const { id } = c.req.valid('param')
+        const input = { teamId, data, pinned, idempotencyKey: readKey(c), traceparent: c.get('traceparent') }
+        return answerStarted(deps, c, await startExecution(c.get('scope'), id, input))
       },
     )
-}
-
-/** The tags of an If-Match header; undefined where it is not sent, or is * (whatever stands is right). */
-export function readTags(header: string | undefined): string[] | undefined {
-  if (header === undefined || header.trim() === '*') return undefined
-  // A proxy that compresses makes a tag weak; it still names the same state.
-  return header.split(',').map((tag) =>
-    tag
-      .trim()
-      .replace(/^W\//, '')
-      .replace(/^"(.*)"$/, '$1'),
-  )
-}
-
-/** What an Idempotency-Key header says. Throws INVALID. */
-export function readKey(key: string | undefined): string | undefined {
-  if (key === undefined || /^[\x20-\x7e]{1,255}$/.test(key)) return key
-  const problem = { path: 'Idempotency-Key', message: 'must be 1 to 255 printable ASCII characters' }
-  throw new Fault('INVALID', `${problem.path} ${problem.message}`, { problems: [problem] })
 }
 
 // The verb checks the graph again; here its faults are named beside those of the other fields.
