@@ -4,16 +4,15 @@ import * as v from 'valibot'
 import { exportWorkflow, FORMAT, importWorkflow, planImport } from '../db/transfer.ts'
 import { readGraph } from '../workflows/graph.ts'
 import { PROBLEM_KINDS } from '../workflows/n8n/report.ts'
+import { recordOf } from '../workflows/object.ts'
 import { describeIssues } from '../workflows/problem.ts'
 import { fillSecrets } from '../workflows/secrets.ts'
-import { accept, line, shown, text, uuid } from './accept.ts'
+import { accept, ById, line, shown, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, LOCATION, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { EXAMPLE, edges, nodes } from './graph.ts'
 import { settings, settingsShown } from './settings.ts'
 import { WorkflowAnswer } from './workflows.ts'
-
-const OneWorkflow = v.object({ id: uuid })
 
 /** Our own document but for its graph, which is checked as a whole. */
 const Document = v.object({
@@ -51,7 +50,7 @@ const NewImport = v.object({
   teamId: uuid,
   name: v.optional(line(200)),
   workflow,
-  workflows: v.optional(v.record(v.string(), uuid)),
+  workflows: v.optional(recordOf(uuid)),
 })
 const ImportQuery = v.object({
   dryRun: v.optional(
@@ -123,7 +122,7 @@ export function createTransferRoutes() {
           'With its newest graph, for the import here or elsewhere. Secrets are left out and named.',
         role: 'member',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         responses: { 200: { description: 'The document', schema: ExportAnswer } },
       }),
       async (c) => c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id)),

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { object } from './object.ts'
+import { object, recordOf, refuseArrays } from './object.ts'
 
 const MAX_FIELDS = 100
 const MAX_TEXT = 10_000
@@ -44,11 +44,7 @@ export const formSchema = v.pipe(
     title: v.optional(label),
     description: v.optional(label),
     properties: v.pipe(
-      v.record(
-        v.pipe(v.string(), v.maxLength(100, 'must have at most 100 characters')),
-        Field,
-        'must be an object',
-      ),
+      recordOf(Field, v.pipe(v.string(), v.maxLength(100, 'must have at most 100 characters'))),
       v.check((fields) => Object.keys(fields).length <= MAX_FIELDS, `must hold at most ${MAX_FIELDS} fields`),
     ),
     required: v.optional(v.array(v.string('must be a text'), 'must be an array'), []),
@@ -116,8 +112,10 @@ function hasFormat(value: string, format: Field['format']): boolean {
 
 /** An object of these keys and no others. */
 function only<const E extends v.ObjectEntries>(entries: E) {
-  return v.strictObject(entries, ({ expected }) => {
-    if (expected === 'Object') return 'must be an object'
-    return expected === 'never' ? `must hold nothing but ${Object.keys(entries).join(', ')}` : 'is required'
-  })
+  return refuseArrays(
+    v.strictObject(entries, ({ expected }) => {
+      if (expected === 'Object') return 'must be an object'
+      return expected === 'never' ? `must hold nothing but ${Object.keys(entries).join(', ')}` : 'is required'
+    }),
+  )
 }

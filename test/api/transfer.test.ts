@@ -262,6 +262,7 @@ test.each([
     },
     ['workflow.nodes[0].config.secretHeader.value'],
   ],
+  ['a list of workflows', { workflow: { nodes: [] }, workflows: [] }, ['workflows']],
   ['workflows that are none', { workflow: { nodes: [] }, workflows: { a: 'b' } }, ['workflows.a']],
 ])('refuses %s', async (_what, json, paths) => {
   const answer = await host.request('/api/workflows/import', {

@@ -55,7 +55,9 @@ describe('a form', () => {
     expect(refuse({ properties: { a: { pattern: '(a+)+' }, b: { type: 'object' } } })).toEqual([
       ...['form.properties.a.pattern', 'form.properties.b.type'],
     ])
+    expect(refuse({ properties: [] })).toEqual(['form.properties'])
+    expect(refuse({ properties: { a: [] } })).toEqual(['form.properties.a'])
     expect(refuse({ properties: {}, required: ['a'] })).toEqual(['form.required'])
-    expect(refuse([])).not.toEqual([])
+    expect(refuse([])).toEqual(['form'])
   })
 })

@@ -175,6 +175,16 @@ test.each([
     ['config.url: is required', 'config.method: must be one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS'],
   ],
   ['HTTP_REQUEST', { url: 'http://x', timeoutMs: 0 }, ['config.timeoutMs: must be at least 1']],
+  [
+    'HTTP_REQUEST',
+    { url: 'http://x', headers: [], query: [] },
+    ['config.headers: must be an object', 'config.query: must be an object'],
+  ],
+  [
+    'HTTP_REQUEST',
+    { url: 'http://x', headers: { a: [] } },
+    ['config.headers.a: must be a text, a number or a boolean'],
+  ],
   ['WAIT', {}, ['config: must hold either durationMs or until']],
   ['WAIT', { durationMs: -1 }, ['config.durationMs: must not be negative']],
   ['STOP_AND_ERROR', { message: '' }, ['config.message: must not be empty']],

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
+import { recordOf } from '../object.ts'
 import { computed, duration, METHODS, node, record, text } from './fields.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a text, a number or a boolean')
-const headers = v.record(v.string(), scalar, 'must be an object')
 
 /** What calls the outside. */
 export const CALLS = {
@@ -11,7 +11,7 @@ export const CALLS = {
     config: v.object({
       url: text,
       method: v.optional(computed(v.picklist(METHODS, `must be one of ${METHODS.join(', ')}`)), 'GET'),
-      headers: v.optional(headers),
+      headers: v.optional(recordOf(scalar)),
       query: v.optional(record),
       body: v.optional(v.unknown()),
       bodyType: v.optional(v.picklist(['json', 'form', 'text'], 'must be json, form or text'), 'json'),
