@@ -137,6 +137,10 @@ export const uuid = v.pipe(
   v.toLowerCase(),
 )
 
+/** The path of one thing, and that of what a team has. */
+export const ById = v.object({ id: uuid })
+export const InTeam = v.object({ teamId: uuid })
+
 /** A text of 1 (or `min`) to `max` characters that PostgreSQL and UTF-8 can hold. */
 export function text(max: number, min = 1) {
   return v.pipe(

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { decideApproval, listApprovals, readApproval } from '../db/approvals.ts'
-import { accept, text, uuid } from './accept.ts'
+import { accept, ById, text, uuid } from './accept.ts'
 import { id, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -10,8 +10,7 @@ import { paging } from './query.ts'
 
 const STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'EXPIRED', 'ABANDONED'] as const
 
-const OneApproval = v.object({ id: uuid })
-const Query = v.object({
+const ApprovalQuery = v.object({
   teamId: uuid,
   ...paging,
   status: v.optional(v.picklist(STATUSES, `must be one of ${STATUSES.join(', ')}`), 'OPEN'),
@@ -84,7 +83,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
         summary: "List a team's approvals",
         description: 'Those that are open, unless another status is asked for.',
         role: 'member',
-        query: Query,
+        query: ApprovalQuery,
         responses: {
           200: { description: 'The newest first', schema: pageOf('ApprovalPage', ApprovalAnswer) },
         },
@@ -99,7 +98,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
         summary: 'Read an approval',
         role: 'member',
         of: 'pauses',
-        params: OneApproval,
+        params: ById,
         responses: { 200: { description: 'The approval', schema: ApprovalAnswer } },
       }),
       async (c) => c.json(await readApproval(c.get('scope'), c.req.valid('param').id)),
@@ -116,7 +115,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
           'with all its faults. A rejection needs no form.',
         role: 'OPERATOR',
         of: 'pauses',
-        params: OneApproval,
+        params: ById,
         json: Verdict,
         example: { decision: 'approved', comment: 'Within the budget' },
         responses: { 200: { description: 'The approval as it stands now', schema: ApprovalAnswer } },

@@ -1,8 +1,7 @@
 import { Hono } from 'hono'
-import * as v from 'valibot'
 import { demandRun, readChanges, readCursor } from '../db/changes.ts'
 import { Fault } from '../db/fault.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, ById } from './accept.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { createFeeds } from './feeds.ts'
 import { authenticate } from './session.ts'
@@ -28,7 +27,7 @@ export function createEventRoutes(deps: ApiDeps) {
         'been told the end is answered 204.',
       role: 'member',
       of: 'executions',
-      params: v.object({ id: uuid }),
+      params: ById,
       headers: { 'Last-Event-ID': { description: 'The id of the last event that arrived' } },
       responses: {
         200: { description: 'The events, until the run has ended', type: 'text/event-stream' },

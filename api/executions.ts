@@ -13,7 +13,7 @@ import { STATUSES } from '../db/listing.ts'
 import type { Store } from '../db/scope.ts'
 import { listNodeExecutions } from '../db/shown.ts'
 import type { Started } from '../db/start.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, ById, InTeam, uuid } from './accept.ts'
 import { count, id, LOCATION, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -22,8 +22,6 @@ import { isForward, paging, span } from './query.ts'
 const POLL_MS = 25
 const SETTLE_MS = 1_000
 
-const OneExecution = v.object({ id: uuid })
-const OneTeam = v.object({ teamId: uuid })
 const filters = {
   ...paging,
   ...span,
@@ -184,7 +182,7 @@ export function createExecutionRoutes(deps: ApiDeps) {
         tag: 'Executions',
         summary: "List a team's executions",
         role: 'member',
-        params: OneTeam,
+        params: InTeam,
         query: TeamQuery,
         responses: { 200: ExecutionPage },
       }),
@@ -199,7 +197,7 @@ export function createExecutionRoutes(deps: ApiDeps) {
         summary: 'Read an execution',
         role: 'member',
         of: 'executions',
-        params: OneExecution,
+        params: ById,
         responses: {
           200: { description: 'The execution, its nodes in the order they started', schema: ExecutionAnswer },
         },
@@ -215,7 +213,7 @@ export function createExecutionRoutes(deps: ApiDeps) {
         description: 'All of them, in the order they started; the execution itself shows 1,000 at most.',
         role: 'member',
         of: 'executions',
-        params: OneExecution,
+        params: ById,
         query: v.object(paging),
         responses: { 200: { description: 'A page', schema: pageOf('NodeExecutionPage', NodeAnswer) } },
       }),
@@ -231,7 +229,7 @@ export function createExecutionRoutes(deps: ApiDeps) {
         description: 'From now on the run can only end CANCELLED. One that has ended answers 409.',
         role: 'OPERATOR',
         of: 'executions',
-        params: OneExecution,
+        params: ById,
         responses: { 200: { description: 'It is told; no body' } },
         faults: [409],
       }),

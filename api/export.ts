@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { type Export, type ExportedExecution, type ExportedNode, openExport } from '../db/export.ts'
 import { STATUSES } from '../db/listing.ts'
 import { demandTeam } from '../db/scope.ts'
-import { accept, uuid, whole } from './accept.ts'
+import { accept, InTeam, whole } from './accept.ts'
 import { count, id, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { type Cell, writeCells, writeRecord } from './csv.ts'
@@ -66,7 +66,7 @@ stand when it begins. Personal data and secrets are masked. CSV has a row for ea
 an execution without any) and the columns ${COLUMNS.replaceAll(' ', ', ')}.
 The connection breaks where the file does not come to its end, or is not read for 30 s.`,
       role: 'OPERATOR',
-      params: v.object({ teamId: uuid }),
+      params: InTeam,
       query: Query,
       responses: {
         200: {

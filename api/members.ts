@@ -1,11 +1,10 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { addMember, changeRole, listMembers, removeMember } from '../db/members.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, InTeam, uuid } from './accept.ts'
 import { email } from './accounts.ts'
 import { id, LOCATION, said, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
-import { InTeam } from './teams.ts'
 
 const role = v.picklist(['ADMIN', 'BUILDER', 'OPERATOR'], 'must be ADMIN, BUILDER or OPERATOR')
 

@@ -4,7 +4,7 @@ import { bulkCancel, bulkRetry } from '../db/bulk.ts'
 import type { STATUSES } from '../db/listing.ts'
 import { type Choice, type Recovery, recoverExecution } from '../db/retry.ts'
 import { object } from '../workflows/object.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, ById, InTeam, uuid } from './accept.ts'
 import { count, id, LOCATION } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { answerStarted, STARTED, started } from './executions.ts'
@@ -13,9 +13,6 @@ import { instant, isForward } from './query.ts'
 
 const MAX_IDS = 1_000
 const CHOICES = ['same', 'current'] as const
-
-const OneExecution = v.object({ id: uuid })
-const OneTeam = v.object({ teamId: uuid })
 
 const version = v.pipe(
   v.optional(v.picklist(CHOICES, `must be one of ${CHOICES.join(', ')}`), 'same'),
@@ -47,7 +44,7 @@ const RECOVERY = {
   tag: 'Executions',
   role: 'OPERATOR',
   of: 'executions',
-  params: OneExecution,
+  params: ById,
   json: HowRecovered,
   headers: ONCE,
   responses: { 202: RECOVERED },
@@ -160,7 +157,7 @@ export function createRecoveryRoutes(deps: ApiDeps) {
           'Those under way that fit the filter, those not started first, 10,000 in one call. From now on they can ' +
           'only end CANCELLED.',
         role: 'OPERATOR',
-        params: OneTeam,
+        params: InTeam,
         json: Cancelled,
         example: { filter: { status: 'RUNNING' } },
         responses: { 200: CANCELLED },
@@ -180,7 +177,7 @@ export function createRecoveryRoutes(deps: ApiDeps) {
           'Those that ended FAILED or CANCELLED, fit the filter and have not been retried yet, the oldest first, as ' +
           'one call of retryExecution each; up to 1,000 in one call, or as many as 20 seconds allow.',
         role: 'OPERATOR',
-        params: OneTeam,
+        params: InTeam,
         json: Retried,
         example: { filter: EXAMPLE_FILTER, version: 'current' },
         responses: { 200: RETRIED },

@@ -5,14 +5,13 @@ import { Fault } from '../db/fault.ts'
 import { STATUSES } from '../db/listing.ts'
 import { nameFiring, readSchedules, readStatuses } from '../db/schedules.ts'
 import { OVERLAPS } from '../workflows/nodes/triggers.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, ById } from './accept.ts'
 import { count, id, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 
 const WAIT_MS = 2_000
 const SHOWN_RUNS = 5
 
-const OneWorkflow = v.object({ id: uuid })
 const said = (text: string) => v.pipe(count, v.description(text))
 const ScheduleAnswer = v.pipe(
   v.object({
@@ -48,7 +47,7 @@ export function createScheduleRoutes(deps: ApiDeps) {
         'an execution.',
       role: 'member',
       of: 'workflows',
-      params: OneWorkflow,
+      params: ById,
       responses: { 200: { description: 'The schedules', schema: v.array(ScheduleAnswer) } },
     }),
     async (c) => {

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { createTeam, deleteTeam, listTeams, PLANS, readTeam, updateTeam } from '../db/teams.ts'
-import { accept, text, uuid } from './accept.ts'
+import { accept, InTeam, text } from './accept.ts'
 import { count, id, LOCATION, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -9,8 +9,6 @@ import { runErrands } from './errands.ts'
 const name = v.pipe(text(200), v.trim(), v.nonEmpty('must not be empty'), v.examples(['Research']))
 const description = v.nullable(text(5_000, 0))
 
-/** The path of everything in a team. */
-export const InTeam = v.object({ teamId: uuid })
 const NewTeam = v.object({ name, description: v.optional(description) })
 const TeamPatch = v.object({ name: v.optional(name), description: v.optional(description) })
 

@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import type { Role } from '../db/acts.ts'
 import { createToken, listTokens, revokeToken, type Token } from '../db/tokens.ts'
-import { accept, shown, text, uuid } from './accept.ts'
+import { accept, InTeam, shown, text, uuid } from './accept.ts'
 import { id, LOCATION, said, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { instant } from './query.ts'
@@ -17,7 +17,6 @@ const TokenRole = v.pipe(
   v.picklist(Object.keys(SPELLING) as Role[], 'must be Admin, Builder, Operator or Viewer'),
 )
 
-const InTeam = v.object({ teamId: uuid })
 const OneToken = v.object({ teamId: uuid, id: uuid })
 const NewToken = v.object({
   name: text(100),

@@ -7,7 +7,7 @@ import {
   readVariable,
   updateVariable,
 } from '../db/variables.ts'
-import { accept, shown, text, uuid } from './accept.ts'
+import { accept, ById, shown, text, uuid } from './accept.ts'
 import { EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { paging } from './query.ts'
@@ -26,8 +26,7 @@ const value = v.pipe(
   shown<unknown>({ description: 'Any JSON, up to 32 KB' }),
 )
 
-const InTeam = v.object({ teamId: uuid, ...paging })
-const OneVariable = v.object({ id: uuid })
+const VariableQuery = v.object({ teamId: uuid, ...paging })
 const NewVariable = v.object({ teamId: uuid, key, value, description: v.optional(description) })
 const VariablePatch = v.object({
   key: v.optional(key),
@@ -60,7 +59,7 @@ export function createVariableRoutes() {
         summary: "List a team's variables",
         description: 'In the order of their keys.',
         role: 'member',
-        query: InTeam,
+        query: VariableQuery,
         responses: { 200: { description: 'One page', schema: pageOf('VariablePage', VariableAnswer) } },
       }),
       async (c) => c.json(await listVariables(c.get('scope'), c.req.valid('query'))),
@@ -105,7 +104,7 @@ export function createVariableRoutes() {
         summary: 'Read a variable',
         role: 'member',
         of: 'variables',
-        params: OneVariable,
+        params: ById,
         responses: { 200: { description: 'The variable', schema: VariableAnswer } },
       }),
       async (c) => c.json(await readVariable(c.get('scope'), c.req.valid('param').id)),
@@ -120,7 +119,7 @@ export function createVariableRoutes() {
           'Changes what is given and keeps the rest. Nodes that start a second later or more read the new value.',
         role: 'BUILDER',
         of: 'variables',
-        params: OneVariable,
+        params: ById,
         json: VariablePatch,
         example: { value: ['eu', 'us'] },
         responses: { 200: { description: 'The variable', schema: VariableAnswer } },
@@ -137,7 +136,7 @@ export function createVariableRoutes() {
         description: 'Expressions find nothing under its key from then on.',
         role: 'BUILDER',
         of: 'variables',
-        params: OneVariable,
+        params: ById,
         responses: { 200: said('Variable deleted') },
       }),
       async (c) => {

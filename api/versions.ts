@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { compareVersions, deleteVersion, listVersions, readVersionDetail } from '../db/versions.ts'
 import { updateWorkflow } from '../db/workflows.ts'
-import { accept, uuid, whole } from './accept.ts'
+import { accept, ById, uuid, whole } from './accept.ts'
 import { count, id, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -12,7 +12,6 @@ import { paging } from './query.ts'
 import { WorkflowDetail } from './workflows.ts'
 
 const number = whole(1, 2_147_483_647)
-const OneWorkflow = v.object({ id: uuid })
 const OneVersion = v.object({ id: uuid, version: number })
 const TwoVersions = v.object({ id: uuid, version: number, other: number })
 
@@ -69,7 +68,7 @@ export function createVersionRoutes(deps: ApiDeps) {
           'The newest first. Each change of the graph made one; name, description and settings are not versioned.',
         role: 'member',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         query: v.object(paging),
         responses: { 200: { description: 'One page', schema: pageOf('VersionPage', VersionItem) } },
       }),

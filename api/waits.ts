@@ -2,7 +2,7 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import type { Errand } from '../db/outbox.ts'
 import { listWaits, resumeWait, sendEvent } from '../db/waits.ts'
-import { accept, uuid } from './accept.ts'
+import { accept, ById, uuid } from './accept.ts'
 import { count, id, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { readBody } from './body.ts'
@@ -10,7 +10,6 @@ import { runErrands } from './errands.ts'
 import { readCall } from './hooks.ts'
 import { paging } from './query.ts'
 
-const OneExecution = v.object({ id: uuid })
 const OneEvent = v.object({
   id: uuid,
   name: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -')),
@@ -50,7 +49,7 @@ export function createWaitRoutes(deps: ApiDeps) {
         summary: 'List what an execution waits for',
         role: 'OPERATOR',
         of: 'executions',
-        params: OneExecution,
+        params: ById,
         query: v.object(paging),
         responses: { 200: { description: 'The oldest first', schema: pageOf('WaitPage', WaitAnswer) } },
       }),

@@ -10,7 +10,7 @@ import {
   updateWorkflow,
 } from '../db/workflows.ts'
 import { readGraph } from '../workflows/graph.ts'
-import { accept, line, text, uuid } from './accept.ts'
+import { accept, ById, line, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
@@ -23,7 +23,6 @@ import { settings, settingsShown } from './settings.ts'
 
 const name = v.pipe(line(200), v.examples(['Orders']))
 const description = v.nullable(text(5_000, 0))
-const OneWorkflow = v.object({ id: uuid })
 const WorkflowQuery = v.object({ teamId: uuid, ...paging, search: v.optional(text(200, 0)) })
 const NewWorkflow = v.pipe(
   v.object({
@@ -141,7 +140,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         description: 'With its newest graph. Secrets of webhooks are hidden from those below BUILDER.',
         role: 'member',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         responses: { 200: { description: 'The workflow', schema: WorkflowDetail, headers: TAGGED } },
       }),
       async (c) => {
@@ -159,7 +158,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           'started with. Without If-Match the last write wins.',
         role: 'BUILDER',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         json: WorkflowPatch,
         headers: MATCH,
         example: { name: 'Orders of today', active: false },
@@ -182,7 +181,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         description: 'For good. Runs under way are ended.',
         role: 'BUILDER',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         responses: { 200: said('Workflow deleted') },
       }),
       async (c) => {
@@ -203,7 +202,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           'answers at once: poll the execution.',
         role: 'OPERATOR',
         of: 'workflows',
-        params: OneWorkflow,
+        params: ById,
         json: NewExecution,
         headers: ONCE,
         example: { teamId: EXAMPLE_ID, data: { order: 17 } },
