@@ -1,9 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Act } from './acts.ts'
 import { isEnded } from './executions.ts'
 import { Fault } from './fault.ts'
 import { type Choice, recoverExecution } from './retry.ts'
-import { change, demandTeam, record, type Scope, type Store } from './scope.ts'
+import { change, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
 
 /** Which of a team's runs; all that is named must hold. On createdAt: `from` inclusive, `to` exclusive. */
 export type Filter = {
@@ -32,7 +31,7 @@ type Match = { id: string; place: 'queued' | 'started' | 'waiting'; total: numbe
 
 /**
  * Cancels a team's open runs (OPERATOR), those that wait first, so that none begins for the place of another. In
- * small transactions; the sweepers tell Temporal at once.
+ * small transactions, each with its audit entry; the sweepers tell Temporal at once.
  */
 export async function bulkCancel(
   scope: Scope,
@@ -51,24 +50,21 @@ export async function bulkCancel(
   const skipped = await explainUnmatched(store, teamId, filter, rows)
   const matched = rows[0]?.total ?? 0
   let cancelled = 0
-  let seen = 0
-  try {
-    for (const chunk of chunksOf(rows)) {
-      const done = await cancelChunk(store, chunk)
-      const left = chunk.filter((id) => !done.includes(id))
-      skipped.push(...left.map((id) => ({ id, reason: 'The execution has ended meanwhile' })))
-      cancelled += done.length
-      seen += chunk.length
-    }
-  } finally {
-    await note(scope, 'EXECUTIONS_CANCELLED', teamId, filter, { matched, cancelled, skipped: skipped.length })
+  for (const chunk of chunksOf(rows)) {
+    const done = await change(scope, 'EXECUTIONS_CANCELLED', teamId, async (tx) => {
+      const ids = await cancelChunk(tx, chunk)
+      return { result: ids, ...describeCall(filter, { matched, cancelled: ids.length }) }
+    })
+    const left = chunk.filter((id) => !done.includes(id))
+    skipped.push(...left.map((id) => ({ id, reason: 'The execution has ended meanwhile' })))
+    cancelled += done.length
   }
-  return { matched, cancelled, skipped: skipped.slice(0, MAX_SKIPPED), remaining: matched - seen }
+  return { matched, cancelled, skipped: skipped.slice(0, MAX_SKIPPED), remaining: matched - rows.length }
 }
 
 /**
  * Retries a team's failed and cancelled runs that nobody has retried yet (OPERATOR), the oldest first. Two calls at
- * once retry each run once.
+ * once retry each run once. The audit entry comes before them; each new run says itself who started it.
  */
 export async function bulkRetry(
   scope: Scope,
@@ -89,6 +85,10 @@ export async function bulkRetry(
   const skipped = await explainUnmatched(store, teamId, filter, rows)
   const matched = rows[0]?.total ?? 0
   const executions: { executionId: string; retriedFrom: string }[] = []
+  await change(scope, 'EXECUTIONS_RETRIED', teamId, async () => ({
+    result: undefined,
+    ...describeCall({ ...filter, version }, { matched }),
+  }))
   const until = Date.now() + MAX_MS
   let seen = 0
   const retry = async (id: string) => {
@@ -102,15 +102,10 @@ export async function bulkRetry(
       skipped.push({ id, reason: error.message })
     }
   }
-  try {
-    while (seen < rows.length && Date.now() < until) {
-      const some = rows.slice(seen, seen + RETRIES_AT_ONCE)
-      await Promise.all(some.map(({ id }) => retry(id)))
-      seen += some.length
-    }
-  } finally {
-    const counts = { matched, retried: executions.length, skipped: skipped.length }
-    await note(scope, 'EXECUTIONS_RETRIED', teamId, { ...filter, version }, counts)
+  while (seen < rows.length && Date.now() < until) {
+    const some = rows.slice(seen, seen + RETRIES_AT_ONCE)
+    await Promise.all(some.map(({ id }) => retry(id)))
+    seen += some.length
   }
   const told = skipped.slice(0, MAX_SKIPPED)
   return { matched, retried: executions.length, executions, skipped: told, remaining: matched - seen }
@@ -175,37 +170,28 @@ function* chunksOf(rows: Match[]): Generator<string[]> {
 }
 
 /** As cancelExecution does; answers those that were open. */
-function cancelChunk(store: Store, ids: string[]): Promise<string[]> {
-  return record(store, async (tx) => {
-    const { rows } = await sql<{ id: string }>`
-      with open as (
-        select id, team_id, status from executions where id = any(${ids}::uuid[]) and status in ('PENDING', 'RUNNING')
-        order by id for update),
-      unstarted as (
-        delete from outbox o using open where o.subject_id = open.id and open.status = 'PENDING' and o.kind = 'START'),
-      told as (
-        insert into outbox (kind, subject_id, team_id, due_at) select 'CANCEL', id, team_id, now() from open
-        on conflict do nothing),
-      ended as (
-        update executions e set cancel_requested_at = coalesce(e.cancel_requested_at, now()), status = 'CANCELLED',
-          completed_at = now(), error_message = 'The run was cancelled before it started'
-        from open where e.id = open.id and open.status = 'PENDING'),
-      asked as (
-        update executions e set cancel_requested_at = coalesce(e.cancel_requested_at, now())
-        from open where e.id = open.id and open.status = 'RUNNING')
-      select id from open`.execute(tx)
-    return rows.map(({ id }) => id)
-  })
+async function cancelChunk(tx: Tx, ids: string[]): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    with open as (
+      select id, team_id, status from executions where id = any(${ids}::uuid[]) and status in ('PENDING', 'RUNNING')
+      order by id for update),
+    unstarted as (
+      delete from outbox o using open where o.subject_id = open.id and open.status = 'PENDING' and o.kind = 'START'),
+    told as (
+      insert into outbox (kind, subject_id, team_id, due_at) select 'CANCEL', id, team_id, now() from open
+      on conflict do nothing),
+    ended as (
+      update executions e set cancel_requested_at = coalesce(e.cancel_requested_at, now()), status = 'CANCELLED',
+        completed_at = now(), error_message = 'The run was cancelled before it started'
+      from open where e.id = open.id and open.status = 'PENDING'),
+    asked as (
+      update executions e set cancel_requested_at = coalesce(e.cancel_requested_at, now())
+      from open where e.id = open.id and open.status = 'RUNNING')
+    select id from open`.execute(tx)
+  return rows.map(({ id }) => id)
 }
 
-/** One entry for the call, also for one that broke off. */
-function note(
-  scope: Scope,
-  act: Act,
-  teamId: string,
-  filter: Record<string, unknown>,
-  counts: Record<string, number>,
-): Promise<void> {
-  const details = { filter: JSON.parse(JSON.stringify(filter)), ...counts }
-  return change(scope, act, teamId, async () => ({ result: undefined, resourceId: null, details }))
+/** What an audit entry says of a call. */
+function describeCall(filter: Record<string, unknown>, counts: Record<string, number>) {
+  return { resourceId: null, details: { filter, ...counts } }
 }

@@ -123,7 +123,7 @@ test('all that is wrong with a filter is said at once', async () => {
   expect(await paths('cancel', { filter: { ids: many } })).toEqual(['filter.ids'])
 })
 
-test('cancels what is open and fits; the rest is told, and the call is one audit entry', async () => {
+test('cancels what is open and fits; the rest is told, and the audit says what was done', async () => {
   const id = await create()
   const waiting = [await execute(id), await execute(id)]
   const running = await copy(waiting[0]!, 'RUNNING', 2)
@@ -152,7 +152,8 @@ test('cancels what is open and fits; the rest is told, and the call is one audit
   // The sweepers are told at once; what waited is not started any more.
   expect(await errands([...waiting, ...running])).toEqual(['CANCEL', 'CANCEL', 'CANCEL', 'CANCEL'])
   expect(await entries('EXECUTIONS_CANCELLED')).toEqual([
-    { filter: { workflowId: id, ids }, matched: 4, cancelled: 4, skipped: 4 },
+    { filter: { workflowId: id, ids }, matched: 4, cancelled: 2 },
+    { filter: { workflowId: id, ids }, matched: 4, cancelled: 2 },
   ])
   // Those that are being cancelled are left.
   expect((await call('cancel', { filter: { workflowId: id } })).body).toMatchObject({
@@ -225,11 +226,30 @@ test('retries what failed and nobody has retried yet, each once however many ask
   const again = await call('retry', { filter })
   expect(again.body).toMatchObject({ matched: 1, retried: 0, executions: [], remaining: 0 })
   expect((await entries('EXECUTIONS_RETRIED'))[3]).toEqual({
-    ...{ filter: { workflowId: id, version: 'same' }, matched: 1, retried: 0, skipped: 1 },
+    ...{ filter: { workflowId: id, version: 'same' }, matched: 1 },
   })
   const named = await call('retry', { filter: { ids: [failed[0], first] } })
   expect(named.body.skipped.map(({ reason }) => reason).sort()).toEqual([
     'It does not fit: FAILED, retried already',
     'It does not fit: PENDING',
   ])
+})
+
+test('what has no audit entry has not happened', async () => {
+  const id = await create()
+  const open = await execute(id)
+  await copy(open, 'FAILED', 3)
+  const { db } = service.store
+  await sql`create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'no more entries'; end $$`.execute(db)
+  await sql`create trigger refuse before insert on audit_entries for each row execute function refuse()`.execute(
+    db,
+  )
+  const filter = { workflowId: id }
+  expect((await call('cancel', { filter })).status).toBe(500)
+  expect((await call('retry', { filter })).status).toBe(500)
+  await sql`drop function refuse cascade`.execute(db)
+  expect(await statuses([open])).toEqual(['PENDING'])
+  expect((await call('retry', { filter })).body).toMatchObject({ matched: 3, retried: 3, skipped: [] })
+  expect((await call('cancel', { filter: { workflowId: id, status: 'PENDING' } })).body.cancelled).toBe(4)
 })
