@@ -37,6 +37,8 @@ export const ACTS = {
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  /** Of the instance, by its admin. */
+  MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 
 export type Act = keyof typeof ACTS

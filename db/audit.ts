@@ -12,6 +12,9 @@ import { cleanText } from './text.ts'
 /** What an entry says beyond who, when and what: the thing acted on, and free details (redacted, then hashed). */
 export type AuditEntry = { resourceId: string | null; details?: Record<string, unknown> }
 
+/** The chain of what belongs to no team. */
+export const INSTANCE = '00000000-0000-0000-0000-000000000000'
+
 const MAX_DETAIL_BYTES = 32_000
 
 /**

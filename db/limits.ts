@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './connection.ts'
-import { Fault } from './fault.ts'
 import { makePage, type Page, type PageRequest } from './page.ts'
-import type { Scope, Store } from './scope.ts'
+import { demandInstance, type Scope, type Store } from './scope.ts'
 import type { Plan } from './teams.ts'
 
 /** Requests a minute by a team's plan; the least first. */
@@ -122,7 +121,7 @@ export type LimitItem = {
 
 /** What this minute's requests count against, the busiest first. For the instance's admin, else FORBIDDEN. */
 export async function listLimits(scope: Scope, query: PageRequest): Promise<Page<LimitItem>> {
-  if (!scope.instanceAdmin) throw new Fault('FORBIDDEN', "Only the instance's admin may see this")
+  demandInstance(scope)
   const { db } = scope.store
   const now = sql`request_counts where minute = date_trunc('minute', now())`
   const counted = await sql<{ total: number }>`select count(*) as total from ${now}`.execute(db)

@@ -1,10 +1,9 @@
 import { RE2JS } from 're2js'
 import { type Db, json } from './connection.ts'
 import { MARK } from './detect.ts'
-import { Fault } from './fault.ts'
 import { maskPartly, PII_KINDS, type PiiKind } from './pii.ts'
 import { plainName, type Rules } from './redact.ts'
-import { record, type Scope } from './scope.ts'
+import { changeInstance, demandInstance, type Scope } from './scope.ts'
 
 /** LABEL writes `[EMAIL]`, PARTIAL leaves so much that who knows the datum knows it again. */
 export const MASK_STYLES = ['LABEL', 'PARTIAL'] as const
@@ -26,15 +25,13 @@ type Patch = { [K in Exclude<keyof Masking, 'updatedAt' | 'detectors'>]?: Maskin
 
 /** The masking of the instance. For its admin, else FORBIDDEN. */
 export async function readMasking(scope: Scope): Promise<Masking> {
-  demandAdmin(scope)
+  demandInstance(scope)
   return loadMasking(scope.store.db)
 }
 
 /** Changes what is given, from the next export and audit entry on; in other processes 5 s later at most. */
 export async function updateMasking(scope: Scope, patch: Patch): Promise<Masking> {
-  demandAdmin(scope)
-  const { store } = scope
-  const changed = await record(store, async (tx) => {
+  const changed = await changeInstance(scope, 'MASKING_UPDATED', async (tx) => {
     await tx.selectFrom('masking').select('one').forUpdate().execute()
     const old = await loadMasking(tx)
     const { detectors, style = old.style, patterns = old.patterns, keys = old.keys } = patch
@@ -45,10 +42,16 @@ export async function updateMasking(scope: Scope, patch: Patch): Promise<Masking
       .updateTable('masking')
       .set({ settings: json(settings), updatedAt })
       .execute()
-    return { ...settings, updatedAt } as Masking
+    const result = { ...settings, updatedAt } as Masking
+    return { result, resourceId: null, details: describe(result) }
   })
-  remembered.delete(store.db)
+  remembered.delete(scope.store.db)
   return changed
+}
+
+// The patterns themselves may tell what they hide.
+function describe({ detectors, style, patterns, keys }: Masking) {
+  return { detectors, style, patterns: patterns.map(({ name }) => name), keys: keys.length }
 }
 
 async function loadMasking(db: Db): Promise<Masking> {
@@ -131,8 +134,4 @@ export function findPatternFault(pattern: string): string | undefined {
 
 function compile(pattern: string): RE2JS {
   return RE2JS.compile(RE2JS.translateRegExp(pattern))
-}
-
-function demandAdmin(scope: Scope): void {
-  if (!scope.instanceAdmin) throw new Fault('FORBIDDEN', "Only the instance's admin may see and set this")
 }

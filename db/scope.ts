@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import { ACTS, type Act, covers, type Role } from './acts.ts'
-import { appendAudit } from './audit.ts'
+import { appendAudit, INSTANCE } from './audit.ts'
 import type { Db } from './connection.ts'
 import { Fault, missing } from './fault.ts'
 import type { DB } from './schema.ts'
@@ -68,6 +68,25 @@ export async function change<T>(
     if (act !== 'TEAM_CREATED') await holdTeam(tx, teamId, act)
     const changed = await work(tx)
     await appendAudit(tx, scope, changed.act ?? act, teamId, changed)
+    return changed.result
+  })
+}
+
+/** Throws FORBIDDEN to all but the instance's admin. */
+export function demandInstance(scope: Scope): void {
+  if (!scope.instanceAdmin) throw new Fault('FORBIDDEN', "Only the instance's admin may see and change this")
+}
+
+/** As `change`, of what is the instance's: for its admin, in a chain of its own. */
+export async function changeInstance<T>(
+  scope: Scope,
+  act: Act,
+  work: (tx: Tx) => Promise<Changed<T>>,
+): Promise<T> {
+  demandInstance(scope)
+  return record(scope.store, async (tx) => {
+    const changed = await work(tx)
+    await appendAudit(tx, scope, act, INSTANCE, changed)
     return changed.result
   })
 }

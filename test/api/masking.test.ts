@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { INSTANCE } from '../../db/audit.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { openExport } from '../../db/export.ts'
 import type { Scope } from '../../db/scope.ts'
+import { listChains, verifyAudit } from '../../db/verify.ts'
 import { type Service, startService } from '../service.ts'
 
 const ERROR =
@@ -220,5 +222,26 @@ test('two who change different things at once lose nothing', async () => {
     keys: ['alpha'],
     style: 'PARTIAL',
     detectors: { ...all(true), ssn: false, iban: false },
+  })
+})
+
+test('a change stands in the audit chain of the instance, without what the patterns tell', async () => {
+  const patterns = [{ name: 'CUSTOMER', pattern: 'the-one-[0-9]+' }]
+  expect((await put({ style: 'PARTIAL', patterns, keys: ['customer ref'] })).status).toBe(200)
+  expect((await put({ patterns: [{ name: 'x', pattern: '(' }] })).status).toBe(400)
+  const refused = await service.request(PATH, { method: 'PUT', as: team.cookie, json: { style: 'LABEL' } })
+  expect(refused.status).toBe(403)
+  expect(await listChains(service.store)).toContain(INSTANCE)
+  const { entries, closed, findings } = await verifyAudit(service.store, INSTANCE)
+  expect([entries > 0, closed, findings]).toEqual([true, false, []])
+  const last = await service.store.db
+    .selectFrom('auditEntries')
+    .selectAll()
+    .where('teamId', '=', INSTANCE)
+    .orderBy('seq', 'desc')
+    .executeTakeFirstOrThrow()
+  expect(last).toMatchObject({
+    ...{ action: 'MASKING_UPDATED', actorKind: 'USER', resourceType: 'MASKING', resourceId: null },
+    details: { detectors: all(true), style: 'PARTIAL', patterns: ['CUSTOMER'], keys: 1 },
   })
 })
