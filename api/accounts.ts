@@ -6,6 +6,7 @@ import { findPasswordFault, MAX_PASSWORD_BYTES } from '../db/strength.ts'
 import { accept, shown, text } from './accept.ts'
 import { id, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
+import { MEMBER_ROLES } from './roles.ts'
 import { readSession } from './session.ts'
 
 const personName = v.pipe(text(100), v.trim(), v.nonEmpty('must not be empty'), v.examples(['Ada']))
@@ -52,25 +53,27 @@ const AccountPatch = v.object({
 })
 const Passwords = v.object({ currentPassword: password, newPassword })
 
-const person = {
+/** A person as they are answered, and the teams they are in. */
+export const person = {
   id,
   firstName: v.pipe(v.string(), v.examples(['Ada'])),
   lastName: v.pipe(v.string(), v.examples(['Byron'])),
   email: v.pipe(v.string(), v.examples(['ada@example.com'])),
 }
+export const memberships = v.array(
+  v.object({
+    teamId: id,
+    teamName: v.pipe(v.string(), v.examples(['Default'])),
+    role: v.picklist(MEMBER_ROLES),
+  }),
+)
 const NewAccountAnswer = v.pipe(v.object(person), v.title('NewAccount'))
 const AccountAnswer = v.pipe(
   v.object({
     ...person,
     instanceAdmin: v.pipe(v.boolean(), v.description('Whether they may use /api/admin')),
     createdAt: time,
-    teams: v.array(
-      v.object({
-        teamId: id,
-        teamName: v.pipe(v.string(), v.examples(['Default'])),
-        role: v.picklist(['ADMIN', 'BUILDER', 'OPERATOR']),
-      }),
-    ),
+    teams: memberships,
   }),
   v.title('Account'),
 )

@@ -5,35 +5,13 @@ import { createSession, endSession, refreshSession } from '../db/sessions.ts'
 import { signIn } from '../db/signin.ts'
 import { readUser } from '../db/users.ts'
 import { accept, text } from './accept.ts'
-import { id, said } from './answers.ts'
+import { memberships, password, person } from './accounts.ts'
+import { said } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { clearCookie, readBearer, readSession, writeCookie } from './session.ts'
 
-const Login = v.object({
-  email: text(320),
-  password: v.pipe(
-    v.string('must be a text'),
-    v.minLength(1, 'must not be empty'),
-    v.maxBytes(1024, 'must have at most 1024 bytes'),
-  ),
-})
-
-const UserAnswer = v.pipe(
-  v.object({
-    id,
-    firstName: v.pipe(v.string(), v.examples(['Ada'])),
-    lastName: v.pipe(v.string(), v.examples(['Byron'])),
-    email: v.pipe(v.string(), v.examples(['ada@example.com'])),
-    teams: v.array(
-      v.object({
-        teamId: id,
-        teamName: v.pipe(v.string(), v.examples(['Default'])),
-        role: v.picklist(['ADMIN', 'BUILDER', 'OPERATOR']),
-      }),
-    ),
-  }),
-  v.title('User'),
-)
+const Login = v.object({ email: text(320), password })
+const UserAnswer = v.pipe(v.object({ ...person, teams: memberships }), v.title('User'))
 const COOKIE_SET = { 'Set-Cookie': 'The session, httpOnly, for 12 hours' }
 
 /** Sign in, prolong, sign out. The session is a row; the cookie only names it. */

@@ -5,8 +5,9 @@ import { accept, InTeam, uuid } from './accept.ts'
 import { email } from './accounts.ts'
 import { id, LOCATION, said, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
+import { MEMBER_ROLES } from './roles.ts'
 
-const role = v.picklist(['ADMIN', 'BUILDER', 'OPERATOR'], 'must be ADMIN, BUILDER or OPERATOR')
+const role = v.picklist(MEMBER_ROLES, 'must be ADMIN, BUILDER or OPERATOR')
 
 const OneMember = v.object({ teamId: uuid, userId: uuid })
 const NewMember = v.object({ email, role })
@@ -18,7 +19,7 @@ const MemberAnswer = v.pipe(
     firstName: v.pipe(v.string(), v.examples(['Ada'])),
     lastName: v.pipe(v.string(), v.examples(['Byron'])),
     email: v.pipe(v.string(), v.examples(['ada@example.com'])),
-    role: v.picklist(['ADMIN', 'BUILDER', 'OPERATOR']),
+    role: v.picklist(MEMBER_ROLES),
     joinedAt: time,
   }),
   v.title('Member'),

@@ -1,6 +1,9 @@
 import type { Rule } from './accept.ts'
 import type { Operation } from './openapi.ts'
 
+/** What a member may be; an SDK token may also be a VIEWER. */
+export const MEMBER_ROLES = ['ADMIN', 'BUILDER', 'OPERATOR'] as const
+
 const SCALE = ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN']
 
 /** Whether a rule's role is one in the team that the request is about. */
