@@ -7,7 +7,7 @@ import type { Scope } from '../db/scope.ts'
 import { cleanText } from '../db/text.ts'
 import type { Problem } from '../workflows/graph.ts'
 import { isObject } from '../workflows/inputs.ts'
-import { joinPath } from '../workflows/problem.ts'
+import { describeIssues } from '../workflows/problem.ts'
 import type { Answer, FaultStatus } from './answers.ts'
 import type { AppEnv } from './app.ts'
 import { readJson } from './body.ts'
@@ -77,7 +77,7 @@ export function accept<const R extends Rule>(
       if (!schema) return
       const parsed = v.safeParse(schema, value)
       if (parsed.success) c.req.addValidatedData(target, parsed.output as object)
-      else problems.push(...parsed.issues.map((issue) => describeIssue(issue, target)))
+      else problems.push(...nameProblems(parsed.issues, target))
     }
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
@@ -191,11 +191,9 @@ function readQuery(c: Context): Record<string, string | string[]> {
 }
 
 // Valibot's own messages repeat what was sent, so they are cut.
-function describeIssue(issue: v.BaseIssue<unknown>, target: 'param' | 'query' | 'json'): Problem {
-  const path = (issue.path ?? []).reduce((to, item) => joinPath(to, item.key as string | number), '')
-  const missing = issue.kind === 'schema' && issue.input === undefined
-  return {
+function nameProblems(issues: v.BaseIssue<unknown>[], target: 'param' | 'query' | 'json'): Problem[] {
+  return describeIssues(issues, '').map(({ path, message }) => ({
     path: path || (target === 'json' ? 'body' : target),
-    message: missing ? 'is required' : cleanText(issue.message, 300),
-  }
+    message: cleanText(message, 300),
+  }))
 }

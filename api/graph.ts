@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { Edge, Node } from '../workflows/elements.ts'
-import { MAX_EDGES, MAX_NODES } from '../workflows/graph.ts'
+import { MAX_EDGES, MAX_NODES, type Problem } from '../workflows/graph.ts'
 import { NODES, type NodeType } from '../workflows/nodes.ts'
 import { shown } from './accept.ts'
 import { type JsonSchema, translate } from './jsonschema.ts'
@@ -42,6 +42,18 @@ export const drawing = {
       }),
     ),
   ),
+}
+
+/** Names what is wrong with a graph among the faults of the other fields. */
+export function addProblems(problems: Problem[], addIssue: AddIssue): void {
+  for (const { path, message } of problems) addIssue({ message, path: [pathTo(path)] })
+}
+
+type AddIssue = (issue: { message: string; path: [v.ObjectPathItem] }) => void
+
+/** A place for Valibot, by its key. */
+export function pathTo(key: string): v.ObjectPathItem {
+  return { type: 'object', origin: 'value', input: {}, key, value: null }
 }
 
 /** A graph as it is answered: defaults filled in. */

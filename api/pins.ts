@@ -1,11 +1,10 @@
 import * as v from 'valibot'
 import type { Pins } from '../db/pins.ts'
+import { isObject } from '../workflows/inputs.ts'
+import { pathTo } from './graph.ts'
 
 /** An object. (Valibot's own record would drop the keys `constructor` and `prototype`.) */
-export const data = v.custom<Record<string, unknown>>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'must be an object',
-)
+export const data = v.custom<Record<string, unknown>>(isObject, 'must be an object')
 
 /** Outputs that a run is given. What the graph has no place for the verb says. */
 export const pinned = v.optional(
@@ -27,16 +26,12 @@ type AddIssue = (issue: { message: string; path: [v.ObjectPathItem, ...v.ObjectP
 
 function addPinIssues(id: string, pin: unknown, addIssue: AddIssue): void {
   const at = (...keys: string[]) => keys.map((key) => pathTo(key)) as [v.ObjectPathItem]
-  if (typeof pin !== 'object' || pin === null || Array.isArray(pin)) {
+  if (!isObject(pin)) {
     addIssue({ message: 'must be an object', path: at(id) })
     return
   }
-  const { output, handle } = pin as Record<string, unknown>
+  const { output, handle } = pin
   if (output === undefined) addIssue({ message: 'is required', path: at(id, 'output') })
   if (handle !== undefined && handle !== null && typeof handle !== 'string')
     addIssue({ message: 'must be a text or null', path: at(id, 'handle') })
-}
-
-function pathTo(key: string): v.ObjectPathItem {
-  return { type: 'object', origin: 'value', input: {}, key, value: null }
 }

@@ -10,7 +10,7 @@ import { fillSecrets } from '../workflows/secrets.ts'
 import { accept, ById, line, shown, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, LOCATION, time } from './answers.ts'
 import type { AppEnv } from './app.ts'
-import { EXAMPLE, edges, nodes } from './graph.ts'
+import { addProblems, EXAMPLE, edges, nodes } from './graph.ts'
 import { settings, settingsShown } from './settings.ts'
 import { WorkflowAnswer } from './workflows.ts'
 
@@ -38,9 +38,7 @@ const workflow = v.pipe(
       () => crypto.randomUUID(),
     )
     const all = [...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...problems]
-    for (const { path, message } of all) {
-      addIssue({ message, path: [{ type: 'object', origin: 'value', input: {}, key: path, value: null }] })
-    }
+    addProblems(all, addIssue)
     if (!parsed.success || all.length > 0) return NEVER
     return { ...parsed.output, ...graph, secrets: filled }
   }),

@@ -9,13 +9,13 @@ import {
   readWorkflow,
   updateWorkflow,
 } from '../db/workflows.ts'
-import { readGraph } from '../workflows/graph.ts'
+import { type Problem, readGraph } from '../workflows/graph.ts'
 import { accept, ById, line, text, uuid } from './accept.ts'
 import { count, EXAMPLE_ID, id, LOCATION, pageOf, said, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { answerStarted, STARTED } from './executions.ts'
-import { drawing, EXAMPLE, edges, nodes } from './graph.ts'
+import { addProblems, drawing, EXAMPLE, edges, nodes } from './graph.ts'
 import { answerTagged, MATCH, ONCE, readKey, readTags, TAGGED } from './headers.ts'
 import { data, pinned } from './pins.ts'
 import { paging } from './query.ts'
@@ -32,7 +32,7 @@ const NewWorkflow = v.pipe(
     ...drawing,
     settings: v.optional(settings),
   }),
-  v.rawCheck(({ dataset, addIssue }) => addGraphIssues(dataset.value, addIssue)),
+  v.rawCheck(({ dataset, addIssue }) => addProblems(findProblems(dataset.value), addIssue)),
 )
 const WorkflowPatch = v.pipe(
   v.object({
@@ -45,7 +45,7 @@ const WorkflowPatch = v.pipe(
   v.rawCheck(({ dataset, addIssue }) => {
     const { nodes, edges } = Object(dataset.value)
     // Where one of them is missing, the stored one counts: the verb sees to that.
-    if (nodes && edges) addGraphIssues({ nodes, edges }, addIssue)
+    if (nodes && edges) addProblems(findProblems({ nodes, edges }), addIssue)
   }),
 )
 const NewExecution = v.object({
@@ -219,12 +219,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
 }
 
 // The verb checks the graph again; here its faults are named beside those of the other fields.
-function addGraphIssues(
-  body: unknown,
-  addIssue: (issue: { message: string; path: [v.ObjectPathItem] }) => void,
-): void {
+function findProblems(body: unknown): Problem[] {
   const input: { nodes?: unknown; edges?: unknown } = Object(body)
-  for (const { path, message } of readGraph(input, () => crypto.randomUUID()).problems) {
-    addIssue({ message, path: [{ type: 'object', origin: 'value', input: {}, key: path, value: null }] })
-  }
+  return readGraph(input, () => crypto.randomUUID()).problems
 }

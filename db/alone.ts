@@ -1,5 +1,6 @@
 import { giveInput, ITEM, NO_TRIGGER } from '../workflows/alone.ts'
 import { findStart, type Graph, type Problem } from '../workflows/graph.ts'
+import { isObject } from '../workflows/inputs.ts'
 import { nodeType } from '../workflows/nodes.ts'
 import type { Given } from '../workflows/plan.ts'
 import { joinPath } from '../workflows/problem.ts'
@@ -44,8 +45,7 @@ export async function runAlone(
   for (const [id, output] of Object.entries(nodes)) given[id] = give(output)
   if (bench.item !== undefined) given[ITEM] = give(bench.item)
   const input = bench.input ?? bench.item ?? {}
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
-  if (!isObject) Object.assign(given, giveInput(wrapOutput(input)))
+  if (!isObject(input)) Object.assign(given, giveInput(wrapOutput(input)))
   const start = findStart(graph)
   return addExecution(
     store,
@@ -53,7 +53,7 @@ export async function runAlone(
     {
       node: { id: start && Object.hasOwn(nodes, start.id) ? start.id : NO_TRIGGER },
       trigger: scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL',
-      data: isObject ? (input as Record<string, unknown>) : { value: input },
+      data: isObject(input) ? input : { value: input },
       by: scope.actor,
       onlyNode: nodeId,
       asked: bench.version,

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isObject } from '../workflows/inputs.ts'
 import type { Plan } from '../workflows/plan.ts'
 import type { Page as ItemPage } from '../workflows/walk.ts'
 import { findNode, isEntry, nodesIn } from '../workflows/walk.ts'
@@ -219,7 +220,6 @@ async function readBeside(
 }
 
 function asObject(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
+  if (isObject(value)) return value
   return value === undefined ? {} : { value }
 }
