@@ -4,7 +4,7 @@ import { decideApproval, listApprovals, readApproval } from '../db/approvals.ts'
 import { accept, ById, text, uuid } from './accept.ts'
 import { id, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
-import { runErrands } from './errands.ts'
+import { tellTemporal } from './errands.ts'
 import { data } from './pins.ts'
 import { paging } from './query.ts'
 
@@ -124,7 +124,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
       async (c) => {
         const { id } = c.req.valid('param')
         const { approval, errand } = await decideApproval(c.get('scope'), id, c.req.valid('json'))
-        if (errand) await runErrands(deps, errand.kind, [errand.subjectId], errand.key)
+        if (errand) await tellTemporal(deps, [errand])
         return c.json(approval)
       },
     )

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { Fault, invalid } from '../db/fault.ts'
 import { joinPath } from '../workflows/problem.ts'
 
-export const MAX_BODY_BYTES = 1_500_000
+const MAX_BODY_BYTES = 1_500_000
 const MAX_DEPTH = 64
 
 /** Reads a request's body, counting what really arrives (chunked too). Throws TOO_LARGE above 1.5 MB. */

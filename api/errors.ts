@@ -10,7 +10,7 @@ import type { AppEnv } from './app.ts'
 import { listLiteral } from './literal.ts'
 
 /** The one table from a Fault's code to its HTTP status. */
-export const STATUS = {
+const STATUS = {
   INVALID: 400,
   UNAUTHENTICATED: 401,
   FORBIDDEN: 403,

@@ -1,12 +1,11 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import type { Errand } from '../db/outbox.ts'
 import { listWaits, resumeWait, sendEvent } from '../db/waits.ts'
 import { accept, ById, uuid } from './accept.ts'
 import { count, id, pageOf, time } from './answers.ts'
 import type { ApiDeps, AppEnv } from './app.ts'
 import { readBody } from './body.ts'
-import { runErrands } from './errands.ts'
+import { tellTemporal } from './errands.ts'
 import { readCall } from './hooks.ts'
 import { paging } from './query.ts'
 
@@ -81,7 +80,7 @@ export function createWaitRoutes(deps: ApiDeps) {
       async (c) => {
         const { id, name } = c.req.valid('param')
         const errands = await sendEvent(c.get('scope'), id, name, unwrap(await readAny(c)))
-        await Promise.all(errands.map((errand) => tell(deps, errand)))
+        await tellTemporal(deps, errands)
         return c.json({ resumed: errands.length })
       },
     )
@@ -107,14 +106,10 @@ export function createWaitRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { early, errand } = await resumeWait(deps.store, c.req.valid('param').token, await readAny(c))
-        await tell(deps, errand)
+        await tellTemporal(deps, [errand])
         return c.json({ resumed: early ? 0 : 1 })
       },
     )
-}
-
-function tell(deps: ApiDeps, { kind, subjectId, key }: Errand): Promise<boolean> {
-  return runErrands(deps, kind, [subjectId], key)
 }
 
 async function readAny(c: Context): Promise<unknown> {

@@ -1,5 +1,5 @@
 import { Fault, invalid } from './fault.ts'
-import { hashPassword, takeTurn } from './passwords.ts'
+import { hashPassword, queueWork } from './passwords.ts'
 import { record, type Scope, type Store } from './scope.ts'
 import { endSessions } from './sessions.ts'
 import { countSignUp, provePassword } from './signin.ts'
@@ -88,7 +88,7 @@ async function replacePassword(
   password: string,
   keep: string | null,
 ): Promise<void> {
-  const passwordHash = await takeTurn(() => hashPassword(password))
+  const passwordHash = await queueWork(() => hashPassword(password))
   await record(store, async (tx) => {
     // A session that is just being opened or prolonged waits for this lock, or is over before it.
     await tx.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute()

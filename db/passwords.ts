@@ -41,7 +41,7 @@ const waiting: (() => void)[] = []
 let running = 0
 
 /** Runs password work a few at a time, so that a storm of sign-ins leaves the process its cores and memory. */
-export async function takeTurn<T>(work: () => Promise<T>): Promise<T> {
+export async function queueWork<T>(work: () => Promise<T>): Promise<T> {
   if (waiting.length >= MAX_WAITING) {
     throw new Fault('UNAVAILABLE', 'Too many sign-ins at once; try again in a moment', { retryAfter: 2 })
   }

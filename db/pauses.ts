@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isEnded } from './executions.ts'
 import { nodeExecutionId } from './projection.ts'
 import type { Store, Tx } from './scope.ts'
 import { cleanText } from './text.ts'
@@ -7,8 +8,8 @@ import { cleanText } from './text.ts'
 export type Spot = { executionId: string; nodeId: string; nodeName: string; iteration: string }
 
 /** OPEN until it is settled, once: decided, received, out of time, or its run or iteration has ended. */
-export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
-export type PauseStatus = (typeof PAUSE_STATUSES)[number]
+const STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
+export type PauseStatus = (typeof STATUSES)[number]
 
 export type Person = { id: string | null; name: string; email: string | null }
 
@@ -101,7 +102,7 @@ export async function holdRun(tx: Tx, executionId: string): Promise<string | und
     .forShare()
     .executeTakeFirst()
   if (!run) return 'The run is deleted'
-  if (run.status !== 'PENDING' && run.status !== 'RUNNING') return `The run has ended: ${run.status}`
+  if (isEnded(run.status)) return `The run has ended: ${run.status}`
   return run.cancelRequestedAt === null ? undefined : 'The run is being cancelled'
 }
 

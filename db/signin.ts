@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from './fault.ts'
-import { takeTurn } from './passwords.ts'
+import { queueWork } from './passwords.ts'
 import { record, type Store } from './scope.ts'
 import { type User, verifyPassword } from './users.ts'
 
@@ -30,7 +30,7 @@ export async function provePassword(store: Store, input: Attempt): Promise<User 
   const account = `account:${createHash('sha256').update(input.email.toLowerCase()).digest('base64url')}`
   const address = `ip:${input.ip}`
   await refuseBlocked(store, [account, address], FAILED)
-  return takeTurn(async () => {
+  return queueWork(async () => {
     // Guesses sent at once queue here: those behind the allowance are refused untried, but count.
     const wait = await readWait(store, [account, address])
     const user = wait > 0 ? null : await verifyPassword(store, input.email, input.password)

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Db } from './connection.ts'
 import { Fault, invalid, missing } from './fault.ts'
-import { checkPassword, hashPassword, takeTurn } from './passwords.ts'
+import { checkPassword, hashPassword, queueWork } from './passwords.ts'
 import { change, record, type Scope, type Store, type Tx } from './scope.ts'
 import { findPasswordFault } from './strength.ts'
 import { addTeam, type Membership, type Plan, readMemberships } from './teams.ts'
@@ -18,7 +18,7 @@ export async function createUser(
   { instanceAdmin = false }: { instanceAdmin?: boolean } = {},
 ): Promise<User> {
   demandPassword(input.password, 'password', input)
-  const passwordHash = await takeTurn(() => hashPassword(input.password))
+  const passwordHash = await queueWork(() => hashPassword(input.password))
   return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin }))
 }
 
@@ -34,7 +34,7 @@ export async function createFirstAdmin(
 ): Promise<{ user: User; teamId: string } | null> {
   if (await hasUsers(store.db)) return null
   demandPassword(input.password, 'password', input)
-  const passwordHash = await takeTurn(() => hashPassword(input.password))
+  const passwordHash = await queueWork(() => hashPassword(input.password))
   const userId = uuid()
   const teamId = uuid()
   const scope: Scope = {

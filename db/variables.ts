@@ -17,7 +17,7 @@ export type Variable = {
   updatedAt: Date
 }
 
-export const MAX_VALUE_BYTES = 32_768
+const MAX_VALUE_BYTES = 32_768
 const MAX_VARIABLES = 1_000
 const COLUMNS = ['id', 'teamId', 'key', 'value', 'description', 'createdAt', 'updatedAt'] as const
 

@@ -5,7 +5,7 @@
 /** @typedef {Map<string, Place>} Places */
 /** @typedef {Map<GraphEdge, Place[]>} Bends */
 
-export const WIDTH = 164
+const WIDTH = 164
 export const HEIGHT = 46
 export const LABEL_LENGTH = 16
 const GAP_X = 56

@@ -2,7 +2,7 @@ import { argon2Sync } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../db/connection.ts'
 import { Fault } from '../../db/fault.ts'
-import { checkPassword, hashPassword, takeTurn } from '../../db/passwords.ts'
+import { checkPassword, hashPassword, queueWork } from '../../db/passwords.ts'
 import type { Scope, Store } from '../../db/scope.ts'
 import { createSession, findSession, purgeSessions } from '../../db/sessions.ts'
 import { createTeam, readMemberships } from '../../db/teams.ts'
@@ -124,7 +124,7 @@ test('password work runs a few at a time, and a storm is turned away', async () 
     await new Promise<void>((resolve) => open.push(resolve))
     running--
   }
-  const asked = Array.from({ length: 200 }, () => takeTurn(work))
+  const asked = Array.from({ length: 200 }, () => queueWork(work))
   const settled = Promise.allSettled(asked)
   while (open.length > 0 || running > 0) {
     open.shift()?.()
