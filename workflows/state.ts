@@ -152,6 +152,15 @@ function endIterations(plan: Plan, node: PlanNode, loop: Loop, ends: Ends): void
   }
 }
 
+/**
+ * endIterations for whoever only notes records: branches that were not taken keep no iteration open, or its result
+ * would count once more when somebody walks it.
+ */
+function endSettled(plan: Plan, node: PlanNode, loop: Loop, ends: Ends): void {
+  for (const { outcomes } of loop.frames) next(plan, outcomes, { has: () => false }, node.id)
+  endIterations(plan, node, loop, ends)
+}
+
 function beginIteration(node: PlanNode, frame: Frame, loop: Loop): Frame {
   const at = loop.next++
   const iteration = frame.iteration === '' ? String(at) : `${frame.iteration}.${at}`
@@ -214,7 +223,7 @@ function settleLoop(
     if (record.over) loop.over = true
     return
   }
-  endIterations(plan, node, loop, ends)
+  endSettled(plan, node, loop, ends)
   const folded = new Set(record.folded)
   loop.results = loop.results.filter(({ at }) => !folded.has(at))
   loop.chunks.splice(loop.chunks.length - (record.merged ?? 0))
@@ -236,7 +245,7 @@ function findFrame(
     if (!loop || loop.failure) return undefined
     const at = Number(path[depth])
     if (at >= loop.next) {
-      endIterations(plan, around, loop, ends)
+      endSettled(plan, around, loop, ends)
       while (loop.next <= at) beginIteration(around, frame, loop)
     }
     frame = loop.frames.find((body) => body.at === at)

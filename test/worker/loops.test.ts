@@ -136,6 +136,27 @@ describe('FOR_EACH', () => {
     expect(run.nodeExecutionsTotal).toBe(10_003)
     expect(run.nodeExecutions).toHaveLength(1_000)
   })
+
+  test('over more than one segment takes each item once, also where branches are not taken', async () => {
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: '{{ [1..600] }}', onItemError: 'collect' } },
+          { id: 'odd', parentId: 'each', type: 'IF_ELSE', config: { condition: '$item % 400 = 7' } },
+          { id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR', config: { message: 'no {{ $item }}' } },
+          { id: 'keep', parentId: 'each', type: 'SET', config: { values: { n: '{{ $item }}' } } },
+        ],
+        edges: edges('start -> each', 'odd:true -> stop', 'odd:false -> keep'),
+      },
+      {},
+    )
+    const failed = (n: number) => ({ error: { message: `no ${n}`, type: 'StopAndError', nodeId: 'stop' } })
+    expect(run.outputData).toEqual({
+      items: Array.from({ length: 600 }, (_, i) => ((i + 1) % 400 === 7 ? failed(i + 1) : { n: i + 1 })),
+    })
+    expect(run.nodeExecutionsTotal).toBe(1_202)
+  })
 })
 
 test('REPEAT', async () => {
