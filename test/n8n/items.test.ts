@@ -268,6 +268,51 @@ test('dates, hashes and fields beside what is there', () =>
     { a: { b: 'in 2026' }, keep: 64, later: '2026-02-01', year: '2026' },
   ))
 
+test('fields are of the kind that they say, whatever their text is made of', () => {
+  const kinds: [name: string, type: string, value: string][] = [
+    ['five', 'number', '=5'],
+    ['seventy', 'number', '={{ $json.n }}{{ $json.zero }}'],
+    ['yes', 'boolean', '=true'],
+    ['list', 'array', '=[1, {{ $json.n }}]'],
+    ['object', 'object', '={"n": {{ $json.n }}, "of": {"n": {{ $json.n }}}}'],
+    ['nothing', 'string', '={{ $json.nothing }}'],
+    ['of', 'string', '={{ {of: {n: $json.n}} }}'],
+    ['equals', 'string', '==1'],
+    ['text', 'string', '={"n": {{ $json.n }}}'],
+  ]
+  const assignments = kinds.map(([name, type, value]) => ({ name, type, value }))
+  const body = '={"n": {{ $json.object.of.n }}, "nothing": "{{ $json.nothing }}", "none": "{{ $json.none }}"}'
+  return same(
+    n8n(
+      {
+        Start: start,
+        Set: ['set@3.4', { assignments: { assignments } }],
+        Raw: ['set@3.4', { mode: 'raw', jsonOutput: body }],
+        Both: fields({ set: "$('Set').item.json", raw: '$json' }),
+      },
+      ...['Start -> Set', 'Set -> Raw', 'Raw -> Both'],
+    ),
+    { n: 7, zero: 0, nothing: null },
+    {
+      set: {
+        ...{ five: 5, seventy: 70, yes: true, list: [1, 7], object: { n: 7, of: { n: 7 } }, nothing: null },
+        ...{ of: '{"of":{"n":7}}', equals: '=1', text: '{"n": 7}' },
+      },
+      raw: { n: 7, nothing: '', none: '' },
+    },
+  )
+})
+
+test('an expression without counterpart says what it was', async () => {
+  const workflow = n8n(
+    { Start: start, Set: fields({ all: "={{ $('Start').all()[0].json.n }}" }) },
+    'Start -> Set',
+  )
+  const { error, problems } = await play(workflow, { n: 1 })
+  expect(error).toContain(`reads all items of "Start": $('Start').all()[0].json.n`)
+  expect(problems).toHaveLength(1)
+})
+
 test('errors that are handled, and nodes that are switched off', async () => {
   const url = 'http://127.0.0.1:1/'
   const error = fields({ why: '$json.error.message.length > 3', again: "$('Off').item.json.n" })

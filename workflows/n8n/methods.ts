@@ -37,7 +37,7 @@ const METHODS: Record<string, Method> = {
   toLowerCase: (self) => text(`$lowercase(${self})`),
   // JSONata's own trim also squeezes the space inside.
   trim: (self) => text(`$replace(${self}, /^\\s+|\\s+$/, "")`),
-  toString: (self: string) => text(`$string(${self})`),
+  toString: (self: string, args: Code[]) => (args.length > 0 ? undefined : text(`$string(${self})`)),
   toJsonString: (self) => text(`$string(${self})`),
   toNumber: (self) => number(`$number(${self})`),
   toInt: (self) => number(`$floor($number(${self}))`),
@@ -60,8 +60,12 @@ const METHODS: Record<string, Method> = {
     ),
   split: (self, [by]) => by && list(`$split(${self}, ${by.text})`),
   join: (self, [by]) => text(`$join([$map(${self}, $string)], ${by?.text ?? '","'})`),
-  concat: (self, [more], hint) =>
-    more && (hint === 'text' ? text(`(${self} & ${more.text})`) : list(`$append(${self}, ${more.text})`)),
+  concat: (self, [more, ...others], hint) => {
+    if (!more || others.length > 0) return undefined
+    const [inText, inList] = [`(${self} & ${more.text})`, `$append(${self}, ${more.text})`]
+    if (hint === 'text' || hint === 'list') return hint === 'text' ? text(inText) : list(inList)
+    return unknown(`($type(${self}) = "string" ? ${inText} : ${inList})`)
+  },
   replaceAll: (self, [from, to]) => from && to && text(`$replace(${self}, ${from.text}, ${to.text})`),
   replace: (self, [from, to]) => from && to && text(`$replace(${self}, ${from.text}, ${to.text}, 1)`),
   substring: (self, [from, to]) => from && cut(self, from, to, false),

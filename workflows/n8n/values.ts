@@ -20,7 +20,9 @@ export function createReader(names: Names, complain: Complain) {
     } catch (error) {
       const message = `The expression ${(error as Error).message}`
       complain('expression', path, message, whole)
-      return { text: `$error(${quote(`${message}: ${whole.slice(0, 500)}`)})`, hint: 'unknown' }
+      // Without its braces: JSONata would fill them in.
+      const original = source.trim().slice(0, 500)
+      return { text: `$error(${quote(`${message}: ${original}`)})`, hint: 'unknown' }
     }
   }
 
@@ -94,7 +96,7 @@ export function createReader(names: Names, complain: Complain) {
     }
   }
 
-  return { template, code, json, parts: readParts }
+  return { template, code, json, parts: readParts, write: writeTemplate, join: joinParts }
 }
 
 /** Marks of expressions back into templates. */
@@ -104,9 +106,9 @@ function fill(value: unknown, codes: Code[]): unknown {
     if (whole) return writeTemplate([codes[Number(whole[1])]!])
     const pieces = value.split('\u0001').map((piece, i) => (i % 2 === 0 ? piece : codes[Number(piece)]!))
     const parts = pieces.filter((piece) => piece !== '')
-    // Between quotes it stays a text, whatever the expression gives.
+    // Between quotes it stays a text, whatever the expression gives; nothing is an empty one.
     const [only] = parts
-    if (parts.length === 1 && typeof only === 'object') return writeTemplate([asText(only)])
+    if (parts.length === 1 && typeof only === 'object') return writeTemplate([asText(only, '""')])
     return writeTemplate(parts)
   }
   if (Array.isArray(value)) return value.map((entry) => fill(entry, codes))
@@ -114,8 +116,15 @@ function fill(value: unknown, codes: Code[]): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, fill(entry, codes)]))
 }
 
-export function asText(code: Code): Code {
-  return code.hint === 'text' ? code : { text: `$string(${code.text})`, hint: 'text' }
+/** As a text; null, which JSONata would write out, as `none` says. */
+export function asText(code: Code, none = 'null'): Code {
+  if (code.hint === 'text') return code
+  if (code.hint === 'number' || code.hint === 'boolean')
+    return { text: `$string(${code.text})`, hint: 'text' }
+  const plain = code.text.length <= 60
+  const [name, bind] = plain ? [code.text, ''] : ['$given', `$given := ${code.text}; `]
+  const isNone = none === 'null' ? `${name} = null` : `$not($exists(${name})) or ${name} = null`
+  return { text: `(${bind}${isNone} ? ${none} : $string(${name}))`, hint: 'text' }
 }
 
 function writeTemplate(parts: (string | Code)[]): string {
@@ -138,20 +147,33 @@ function joinParts(parts: (string | Code)[]): Code {
   }
 }
 
-/** Splits at `{{ }}` as n8n does: the first `}}` ends a script. Behind one without an end, all is text. */
+/** Splits at `{{ }}` as n8n does. Behind one without an end, all is text. */
 function splitScripts(text: string): (string | { source: string })[] {
   const parts: (string | { source: string })[] = []
   let at = 0
+  let tangled = false
   for (;;) {
     const open = text.indexOf('{{', at)
-    const end = open < 0 ? -1 : text.indexOf('}}', open + 2)
-    if (end < 0) break
-    // Of three braces the last two end it: {{ {a: {b: 1}}}}
-    let close = end
-    while (text[close + 2] === '}') close++
+    const first = open < 0 ? -1 : text.indexOf('}}', open + 2)
+    if (first < 0) break
+    const end: number = tangled ? -1 : findEnd(text, open + 2)
+    // Looked for once in vain, or texts of many braces would be walked over and over.
+    tangled ||= end < 0
+    const close = end < 0 ? first : end
     parts.push(text.slice(at, open), { source: text.slice(open + 2, close) })
     at = close + 2
   }
   parts.push(text.slice(at))
   return parts
+}
+
+/** The first `}}` behind as many closing braces as opening ones: {{ {a: {b: 1}} }}, {"a": {{ $json.a }}} */
+function findEnd(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    if (text[at] === '{') depth++
+    else if (text[at] === '}' && depth > 0) depth--
+    else if (text[at] === '}' && text[at + 1] === '}') return at
+  }
+  return -1
 }

@@ -3,8 +3,8 @@ import { type Code, quote } from '../javascript.ts'
 import { type Mapped, type Mapper, part, type Tools } from '../mapper.ts'
 import { asText } from '../values.ts'
 
-/** One field: its value as a template, and as JSONata. */
-type Field = { name: string; template: unknown; code: string }
+/** One field: its value as a template, and as JSONata, which is asked for where other fields stay. */
+type Field = { name: string; template: unknown; code: () => string }
 
 /** SET, Edit Fields: what it says alone, or with the fields of the item. */
 export const set: Mapper = {
@@ -17,7 +17,7 @@ export const set: Mapper = {
     const kept = findKept(parameters, version, tools)
     if (kept === undefined) return { parts: [part('SET', { values: nest(fields, dots) })] }
     const tree = nest(
-      fields.map((field) => ({ ...field, template: CODE + field.code })),
+      fields.map((field) => ({ ...field, template: CODE + field.code() })),
       dots,
     )
     return { parts: [part('TRANSFORM', { expression: `$merge([${kept}, ${write(tree)}])` })] }
@@ -97,25 +97,36 @@ function readField(
   const name = given.replace(/^=/, '')
   if (given.startsWith('=') && given.includes('{{'))
     complain('expression', `${path}.name`, 'A computed name is not taken over', given)
-  if (typeof value !== 'string' || !value.startsWith('=')) {
-    const fixed = fix(value, type)
-    return {
-      name,
-      template: reader.template(fixed, `${path}.value`),
-      code: reader.code(fixed, `${path}.value`).text,
-    }
-  }
-  const parts = reader.parts(value, `${path}.value`)
+  const at = `${path}.value`
+  const keep = (fixed: unknown): Field => ({
+    name,
+    template: reader.template(fixed, at),
+    code: () => reader.code(fixed, at).text,
+  })
+  if (typeof value !== 'string' || !value.startsWith('=')) return keep(fix(value, type))
+  const parts = reader.parts(value, at)
   const [only] = parts
+  const plain = parts.every((part) => typeof part === 'string')
+  const fixed = plain ? fix(parts.join(''), type) : undefined
+  if (plain && typeof fixed !== 'string') return keep(fixed)
+  if (!plain && parts.length > 1 && (type === 'array' || type === 'object')) {
+    const read = reader.json(value, at)
+    const code = () => {
+      complain('expression', at, 'JSON with expressions in it stays a text beside other fields', value)
+      return reader.join(parts).text
+    }
+    if (read) return { name, template: read.value, code }
+  }
   if (parts.length === 1 && typeof only === 'object') {
     const { text } = cast(only, type)
-    return { name, template: `{{ ${text} }}`, code: text }
+    return { name, template: `{{ ${text} }}`, code: () => text }
   }
-  return {
-    name,
-    template: reader.template(value, `${path}.value`),
-    code: reader.code(value, `${path}.value`).text,
+  const whole = reader.join(parts)
+  if (!plain && type === 'number') {
+    const text = `$number(${whole.text})`
+    return { name, template: `{{ ${text} }}`, code: () => text }
   }
+  return { name, template: reader.write(parts), code: () => whole.text }
 }
 
 /** A value that is no expression, as what n8n makes of it. */
