@@ -13,65 +13,105 @@ type RawPayload = proto.temporal.api.common.v1.IPayload
 
 const SEGMENT_MARKER = 'core_local_activity'
 
+type Position = { runId: string; lastEventId: number }
+
 /**
- * Fetches the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened; after a
- * `since`, only what came after that event of that run. With `untilClosed` it waits for the close event (long polls of the server). Null where Temporal knows
- * nothing of the execution (any more); an empty list cannot be.
+ * Reads the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened; after a
+ * `since`, only what came after that event of that run. Of a long chain no more than the newest and one other are
+ * held at a time. With `untilClosed` it waits for the close event (long polls of the server). Gives nothing where
+ * Temporal knows nothing of the execution (any more).
  */
-export async function fetchHistories(
+export async function* readHistories(
   client: Client,
   keys: Keys,
   executionId: string,
-  options: { untilClosed: boolean; since?: { runId: string; lastEventId: number } | null },
-): Promise<RunHistory[] | null> {
-  const chain: RunHistory[] = []
-  let runId: string | null = ''
-  try {
-    while (runId !== null) {
-      const newest: boolean = chain.length === 0
-      const events: RawEvent[] = await fetchEvents(client, executionId, runId, newest && options.untilClosed)
-      const start = events[0]?.workflowExecutionStartedEventAttributes
-      if (!start) return null
-      const own = start.originalExecutionRunId ?? ''
-      const known = own === options.since?.runId
-      const news = known
-        ? events.filter(({ eventId }) => Number(eventId) > options.since!.lastEventId)
-        : events
-      chain.unshift({ runId: own, events: news.map((event) => readEvent(keys, event)) })
-      runId = (!known && start.continuedExecutionRunId) || null
-    }
-  } catch (error) {
-    if ((error as { code?: number }).code === NOT_FOUND) return chain.length > 0 ? chain : null
-    throw error
+  { untilClosed, since }: { untilClosed: boolean; since?: Position | null },
+): AsyncGenerator<RunHistory> {
+  const newest = await fetchEvents(client, executionId, '', untilClosed)
+  const start = startOf(newest)
+  if (!start) return
+  for (const runId of await listBefore(client, executionId, start, since?.runId)) {
+    const events = await fetchEvents(client, executionId, runId)
+    if (events.length > 0) yield read(events)
   }
-  return chain
+  yield read(newest)
+
+  function read(events: RawEvent[]): RunHistory {
+    const runId = startOf(events)?.originalExecutionRunId ?? ''
+    const known = runId === since?.runId ? since.lastEventId : 0
+    const news = events.filter(({ eventId }) => Number(eventId) > known)
+    return { runId, events: news.map((event) => readEvent(keys, event)) }
+  }
 }
 
-const NOT_FOUND = 5
+/** The runs before this one, oldest first, as far as Temporal has them; none before the one that is known. */
+async function listBefore(
+  client: Client,
+  executionId: string,
+  start: Start,
+  known: string | undefined,
+): Promise<string[]> {
+  const ids: string[] = []
+  for (let next: Start | undefined = start; next && next.originalExecutionRunId !== known; ) {
+    const runId: string | null | undefined = next.continuedExecutionRunId
+    if (!runId) break
+    next = startOf(await fetchFirst(client, executionId, runId))
+    if (next) ids.unshift(runId)
+  }
+  return ids
+}
+
+type Start = NonNullable<RawEvent['workflowExecutionStartedEventAttributes']>
+
+function startOf([first]: RawEvent[]): Start | undefined {
+  return first?.workflowExecutionStartedEventAttributes ?? undefined
+}
+
 /** A run that said it would close, and did not, is left to the sweeper. */
 const MAX_WAIT_MS = 30_000
 
+/** All events of a run, the newest one for ''; none of one that is gone. */
 async function fetchEvents(
   client: Client,
   workflowId: string,
   runId: string,
-  wait: boolean,
+  waitNewEvent = false,
 ): Promise<RawEvent[]> {
   const events: RawEvent[] = []
   const giveUp = Date.now() + MAX_WAIT_MS
   let nextPageToken: Uint8Array | undefined
   do {
-    const page = await client.workflowService.getWorkflowExecutionHistory({
-      namespace: client.options.namespace,
-      execution: { workflowId, runId },
-      nextPageToken,
-      waitNewEvent: wait,
-      maximumPageSize: 1_000,
-    })
+    const asked = { nextPageToken, waitNewEvent, maximumPageSize: 1_000 }
+    const page = await fetchPage(client, { workflowId, runId }, asked)
+    if (!page) return []
     events.push(...(page.history?.events ?? []))
     nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
-  } while (nextPageToken && !(wait && Date.now() > giveUp))
+  } while (nextPageToken && !(waitNewEvent && Date.now() > giveUp))
   return events
+}
+
+async function fetchFirst(client: Client, workflowId: string, runId: string): Promise<RawEvent[]> {
+  const page = await fetchPage(client, { workflowId, runId }, { maximumPageSize: 1 })
+  return page?.history?.events ?? []
+}
+
+const NOT_FOUND = 5
+
+async function fetchPage(
+  { workflowService, options }: Client,
+  execution: { workflowId: string; runId: string },
+  asked: { nextPageToken?: Uint8Array | undefined; waitNewEvent?: boolean; maximumPageSize: number },
+) {
+  try {
+    return await workflowService.getWorkflowExecutionHistory({
+      namespace: options.namespace,
+      execution,
+      ...asked,
+    })
+  } catch (error) {
+    if ((error as { code?: number }).code === NOT_FOUND) return undefined
+    throw error
+  }
 }
 
 /** Reads one raw event, of a live or of a recorded history. */

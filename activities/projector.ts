@@ -2,9 +2,9 @@ import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../db/connection.ts'
 import { countProjectionFailure, type Saved, saveProjection } from '../db/nodes.ts'
-import { createFold, type ExecutionStatus, type Fold, type Projection, project } from '../db/projection.ts'
+import { createFold, type ExecutionStatus, type Fold, type Projection } from '../db/projection.ts'
 import type { Store } from '../db/scope.ts'
-import { fetchHistories } from './histories.ts'
+import { readHistories } from './histories.ts'
 import { createLanes } from './lanes.ts'
 import type { Metrics } from './metrics.ts'
 import { runSpanId, type Tracing } from './tracing.ts'
@@ -65,10 +65,7 @@ export function createProjector(deps: ProjectorDeps): Projector {
 
   async function readOn(executionId: string, untilClosed: boolean): Promise<ExecutionStatus | null> {
     const fold = folds.take(executionId) ?? createFold(executionId)
-    const since = fold.position()
-    const histories = await fetchHistories(deps.client, store.keys, executionId, { untilClosed, since })
-    if (!histories) return null
-    for (const history of histories) fold.read(history)
+    if (!(await readInto(fold, deps, executionId, untilClosed))) return null
     const projection = fold.tell()
     let saved: Saved | null
     try {
@@ -158,6 +155,22 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 }
 
+/** Reads on in a run's histories; false where Temporal does not know the run. */
+async function readInto(
+  fold: Fold,
+  { client, store }: Pick<ProjectorDeps, 'client' | 'store'>,
+  executionId: string,
+  untilClosed: boolean,
+): Promise<boolean> {
+  let found = false
+  const since = fold.position()
+  for await (const history of readHistories(client, store.keys, executionId, { untilClosed, since })) {
+    fold.read(history)
+    found = true
+  }
+  return found
+}
+
 /**
  * Where the projections of open runs were, so that of a long history only the news is read. Whoever takes one has it
  * alone; the others begin anew, which comes to the same.
@@ -204,9 +217,9 @@ export async function rebuild(
   deps: { store: Store; client: Client; log: Logger },
   executionId: string,
 ): Promise<ExecutionStatus | null> {
-  const histories = await fetchHistories(deps.client, deps.store.keys, executionId, { untilClosed: false })
-  if (!histories) return null
-  const projection = project(executionId, histories)
+  const fold = createFold(executionId)
+  if (!(await readInto(fold, deps, executionId, false))) return null
+  const projection = fold.tell()
   const options = { values: true, again: true }
   await saveProjection(deps.store, executionId, projection, options)
   return projection.status

@@ -72,16 +72,6 @@ export function nodeExecutionId(executionId: string, nodeId: string, iteration: 
   return uuidv5(`${nodeId}#${iteration}`, executionId)
 }
 
-/**
- * Computes what an execution's rows say from the histories of its whole continue-as-new chain, oldest first.
- * Pure: the same histories give the same rows, whoever projects them, and as often as one likes.
- */
-export function project(executionId: string, histories: RunHistory[]): Projection {
-  const fold = createFold(executionId)
-  for (const history of histories) fold.read(history)
-  return fold.tell()
-}
-
 /** A projection that goes on where it was: for runs whose histories are long. */
 export type Fold = {
   /** The Temporal run read last and its last event; what is read again is passed over. */
@@ -93,6 +83,10 @@ export type Fold = {
   confirm(): void
 }
 
+/**
+ * Computes what an execution's rows say from the histories of its whole continue-as-new chain, read oldest first.
+ * Pure: the same histories give the same rows, whoever projects them, and as often as one likes.
+ */
 export function createFold(executionId: string): Fold {
   const plan = new Map<string, PlanNode>()
   /** Rows that are open, or settled and not stored yet. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { saveProjection } from '../../db/nodes.ts'
-import { type HistoryEvent, project, type RunHistory } from '../../db/projection.ts'
+import { createFold, type HistoryEvent, type RunHistory } from '../../db/projection.ts'
 import { compilePlan } from '../../workflows/plan.ts'
 import type { NodeRecord } from '../../workflows/walk.ts'
 import { type Service, startService } from '../service.ts'
@@ -32,9 +32,15 @@ const record = (nodeId: string, startedAt: number, completedAt: number): NodeRec
   completedAt,
 })
 
+function project(id: string, history: RunHistory) {
+  const fold = createFold(id)
+  fold.read(history)
+  return fold.tell()
+}
+
 test("a worker's clock that is fast or slow puts no node outside its run", () => {
   const id = crypto.randomUUID()
-  const { nodes } = project(id, [history(id, [record('start', 400, 420), record('a', 1_400, 7_000)])])
+  const { nodes } = project(id, history(id, [record('start', 400, 420), record('a', 1_400, 7_000)]))
   expect(nodes.map(({ startedAt, completedAt }) => [startedAt, completedAt])).toEqual([
     [1_000, 1_000],
     [1_400, 1_500],
@@ -56,8 +62,8 @@ describe('written', () => {
     const started = await ask(`/api/workflows/${workflow.id}/execute`, { teamId, data: {} })
     const id = started.executionId!
     const all = [record('start', 1_000, 1_000), record('a', 1_400, 1_500)]
-    const older = project(id, [history(id, [{ ...all[0]!, status: 'WAITING' }], false)])
-    const newer = project(id, [history(id, all)])
+    const older = project(id, history(id, [{ ...all[0]!, status: 'WAITING' }], false))
+    const newer = project(id, history(id, all))
     const records = () =>
       store.db
         .selectFrom('nodeExecutions')

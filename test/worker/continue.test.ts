@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fetchHistories } from '../../activities/histories.ts'
+import { readHistories } from '../../activities/histories.ts'
+import type { RunHistory } from '../../db/projection.ts'
 import { examples } from '../graphs.ts'
 import { type Running, runExample, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
@@ -48,8 +49,13 @@ test('a run over several Temporal runs keeps its first start and all of its reco
     edges: nodes.map((node, at) => ({ source: at === 0 ? 'start' : `call${at - 1}`, target: node.id })),
   })
   expect(run.status).toBe('SUCCESS')
-  const chain = await fetchHistories(forced.engine.client, forced.store.keys, run.id, { untilClosed: false })
-  expect(chain!.length).toBeGreaterThan(2)
+  const chain: RunHistory[] = []
+  for await (const history of readHistories(forced.engine.client, forced.store.keys, run.id, {
+    untilClosed: false,
+  })) {
+    chain.push(history)
+  }
+  expect(chain.length).toBeGreaterThan(2)
   expect(run.nodeExecutions.map((node) => node.nodeId)).toEqual(['start', ...nodes.map((node) => node.id)])
-  expect(Date.parse(run.startedAt!)).toBe(chain![0]!.events[0]!.time)
+  expect(Date.parse(run.startedAt!)).toBe(chain[0]!.events[0]!.time)
 })

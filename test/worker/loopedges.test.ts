@@ -1,8 +1,9 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readHistories } from '../../activities/histories.ts'
 import { createProjector, rebuild } from '../../activities/projector.ts'
 import { createRules } from '../../activities/segment.ts'
-import { project } from '../../db/projection.ts'
+import { createFold } from '../../db/projection.ts'
 import { createFrame } from '../../workflows/frame.ts'
 import type { SegmentInput } from '../../workflows/messages.ts'
 import { compilePlan } from '../../workflows/plan.ts'
@@ -221,15 +222,15 @@ test('50,000 failures collected are projected in little time', () => {
     })),
   ]
   const begun = Date.now()
-  const { nodes } = project('01a1ff0f-dd40-77fd-b82a-d921af9ddf4c', [
-    {
-      runId: 'r',
-      events: [
-        { id: 1, time: 1, kind: 'started', input: { plan } as never, continuedFrom: null },
-        { id: 2, time: 3, kind: 'records', records },
-      ],
-    },
-  ])
+  const fold = createFold('01a1ff0f-dd40-77fd-b82a-d921af9ddf4c')
+  fold.read({
+    runId: 'r',
+    events: [
+      { id: 1, time: 1, kind: 'started', input: { plan } as never, continuedFrom: null },
+      { id: 2, time: 3, kind: 'records', records },
+    ],
+  })
+  const { nodes } = fold.tell()
   expect(nodes.filter(({ status }) => status === 'FAILED')).toHaveLength(50_000)
   expect(Date.now() - begun).toBeLessThan(4_000)
 })
@@ -257,26 +258,34 @@ test('of a run that goes on, histories that are over are read once', { timeout: 
   const workflowService = new Proxy(client.workflowService, {
     get(service, key) {
       if (key !== 'getWorkflowExecutionHistory') return Reflect.get(service, key)
-      return (request: { execution: { runId: string } }) => {
-        asked.push(request.execution.runId)
+      return (request: { execution: { runId: string }; maximumPageSize: number }) => {
+        if (request.maximumPageSize > 1) asked.push(request.execution.runId)
         return service.getWorkflowExecutionHistory(request)
       }
     },
   })
+  const watched = new Proxy(client, {
+    get: (own, key) => (key === 'workflowService' ? workflowService : Reflect.get(own, key)),
+  })
   const projector = createProjector({
     store: forced.store,
-    client: new Proxy(client, {
-      get: (own, key) => (key === 'workflowService' ? workflowService : Reflect.get(own, key)),
-    }),
+    client: watched,
     log: pino({ level: 'silent' }),
   })
   await Promise.all([projector.refresh(id), projector.refresh(id), projector.refresh(id)])
   await projector.stop()
-  await forced.ask('POST', `/api/executions/${id}/cancel`)
   const over = asked.filter((runId) => runId !== '')
   expect(over.length).toBeGreaterThan(1)
   expect(new Set(over).size).toBe(over.length)
   expect(asked.filter((runId) => runId === '')).toHaveLength(3)
+
+  // The newest first, which says what came before it; then one after the other, so that no two of them are held.
+  asked.length = 0
+  const held: number[] = []
+  for await (const _ of readHistories(watched, forced.store.keys, id, { untilClosed: false }))
+    held.push(asked.length)
+  expect(held).toEqual([...over.map((_, at) => at + 2), over.length + 1])
+  await forced.ask('POST', `/api/executions/${id}/cancel`)
 })
 
 describe('a loop that fails while others are at work in it', () => {
