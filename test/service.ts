@@ -17,6 +17,9 @@ export const PASSWORD = 'correct horse battery staple'
 /** `as`: an SDK token or a cookie header. `json` becomes the body. */
 export type Ask = RequestInit & { as?: string; json?: unknown }
 
+// biome-ignore lint/suspicious/noExplicitAny: answers are read field by field
+export type Body = any
+
 /** The API over a database of its own. `admin` is the cookie of the ADMIN of `teamId`. */
 export async function startService(options: Partial<ApiDeps> = {}) {
   const database = await cloneDatabase()
@@ -39,6 +42,14 @@ export async function startService(options: Partial<ApiDeps> = {}) {
     const answer = await app.request(path, toInit(ask))
     await checkAnswer(app.routes, { method: ask.method ?? 'GET', path }, answer)
     return answer
+  }
+
+  /** The same with the whole answer read: of JSON its value, null of no body. */
+  async function call(method: string, path: string, as?: string, json?: unknown, headers = {}) {
+    const answer = await request(path, { method, json, headers, ...(as ? { as } : {}) })
+    const text = await answer.text()
+    const body: Body = text === '' ? null : JSON.parse(text)
+    return { status: answer.status, headers: answer.headers, body, text }
   }
 
   /** Signs in and returns the cookie header. */
@@ -108,6 +119,7 @@ export async function startService(options: Partial<ApiDeps> = {}) {
     bus,
     database,
     request,
+    call,
     signIn,
     signUp,
     otherTeam,

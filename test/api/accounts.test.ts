@@ -9,18 +9,13 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 type Json = Record<string, unknown>
-const call = async (method: string, path: string, as?: string, json?: unknown) => {
-  const answer = await service.request(path, { method, ...(as ? { as } : {}), json })
-  const text = await answer.text()
-  return { status: answer.status, headers: answer.headers, body: (text ? JSON.parse(text) : null) as Json }
-}
 const person = () => ({
   firstName: 'Ada',
   lastName: 'Byron',
   email: `${randomBytes(6).toString('hex')}@example.com`,
   password: PASSWORD,
 })
-const register = (json: unknown) => call('POST', '/api/auth/register', undefined, json)
+const register = (json: unknown) => service.call('POST', '/api/auth/register', undefined, json)
 const login = async (email: string, password: string) => {
   const answer = await service.request('/api/auth/login', { method: 'POST', json: { email, password } })
   return answer.status === 200 ? readCookie(answer) : answer.status
@@ -35,7 +30,7 @@ test('a stranger makes an account of no team and no power, and signs in', async 
   const { password: _, ...shown } = ada
   expect(made.body).toEqual({ id: expect.stringMatching(/^[\da-f-]{36}$/), ...shown })
   const cookie = (await login(ada.email, ada.password)) as string
-  const me = await call('GET', '/api/auth/me', cookie)
+  const me = await service.call('GET', '/api/auth/me', cookie)
   const createdAt = expect.stringMatching(/\.\d{3}Z$/)
   expect(me.body).toEqual({ ...shown, id: made.body.id, instanceAdmin: false, createdAt, teams: [] })
   expect((await register({ ...person(), email: ada.email.toUpperCase() })).status).toBe(409)
@@ -117,8 +112,8 @@ test('sign-ups are throttled by address', async () => {
 
 test('names are changed freely, the e-mail with the password only', async () => {
   const { cookie, email } = await service.signUp('OPERATOR')
-  const put = (json: unknown) => call('PUT', '/api/auth/me', cookie, json)
-  const before = (await call('GET', '/api/auth/me', cookie)).body
+  const put = (json: unknown) => service.call('PUT', '/api/auth/me', cookie, json)
+  const before = (await service.call('GET', '/api/auth/me', cookie)).body
   const renamed = await put({ ...before, firstName: ' Augusta ', instanceAdmin: true, teams: [] })
   expect([renamed.status, renamed.body]).toEqual([200, { ...before, firstName: 'Augusta' }])
   const fresh = person().email
@@ -136,19 +131,19 @@ test('names are changed freely, the e-mail with the password only', async () => 
 test('a new password ends the other sessions, and the old password is worth nothing', async () => {
   const { cookie, email } = await service.signUp('BUILDER')
   const others = (await Promise.all([1, 2].map(() => login(email, PASSWORD)))) as string[]
-  const change = (json: unknown, as = cookie) => call('POST', '/api/auth/password', as, json)
+  const change = (json: unknown, as = cookie) => service.call('POST', '/api/auth/password', as, json)
   const newPassword = 'another horse entirely'
   const poor = await change({ currentPassword: PASSWORD, newPassword: 'password1234' })
   expect([poor.status, paths(poor.body)]).toEqual([400, ['newPassword']])
   const wrong = await change({ currentPassword: 'wrong', newPassword })
   expect([wrong.status, paths(wrong.body)]).toEqual([400, ['currentPassword']])
-  expect((await call('GET', '/api/auth/me', others[0])).status).toBe(200)
+  expect((await service.call('GET', '/api/auth/me', others[0])).status).toBe(200)
   const changed = await change({ currentPassword: PASSWORD, newPassword })
   expect([changed.status, changed.body]).toEqual([200, { message: 'Password changed' }])
-  expect((await call('GET', '/api/auth/me', cookie)).status).toBe(200)
+  expect((await service.call('GET', '/api/auth/me', cookie)).status).toBe(200)
   for (const as of others) {
-    expect((await call('GET', '/api/auth/me', as)).status).toBe(401)
-    expect((await call('POST', '/api/auth/refresh', as)).status).toBe(401)
+    expect((await service.call('GET', '/api/auth/me', as)).status).toBe(401)
+    expect((await service.call('POST', '/api/auth/refresh', as)).status).toBe(401)
   }
   expect(await login(email, PASSWORD)).toBe(401)
   expect(await login(email, newPassword)).toMatch(/=/)
@@ -161,12 +156,12 @@ test('a session that is prolonged while the password changes does not outlive it
     const other = (await login(email, current)) as string
     const newPassword = `${PASSWORD} ${round}`
     const [changed, refreshed] = await Promise.all([
-      call('POST', '/api/auth/password', cookie, { currentPassword: current, newPassword }),
+      service.call('POST', '/api/auth/password', cookie, { currentPassword: current, newPassword }),
       service.request('/api/auth/refresh', { method: 'POST', as: other }),
     ])
     expect(changed.status).toBe(200)
     if (refreshed.status === 200)
-      expect((await call('GET', '/api/auth/me', readCookie(refreshed))).status).toBe(401)
+      expect((await service.call('GET', '/api/auth/me', readCookie(refreshed))).status).toBe(401)
     else expect(refreshed.status).toBe(401)
     current = newPassword
   }
@@ -176,7 +171,7 @@ test('guessing the current password is slowed as at sign-in', async () => {
   const { cookie } = await service.signUp()
   const guesses = await Promise.all(
     Array.from({ length: 12 }, (_, i) =>
-      call('POST', '/api/auth/password', cookie, {
+      service.call('POST', '/api/auth/password', cookie, {
         currentPassword: `guess ${i}`,
         newPassword: 'not so common',
       }),
@@ -195,7 +190,7 @@ test('an SDK token has no account, and nobody signed out has one', async () => {
     ['POST', '/api/auth/password', { currentPassword: PASSWORD, newPassword: 'another horse entirely' }],
   ] as const
   for (const [method, path, json] of asks) {
-    expect((await call(method, path, token, json)).status).toBe(403)
-    expect((await call(method, path, undefined, json)).status).toBe(401)
+    expect((await service.call(method, path, token, json)).status).toBe(403)
+    expect((await service.call(method, path, undefined, json)).status).toBe(401)
   }
 })

@@ -6,7 +6,7 @@ import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { createDataConverter } from '../../activities/codec.ts'
 import { type Carrier, carryOut } from '../../activities/outbox.ts'
-import { type Service, startService } from '../service.ts'
+import { type Body, type Service, startService } from '../service.ts'
 
 let service: Service
 let other: Awaited<ReturnType<Service['otherTeam']>>
@@ -48,25 +48,17 @@ const nodes = [
 ]
 const edges = [{ source: 'start', target: 'set' }]
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are read field by field
-type Body = any
-async function call(method: string, path: string, as: string | undefined, json?: unknown, headers = {}) {
-  const answer = await service.request(path, { method, json, headers, ...(as ? { as } : {}) })
-  const text = await answer.text()
-  const body: Body = text === '' ? null : JSON.parse(text)
-  return { status: answer.status, headers: answer.headers, body, text }
-}
-
 async function create(more: object = {}, as = builder, teamId = service.teamId): Promise<string> {
   const json = { teamId, name: `w ${uuid()}`, nodes, edges, ...more }
-  const { status, body } = await call('POST', '/api/workflows', as, json)
+  const { status, body } = await service.call('POST', '/api/workflows', as, json)
   expect(status, JSON.stringify(body)).toBe(201)
   return body.id
 }
 const execute = (id: string, json: unknown = { teamId: service.teamId }, as = operator, headers = {}) =>
-  call('POST', `/api/workflows/${id}/execute`, as, json, headers)
+  service.call('POST', `/api/workflows/${id}/execute`, as, json, headers)
 const start = async (id: string): Promise<string> => (await execute(id)).body.executionId
-const read = async (id: string): Promise<Body> => (await call('GET', `/api/executions/${id}`, viewer)).body
+const read = async (id: string): Promise<Body> =>
+  (await service.call('GET', `/api/executions/${id}`, viewer)).body
 const errandsOf = async (id: string) =>
   (
     await service.store.db
@@ -153,7 +145,7 @@ test('the trigger says how it was started, and the list names it triggerType', a
   const id = await create()
   const { body } = await execute(id, { teamId: service.teamId }, await service.token('OPERATOR'))
   expect((await read(body.executionId)).trigger).toBe('API')
-  const list = await call('GET', `/api/executions?workflowId=${id}`, viewer)
+  const list = await service.call('GET', `/api/executions?workflowId=${id}`, viewer)
   expect(list.body.content).toEqual([
     {
       id: body.executionId,
@@ -174,14 +166,18 @@ test('the trigger says how it was started, and the list names it triggerType', a
 test('a run is pinned to the version and name of its start', async () => {
   const id = await create({ name: `before ${uuid()}` })
   const first = await start(id)
-  await call('PUT', `/api/workflows/${id}`, builder, { name: `after ${id}`, nodes: [nodes[0]], edges: [] })
+  await service.call('PUT', `/api/workflows/${id}`, builder, {
+    name: `after ${id}`,
+    nodes: [nodes[0]],
+    edges: [],
+  })
   expect(await read(first)).toMatchObject({
     workflowVersion: 1,
     workflowName: expect.stringMatching(/^before/),
   })
   const second = await start(id)
   expect(await read(second)).toMatchObject({ workflowVersion: 2, workflowName: `after ${id}` })
-  const { body } = await call('GET', `/api/executions?workflowId=${id}`, viewer)
+  const { body } = await service.call('GET', `/api/executions?workflowId=${id}`, viewer)
   expect(body.content.map((item: Body) => item.nodeCount)).toEqual([1, 2])
 })
 
@@ -287,13 +283,13 @@ test('fifty calls at once with one key begin one execution', async () => {
   // Whichever body came first, the calls with the other one are refused.
   expect([45, 5]).toContain(taken.length)
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(50 - taken.length)
-  expect((await call('GET', `/api/executions?workflowId=${id}`, viewer)).body.totalElements).toBe(1)
+  expect((await service.call('GET', `/api/executions?workflowId=${id}`, viewer)).body.totalElements).toBe(1)
   expect(await errandsOf(taken[0]!.body.executionId)).toEqual(['START'])
 })
 
 test('what is PENDING is cancelled without Temporal, and is not started later', async () => {
   const id = await start(await create())
-  const { status, text } = await call('POST', `/api/executions/${id}/cancel`, operator)
+  const { status, text } = await service.call('POST', `/api/executions/${id}/cancel`, operator)
   expect(status).toBe(200)
   expect(text).toBe('')
   const cancelled = await read(id)
@@ -317,7 +313,7 @@ test('what runs is told through Temporal', async () => {
   const workflowId = await create()
   const { id, status, text } = await withTemporal(async () => {
     const id = await start(workflowId)
-    return { id, ...(await call('POST', `/api/executions/${id}/cancel`, operator)) }
+    return { id, ...(await service.call('POST', `/api/executions/${id}/cancel`, operator)) }
   })
   expect(status).toBe(200)
   expect(text).toBe('')
@@ -338,7 +334,7 @@ test('what runs is told through Temporal', async () => {
 test('with Temporal away a cancel of what runs stays queued', async () => {
   const workflowId = await create()
   const id = await withTemporal(() => start(workflowId))
-  expect((await call('POST', `/api/executions/${id}/cancel`, operator)).status).toBe(200)
+  expect((await service.call('POST', `/api/executions/${id}/cancel`, operator)).status).toBe(200)
   expect(await errandsOf(id)).toEqual(['CANCEL'])
   await reachable.client.workflow.getHandle(id).terminate()
 })
@@ -347,7 +343,7 @@ test('what has ended cannot be cancelled', async () => {
   for (const status of ['SUCCESS', 'FAILED', 'CANCELLED']) {
     const id = await start(await create())
     await service.store.db.updateTable('executions').set({ status }).where('id', '=', id).execute()
-    const answer = await call('POST', `/api/executions/${id}/cancel`, operator)
+    const answer = await service.call('POST', `/api/executions/${id}/cancel`, operator)
     expect(answer.status).toBe(409)
     expect(answer.body.message).toBe(`The execution has ended already: ${status}`)
   }
@@ -356,7 +352,7 @@ test('what has ended cannot be cancelled', async () => {
 test('of many cancels at once one wins', async () => {
   const id = await start(await create())
   const answers = await Promise.all(
-    Array.from({ length: 10 }, () => call('POST', `/api/executions/${id}/cancel`, operator)),
+    Array.from({ length: 10 }, () => service.call('POST', `/api/executions/${id}/cancel`, operator)),
   )
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(409)])
 })
@@ -370,29 +366,30 @@ test('who may: without credentials 401, too small a role or another team 403, no
     `/api/executions/team/${service.teamId}`,
   ]
   for (const path of reads) {
-    expect((await call('GET', path, undefined)).status).toBe(401)
-    expect((await call('GET', path, other.cookie)).status).toBe(403)
-    for (const as of [viewer, operator, builder]) expect((await call('GET', path, as)).status).toBe(200)
+    expect((await service.call('GET', path, undefined)).status).toBe(401)
+    expect((await service.call('GET', path, other.cookie)).status).toBe(403)
+    for (const as of [viewer, operator, builder])
+      expect((await service.call('GET', path, as)).status).toBe(200)
   }
   for (const path of [`/api/executions/${id}/cancel`, `/api/workflows/${workflowId}/execute`]) {
     const json = path.endsWith('execute') ? { teamId: service.teamId } : undefined
-    expect((await call('POST', path, undefined, json)).status).toBe(401)
-    expect((await call('POST', path, other.cookie, json)).status).toBe(403)
-    expect((await call('POST', path, viewer, json)).status).toBe(403)
+    expect((await service.call('POST', path, undefined, json)).status).toBe(401)
+    expect((await service.call('POST', path, other.cookie, json)).status).toBe(403)
+    expect((await service.call('POST', path, viewer, json)).status).toBe(403)
   }
-  expect((await call('GET', `/api/executions/${NOBODY}`, viewer)).status).toBe(404)
-  expect((await call('GET', `/api/executions?workflowId=${NOBODY}`, viewer)).status).toBe(404)
-  expect((await call('GET', `/api/executions/team/${NOBODY}`, builder)).status).toBe(404)
-  expect((await call('POST', `/api/executions/${NOBODY}/cancel`, operator)).status).toBe(404)
+  expect((await service.call('GET', `/api/executions/${NOBODY}`, viewer)).status).toBe(404)
+  expect((await service.call('GET', `/api/executions?workflowId=${NOBODY}`, viewer)).status).toBe(404)
+  expect((await service.call('GET', `/api/executions/team/${NOBODY}`, builder)).status).toBe(404)
+  expect((await service.call('POST', `/api/executions/${NOBODY}/cancel`, operator)).status).toBe(404)
   for (const path of [
     '/api/executions/x',
     '/api/executions/team/x',
     '/api/executions?workflowId=x',
     '/api/executions',
   ]) {
-    expect((await call('GET', path, viewer)).status, path).toBe(400)
+    expect((await service.call('GET', path, viewer)).status, path).toBe(400)
   }
-  expect((await call('POST', '/api/executions/x/cancel', operator)).status).toBe(400)
+  expect((await service.call('POST', '/api/executions/x/cancel', operator)).status).toBe(400)
 })
 
 test('lists filter by status, workflow and time, count what they filter, and page newest first', async () => {
@@ -410,7 +407,7 @@ test('lists filter by status, workflow and time, count what they filter, and pag
       completed_at = case when ${ended} then ${`2026-01-${10 + at}T00:00:02.5Z`}::timestamptz end
       where id = ${body.executionId}`.execute(service.store.db)
   }
-  const list = async (path: string) => (await call('GET', path, team.cookie)).body
+  const list = async (path: string) => (await service.call('GET', path, team.cookie)).body
   const seen = (page: Body) => page.content.map((item: Body) => ids.indexOf(item.id))
   const base = `/api/executions/team/${team.teamId}`
 
@@ -479,7 +476,11 @@ test.each([
   'to=2026-01-01T25:00:00Z',
   'from=2026-01-02&to=2026-01-01',
 ])('the lists refuse %s', async (query) => {
-  const { status, body } = await call('GET', `/api/executions/team/${service.teamId}?${query}`, viewer)
+  const { status, body } = await service.call(
+    'GET',
+    `/api/executions/team/${service.teamId}?${query}`,
+    viewer,
+  )
   expect(status).toBe(400)
   expect(body.errors).toEqual([{ path: query.split('=')[0], message: expect.any(String) }])
 })

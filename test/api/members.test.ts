@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { verifyAudit } from '../../db/verify.ts'
-import { type Service, startService } from '../service.ts'
+import { type Body, type Service, startService } from '../service.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -8,24 +8,18 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-type Json = Record<string, unknown>
-const call = async (method: string, path: string, as?: string, json?: unknown) => {
-  const answer = await service.request(path, { method, ...(as ? { as } : {}), json })
-  const text = await answer.text()
-  return { status: answer.status, headers: answer.headers, body: (text ? JSON.parse(text) : null) as Json }
-}
 const members = (teamId: string) => `/api/teams/${teamId}/members`
 /** A team with its ADMIN alone. */
 const openTeam = async () => {
   const ada = await service.signUp()
-  const { id } = (await call('POST', '/api/teams', ada.cookie, { name: 'T' })).body as { id: string }
+  const { id } = (await service.call('POST', '/api/teams', ada.cookie, { name: 'T' })).body as { id: string }
   return { ...ada, teamId: id, path: members(id) }
 }
 
 test('a member is added, listed, changed and removed; each answer is the member', async () => {
   const ada = await openTeam()
   const bob = await service.signUp()
-  const added = await call('POST', ada.path, ada.cookie, {
+  const added = await service.call('POST', ada.path, ada.cookie, {
     email: ` ${bob.email.toUpperCase()} `,
     role: 'OPERATOR',
     userId: ada.id,
@@ -40,18 +34,18 @@ test('a member is added, listed, changed and removed; each answer is the member'
   }
   expect([added.status, added.body]).toEqual([201, member])
   expect(added.headers.get('location')).toBe(`${ada.path}/${bob.id}`)
-  const listed = (await call('GET', ada.path, ada.cookie)).body as unknown as Json[]
+  const listed: Body[] = (await service.call('GET', ada.path, ada.cookie)).body
   expect(listed.map(({ userId, role }) => [userId, role])).toEqual([
     [ada.id, 'ADMIN'],
     [bob.id, 'OPERATOR'],
   ])
   expect(listed[1]).toEqual(added.body)
-  const changed = await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'BUILDER' })
+  const changed = await service.call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'BUILDER' })
   expect([changed.status, changed.body]).toEqual([200, { ...added.body, role: 'BUILDER' }])
-  const removed = await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
+  const removed = await service.call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
   expect([removed.status, removed.body]).toEqual([200, { message: 'Member removed' }])
-  expect((await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)).status).toBe(404)
-  expect((await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'ADMIN' })).status).toBe(404)
+  expect((await service.call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)).status).toBe(404)
+  expect((await service.call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'ADMIN' })).status).toBe(404)
   const entries = await service.store.db
     .selectFrom('auditEntries')
     .select(['action', 'resourceType', 'resourceId', 'details'])
@@ -67,7 +61,7 @@ test('a member is added, listed, changed and removed; each answer is the member'
 
 test('who has no account is 404, a member twice 409, a wrong field 400', async () => {
   const ada = await openTeam()
-  const add = (json: unknown) => call('POST', ada.path, ada.cookie, json)
+  const add = (json: unknown) => service.call('POST', ada.path, ada.cookie, json)
   expect((await add({ email: 'nobody@example.com', role: 'OPERATOR' })).status).toBe(404)
   expect((await add({ email: ada.email, role: 'OPERATOR' })).status).toBe(409)
   const bob = await service.signUp()
@@ -83,8 +77,8 @@ test('who has no account is 404, a member twice 409, a wrong field 400', async (
     const errors = body.errors as { path: string }[]
     expect([status, [...new Set(errors.map(({ path }) => path))]]).toEqual([400, paths])
   }
-  expect((await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OWNER' })).status).toBe(400)
-  expect((await call('DELETE', `${ada.path}/bob`, ada.cookie)).status).toBe(400)
+  expect((await service.call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OWNER' })).status).toBe(400)
+  expect((await service.call('DELETE', `${ada.path}/bob`, ada.cookie)).status).toBe(400)
 })
 
 test('only an ADMIN of the team sees and changes members', async () => {
@@ -101,30 +95,30 @@ test('only an ADMIN of the team sees and changes members', async () => {
   ]
   for (const as of callers) {
     const answers = await Promise.all([
-      call('GET', ada.path, as),
-      call('POST', ada.path, as, { email: eve.email, role: 'ADMIN' }),
-      call('PUT', `${ada.path}/${bob.id}`, as, { role: 'ADMIN' }),
-      call('DELETE', `${ada.path}/${bob.id}`, as),
+      service.call('GET', ada.path, as),
+      service.call('POST', ada.path, as, { email: eve.email, role: 'ADMIN' }),
+      service.call('PUT', `${ada.path}/${bob.id}`, as, { role: 'ADMIN' }),
+      service.call('DELETE', `${ada.path}/${bob.id}`, as),
     ])
     expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403])
   }
   const token = await service.token('ADMIN', ada.cookie, ada.teamId)
-  expect((await call('GET', ada.path, token)).status).toBe(200)
-  expect((await call('GET', members(crypto.randomUUID()), ada.cookie)).status).toBe(404)
+  expect((await service.call('GET', ada.path, token)).status).toBe(200)
+  expect((await service.call('GET', members(crypto.randomUUID()), ada.cookie)).status).toBe(404)
   // A member of another team is none of this one.
-  expect((await call('DELETE', `${ada.path}/${eve.id}`, ada.cookie)).status).toBe(404)
+  expect((await service.call('DELETE', `${ada.path}/${eve.id}`, ada.cookie)).status).toBe(404)
 })
 
 test('the last ADMIN can neither leave nor be demoted; with a second one they can', async () => {
   const ada = await openTeam()
   const own = `${ada.path}/${ada.id}`
-  expect((await call('DELETE', own, ada.cookie)).status).toBe(409)
-  expect((await call('PUT', own, ada.cookie, { role: 'BUILDER' })).status).toBe(409)
-  expect((await call('PUT', own, ada.cookie, { role: 'ADMIN' })).status).toBe(200)
+  expect((await service.call('DELETE', own, ada.cookie)).status).toBe(409)
+  expect((await service.call('PUT', own, ada.cookie, { role: 'BUILDER' })).status).toBe(409)
+  expect((await service.call('PUT', own, ada.cookie, { role: 'ADMIN' })).status).toBe(200)
   const bob = await service.signUp('ADMIN', ada.teamId)
-  expect((await call('PUT', own, ada.cookie, { role: 'OPERATOR' })).status).toBe(200)
-  expect((await call('GET', ada.path, ada.cookie)).status).toBe(403)
-  expect((await call('DELETE', `${ada.path}/${bob.id}`, bob.cookie)).status).toBe(409)
+  expect((await service.call('PUT', own, ada.cookie, { role: 'OPERATOR' })).status).toBe(200)
+  expect((await service.call('GET', ada.path, ada.cookie)).status).toBe(403)
+  expect((await service.call('DELETE', `${ada.path}/${bob.id}`, bob.cookie)).status).toBe(409)
 })
 
 test('two ADMINs who demote or remove each other at once leave one, 20 times', async () => {
@@ -133,8 +127,8 @@ test('two ADMINs who demote or remove each other at once leave one, 20 times', a
   for (let round = 0; round < 20; round++) {
     const act = (from: string, at: string) =>
       round % 2
-        ? call('DELETE', `${ada.path}/${at}`, from)
-        : call('PUT', `${ada.path}/${at}`, from, { role: 'OPERATOR' })
+        ? service.call('DELETE', `${ada.path}/${at}`, from)
+        : service.call('PUT', `${ada.path}/${at}`, from, { role: 'OPERATOR' })
     const answers = await Promise.all([act(ada.cookie, bob.id), act(bob.cookie, ada.id)])
     const statuses = answers.map(({ status }) => status).sort()
     // 403: the second was authenticated after the first had taken effect.
@@ -152,8 +146,8 @@ test('two ADMINs who demote or remove each other at once leave one, 20 times', a
     const [left, other] = admins[0]!.userId === ada.id ? [ada, bob] : [bob, ada]
     const back =
       round % 2
-        ? await call('POST', ada.path, left!.cookie, { email: other!.email, role: 'ADMIN' })
-        : await call('PUT', `${ada.path}/${other!.id}`, left!.cookie, { role: 'ADMIN' })
+        ? await service.call('POST', ada.path, left!.cookie, { email: other!.email, role: 'ADMIN' })
+        : await service.call('PUT', `${ada.path}/${other!.id}`, left!.cookie, { role: 'ADMIN' })
     expect([200, 201]).toContain(back.status)
   }
   expect((await verifyAudit(service.store, ada.teamId)).findings).toEqual([])
@@ -164,16 +158,16 @@ test('a removed member loses the right at once: session, tokens; the tokens stay
   const bob = await service.signUp('ADMIN', ada.teamId)
   const token = await service.token('ADMIN', bob.cookie, ada.teamId)
   const team = `/api/teams/${ada.teamId}`
-  for (const as of [bob.cookie, token]) expect((await call('GET', team, as)).status).toBe(200)
-  await call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OPERATOR' })
+  for (const as of [bob.cookie, token]) expect((await service.call('GET', team, as)).status).toBe(200)
+  await service.call('PUT', `${ada.path}/${bob.id}`, ada.cookie, { role: 'OPERATOR' })
   for (const as of [bob.cookie, token]) {
-    expect((await call('GET', ada.path, as)).status).toBe(403)
-    expect((await call('GET', team, as)).status).toBe(200)
+    expect((await service.call('GET', ada.path, as)).status).toBe(403)
+    expect((await service.call('GET', team, as)).status).toBe(200)
   }
-  await call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
-  expect((await call('GET', team, bob.cookie)).status).toBe(403)
-  expect((await call('GET', team, token)).status).toBe(401)
-  await call('POST', ada.path, ada.cookie, { email: bob.email, role: 'ADMIN' })
-  expect((await call('GET', team, bob.cookie)).status).toBe(200)
-  expect((await call('GET', team, token)).status).toBe(401)
+  await service.call('DELETE', `${ada.path}/${bob.id}`, ada.cookie)
+  expect((await service.call('GET', team, bob.cookie)).status).toBe(403)
+  expect((await service.call('GET', team, token)).status).toBe(401)
+  await service.call('POST', ada.path, ada.cookie, { email: bob.email, role: 'ADMIN' })
+  expect((await service.call('GET', team, bob.cookie)).status).toBe(200)
+  expect((await service.call('GET', team, token)).status).toBe(401)
 })

@@ -9,19 +9,13 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-type Json = Record<string, unknown>
-const call = async (method: string, path: string, as?: string, json?: unknown) => {
-  const answer = await service.request(path, { method, ...(as ? { as } : {}), json })
-  const text = await answer.text()
-  return { status: answer.status, headers: answer.headers, body: (text ? JSON.parse(text) : null) as Json }
-}
 const makeTeam = async (as: string, name = 'Research') =>
-  (await call('POST', '/api/teams', as, { name })).body.id as string
+  (await service.call('POST', '/api/teams', as, { name })).body.id as string
 
 test('whoever makes a team is its ADMIN, and finds it in the list and in detail', async () => {
   const ada = await service.signUp()
-  expect((await call('GET', '/api/teams', ada.cookie)).body).toEqual([])
-  const made = await call('POST', '/api/teams', ada.cookie, {
+  expect((await service.call('GET', '/api/teams', ada.cookie)).body).toEqual([])
+  const made = await service.call('POST', '/api/teams', ada.cookie, {
     name: ' Research ',
     description: 'What for',
     plan: 'FREE',
@@ -31,12 +25,12 @@ test('whoever makes a team is its ADMIN, and finds it in the list and in detail'
   expect([made.status, made.headers.get('location')]).toEqual([201, `/api/teams/${id}`])
   const createdAt = expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/)
   expect(made.body).toEqual({ id, name: 'Research', description: 'What for', createdAt })
-  expect((await call('GET', '/api/teams', ada.cookie)).body).toEqual([
+  expect((await service.call('GET', '/api/teams', ada.cookie)).body).toEqual([
     { id, name: 'Research', memberCount: 1, plan: 'ENTERPRISE', role: 'ADMIN', createdAt },
   ])
   const workflow = { name: 'w', teamId: id }
-  expect((await call('POST', '/api/workflows', ada.cookie, workflow)).status).toBe(201)
-  expect((await call('GET', `/api/teams/${id}`, ada.cookie)).body).toEqual({
+  expect((await service.call('POST', '/api/workflows', ada.cookie, workflow)).status).toBe(201)
+  expect((await service.call('GET', `/api/teams/${id}`, ada.cookie)).body).toEqual({
     id,
     name: 'Research',
     description: 'What for',
@@ -47,20 +41,24 @@ test('whoever makes a team is its ADMIN, and finds it in the list and in detail'
     createdAt,
     updatedAt: createdAt,
   })
-  expect((await call('POST', '/api/teams', ada.cookie, { name: 'Bare' })).body.description).toBeNull()
+  expect((await service.call('POST', '/api/teams', ada.cookie, { name: 'Bare' })).body.description).toBeNull()
 })
 
 test('a team is changed by its ADMIN alone: what is given, and nothing else', async () => {
   const ada = await service.signUp()
   const id = await makeTeam(ada.cookie)
-  const before = (await call('GET', `/api/teams/${id}`, ada.cookie)).body
-  const renamed = await call('PUT', `/api/teams/${id}`, ada.cookie, { ...before, name: 'Labs', plan: 'FREE' })
+  const before = (await service.call('GET', `/api/teams/${id}`, ada.cookie)).body
+  const renamed = await service.call('PUT', `/api/teams/${id}`, ada.cookie, {
+    ...before,
+    name: 'Labs',
+    plan: 'FREE',
+  })
   expect(renamed.status).toBe(200)
   expect(renamed.body).toEqual({ ...before, name: 'Labs', updatedAt: expect.any(String) })
   expect(Date.parse(renamed.body.updatedAt as string)).toBeGreaterThan(Date.parse(before.updatedAt as string))
-  const same = await call('PUT', `/api/teams/${id}`, ada.cookie, {})
+  const same = await service.call('PUT', `/api/teams/${id}`, ada.cookie, {})
   expect(same.body).toEqual(renamed.body)
-  const cleared = await call('PUT', `/api/teams/${id}`, ada.cookie, { description: null })
+  const cleared = await service.call('PUT', `/api/teams/${id}`, ada.cookie, { description: null })
   expect(cleared.body.description).toBeNull()
   for (const json of [
     { name: '' },
@@ -69,18 +67,21 @@ test('a team is changed by its ADMIN alone: what is given, and nothing else', as
     { name: 'x'.repeat(201) },
     { description: 5 },
   ])
-    expect([json, (await call('PUT', `/api/teams/${id}`, ada.cookie, json)).status]).toEqual([json, 400])
-  expect((await call('POST', '/api/teams', ada.cookie, {})).status).toBe(400)
+    expect([json, (await service.call('PUT', `/api/teams/${id}`, ada.cookie, json)).status]).toEqual([
+      json,
+      400,
+    ])
+  expect((await service.call('POST', '/api/teams', ada.cookie, {})).status).toBe(400)
   const builder = await service.signUp('BUILDER', id)
   const stranger = await service.signUp()
   for (const as of [builder.cookie, stranger.cookie, await service.token('BUILDER', ada.cookie, id)]) {
-    expect((await call('PUT', `/api/teams/${id}`, as, { name: 'x' })).status).toBe(403)
-    expect((await call('DELETE', `/api/teams/${id}`, as)).status).toBe(403)
+    expect((await service.call('PUT', `/api/teams/${id}`, as, { name: 'x' })).status).toBe(403)
+    expect((await service.call('DELETE', `/api/teams/${id}`, as)).status).toBe(403)
   }
-  expect((await call('GET', `/api/teams/${id}`, stranger.cookie)).status).toBe(403)
-  expect((await call('GET', `/api/teams/${id}`, builder.cookie)).status).toBe(200)
-  expect((await call('GET', `/api/teams/${crypto.randomUUID()}`, ada.cookie)).status).toBe(404)
-  expect((await call('GET', '/api/teams/1', ada.cookie)).status).toBe(400)
+  expect((await service.call('GET', `/api/teams/${id}`, stranger.cookie)).status).toBe(403)
+  expect((await service.call('GET', `/api/teams/${id}`, builder.cookie)).status).toBe(200)
+  expect((await service.call('GET', `/api/teams/${crypto.randomUUID()}`, ada.cookie)).status).toBe(404)
+  expect((await service.call('GET', '/api/teams/1', ada.cookie)).status).toBe(400)
 })
 
 test('an SDK token sees its own team in its own role, and makes none', async () => {
@@ -88,10 +89,10 @@ test('an SDK token sees its own team in its own role, and makes none', async () 
   const id = await makeTeam(ada.cookie)
   for (const role of ['VIEWER', 'ADMIN'] as const) {
     const token = await service.token(role, ada.cookie, id)
-    expect((await call('GET', '/api/teams', token)).body).toMatchObject([{ id, role }])
-    expect((await call('GET', `/api/teams/${id}`, token)).status).toBe(200)
-    expect((await call('GET', `/api/teams/${service.teamId}`, token)).status).toBe(403)
-    expect((await call('POST', '/api/teams', token, { name: 'x' })).status).toBe(403)
+    expect((await service.call('GET', '/api/teams', token)).body).toMatchObject([{ id, role }])
+    expect((await service.call('GET', `/api/teams/${id}`, token)).status).toBe(200)
+    expect((await service.call('GET', `/api/teams/${service.teamId}`, token)).status).toBe(403)
+    expect((await service.call('POST', '/api/teams', token, { name: 'x' })).status).toBe(403)
   }
 })
 
@@ -106,17 +107,19 @@ test('a deleted team is gone with all that was in it, its run is ended in Tempor
     ],
     edges: edges('start -> wait'),
   }
-  const workflow = (await call('POST', '/api/workflows', ada.cookie, { name: 'w', teamId: id, ...graph }))
-    .body
-  const begin = () => call('POST', `/api/workflows/${workflow.id}/execute`, ada.cookie, { teamId: id })
+  const workflow = (
+    await service.call('POST', '/api/workflows', ada.cookie, { name: 'w', teamId: id, ...graph })
+  ).body
+  const begin = () =>
+    service.call('POST', `/api/workflows/${workflow.id}/execute`, ada.cookie, { teamId: id })
   const run = (await begin()).body.executionId as string
-  const read = () => call('GET', `/api/executions/${run}`, ada.cookie)
+  const read = () => service.call('GET', `/api/executions/${run}`, ada.cookie)
   await expect.poll(async () => (await read()).body.status, { timeout: 20_000 }).toBe('RUNNING')
   const describe = () => service.engine.client.workflow.getHandle(run).describe()
   expect((await describe()).status.name).toBe('RUNNING')
 
   const [gone, ...late] = await Promise.all([
-    call('DELETE', `/api/teams/${id}`, ada.cookie),
+    service.call('DELETE', `/api/teams/${id}`, ada.cookie),
     ...Array.from({ length: 5 }, begin),
   ])
   expect(gone).toMatchObject({ status: 200, body: { message: 'Team deleted' } })
@@ -134,9 +137,9 @@ test('a deleted team is gone with all that was in it, its run is ended in Tempor
     await expect.poll(state, { timeout: 60_000 }).toMatch(/TERMINATED|WorkflowNotFoundError/)
   }
   expect((await read()).status).toBe(404)
-  expect((await call('GET', `/api/teams/${id}`, ada.cookie)).status).toBe(404)
-  expect((await call('DELETE', `/api/teams/${id}`, ada.cookie)).status).toBe(404)
-  expect((await call('GET', '/api/teams', token)).status).toBe(401)
+  expect((await service.call('GET', `/api/teams/${id}`, ada.cookie)).status).toBe(404)
+  expect((await service.call('DELETE', `/api/teams/${id}`, ada.cookie)).status).toBe(404)
+  expect((await service.call('GET', '/api/teams', token)).status).toBe(401)
   const { db } = service.store
   for (const table of ['members', 'sdkTokens', 'workflows', 'executions', 'executionCounts'] as const) {
     const left = await db.selectFrom(table).select('teamId').where('teamId', '=', id).execute()
@@ -164,11 +167,13 @@ test('nothing gets behind TEAM_DELETED: of writes at once some come before it, t
   for (let round = 0; round < 5; round++) {
     const id = await makeTeam(ada.cookie)
     const answers = await Promise.all([
-      ...[1, 2, 3].map((i) => call('POST', '/api/workflows', ada.cookie, { name: `w${i}`, teamId: id })),
-      call('DELETE', `/api/teams/${id}`, ada.cookie),
-      call('DELETE', `/api/teams/${id}`, ada.cookie),
-      ...[1, 2].map((i) => call('PUT', `/api/teams/${id}`, ada.cookie, { name: `n${i}` })),
-      call('POST', `/api/teams/${id}/sdk-tokens`, ada.cookie, { name: 't', role: 'Viewer' }),
+      ...[1, 2, 3].map((i) =>
+        service.call('POST', '/api/workflows', ada.cookie, { name: `w${i}`, teamId: id }),
+      ),
+      service.call('DELETE', `/api/teams/${id}`, ada.cookie),
+      service.call('DELETE', `/api/teams/${id}`, ada.cookie),
+      ...[1, 2].map((i) => service.call('PUT', `/api/teams/${id}`, ada.cookie, { name: `n${i}` })),
+      service.call('POST', `/api/teams/${id}/sdk-tokens`, ada.cookie, { name: 't', role: 'Viewer' }),
     ])
     const statuses = answers.map(({ status }) => status)
     expect(statuses.slice(3, 5).sort()).toEqual([200, 404])
@@ -181,9 +186,8 @@ test('nothing gets behind TEAM_DELETED: of writes at once some come before it, t
 test('a new team is on the default plan of the installation', async () => {
   const { startService } = await import('../service.ts')
   const other = await startService({ defaultPlan: 'BUSINESS' })
-  const made = await other.request('/api/teams', { method: 'POST', as: other.admin, json: { name: 'B' } })
-  const { id } = (await made.json()) as { id: string }
-  const detail = (await (await other.request(`/api/teams/${id}`, { as: other.admin })).json()) as Json
+  const { id } = (await other.call('POST', '/api/teams', other.admin, { name: 'B' })).body
+  const detail = (await other.call('GET', `/api/teams/${id}`, other.admin)).body
   expect(detail.plan).toBe('BUSINESS')
   await other.stop()
 })

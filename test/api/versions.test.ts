@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addExecution, readStartable } from '../../db/start.ts'
-import { type Service, startService } from '../service.ts'
+import { type Body, type Service, startService } from '../service.ts'
 
 let service: Service
 let builder: string
@@ -14,13 +14,6 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are read field by field
-type Body = any
-async function call(method: string, path: string, as: string, json?: unknown, headers = {}) {
-  const answer = await service.request(path, { method, json, as, headers })
-  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Body }
-}
-
 const start = { id: 'start', type: 'MANUAL_TRIGGER' }
 const set = (values: object) => ({ id: 'set', type: 'SET', config: { values } })
 const edges = [{ source: 'start', target: 'set' }]
@@ -29,18 +22,19 @@ let count = 0
 /** A workflow, and the path of its versions; `graphs` are saved one after the other. */
 async function create(...graphs: object[]) {
   const json = { teamId: service.teamId, name: `versioned ${++count}`, ...graphs[0] }
-  const made = await call('POST', '/api/workflows', builder, json)
+  const made = await service.call('POST', '/api/workflows', builder, json)
   expect(made.status, JSON.stringify(made.body)).toBe(201)
   const path = `/api/workflows/${made.body.id}`
   for (const graph of graphs.slice(1)) {
-    const { status, body } = await call('PUT', path, builder, graph)
+    const { status, body } = await service.call('PUT', path, builder, graph)
     expect(status, JSON.stringify(body)).toBe(200)
   }
   return { id: made.body.id as string, path, versions: `${path}/versions` }
 }
 
 const execute = async (path: string) =>
-  (await call('POST', `${path}/execute`, operator, { teamId: service.teamId })).body.executionId as string
+  (await service.call('POST', `${path}/execute`, operator, { teamId: service.teamId })).body
+    .executionId as string
 
 const audit = (id: string) =>
   service.store.db
@@ -59,7 +53,7 @@ test('every graph stays readable as the version it was', async () => {
     { nodes: [start, set({ a: 2 })] },
   )
   await execute(path)
-  const { body } = await call('GET', versions, viewer)
+  const { body } = await service.call('GET', versions, viewer)
   expect(body).toMatchObject({ totalElements: 3, totalPages: 1, number: 0, size: 20 })
   const common = {
     createdAt: expect.stringMatching(/Z$/),
@@ -71,19 +65,19 @@ test('every graph stays readable as the version it was', async () => {
     { ...common, version: 2, nodeCount: 2, current: false, inUse: false },
     { ...common, version: 1, nodeCount: 1, current: false, inUse: false },
   ])
-  const page = await call('GET', `${versions}?page=1&size=2`, viewer)
+  const page = await service.call('GET', `${versions}?page=1&size=2`, viewer)
   expect(page.body.content.map((item: Body) => item.version)).toEqual([1])
-  const second = await call('GET', `${versions}/2`, viewer)
+  const second = await service.call('GET', `${versions}/2`, viewer)
   expect(second.body).toMatchObject({ workflowId: id, version: 2, edges })
   expect(second.body.nodes[1].config).toEqual({ values: { a: 1 } })
-  expect((await call('GET', `${versions}/4`, viewer)).status).toBe(404)
-  expect((await call('GET', `${versions}/0`, viewer)).status).toBe(400)
-  expect((await call('GET', `${versions}/x`, viewer)).status).toBe(400)
+  expect((await service.call('GET', `${versions}/4`, viewer)).status).toBe(404)
+  expect((await service.call('GET', `${versions}/0`, viewer)).status).toBe(400)
+  expect((await service.call('GET', `${versions}/x`, viewer)).status).toBe(400)
   const nowhere = `/api/workflows/${crypto.randomUUID()}/versions`
-  expect((await call('GET', nowhere, viewer)).status).toBe(404)
+  expect((await service.call('GET', nowhere, viewer)).status).toBe(404)
   const stranger = await service.otherTeam()
   for (const at of [versions, `${versions}/1`, `${versions}/1/diff/2`]) {
-    expect((await call('GET', at, stranger.cookie)).status).toBe(403)
+    expect((await service.call('GET', at, stranger.cookie)).status).toBe(403)
   }
 })
 
@@ -113,7 +107,7 @@ test('two versions are compared by node, path and edge', async () => {
       ],
     },
   )
-  const { body } = await call('GET', `${versions}/1/diff/2`, viewer)
+  const { body } = await service.call('GET', `${versions}/1/diff/2`, viewer)
   expect(body).toEqual({
     from: 1,
     to: 2,
@@ -147,14 +141,14 @@ test('two versions are compared by node, path and edge', async () => {
       reordered: true,
     },
   })
-  const same = await call('GET', `${versions}/2/diff/2`, viewer)
+  const same = await service.call('GET', `${versions}/2/diff/2`, viewer)
   expect(same.body).toEqual({
     from: 2,
     to: 2,
     nodes: { added: [], removed: [], changed: [], reordered: false },
     edges: { added: [], removed: [], reordered: false },
   })
-  expect((await call('GET', `${versions}/1/diff/3`, viewer)).status).toBe(404)
+  expect((await service.call('GET', `${versions}/1/diff/3`, viewer)).status).toBe(404)
 })
 
 test('secrets of old versions are for builders only, and a changed one is told as changed', async () => {
@@ -165,9 +159,9 @@ test('secrets of old versions are for builders only, and a changed one is told a
   })
   const { versions } = await create({ nodes: [hook()] }, { nodes: [hook('one')] }, { nodes: [hook('two')] })
   const shown = async (as: string) => ({
-    read: (await call('GET', `${versions}/2`, as)).body.nodes[0].config.secretHeader.value,
-    added: (await call('GET', `${versions}/1/diff/2`, as)).body.nodes.changed[0].changes,
-    changed: (await call('GET', `${versions}/2/diff/3`, as)).body.nodes.changed[0].changes,
+    read: (await service.call('GET', `${versions}/2`, as)).body.nodes[0].config.secretHeader.value,
+    added: (await service.call('GET', `${versions}/1/diff/2`, as)).body.nodes.changed[0].changes,
+    changed: (await service.call('GET', `${versions}/2/diff/3`, as)).body.nodes.changed[0].changes,
   })
   expect(await shown(builder)).toEqual({
     read: 'one',
@@ -188,10 +182,10 @@ test('a restore is a new version with the old graph, and nothing but the graph',
     { nodes: [start, set({ a: 1 })], edges, description: 'first' },
     { nodes: [start, set({ a: 2 })], description: 'second', settings: { timeoutMs: 5_000 } },
   )
-  const read = await call('GET', path, builder)
+  const read = await service.call('GET', path, builder)
   const tag = read.headers.get('etag') ?? ''
   const restore = (version: number, as = builder, headers = {}) =>
-    call('POST', `${versions}/${version}/restore`, as, undefined, headers)
+    service.call('POST', `${versions}/${version}/restore`, as, undefined, headers)
   expect((await restore(1, operator)).status).toBe(403)
   expect((await restore(1, builder, { 'If-Match': '"other"' })).status).toBe(412)
   const { status, body, headers } = await restore(1, builder, { 'If-Match': tag })
@@ -199,8 +193,8 @@ test('a restore is a new version with the old graph, and nothing but the graph',
   expect(body).toMatchObject({ version: 3, description: 'second', settings: { timeoutMs: 5_000 }, edges })
   expect(body.nodes[1].config.values).toEqual({ a: 1 })
   expect(headers.get('etag')).not.toBe(tag)
-  expect((await call('GET', path, builder)).body).toEqual(body)
-  expect((await call('GET', versions, viewer)).body.content[0]).toMatchObject({
+  expect((await service.call('GET', path, builder)).body).toEqual(body)
+  expect((await service.call('GET', versions, viewer)).body.content[0]).toMatchObject({
     version: 3,
     restoredFrom: 1,
     current: true,
@@ -219,19 +213,19 @@ test('an active workflow takes only a version that is fit to be active', async (
     { nodes: [set({ a: 1 })] },
     { nodes: [start, set({ a: 1 })], edges, active: true },
   )
-  const refused = await call('POST', `${versions}/1/restore`, builder)
+  const refused = await service.call('POST', `${versions}/1/restore`, builder)
   expect(refused.status).toBe(400)
   expect(refused.body.message).toMatch(/needs a trigger/)
-  expect((await call('GET', path, builder)).body).toMatchObject({ version: 2, active: true })
-  await call('PUT', path, builder, { active: false })
-  expect((await call('POST', `${versions}/1/restore`, builder)).body.version).toBe(3)
+  expect((await service.call('GET', path, builder)).body).toMatchObject({ version: 2, active: true })
+  await service.call('PUT', path, builder, { active: false })
+  expect((await service.call('POST', `${versions}/1/restore`, builder)).body.version).toBe(3)
 })
 
 test('a version that is current or has runs stays; another one goes for good', async () => {
   const { id, path, versions } = await create({ nodes: [start] }, { nodes: [start, set({ a: 1 })] })
   const run = await execute(path)
-  await call('PUT', path, builder, { edges })
-  const remove = (version: number, as = builder) => call('DELETE', `${versions}/${version}`, as)
+  await service.call('PUT', path, builder, { edges })
+  const remove = (version: number, as = builder) => service.call('DELETE', `${versions}/${version}`, as)
   expect((await remove(1, operator)).status).toBe(403)
   expect((await remove(3)).body.message).toBe('Version 3 is the current one')
   const kept = await remove(2)
@@ -239,21 +233,21 @@ test('a version that is current or has runs stays; another one goes for good', a
   expect((await remove(1)).status).toBe(200)
   expect(await audit(id)).toMatchObject({ action: 'WORKFLOW_VERSION_DELETED', details: { version: 1 } })
   expect((await remove(1)).status).toBe(404)
-  expect((await call('GET', `${versions}/1`, builder)).status).toBe(404)
-  expect((await call('POST', `${versions}/1/restore`, builder)).status).toBe(404)
-  const left = (await call('GET', versions, builder)).body.content
+  expect((await service.call('GET', `${versions}/1`, builder)).status).toBe(404)
+  expect((await service.call('POST', `${versions}/1/restore`, builder)).status).toBe(404)
+  const left = (await service.call('GET', versions, builder)).body.content
   expect(left.map((item: Body) => item.version)).toEqual([3, 2])
   await service.store.db.deleteFrom('executions').where('id', '=', run).execute()
   expect((await remove(2)).status).toBe(200)
-  expect((await call('DELETE', path, builder)).status).toBe(200)
+  expect((await service.call('DELETE', path, builder)).status).toBe(200)
 })
 
 test('a start that read a version which is gone by its insert makes no run', async () => {
   const { id, path, versions } = await create({ nodes: [start] })
   const stale = await readStartable(service.store, id, () => true)
   if (!stale) throw new Error('the workflow is gone')
-  await call('PUT', path, builder, { nodes: [start, set({ a: 1 })] })
-  expect((await call('DELETE', `${versions}/1`, builder)).status).toBe(200)
+  await service.call('PUT', path, builder, { nodes: [start, set({ a: 1 })] })
+  expect((await service.call('DELETE', `${versions}/1`, builder)).status).toBe(200)
   const by = { kind: 'SYSTEM', id: null, name: 'test' } as const
   const begun = addExecution(service.store, stale, {
     node: stale.graph.nodes[0]!,
@@ -271,10 +265,10 @@ test('starts, new versions and deletions at once: no run ever lacks its version'
   const seen = { started: 0, refused: 0, kept: 0, gone: 0 }
   for (let round = 1; round <= 12; round++) {
     const starts = Array.from({ length: 4 }, () =>
-      call('POST', `${path}/execute`, operator, { teamId: service.teamId }),
+      service.call('POST', `${path}/execute`, operator, { teamId: service.teamId }),
     )
-    const redrawn = call('PUT', path, builder, { nodes: [start, set({ round })] })
-    const deletions = Array.from({ length: 3 }, () => call('DELETE', `${versions}/${round}`, builder))
+    const redrawn = service.call('PUT', path, builder, { nodes: [start, set({ round })] })
+    const deletions = Array.from({ length: 3 }, () => service.call('DELETE', `${versions}/${round}`, builder))
     for (const { status } of await Promise.all(starts)) {
       expect([202, 503]).toContain(status)
       seen[status === 202 ? 'started' : 'refused']++

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DEFAULTS } from '../../db/settings.ts'
-import { type Service, startService } from '../service.ts'
+import { type Body, type Service, startService } from '../service.ts'
 
 let service: Service
 let other: Awaited<ReturnType<Service['otherTeam']>>
@@ -24,19 +24,10 @@ const nodes = [
 ]
 const edges = [{ source: 'start', target: 'set' }]
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are read field by field
-type Body = any
-async function call(method: string, path: string, as: string | undefined, json?: unknown) {
-  const answer = await service.request(path, { method, json, ...(as ? { as } : {}) })
-  const text = await answer.text()
-  const body: Body = text === '' ? null : JSON.parse(text)
-  return { status: answer.status, headers: answer.headers, body }
-}
-
 let count = 0
 async function create(more: object = {}, as = builder): Promise<Body> {
   const json = { teamId: service.teamId, name: `workflow ${++count}`, nodes, edges, ...more }
-  const { status, body } = await call('POST', '/api/workflows', as, json)
+  const { status, body } = await service.call('POST', '/api/workflows', as, json)
   expect(status, JSON.stringify(body)).toBe(201)
   return body
 }
@@ -63,7 +54,7 @@ test('a new workflow answers seven fields, inactive, with its address', async ()
     active: true,
     id: NOBODY,
   }
-  const { status, body, headers } = await call('POST', '/api/workflows', builder, json)
+  const { status, body, headers } = await service.call('POST', '/api/workflows', builder, json)
   expect(status).toBe(201)
   expect(body).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
@@ -82,15 +73,18 @@ test('a new workflow answers seven fields, inactive, with its address', async ()
 })
 
 test('nodes, edges and description may be left out', async () => {
-  const { body } = await call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'empty' })
+  const { body } = await service.call('POST', '/api/workflows', builder, {
+    teamId: service.teamId,
+    name: 'empty',
+  })
   expect(body.description).toBeNull()
-  const read = await call('GET', `/api/workflows/${body.id}`, viewer)
+  const read = await service.call('GET', `/api/workflows/${body.id}`, viewer)
   expect(read.body).toEqual({ ...body, nodes: [], edges: [], settings: DEFAULTS, version: 1 })
 })
 
 test('a read answers the graph in its stored form, settings and version', async () => {
   const made = await create({ settings: { timeoutMs: 5_000 } })
-  const { status, body } = await call('GET', `/api/workflows/${made.id}`, viewer)
+  const { status, body } = await service.call('GET', `/api/workflows/${made.id}`, viewer)
   expect(status).toBe(200)
   expect(body).toEqual({
     ...made,
@@ -106,7 +100,7 @@ test('a read answers the graph in its stored form, settings and version', async 
 
 test('a name is taken once per team', async () => {
   const { name } = await create()
-  const again = await call('POST', '/api/workflows', builder, { teamId: service.teamId, name })
+  const again = await service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name })
   expect(again.status).toBe(409)
   expect(again.body).toEqual({
     status: 409,
@@ -115,19 +109,19 @@ test('a name is taken once per team', async () => {
     timestamp: TIME,
     path: '/api/workflows',
   })
-  const elsewhere = await call('POST', '/api/workflows', other.cookie, { teamId: other.teamId, name })
+  const elsewhere = await service.call('POST', '/api/workflows', other.cookie, { teamId: other.teamId, name })
   expect(elsewhere.status).toBe(201)
   const { id } = await create()
-  expect((await call('PUT', `/api/workflows/${id}`, builder, { name })).status).toBe(409)
+  expect((await service.call('PUT', `/api/workflows/${id}`, builder, { name })).status).toBe(409)
   const racing = Array.from({ length: 10 }, () =>
-    call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'race' }),
+    service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'race' }),
   )
   const statuses = (await Promise.all(racing)).map(({ status }) => status).sort()
   expect(statuses).toEqual([201, ...Array(9).fill(409)])
 })
 
 test('a bad body names every fault', async () => {
-  const { status, body } = await call('POST', '/api/workflows', builder, {
+  const { status, body } = await service.call('POST', '/api/workflows', builder, {
     teamId: 'x',
     name: ' ',
     description: 5,
@@ -145,22 +139,23 @@ test('a bad body names every fault', async () => {
     'nodes[0].config.values',
     'nodes[1]',
   ])
-  expect((await call('POST', '/api/workflows', builder, {})).body.errors).toEqual([
+  expect((await service.call('POST', '/api/workflows', builder, {})).body.errors).toEqual([
     { path: 'teamId', message: 'is required' },
     { path: 'name', message: 'is required' },
   ])
   for (const settings of [null, 'x', { timeoutMs: 1.5e12 }, { timeoutMs: '5000' }, { timeoutMs: 1000.5 }]) {
     expect(
-      (await call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'n', settings })).status,
+      (await service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'n', settings }))
+        .status,
     ).toBe(400)
   }
   for (const json of [[], 'x', 7, null]) {
-    expect((await call('POST', '/api/workflows', builder, json)).status).toBe(400)
+    expect((await service.call('POST', '/api/workflows', builder, json)).status).toBe(400)
   }
 })
 
 test('a bad graph names every fault with its path', async () => {
-  const { status, body } = await call('POST', '/api/workflows', builder, {
+  const { status, body } = await service.call('POST', '/api/workflows', builder, {
     teamId: service.teamId,
     name: 'bad',
     nodes: [...nodes, { id: 'a', type: 'HTTP_REQUEST', config: {} }, { id: 'constructor', type: 'X' }],
@@ -191,7 +186,7 @@ test.each([
   ],
 ])('refuses %s', async (_what, graph) => {
   const json = { teamId: service.teamId, name: 'refused', ...graph }
-  expect((await call('POST', '/api/workflows', builder, json)).status).toBe(400)
+  expect((await service.call('POST', '/api/workflows', builder, json)).status).toBe(400)
 })
 
 test('refuses prototype keys, deep nesting, broken JSON and big bodies', async () => {
@@ -222,17 +217,21 @@ test('who may: without credentials 401, too small a role or another team 403, no
     ['DELETE', `/api/workflows/${id}`, undefined],
   ]
   for (const [method, path, reader, json] of routes) {
-    expect((await call(method, path, undefined, json)).status, `${method} ${path}`).toBe(401)
-    expect((await call(method, path, other.cookie, json)).status, `${method} ${path}`).toBe(403)
-    if (reader) expect((await call(method, path, reader, json)).status).toBe(200)
-    else for (const as of [viewer, operator]) expect((await call(method, path, as, json)).status).toBe(403)
+    expect((await service.call(method, path, undefined, json)).status, `${method} ${path}`).toBe(401)
+    expect((await service.call(method, path, other.cookie, json)).status, `${method} ${path}`).toBe(403)
+    if (reader) expect((await service.call(method, path, reader, json)).status).toBe(200)
+    else
+      for (const as of [viewer, operator])
+        expect((await service.call(method, path, as, json)).status).toBe(403)
   }
   for (const [method, json] of [['GET'], ['PUT', {}], ['DELETE']] as const) {
-    expect((await call(method, `/api/workflows/${NOBODY}`, builder, json)).status).toBe(404)
-    expect((await call(method, '/api/workflows/none', builder, json)).status).toBe(400)
+    expect((await service.call(method, `/api/workflows/${NOBODY}`, builder, json)).status).toBe(404)
+    expect((await service.call(method, '/api/workflows/none', builder, json)).status).toBe(400)
   }
-  expect((await call('GET', `/api/workflows?teamId=${NOBODY}`, builder)).status).toBe(404)
-  expect((await call('POST', '/api/workflows', builder, { teamId: NOBODY, name: 'x' })).status).toBe(404)
+  expect((await service.call('GET', `/api/workflows?teamId=${NOBODY}`, builder)).status).toBe(404)
+  expect((await service.call('POST', '/api/workflows', builder, { teamId: NOBODY, name: 'x' })).status).toBe(
+    404,
+  )
   const token = await service.token('BUILDER')
   await create({}, token)
 })
@@ -240,7 +239,7 @@ test('who may: without credentials 401, too small a role or another team 403, no
 test('a list is a page envelope, newest first, searched in any case', async () => {
   const team = await service.otherTeam()
   const make = async (name: string) => {
-    const { body } = await call('POST', '/api/workflows', team.cookie, {
+    const { body } = await service.call('POST', '/api/workflows', team.cookie, {
       teamId: team.teamId,
       name,
       nodes,
@@ -251,7 +250,7 @@ test('a list is a page envelope, newest first, searched in any case', async () =
   const made: Body[] = []
   for (const name of ['alpha', 'Beta 100%', 'beta_200', 'gamma', 'back\\slash']) made.push(await make(name))
   const list = async (query: string) =>
-    (await call('GET', `/api/workflows?teamId=${team.teamId}${query}`, team.cookie)).body
+    (await service.call('GET', `/api/workflows?teamId=${team.teamId}${query}`, team.cookie)).body
   const all = await list('')
   expect({ ...all, content: all.content.length }).toEqual({
     content: 5,
@@ -274,7 +273,7 @@ test('a list is a page envelope, newest first, searched in any case', async () =
   expect(names(await list('&search='))).toHaveLength(5)
 
   const { executionId } = (
-    await call('POST', `/api/workflows/${made[0].id}/execute`, team.cookie, { teamId: team.teamId })
+    await service.call('POST', `/api/workflows/${made[0].id}/execute`, team.cookie, { teamId: team.teamId })
   ).body
   expect((await list('&search=alpha')).content[0].lastExecutionStatus).toBe('PENDING')
   await service.store.db
@@ -289,14 +288,14 @@ test.each(['', '&page=-1', '&page=x', '&size=0', '&size=101', '&page=1.5', '&pag
   'refuses the list query %j',
   async (query) => {
     const team = query === '' ? '' : `teamId=${service.teamId}`
-    expect((await call('GET', `/api/workflows?${team}${query}`, builder)).status).toBe(400)
+    expect((await service.call('GET', `/api/workflows?${team}${query}`, builder)).status).toBe(400)
   },
 )
 
 test('an update keeps what it does not name, and only another graph is another version', async () => {
   const made = await create({ description: 'old', settings: { timeoutMs: 9_000 } })
   const path = `/api/workflows/${made.id}`
-  const put = async (json: object) => (await call('PUT', path, builder, json)).body
+  const put = async (json: object) => (await service.call('PUT', path, builder, json)).body
 
   const named = await put({ name: `renamed ${made.id}`, description: null, settings: { timeoutMs: null } })
   expect(named).toMatchObject({
@@ -313,13 +312,13 @@ test('an update keeps what it does not name, and only another graph is another v
   const joined = await put({ edges: [...edges, { source: 'set', target: 'b' }] })
   expect(joined).toMatchObject({ version: 3 })
   expect(joined.nodes).toHaveLength(3)
-  expect((await call('GET', path, builder)).body).toEqual(joined)
+  expect((await service.call('GET', path, builder)).body).toEqual(joined)
 
   // What was read may be sent back: nothing is new, unknown fields are dropped.
   expect(await put(joined)).toEqual(joined)
   expect(await put({})).toEqual(joined)
 
-  const broken = await call('PUT', path, builder, { nodes: [nodes[0]] })
+  const broken = await service.call('PUT', path, builder, { nodes: [nodes[0]] })
   expect(broken.status).toBe(400)
   expect(broken.body.errors.map((problem: Body) => problem.path)).toEqual([
     'edges[0].target',
@@ -358,19 +357,19 @@ test.each([
   { settings: [] },
 ])('refuses the update %j', async (json) => {
   const { id } = await create()
-  expect((await call('PUT', `/api/workflows/${id}`, builder, json)).status).toBe(400)
+  expect((await service.call('PUT', `/api/workflows/${id}`, builder, json)).status).toBe(400)
 })
 
 test('refuses an update that is no object', async () => {
   const { id } = await create()
   for (const json of [[], 'x', 7, null]) {
-    expect((await call('PUT', `/api/workflows/${id}`, builder, json)).status).toBe(400)
+    expect((await service.call('PUT', `/api/workflows/${id}`, builder, json)).status).toBe(400)
   }
 })
 
 test('activating needs a trigger and every node in reach; while active, so does every change', async () => {
   const { id } = await create({ edges: [] })
-  const put = (json: object) => call('PUT', `/api/workflows/${id}`, builder, json)
+  const put = (json: object) => service.call('PUT', `/api/workflows/${id}`, builder, json)
   const refused = await put({ active: true })
   expect(refused.status).toBe(400)
   expect(refused.body.errors).toEqual([{ path: 'nodes[1]', message: 'no trigger leads to the node "set"' }])
@@ -394,8 +393,8 @@ test('updates at the same time lose nothing', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, at) =>
       at % 2
-        ? call('PUT', `/api/workflows/${id}`, builder, { description: `d${at}` })
-        : call('PUT', `/api/workflows/${id}`, builder, {
+        ? service.call('PUT', `/api/workflows/${id}`, builder, { description: `d${at}` })
+        : service.call('PUT', `/api/workflows/${id}`, builder, {
             nodes: [...nodes, { id: `n${at}`, type: 'NO_OP' }],
           }),
     ),
@@ -403,7 +402,7 @@ test('updates at the same time lose nothing', async () => {
   expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
   const versions = answers.filter((_, at) => at % 2 === 0).map(({ body }) => body.version)
   expect(versions.sort((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
-  const { body } = await call('GET', `/api/workflows/${id}`, builder)
+  const { body } = await service.call('GET', `/api/workflows/${id}`, builder)
   expect(body).toMatchObject({ version: 11, description: expect.stringMatching(/^d\d+$/) })
 })
 
@@ -415,7 +414,7 @@ test("a webhook's secret is shown to those only who may set it", async () => {
   }
   const { id } = await create({ nodes: [hook], edges: [] })
   const shown = async (as: string) =>
-    (await call('GET', `/api/workflows/${id}`, as)).body.nodes[0].config.secretHeader.value
+    (await service.call('GET', `/api/workflows/${id}`, as)).body.nodes[0].config.secretHeader.value
   expect(await shown(builder)).toBe('topsecret')
   expect(await shown(operator)).toBe('***')
   expect(await shown(viewer)).toBe('***')
@@ -424,7 +423,7 @@ test("a webhook's secret is shown to those only who may set it", async () => {
 test('a delete removes everything and queues the removal from Temporal', async () => {
   const { id } = await create()
   const execute = async () =>
-    (await call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId })).body
+    (await service.call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId })).body
       .executionId as string
   const [pending, running, done, old] = [await execute(), await execute(), await execute(), await execute()]
   const { db } = service.store
@@ -436,7 +435,7 @@ test('a delete removes everything and queues the removal from Temporal', async (
     db,
   )
 
-  const { status, body } = await call('DELETE', `/api/workflows/${id}`, builder)
+  const { status, body } = await service.call('DELETE', `/api/workflows/${id}`, builder)
   expect(status).toBe(200)
   expect(body).toEqual({ message: 'Workflow deleted' })
   const queued = await db
@@ -459,10 +458,10 @@ test('a delete removes everything and queues the removal from Temporal', async (
     ['GET', `/api/executions/${done}`],
     ['GET', `/api/executions?workflowId=${id}`],
   ] as const) {
-    expect((await call(method, path, builder)).status, `${method} ${path}`).toBe(404)
+    expect((await service.call(method, path, builder)).status, `${method} ${path}`).toBe(404)
   }
   expect(
-    (await call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId })).status,
+    (await service.call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId })).status,
   ).toBe(404)
   for (const table of ['executions', 'workflowVersions', 'executionCounts'] as const) {
     expect(await db.selectFrom(table).selectAll().where('workflowId', '=', id).execute()).toEqual([])
@@ -476,9 +475,9 @@ test('a delete removes everything and queues the removal from Temporal', async (
 test('executions that race with the delete leave nothing behind', async () => {
   const { id } = await create()
   const starts = Array.from({ length: 20 }, () =>
-    call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId }),
+    service.call('POST', `/api/workflows/${id}/execute`, operator, { teamId: service.teamId }),
   )
-  const deleted = call('DELETE', `/api/workflows/${id}`, builder)
+  const deleted = service.call('DELETE', `/api/workflows/${id}`, builder)
   const statuses = (await Promise.all(starts)).map(({ status }) => status)
   expect((await deleted).status).toBe(200)
   expect([...new Set(statuses)].filter((status) => status !== 202 && status !== 404)).toEqual([])
@@ -490,7 +489,7 @@ test('executions that race with the delete leave nothing behind', async () => {
 })
 
 test('node types are served with the schema of their config', async () => {
-  const { status, body } = await call('GET', '/api/node-types', viewer)
+  const { status, body } = await service.call('GET', '/api/node-types', viewer)
   expect(status).toBe(200)
   expect(body.map((row: Body) => row.type)).toEqual(
     expect.arrayContaining(['MANUAL_TRIGGER', 'HTTP_REQUEST', 'NO_OP']),
@@ -510,5 +509,5 @@ test('node types are served with the schema of their config', async () => {
     },
   })
   expect(body.find((row: Body) => row.type === 'IF_ELSE').handles).toEqual(['true', 'false'])
-  expect((await call('GET', '/api/node-types', undefined)).status).toBe(401)
+  expect((await service.call('GET', '/api/node-types', undefined)).status).toBe(401)
 })
