@@ -200,6 +200,8 @@ test("GitHub's signature: of the body as it was sent, with the right key, or 401
     `sha256=${sign(JSON.stringify(JSON.parse(BODY)))}`,
     `sha256=${sign(BODY, 'other')}`,
     `sha256=${sign(BODY).slice(2)}`,
+    `sha256=${sign(BODY)}x`,
+    `sha256=${sign(BODY)}00`,
     `sha1=${sign(BODY, 'key', 'sha1')}`,
     'sha256=',
     '',
@@ -216,6 +218,7 @@ test('signatures in base64, of other algorithms, over no body', async () => {
   const send = await signed({ header: 'X-Shopify-Hmac-Sha256', encoding: 'base64', algorithm: 'sha512' })
   expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512', 'base64') })).toBe(202)
   expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512') })).toBe(401)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': `${sign(BODY, 'key', 'sha512', 'base64')}!` })).toBe(401)
   expect(await send({ 'X-Shopify-Hmac-Sha256': sign('', 'key', 'sha512', 'base64') }, '')).toBe(202)
 })
 
