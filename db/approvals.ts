@@ -123,21 +123,22 @@ export async function decideApproval(
     const decisions = [...row.decisions, { decision, by: person, at, comment: input.comment ?? null, form }]
     const enough = decision === 'rejected' || decisions.length >= row.required
     const status = enough ? (decision === 'approved' ? 'APPROVED' : 'REJECTED') : 'OPEN'
-    const { numUpdatedRows } = await tx
+    const updated = await tx
       .updateTable('pauses')
       .set({ decisions: json(decisions), status, settledAt: enough ? sql<Date>`now()` : null })
       .where('id', '=', id)
       .where('status', '=', 'OPEN')
       .where(sql<boolean>`(deadline is null or deadline > clock_timestamp())`)
+      .returning('settledAt')
       .executeTakeFirst()
-    if (numUpdatedRows === 0n) throw late()
+    if (!updated) throw late()
     const errand = {
       kind: 'SIGNAL',
       subjectId: row.executionId,
       key: stepKey(row.nodeId, row.iteration),
     } as const
     if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
-    const settled = { ...row, decisions, status, settledAt: enough ? new Date(at) : null } as Row
+    const settled = { ...row, decisions, status, ...updated } as Row
     const { executionId, workflowId, nodeId, iteration } = row
     return {
       result: { approval: showApproval(settled, scope, person), errand: enough ? errand : null },
@@ -156,7 +157,9 @@ export async function decideApproval(
 }
 
 function checkForm(form: Form | null, input: { decision: string; form?: unknown }) {
-  if (!form || (input.decision === 'rejected' && input.form === undefined)) return null
+  // What nobody asked for is an approver's own note: it goes along as it is.
+  if (!form) return (input.form ?? null) as Record<string, unknown> | null
+  if (input.decision === 'rejected' && input.form === undefined) return null
   const parsed = v.safeParse(readForm(form), input.form ?? {})
   if (!parsed.success) throw invalid(describeIssues(parsed.issues, 'form'))
   return parsed.output as Record<string, unknown>

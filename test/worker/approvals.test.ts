@@ -114,7 +114,8 @@ describe('a decision', () => {
       .execute()
     expect(audit).toHaveLength(1)
     expect(audit[0]).toMatchObject({ resourceId: approval.id, actorId: boss.id })
-    expect(await running.ask('GET', `/api/approvals/${approval.id}`)).toMatchObject({ status: 'APPROVED' })
+    const { mayDecide: _, ...settled } = right.body
+    expect(await running.ask('GET', `/api/approvals/${approval.id}`)).toMatchObject(settled)
     expect(await list(`executionId=${id}`)).toEqual([])
     expect(await list(`executionId=${id}&status=APPROVED`)).toHaveLength(1)
   })
@@ -127,6 +128,14 @@ describe('a decision', () => {
     expect((await decide(approval.id, { decision: 'rejected', comment: 'too much' }, token)).status).toBe(200)
     const run = await running.ended(id)
     expect(run.outputData).toEqual({ way: 'no', why: 'too much' })
+  })
+
+  test('keeps a form that nobody asked for as it is', async () => {
+    const { id, approval } = await begin(asked())
+    const form = { note: 'half now', parts: [1, { of: 2 }] }
+    const { body } = await decide(approval.id, { decision: 'approved', form })
+    expect(body.decisions).toMatchObject([{ form }])
+    expect(nodeOf(await running.ended(id), 'ask').outputData).toMatchObject({ form })
   })
 
   test('of two at once is one', async () => {
