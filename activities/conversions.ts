@@ -29,7 +29,9 @@ export function convert(conversion: Conversion): unknown {
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
     const options = { ...XML, format: true, suppressBooleanAttributes: false }
-    return new XMLBuilder(options).build(JSON.parse(conversion.build))
+    const value = JSON.parse(conversion.build)
+    demandNames(value)
+    return new XMLBuilder(options).build(value)
   }
   if (conversion.kind === 'date') {
     const { text, format, zone, locale } = conversion
@@ -47,6 +49,20 @@ export function convert(conversion: Conversion): unknown {
     setOwn(found, name, all ? values : (values[0] ?? null))
   }
   return found
+}
+
+const NAME = /^[\p{L}_:][\p{L}\p{M}\p{N}_:.\u00b7-]*$/u
+
+/** The builder writes any key as it stands: what is no name would make no XML, or other XML than was meant. */
+function demandNames(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, child] of Object.entries(value)) {
+    const name = key.replace(/^[@?]/, '')
+    if (!Array.isArray(value) && key !== XML.textNodeName && !NAME.test(name)) {
+      throw new Error(`${JSON.stringify(key.slice(0, 100))} is no name of an element or attribute`)
+    }
+    demandNames(child)
+  }
 }
 
 /** What one reads of a page: without scripts and styles. */

@@ -89,6 +89,9 @@ function sum(values: unknown[], name: string): number {
     }
     total += number
   }
+  // JSON has no infinity: it would be null.
+  if (!Number.isFinite(total))
+    throw new NodeFailure(`${name} is too large a number`, { type: 'InvalidInput' })
   return total
 }
 

@@ -6,6 +6,7 @@ import { invalidConfig } from './failure.ts'
 import type { NodeContext, NodeRunner } from './node.ts'
 
 const MAX_CHARS = 1_000
+const EPOCH = /^-?\d{11,16}$/
 const amount = v.pipe(v.number('must be a number'), v.finite('must be finite'))
 
 /**
@@ -73,6 +74,8 @@ async function readDate(context: NodeContext, key: string, zone: string): Promis
   if (context.config.inputFormat !== undefined) return readFormatted(context, key, text, zone)
   const readers = [DateTime.fromISO, DateTime.fromSQL, DateTime.fromRFC2822, DateTime.fromHTTP]
   const read = readers.map((reader) => readZone(reader(text, { zone }))).find((date) => date.isValid)
+  // So epoch milliseconds come out of queries, headers and CSV.
+  if (!read && EPOCH.test(text)) return check(key, readZone(DateTime.fromMillis(Number(text), { zone })))
   return check(key, read)
 }
 

@@ -27,7 +27,10 @@ async function draw(context: NodeContext): Promise<number> {
   const min = config.min === undefined ? 0 : await readKey(context, 'min', finite)
   const max = config.max === undefined ? 1 : await readKey(context, 'max', finite)
   if (max < min) throw invalidConfig('max', 'must not be below min')
-  if (config.operation === 'float') return min + (max - min) * drawFraction()
+  if (config.operation === 'float') {
+    if (!Number.isFinite(max - min)) throw invalidConfig('max', 'is too far from min')
+    return min + (max - min) * drawFraction()
+  }
   if (config.operation !== 'integer') throw invalidConfig('operation', 'is unknown')
   if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max))
     throw invalidConfig('max', 'and min must be whole numbers')

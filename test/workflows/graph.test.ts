@@ -168,7 +168,11 @@ test.each([
     ],
   ],
   ['MERGE', { mode: 'mix' }, ['config.mode: must be combine or append']],
-  ['FILTER', { items: 'plain', condition: true }, ['config.items: must be an array or an expression']],
+  [
+    'FILTER',
+    { items: 'plain', condition: true },
+    ['config.items: must be an array or an expression in {{ }}'],
+  ],
   [
     'HTTP_REQUEST',
     { method: 'FETCH' },

@@ -58,7 +58,7 @@ export const record = v.custom<Record<string, unknown>>(
   'must be an object',
 )
 
-export const items = v.array(v.unknown(), 'must be an array or an expression')
+export const items = v.array(v.unknown(), 'must be an array or an expression in {{ }}')
 
 export const condition = v.union([v.boolean(), text], 'must be an expression or a boolean')
 

@@ -124,6 +124,7 @@ describe('lists', () => {
         nobody: ['AGGREGATE', { items: [], groupBy: 'n' }],
         texts: ['AGGREGATE', { items: [{ n: '1.5' }, { n: 2 }, { n: null }], fields: [total] }],
         wrong: ['AGGREGATE', { items: [{ n: 1 }, { n: 'x' }], fields: [total] }],
+        vast: ['AGGREGATE', { items: [{ n: 1e308 }, { n: 1e308 }], fields: [total] }],
       },
       { people },
     )
@@ -171,6 +172,7 @@ describe('lists', () => {
       nobody: { items: [] },
       texts: { items: [{ total: 3.5 }] },
       wrong: 'total needs numbers, but an item has a value of type string that is none',
+      vast: 'total is too large a number',
     })
   })
 
@@ -343,6 +345,7 @@ describe('values', () => {
         now: ['DATE', { operation: 'now', timezone, format: 'yyyy' }],
         parse: ['DATE', { operation: 'parse', value, timezone }],
         epoch: ['DATE', { operation: 'parse', value: '{{ $input.at }}' }],
+        written: ['DATE', { operation: 'parse', value: '1774695600000' }],
         given: [
           'DATE',
           { operation: 'parse', value: '1.2.2026 3:04', inputFormat: 'd.M.yyyy H:mm', timezone },
@@ -376,6 +379,7 @@ describe('values', () => {
         text: null,
       },
       epoch: { date: '1970-01-01T00:00:00.000Z', local: '1970-01-01T00:00:00.000Z', epochMs: 0, text: null },
+      written: expect.objectContaining({ date: '2026-03-28T11:00:00.000Z' }),
       given: expect.objectContaining({ date: '2026-02-01T02:04:00.000Z' }),
       mail: expect.objectContaining({ date: '2026-03-28T11:00:00.000Z' }),
       format: expect.objectContaining({ text: 'Samstag 28. März 2026 um 12' }),
@@ -448,6 +452,7 @@ describe('values', () => {
         pickNone: ['RANDOM', { operation: 'pick', items: '{{ $input.missing }}' }],
         shuffle: ['RANDOM', { operation: 'shuffle', items: '{{ [1..50] }}' }],
         wide: ['RANDOM', { operation: 'integer', min: 0, max: 2 ** 52 }],
+        vast: ['RANDOM', { operation: 'float', min: -1.7e308, max: 1.7e308 }],
         backward: ['RANDOM', { operation: 'float', min: 2, max: '{{ 1 }}' }],
       },
       { value },
@@ -472,6 +477,7 @@ describe('values', () => {
       pick: { value: expect.stringMatching(/^[ab]$/) },
       pickNone: { value: null },
       wide: 'max must be less than 2^48 above min',
+      vast: 'max is too far from min',
       backward: 'max must not be below min',
     })
     expect(float!.value).toBeGreaterThanOrEqual(2)
@@ -511,6 +517,7 @@ describe('values', () => {
         build: ['XML', { operation: 'build', value }],
         noXml: ['XML', { operation: 'parse', value: '<a>' }],
         noObject: ['XML', { operation: 'build', value: '{{ [1] }}' }],
+        noName: ['XML', { operation: 'build', value: { a: [{ 'b><c': 1 }] } }],
         text: ['HTML', { operation: 'text', value: '{{ $input.html }}' }],
         extract: [
           'HTML',
@@ -555,6 +562,7 @@ describe('values', () => {
       build: { text: '<order no="7">\n  <line>a</line>\n  <line>b</line>\n</order>\n' },
       noXml: expect.stringMatching(/^the XML cannot be converted: /),
       noObject: 'value must be an object to build XML of',
+      noName: 'the XML cannot be converted: "b><c" is no name of an element or attribute',
       text: { text: 'Shop\nA b\nC' },
       extract: { values: { title: 'Shop', texts: ['A b', 'C'], link: '/c?d=1&e', none: null } },
     })
@@ -571,7 +579,7 @@ test('saving names what is wrong with a config', async () => {
     [
       'SORT',
       { items: 'x', by: 'a {{ $item.b }}' },
-      ['items: must be an array or an expression', 'by: must be one expression in {{ }}'],
+      ['items: must be an array or an expression in {{ }}', 'by: must be one expression in {{ }}'],
     ],
     [
       'LIMIT',
