@@ -48,8 +48,12 @@ async function leave({ spot }: NodeContext, child: Child | undefined): Promise<N
   const { executionId, status, errorMessage } = child
   if (!isEnded(status)) return { pause: { until: null } }
   if (status === 'SUCCESS') return { output: await readOutput(spot.store, executionId) }
-  const type = status === 'FAILED' ? 'SubWorkflowFailed' : 'SubWorkflowCancelled'
-  throw new NodeFailure(errorMessage ?? `The sub-workflow ended ${status}`, { type })
+  if (status === 'FAILED') {
+    throw new NodeFailure(errorMessage ?? 'The sub-workflow failed', { type: 'SubWorkflowFailed' })
+  }
+  // Its reason speaks of "the run": that would be taken for this one.
+  const message = `The sub-workflow was cancelled: ${errorMessage ?? 'without a reason'}`
+  throw new NodeFailure(message, { type: 'SubWorkflowCancelled' })
 }
 
 // A child that is gone is this node's failure, not the end of the run that asks for it.

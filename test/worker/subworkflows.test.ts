@@ -111,7 +111,10 @@ describe('a run that is waited for', () => {
     const id = await running.execute(await running.create(calling(child)))
     const [sub] = await children(child, 1)
     await running.ask('POST', `/api/executions/${sub}/cancel`)
-    expect(await running.ended(id)).toMatchObject({ status: 'FAILED', errorMessage: 'The run was cancelled' })
+    expect(await running.ended(id)).toMatchObject({
+      status: 'FAILED',
+      errorMessage: 'The sub-workflow was cancelled: The run was cancelled',
+    })
   })
 
   test('that is deleted with its workflow does not keep the node waiting', async () => {
