@@ -72,8 +72,25 @@ export async function recoverExecution(
     given: Object.keys(given).length > 0 ? given : undefined,
     prepare: (tx) => copyBlobs(tx, store, id, own, new Set(refs)).catch(rethrowGone),
   })
-  const takenOver = workflow.graph.nodes.map((node) => node.id).filter((node) => Object.hasOwn(taken, node))
-  return { ...started, retriedFrom: id, recovery: how, workflowVersion: workflow.version, takenOver }
+  const kept = started.fresh
+    ? { workflowVersion: workflow.version, given }
+    : await readAccepted(store, started.executionId)
+  const { workflowVersion } = kept
+  const { nodes } = await readVersion(store, run.workflowId, workflowVersion)
+  const isTaken = (node: string) => Object.hasOwn(kept.given, node) && kept.given[node]!.from !== PINNED
+  const takenOver = nodes.map((node) => node.id).filter(isTaken)
+  return { ...started, retriedFrom: id, recovery: how, workflowVersion, takenOver }
+}
+
+/** What the run came to be that an earlier call with the same key began: the workflow may have changed since. */
+async function readAccepted(store: Store, id: string): Promise<{ workflowVersion: number; given: Given }> {
+  const run = await store.db
+    .selectFrom('executions')
+    .select(['workflowVersion', 'given'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!run) throw missing('execution')
+  return { workflowVersion: run.workflowVersion, given: (run.given ?? {}) as Given }
 }
 
 type Ended = Awaited<ReturnType<typeof readEnded>>

@@ -299,6 +299,34 @@ test('a rerun begins anew with the same input, once for each key', async () => {
   await host.ended(keyed[0]!)
 })
 
+test('a call that is repeated is told of the run that it began, though the workflow has changed since', async () => {
+  const graph = {
+    nodes: [start, set('a', { a: 1 }), set('b', { b: 1 }), call('bad', '/missing')],
+    edges: edges('start -> a', 'start -> b', 'a b -> bad'),
+  }
+  const id = await host.create(graph)
+  const failed = await host.ended(await host.execute(id))
+  const retry = async () => {
+    const answer = await host.request(`/api/executions/${failed.id}/retry`, {
+      ...{
+        method: 'POST',
+        as: host.admin,
+        json: { version: 'current' },
+        headers: { 'idempotency-key': 'k' },
+      },
+    })
+    return (await answer.json()) as Recovered
+  }
+  const first = await retry()
+  expect(first).toMatchObject({ workflowVersion: 1, takenOver: ['a', 'b'] })
+  const nodes = graph.nodes.map((node) => (node.id === 'a' ? set('a', { a: 2 }) : node))
+  await host.ask('PUT', `/api/workflows/${id}`, { nodes, edges: graph.edges })
+  expect(await retry()).toMatchObject({
+    ...{ executionId: first.executionId, workflowVersion: 1, takenOver: ['a', 'b'] },
+  })
+  await host.ended(first.executionId)
+})
+
 test('many at once: retried ones start by themselves, cancelled ones end', async () => {
   const id = await host.create({
     nodes: [start, call('flaky', '/flaky?key={{ $trigger.key }}')],
