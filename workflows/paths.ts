@@ -15,15 +15,18 @@ const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
 
 /**
  * A text whose expressions are plain paths into what starts the run (`$trigger`, which then is `$input` too), so
- * that it can be rendered wherever a run is accepted. Throws an Error that says what is wrong.
+ * that it can be rendered wherever a run is accepted. A path alone needs no braces: taken for a text it would be the
+ * same for all. Throws an Error that says what is wrong.
  */
 export function readPathTemplate(text: string): (string | string[])[] {
-  return readTemplate(text).map((part: Template[number]) => {
-    if (typeof part === 'string') return part
-    const [variable, ...names] = readPath(parseExpression(part.source)) ?? []
-    if (variable === 'trigger' || variable === 'input') return names
-    throw new Error(`${shorten(part.source)} must be a path such as {{ $trigger.body.customer }}`)
-  })
+  return readTemplate(/^\s*\$(?!.*\{\{)/.test(text) ? `{{ ${text} }}` : text).map(
+    (part: Template[number]) => {
+      if (typeof part === 'string') return part
+      const [variable, ...names] = readPath(parseExpression(part.source)) ?? []
+      if (variable === 'trigger' || variable === 'input') return names
+      throw new Error(`${shorten(part.source)} must be a path such as {{ $trigger.body.customer }}`)
+    },
+  )
 }
 
 /** Renders a path template as nodes do mixed texts: nothing is '', objects are JSON. A list on a way holds nothing. */

@@ -150,7 +150,7 @@ test('what a setting cannot be is named, all of it', async () => {
     'settings.retention.count',
     'settings.saveData.inputs',
   ])
-  for (const key of ['{{ $nodes.a.b }}', '{{ $trigger.a', 'x {{ $trigger[0] }}', '', 'a\0b', 5]) {
+  for (const key of ['{{ $nodes.a.b }}', '{{ $trigger.a', 'x {{ $trigger[0] }}', '$nodes.a', '', 'a\0b', 5]) {
     const bad = { teamId: service.teamId, name: 'bad', settings: { concurrency: { limit: 1, key } } }
     expect((await call('POST', '/api/workflows', bad)).status, String(key)).toBe(400)
   }
@@ -239,6 +239,10 @@ test('runs count by the key, whatever its value; nothing is a key too', async ()
   await call('PUT', `/api/workflows/${id}`, { active: true })
   expect(await hook('a')).toBe(true)
   expect(await hook('new')).toBe(false)
+  // A path without braces is no text that all have in common.
+  await change(id, { concurrency: { limit: 1, key: '$trigger.region' } })
+  for (const region of ['eu', 'us']) expect(await sees({ region })).toBe(false)
+  expect(await sees({ region: 'eu' })).toBe(true)
 })
 
 test('reject answers 409, a webhook too; who cannot be told gets a row that says why', async () => {
