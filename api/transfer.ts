@@ -37,7 +37,8 @@ const workflow = v.pipe(
       { nodes: Array.isArray(given.nodes) ? nodes : given.nodes, edges: given.edges },
       () => crypto.randomUUID(),
     )
-    const all = [...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...problems]
+    const lost = given.nodes === undefined ? [{ path: 'nodes', message: 'is required' }] : []
+    const all = [...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...lost, ...problems]
     addProblems(all, addIssue)
     if (!parsed.success || all.length > 0) return NEVER
     return { ...parsed.output, ...graph, secrets: filled }

@@ -107,6 +107,7 @@ function checkSize(workflow: unknown): void {
   if (!isForeign(workflow)) return
   const { nodes, links } = measureDocument(workflow)
   const problems = [
+    ...(nodes === 0 ? [{ path: 'workflow.nodes', message: 'must not be empty' }] : []),
     ...(nodes > MAX_NODES
       ? [{ path: 'workflow.nodes', message: `has ${nodes} entries; at most ${MAX_NODES} are allowed` }]
       : []),

@@ -246,6 +246,13 @@ test.each([
     ['workflow.nodes', 'workflow.connections'],
   ],
   ['a list of several', { workflow: [{ nodes: [] }, { nodes: [] }] }, ['workflow']],
+  ['a workflow without nodes', { workflow: { nodes: [], connections: {} } }, ['workflow.nodes']],
+  ['an empty list', { workflow: [] }, ['workflow.nodes']],
+  [
+    'an export that lost its nodes',
+    { workflow: { format: 'perdure.workflow', formatVersion: 1 } },
+    ['workflow.nodes'],
+  ],
   [
     'a later format',
     { workflow: { format: 'perdure.workflow', formatVersion: 2, nodes: [{ type: 'NO' }] } },
@@ -275,7 +282,7 @@ test.each([
 })
 
 test('refuses a name that is taken, and callers below BUILDER', async () => {
-  const workflow = { nodes: [], connections: {} }
+  const workflow = { nodes: [{ name: 'Start', type: 'n8n-nodes-base.manualTrigger' }], connections: {} }
   const json = { teamId: host.teamId, name: 'Twice', workflow }
   const ask = async (as: string) =>
     (await host.request('/api/workflows/import', { method: 'POST', as, json })).status
