@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Running, startRunning } from '../running.ts'
+import { startTarget } from '../target.ts'
 import { fields, n8n, when } from './shapes.ts'
 
 let host: Running
@@ -301,6 +302,31 @@ test('fields are of the kind that they say, whatever their text is made of', () 
       raw: { n: 7, nothing: '', none: '' },
     },
   )
+})
+
+test('an answer that is read as a text stands in its field', async () => {
+  const target = await startTarget()
+  const url = `${target.url}/ok?key=text`
+  const options = (more: object) => ({ response: { response: { responseFormat: 'text', ...more } } })
+  await same(
+    n8n(
+      {
+        Start: start,
+        Old: ['httpRequest@1', { url, responseFormat: 'string' }],
+        New: ['httpRequest@4.2', { url, options: options({ outputPropertyName: 'page' }) }],
+        Full: ['httpRequest@4.2', { url, options: options({ fullResponse: true }) }],
+        All: fields({
+          old: "$('Old').item.json.data.slice(0, 5)",
+          new: "$('New').item.json.page.slice(0, 5)",
+          full: '$json.statusCode + $json.data.slice(0, 5)',
+        }),
+      },
+      ...['Start -> Old', 'Old -> New', 'New -> Full', 'Full -> All'],
+    ),
+    {},
+    { old: '{"ok"', new: '{"ok"', full: '200{"ok"' },
+  )
+  await target.stop()
 })
 
 test('an expression without counterpart says what it was', async () => {

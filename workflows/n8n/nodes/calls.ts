@@ -1,5 +1,6 @@
 import { isObject } from '../../inputs.ts'
 import type { SourceNode } from '../document.ts'
+import { quote } from '../javascript.ts'
 import { type Mapper, part, type Tools } from '../mapper.ts'
 
 const BODY = '$exists($input.status) ? $input.body : $input'
@@ -7,8 +8,9 @@ const BODY = '$exists($input.status) ? $input.body : $input'
 const http: Mapper = {
   takes: 'item',
   gives(node, { unwrap, lists }) {
-    const path = unwrap || isFull(node) || handlesErrors(node) ? '' : '.body'
-    return lists ? { card: 'many', path } : { card: 'one', path }
+    const isText = readTextName(node) !== undefined
+    const path = unwrap || isFull(node) || isText || handlesErrors(node) ? '' : '.body'
+    return lists && !isText ? { card: 'many', path } : { card: 'one', path }
   },
   map(node, tools) {
     const { parameters } = node
@@ -34,11 +36,16 @@ const http: Mapper = {
       ...part('HTTP_REQUEST', config),
       ...(node.raw.retryOnFail === true ? {} : { retry: { maxAttempts: 1 } }),
     }
+    const text = readTextName(node)
+    if (text !== undefined) config.responseType = 'text'
+    const named = `${quote(text ?? 'body')}: $input.body`
     const shape = isFull(node)
-      ? '$exists($input.status) ? {"statusCode": $input.status, "headers": $input.headers, "body": $input.body} : $input'
-      : tools.unwrap || handlesErrors(node)
-        ? BODY
-        : undefined
+      ? `$exists($input.status) ? {"statusCode": $input.status, "headers": $input.headers, ${named}} : $input`
+      : text !== undefined
+        ? `$exists($input.status) ? {${named}} : $input`
+        : tools.unwrap || handlesErrors(node)
+          ? BODY
+          : undefined
     return { parts: shape ? [main, part('TRANSFORM', { expression: shape }, '__body')] : [main] }
   },
 }
@@ -57,6 +64,14 @@ function complainAuthentication({ parameters }: SourceNode, { complain }: Tools)
 function isFull({ parameters }: SourceNode): boolean {
   const options = Object(parameters.options)
   return options.response?.response?.fullResponse === true || options.fullResponse === true
+}
+
+/** The field that an answer stands in which is to be read as a text. */
+function readTextName({ parameters, version }: SourceNode): string | undefined {
+  const { responseFormat, outputPropertyName } = Object(Object(Object(parameters.options).response).response)
+  if (responseFormat === 'text') return String(outputPropertyName ?? 'data')
+  if (version >= 3 || parameters.responseFormat !== 'string') return undefined
+  return String(parameters.dataPropertyName ?? 'data')
 }
 
 /** Headers or query: a list of pairs, JSON, or in old versions `headerParametersUi.parameter`. */
@@ -144,8 +159,7 @@ function readOptions(options: Record<string, unknown>, config: Record<string, un
     if (key === 'timeout') config.timeoutMs = tools.reader.template(value, 'parameters.options.timeout')
     else if (key === 'response' || key === 'fullResponse') {
       const { responseFormat, neverError } = Object(Object(value).response ?? {})
-      if (responseFormat === 'text') config.responseType = 'text'
-      else if (responseFormat === 'json') config.responseType = 'json'
+      if (responseFormat === 'json') config.responseType = 'json'
       else if (responseFormat === 'file')
         tools.complain('parameter', `parameters.options.${key}`, 'Files are not kept', value)
       if (neverError)
