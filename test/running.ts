@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { NativeConnection } from '@temporalio/worker'
 import { pino } from 'pino'
 import { inject } from 'vitest'
-import { bundleWorkflows, type Engine, type EngineOptions, startEngine } from '../worker/engine.ts'
+import { type Engine, type EngineOptions, startEngine } from '../worker/engine.ts'
 import { installRuntime } from '../worker/runtime.ts'
 import { createClient, ENDED, type RunAnswer } from './client.ts'
 import { CHILD, type Example } from './graphs.ts'
@@ -11,11 +11,9 @@ import { startService } from './service.ts'
 export { nodeOf } from './client.ts'
 
 const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
-let bundle: EngineOptions['bundle']
 
 /** The API with an engine behind it, on a task queue of its own. Errands go to the engine while there is one. */
 export async function startRunning(options: Partial<EngineOptions> = {}) {
-  bundle ??= await bundleWorkflows()
   installRuntime(log)
   let engine: Engine | undefined
   const { metrics, tracing } = options
@@ -48,7 +46,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       publicUrl: 'http://127.0.0.1:3000',
       stuckRunMinutes: 60,
       log,
-      bundle: bundle!,
+      bundle: { codePath: inject('workflowBundle') },
       ...options,
       ...more,
     })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,6 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import { type Child, type Program, superviseChild } from '../worker/children.ts'
+import { bundleWorkflows } from '../worker/engine.ts'
 import { findFree } from '../worker/ports.ts'
 import { describePostgres, describeTemporal } from '../worker/programs.ts'
 import { checkServer } from '../worker/temporal.ts'
@@ -18,8 +19,16 @@ declare module 'vitest' {
     temporalAddress: string
     /** The Temporal CLI behind `temporalAddress`; empty where TEST_TEMPORAL_ADDRESS names a server. */
     temporalCli: string
+    /** A file with the workflow code, bundled once for all. */
+    workflowBundle: string
   }
 }
+
+// Temporal looks every half minute at what it has done, and forgets a deleted run only then.
+const FORGET_SOON = ['transfer', 'visibility'].flatMap((queue) => [
+  '--dynamic-config-value',
+  `history.${queue}ProcessorUpdateAckInterval="1s"`,
+])
 
 /** The downloaded Temporal CLI stays between runs where `npm start` keeps its own. */
 export const CACHE = fileURLToPath(new URL('../.perdure/cache', import.meta.url))
@@ -49,7 +58,7 @@ export default async function setup(project: TestProject) {
     return child.ready
   }
   try {
-    const [server] = await Promise.all([startPostgres(), startTemporal()])
+    const [server] = await Promise.all([startPostgres(), startTemporal(), writeBundle()])
     const template = `perdure_template_${process.pid}`
     await onServer(server, `create database ${template}`)
     if (process.env.TEST_DATABASE_URL)
@@ -64,6 +73,12 @@ export default async function setup(project: TestProject) {
     throw error
   }
   return teardown
+
+  async function writeBundle(): Promise<void> {
+    const path = join(folder, 'workflows.js')
+    writeFileSync(path, (await bundleWorkflows()).code)
+    project.provide('workflowBundle', path)
+  }
 
   async function startPostgres(): Promise<string> {
     if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL
@@ -86,7 +101,7 @@ export default async function setup(project: TestProject) {
       ...{ ...place, port: await findFree(), namespace: 'default', cache: CACHE },
       byHand: process.env.TEMPORAL_CLI,
     })
-    await launch(found.program)
+    await launch({ ...found.program, args: [...found.program.args, ...FORGET_SOON] })
     project.provide('temporalAddress', found.address)
     project.provide('temporalCli', found.program.command)
   }

@@ -3,11 +3,10 @@ import { fileURLToPath } from 'node:url'
 import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { FAILURE_CONVERTER, openPayload } from '../../activities/codec.ts'
 import { nameSchedule } from '../../activities/schedules.ts'
 import type { Keys } from '../../db/seal.ts'
-import { bundleWorkflows } from '../../worker/engine.ts'
 import { NODES } from '../../workflows/nodes.ts'
 import { type Example, examples } from '../graphs.ts'
 import { type Running, runExample, startRunning } from '../running.ts'
@@ -94,8 +93,8 @@ describe('recorded histories', () => {
     expect(missing).toEqual([])
   })
 
-  test('replay with the code of today', { timeout: 60_000 }, async () => {
-    const workflowBundle = await bundleWorkflows()
+  test('replay with the code of today', async () => {
+    const workflowBundle = { codePath: inject('workflowBundle') }
     const histories = files().map((file) => ({ workflowId: file, history: History.fromObject(read(file)) }))
     const dataConverter = { failureConverterPath: FAILURE_CONVERTER }
     const faults: string[] = []
