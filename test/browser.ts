@@ -28,7 +28,7 @@ export function useBrowser(readOrigin: () => string) {
   beforeEach(async () => {
     context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
     page = await context.newPage()
-    page.setDefaultTimeout(20_000)
+    page.setDefaultTimeout(45_000)
     faults = []
     page.on('console', (message) => {
       // The browser itself notes every 4xx; what the page does with it is tested.

@@ -69,7 +69,7 @@ export function createClient(options: { send: Send; teamId: string }) {
   async function until(
     id: string,
     holds: (run: RunAnswer) => boolean,
-    withinMs = 20_000,
+    withinMs = 45_000,
   ): Promise<RunAnswer> {
     const giveUp = Date.now() + withinMs
     for (;;) {

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => host?.stop())
 
-describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('in a browser', () => {
   const browser = useBrowser(() => origin)
   const { signIn, heading } = browser
   let page: Page
@@ -71,7 +71,7 @@ describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
     await dialog.locator('.problems').getByText('must be an object').waitFor()
     await dialog.getByLabel('Data').fill('{"amount": 120}')
     await dialog.getByRole('button', { name: 'Execute' }).click()
-    await page.locator('.facts [data-status=SUCCESS]').waitFor({ timeout: 20_000 })
+    await page.locator('.facts [data-status=SUCCESS]').waitFor()
 
     await page.locator('tr[data-node=review] button').click()
     await page.getByLabel('Output').filter({ hasText: 'look twice' }).first().waitFor()
@@ -156,10 +156,10 @@ describe.skipIf(missing)('in a browser', { timeout: 60_000 }, () => {
       await page.waitForTimeout(1_500)
       return asked.filter((url) => url.endsWith(run)).length
     }
-    await expect.poll(quiet, { timeout: 15_000 }).toBe(0)
+    await expect.poll(quiet).toBe(0)
     await page.getByRole('button', { name: 'Cancel run' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel run' }).click()
-    await page.locator('.facts [data-status=CANCELLED]').waitFor({ timeout: 20_000 })
+    await page.locator('.facts [data-status=CANCELLED]').waitFor()
     await page.locator('.graph .node.cancelled').waitFor()
     expect(await page.getByRole('button', { name: 'Cancel run' }).count()).toBe(0)
     expect((await host.read(run)).status).toBe('CANCELLED')

@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => host?.stop())
 
-describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('the pages of runs and workflows', () => {
   const browser = useBrowser(() => origin)
   const { signIn, heading } = browser
   let page: Page
@@ -119,7 +119,7 @@ describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 },
       edges: edges('start -> pay', 'pay:approved -> paid', 'pay:rejected -> refused', 'start -> each'),
     })
     const run = await host.execute(id, { n: 7 })
-    await expect.poll(async () => (await openOnes(run)).length, { timeout: 20_000 }).toBe(4)
+    await expect.poll(async () => (await openOnes(run)).length).toBe(4)
     await signIn('#/approvals')
     await page.locator('.bar .count', { hasText: '4' }).waitFor()
     const row = (text: string) => page.locator('tr[data-approval]').filter({ hasText: text })
@@ -170,7 +170,7 @@ describe.skipIf(missing)('the pages of runs and workflows', { timeout: 60_000 },
     })
 
     const other = await host.execute(id, { n: 8 })
-    await expect.poll(async () => (await openOnes(other)).length, { timeout: 20_000 }).toBe(4)
+    await expect.poll(async () => (await openOnes(other)).length).toBe(4)
     await page.getByRole('button', { name: 'Sign out' }).click()
     await signIn('#/approvals', (await host.signUp('OPERATOR')).email)
     await row('Item 1').getByText('Others decide').waitFor()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { edges } from '../graphs.ts'
 import { nodeOf, type Running, startRunning } from '../running.ts'
 import { startTarget, type Target } from '../target.ts'
+import { watchThread } from '../thread.ts'
 
 let running: Running
 let target: Target
@@ -273,25 +274,10 @@ test.each([
     nodes: [start, set('bad', { v: `{{ ${expression} }}` })],
     edges: edges('start -> bad'),
   })
-  const began = Date.now()
-  const id = await running.execute(workflow)
-  const pings: number[] = []
-  let done = false
-  const pinging = (async () => {
-    while (!done) {
-      const at = Date.now()
-      expect((await running.request('/healthz')).status).toBe(200)
-      pings.push(Date.now() - at)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  })()
-  const run = await running.ended(id)
-  done = true
-  await pinging
-  // A thread that is held up would be so for a second; single slow answers are the machine's.
-  pings.sort((a, b) => a - b)
-  expect(pings[Math.floor(pings.length * 0.9)]).toBeLessThan(200)
-  expect(pings.at(-1)).toBeLessThan(700)
+  const stretch = watchThread()
+  const run = await running.ended(await running.execute(workflow))
+  // The API, the projector and whatever else runs here would be held up for a second.
+  expect(stretch.stop()).toBeLessThan(600)
   if (what === 'a backtracking regex') expect(run.outputData).toEqual({ v: 0 })
   else {
     expect(run.status).toBe('FAILED')
@@ -299,8 +285,7 @@ test.each([
       /took longer|too much memory|must not exceed|nested too deep|too large|too long/i,
     )
   }
-  expect(run.durationMs).toBeLessThan(2_500)
-  expect(Date.now() - began).toBeLessThan(5_000)
+  expect(run.durationMs).toBeLessThan(10_000)
 })
 
 test('data keys that are names of prototypes are plain data', async () => {
@@ -315,7 +300,7 @@ test('data keys that are names of prototypes are plain data', async () => {
   expect(run.outputData).toEqual({ sum: 6 })
 })
 
-test('five hundred nodes in a row end in a bounded history', { timeout: 60_000 }, async () => {
+test('five hundred nodes in a row end in a bounded history', async () => {
   const ids = Array.from({ length: 499 }, (_, at) => `n${at}`)
   const run = await running.run({
     nodes: [start, ...ids.map((id) => set(id, { n: id === 'n0' ? 1 : '{{ $input.n + 1 }}' }))],
@@ -327,7 +312,7 @@ test('five hundred nodes in a row end in a bounded history', { timeout: 60_000 }
   expect(history.events!.length).toBeLessThan(20)
 })
 
-test('a hundred calls side by side', { timeout: 60_000 }, async () => {
+test('a hundred calls side by side', async () => {
   const ids = Array.from({ length: 100 }, (_, at) => `n${at}`)
   const run = await running.run({
     nodes: [

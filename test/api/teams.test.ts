@@ -114,7 +114,7 @@ test('a deleted team is gone with all that was in it, its run is ended in Tempor
     service.call('POST', `/api/workflows/${workflow.id}/execute`, ada.cookie, { teamId: id })
   const run = (await begin()).body.executionId as string
   const read = () => service.call('GET', `/api/executions/${run}`, ada.cookie)
-  await expect.poll(async () => (await read()).body.status, { timeout: 20_000 }).toBe('RUNNING')
+  await expect.poll(async () => (await read()).body.status, { timeout: 45_000 }).toBe('RUNNING')
   const describe = () => service.engine.client.workflow.getHandle(run).describe()
   expect((await describe()).status.name).toBe('RUNNING')
 

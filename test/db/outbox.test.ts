@@ -32,7 +32,7 @@ test.for(['RUNNING', 'SUCCESS', 'CANCELLED'])(
         .where('id', '=', run)
         .execute()
       const marking = markStarted(store, run)
-      await vi.waitFor(isWaiting)
+      await vi.waitFor(isWaiting, 20_000)
       return [marking]
     })
     expect(await marked[0]).toEqual({ status, settled: false })

@@ -65,16 +65,16 @@ test('an e-mail is one account in any case, also with two at once', async () => 
 
 test('an unknown user takes as long as a wrong password', async () => {
   const store = stores[0]!
-  const median = async (email: string) => {
-    const times: number[] = []
-    for (let i = 0; i < 15; i++) {
+  // In turn, so that a machine that is busy for a while is so for both; its least is what the work takes.
+  const least = { [ada.email]: Infinity, 'nobody@example.com': Infinity }
+  for (let i = 0; i < 10; i++) {
+    for (const email of Object.keys(least)) {
       const start = performance.now()
       await verifyPassword(store, email, 'wrong')
-      times.push(performance.now() - start)
+      least[email] = Math.min(least[email]!, performance.now() - start)
     }
-    return times.sort((a, b) => a - b)[7]!
   }
-  const [known, unknown] = [await median(ada.email), await median('nobody@example.com')]
+  const [known, unknown] = Object.values(least) as [number, number]
   expect(Math.max(known, unknown) / Math.min(known, unknown)).toBeLessThan(2)
 })
 

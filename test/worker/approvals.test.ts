@@ -36,7 +36,7 @@ async function list(query: string, as?: string): Promise<Approval[]> {
 
 /** The approvals that a run waits for, once there are so many. */
 async function waitFor(executionId: string, count = 1): Promise<Approval[]> {
-  for (const giveUp = Date.now() + 15_000; ; ) {
+  for (const giveUp = Date.now() + 45_000; ; ) {
     const found = await list(`executionId=${executionId}`)
     if (found.length >= count) return found
     if (Date.now() > giveUp)
@@ -376,7 +376,7 @@ describe('a graph', () => {
 })
 
 async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  for (const giveUp = Date.now() + 15_000; !(await holds()); ) {
+  for (const giveUp = Date.now() + 45_000; !(await holds()); ) {
     if (Date.now() > giveUp) throw new Error('it never came to be')
     await new Promise((resolve) => setTimeout(resolve, 25))
   }

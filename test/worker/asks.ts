@@ -68,7 +68,7 @@ export async function createAsks(host: Installation, target: Target): Promise<Ki
         expect(waits).toHaveLength(3)
         return waits
       },
-      { timeout: 20_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     )
 
   async function answer(id: string, waits: Waits['content']): Promise<void> {

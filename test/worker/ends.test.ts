@@ -63,7 +63,7 @@ test('a failed run starts its error workflow, once, with the facts; a failed err
   })
   const failed = await host.ended(await host.execute(id, { n: 7 }))
   expect(failed.status).toBe('FAILED')
-  await expect.poll(async () => (await errorRuns(errors)).length, { timeout: 10_000 }).toBe(1)
+  await expect.poll(async () => (await errorRuns(errors)).length).toBe(1)
   const told = await host.ended(uuidv5('error', failed.id))
   expect(told).toMatchObject({ status: 'FAILED', trigger: 'ERROR', workflowId: errors })
   expect(told.inputData).toEqual({
@@ -119,7 +119,7 @@ test('an error workflow that is gone, or has lost its trigger, is passed over', 
   })
   const settled = async () => {
     const run = await host.ended(await host.execute(id))
-    await expect.poll(() => errandsOf(run.id), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => errandsOf(run.id)).toEqual([])
     expect(await errorRuns(errors).catch(() => [])).toEqual([])
   }
   await host.ask('PUT', `/api/workflows/${errors}`, { nodes: [start], edges: [] })
@@ -197,7 +197,7 @@ test('the end of a child wakes its parent, not that of a detached one', async ()
     const { events } = await host.engine.client.workflow.getHandle(parent).fetchHistory()
     return (events ?? []).filter((event) => event.workflowExecutionSignaledEventAttributes).length
   }
-  await expect.poll(signals, { timeout: 10_000 }).toBe(1)
+  await expect.poll(signals).toBe(1)
   await expect.poll(() => errandsOf(parent)).toEqual([])
   await cancel(parent)
   await host.ended(parent)

@@ -78,7 +78,6 @@ test('errands are taken from the teams in turn, each in its order', async () => 
 // A server that was there before may know nothing of fairness.
 test.skipIf(inject('temporalCli') === '')(
   'a team that has queued very many does not hold up the single run of another',
-  { timeout: 60_000 },
   async () => {
     const id = await host.create(graph('/slow?ms=100'))
     const first = await host.execute(id)

@@ -7,7 +7,7 @@ import type { Installation } from './installation.ts'
 type Told = Pick<NodeAnswer, 'nodeId' | 'iteration' | 'status' | 'retryCount' | 'completedAt'>
 
 /** How much later than the detail a stream may tell of the end: the bus connects anew in steps of up to some seconds. */
-const BEHIND_MS = 10_000
+const BEHIND_MS = 20_000
 
 /**
  * Follows a run by its events to the end, as an EventSource does: whenever the stream breaks off it comes back with the

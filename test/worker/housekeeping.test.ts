@@ -25,7 +25,7 @@ test('what has expired is removed by the clock, round after round', async () => 
   const end = startHousekeeping(store, pino({ level: 'silent' }), '* * * * * *')
   for (let round = 0; round < 2; round++) {
     await expire()
-    await expect.poll(read, { timeout: 10_000 }).toEqual(living)
+    await expect.poll(read).toEqual(living)
   }
   await end()
 })

@@ -46,7 +46,7 @@ async function run(host: Running, graph: Pick<Example, 'nodes' | 'edges' | 'sett
 }
 
 describe('what Temporal is told at once', () => {
-  test('outputs of a pure body, more of them than one message takes', { timeout: 60_000 }, async () => {
+  test('outputs of a pure body, more of them than one message takes', async () => {
     const { errorMessage, nodeExecutionsTotal } = await run(plain, {
       nodes: [
         start,
@@ -60,7 +60,7 @@ describe('what Temporal is told at once', () => {
     expect(nodeExecutionsTotal).toBe(5_002)
   })
 
-  test('the state of many long loops, carried over', { timeout: 60_000 }, async () => {
+  test('the state of many long loops, carried over', async () => {
     const inner = { items: '{{ $trigger.list }}', concurrency: 2 }
     const { errorMessage, outputData } = await run(
       forced,
@@ -80,7 +80,7 @@ describe('what Temporal is told at once', () => {
     expect(outputData!.items).toHaveLength(64)
   })
 
-  test("what a REPEAT's iteration leaves to the next", { timeout: 60_000 }, async () => {
+  test("what a REPEAT's iteration leaves to the next", async () => {
     const calls = Array.from({ length: 25 }, (_, at) => ({
       id: `call${at}`,
       parentId: 'each',
@@ -141,7 +141,7 @@ test('a loop whose results are too big together ends as soon as that is known', 
 })
 
 describe('what is shown', () => {
-  test('records that show one big item each fit an answer', { timeout: 60_000 }, async () => {
+  test('records that show one big item each fit an answer', async () => {
     const graph = {
       nodes: [
         start,
@@ -221,7 +221,7 @@ test('50,000 failures collected are projected in little time', () => {
       ...times,
     })),
   ]
-  const begun = Date.now()
+  const begun = process.threadCpuUsage()
   const fold = createFold('01a1ff0f-dd40-77fd-b82a-d921af9ddf4c')
   fold.read({
     runId: 'r',
@@ -232,10 +232,11 @@ test('50,000 failures collected are projected in little time', () => {
   })
   const { nodes } = fold.tell()
   expect(nodes.filter(({ status }) => status === 'FAILED')).toHaveLength(50_000)
-  expect(Date.now() - begun).toBeLessThan(4_000)
+  const { user, system } = process.threadCpuUsage(begun)
+  expect((user + system) / 1_000).toBeLessThan(4_000)
 })
 
-test('of a run that goes on, histories that are over are read once', { timeout: 60_000 }, async () => {
+test('of a run that goes on, histories that are over are read once', async () => {
   const id = await forced.execute(
     await forced.create({
       nodes: [

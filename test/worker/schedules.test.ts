@@ -101,7 +101,7 @@ async function appears(id: string, holds: (run: RunAnswer) => boolean = () => tr
 }
 const ended = (id: string) => appears(id, (run) => ['SUCCESS', 'FAILED', 'CANCELLED'].includes(run.status))
 
-async function eventually(check: () => Promise<void>, withinMs = 15_000): Promise<void> {
+async function eventually(check: () => Promise<void>, withinMs = 45_000): Promise<void> {
   const giveUp = Date.now() + withinMs
   for (;;) {
     try {

@@ -30,7 +30,7 @@ const after = { id: 'after', type: 'SET', config: { values: { got: '{{ $input }}
 
 /** What a run waits for, once there are so many. */
 async function waitFor(executionId: string, count = 1): Promise<Wait[]> {
-  for (const giveUp = Date.now() + 15_000; ; ) {
+  for (const giveUp = Date.now() + 45_000; ; ) {
     const path = `/api/executions/${executionId}/waits?size=100`
     const found = (await running.ask<{ content: Wait[] }>('GET', path)).content
     if (found.length >= count) return found
