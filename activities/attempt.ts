@@ -71,9 +71,10 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
     }
     return { graphNode, context: await prepareStep(deps, values, { ...step, ...more }) }
   })
-  const message = `The node took longer than its limit of ${node.timeoutMs} ms`
-  const timeout = new NodeFailure(message, { type: 'NodeTimedOut', retryable: true })
-  const timer = setTimeout(() => limit.abort(timeout), node.timeoutMs)
+  const timer = setTimeout(() => {
+    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
+    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
+  }, node.timeoutMs)
   const result = await Promise.race([
     runStep(prepared.graphNode, prepared.context),
     rejectOn(limit.signal),

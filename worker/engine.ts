@@ -38,6 +38,8 @@ export type EngineOptions = {
   /** How many nodes the worker runs at once; fewer in tests than by default. */
   nodesAtOnce?: number | undefined
   continueAfterEvents?: number | undefined
+  /** How many records a segment makes at most; fewer in tests than by default. */
+  segmentRecords?: number | undefined
   /** A bundle made before; without it one is made, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
   metrics?: Metrics | undefined
@@ -152,8 +154,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
 /** The workflow code as one script: the walk, and what schedules start. */
 export function bundleWorkflows(): Promise<WorkflowBundleWithSourceMap> {
+  const workflowsPath = fileURLToPath(new URL('../workflows/entry.ts', import.meta.url))
   return bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../workflows/entry.ts', import.meta.url)),
+    workflowsPath,
+    // Evaluated once, not for every run, which keeps it compiled: no module of ours holds a run's state.
+    preloadModules: ['@temporalio/workflow', workflowsPath],
     failureConverterPath: FAILURE_CONVERTER,
     logger: new DefaultLogger('WARN'),
   })

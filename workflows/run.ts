@@ -20,7 +20,7 @@ import {
   outputsAround,
   reviveFrame,
 } from './frame.ts'
-import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
+import type { AttemptInput, AttemptResult, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope } from './plan.ts'
 import { collect, isWithin, settle, type Task, taskKey } from './state.ts'
 import { viewState } from './view.ts'
@@ -87,20 +87,37 @@ function createRun(run: RunInput) {
     progress++
   })
 
-  /** Runs a piece of work; unless it is cancelled, its failure ends the run. */
-  function begin(within: CancellationScope, keys: string[], work: () => Promise<void>): void {
+  /**
+   * Runs a piece of work; unless it is cancelled, its failure ends the run. Few promises: of each Temporal notes the
+   * stack, which is half of what a workflow task takes.
+   */
+  function begin<T>(
+    within: CancellationScope,
+    keys: string[],
+    work: () => Promise<T>,
+    done: (result: T) => void,
+    failed: (error: unknown) => void = fail,
+  ): void {
     for (const key of keys) busy.add(key)
     working++
-    within
-      .run(work)
-      .catch((error) => {
-        if (!isCancellation(error)) failure ??= engineFailure(error)
-      })
-      .finally(() => {
-        working--
-        for (const key of keys) busy.delete(key)
-        progress++
-      })
+    const end = (settled: () => void) => {
+      try {
+        settled()
+      } catch (error) {
+        fail(error)
+      }
+      working--
+      for (const key of keys) busy.delete(key)
+      progress++
+    }
+    within.run(work).then(
+      (result) => end(() => done(result)),
+      (error) => end(() => isCancellation(error) || failed(error)),
+    )
+  }
+
+  function fail(error: unknown): void {
+    failure ??= engineFailure(error)
   }
 
   function scopeOf(frame: Frame): CancellationScope {
@@ -131,12 +148,12 @@ function createRun(run: RunInput) {
     }
     const keys = tasks.map(taskKey)
     for (const key of keys) walking.add(key)
-    begin(scope, keys, async () => {
-      const records = await walkSegment(segment)
+    const done = (records: NodeRecord[]) => {
       for (const key of keys) walking.delete(key)
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
       for (const record of records) note(record)
-    })
+    }
+    begin(scope, keys, () => walkSegment(segment), done)
   }
 
   /** A worker answers only while no segment is under way; the timer's event comes after the answer. */
@@ -172,19 +189,16 @@ function createRun(run: RunInput) {
       ...(frame.item && (isEntry(plan, node) || node.readsItem) ? { item: frame.item } : {}),
     }
     const record = { nodeId: node.id, iteration, startedAt: 0, completedAt: 0 }
-    begin(scopeOf(frame), [stepKey(node.id, iteration)], async () => {
-      try {
-        note({ ...record, status: 'SUCCESS', ...(await attemptNode(attempt)) })
-      } catch (error) {
-        if (isCancellation(error)) throw error
-        const cause = readFailure(error)
-        const handled = settleFailure(node, cause)
-        const { output, handle } = handled === 'fatal' ? { handle: null } : handled
-        const bytes = JSON.stringify(output ?? null).length
-        const given = handled === 'fatal' ? {} : { output: { v: output, bytes } }
-        note({ ...record, status: 'FAILED', error: cause, handle, ...given })
-      }
-    })
+    const failed = (error: unknown) => {
+      const cause = readFailure(error)
+      const handled = settleFailure(node, cause)
+      const { output, handle } = handled === 'fatal' ? { handle: null } : handled
+      const bytes = JSON.stringify(output ?? null).length
+      const given = handled === 'fatal' ? {} : { output: { v: output, bytes } }
+      note({ ...record, status: 'FAILED', error: cause, handle, ...given })
+    }
+    const done = (result: AttemptResult) => note({ ...record, status: 'SUCCESS', ...result })
+    begin(scopeOf(frame), [stepKey(node.id, iteration)], () => attemptNode(attempt), done, failed)
   }
 
   /** Gives every node that waits its timer, ends the timers of those that wait no more; answers how many wait. */
