@@ -52,7 +52,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
     return settle(plan, root, record, rules.ends)
   }
   const isFull = () =>
-    records.length >= MAX_RECORDS ||
+    records.length >= (deps.segmentRecords ?? MAX_RECORDS) ||
     bytes > MAX_BYTES ||
     Date.now() - begun > MAX_MS ||
     walk.values.held() > MAX_HELD_BYTES

@@ -33,6 +33,8 @@ export type ActivityDeps = {
   publicUrl: string
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
+  /** How many records a segment makes at most; fewer in tests than by default. */
+  segmentRecords?: number | undefined
   /** Says that a run has news for its projection. */
   touch: (executionId: string) => void
 }

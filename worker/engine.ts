@@ -86,9 +86,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
-  const { publicUrl, continueAfterEvents } = options
+  const { publicUrl, continueAfterEvents, segmentRecords } = options
   const { touch } = projector
-  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, touch }
+  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
   const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
   const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const worker = await Worker.create({

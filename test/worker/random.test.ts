@@ -22,7 +22,7 @@ type Graph = { nodes: Node[]; edges: Edge[] }
 /** Every fourth graph continues as new all the time. */
 let hosts: Running[]
 beforeAll(async () => {
-  hosts = [await startRunning(), await startRunning({ continueAfterEvents: 20 })]
+  hosts = [await startRunning({ segmentRecords: 4 }), await startRunning({ continueAfterEvents: 20 })]
 })
 afterAll(async () => {
   for (const host of hosts) await host.stop()
