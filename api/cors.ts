@@ -5,7 +5,7 @@ const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const TAKEN =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Traceparent, X-Request-Id'
 const SHOWN =
-  'Content-Disposition, ETag, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id'
+  'Content-Disposition, ETag, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Fields'
 
 /** Lets pages of these origins, and of no others, use the API with their users' cookies. */
 export function allowOrigins(origins: string[]): MiddlewareHandler<AppEnv> {

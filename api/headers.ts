@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { Fault } from '../db/fault.ts'
 import { tagWorkflow, type WorkflowDetail } from '../db/workflows.ts'
+import { findUnknown } from '../workflows/unknown.ts'
 import type { Rule } from './accept.ts'
 import type { AppEnv } from './app.ts'
 
@@ -44,4 +45,16 @@ export const TAGGED = { ETag: 'Names this state of the workflow' }
 export function answerTagged(c: Context<AppEnv>, workflow: WorkflowDetail) {
   c.header('ETag', `"${tagWorkflow(workflow)}"`)
   return c.json(workflow)
+}
+
+const MAX_UNKNOWN = 10
+const MAX_SIGNS = 100
+
+/** Tells of keys in configs that no node type knows; what was wrong with the rest has been refused. */
+export function tellUnknown(c: Context, nodes: unknown): void {
+  const paths = findUnknown(nodes).slice(0, MAX_UNKNOWN)
+  if (paths.length === 0) return
+  const code = (sign: string) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const cut = paths.map((path) => path.slice(0, MAX_SIGNS))
+  c.header('X-Unknown-Fields', JSON.stringify(cut).replace(/[^ -~]/g, code))
 }

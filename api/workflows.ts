@@ -16,7 +16,7 @@ import type { ApiDeps, AppEnv } from './app.ts'
 import { runErrands } from './errands.ts'
 import { answerStarted, STARTED } from './executions.ts'
 import { addProblems, drawing, EXAMPLE, edges, nodes } from './graph.ts'
-import { answerTagged, MATCH, ONCE, readKey, readTags, TAGGED } from './headers.ts'
+import { answerTagged, MATCH, ONCE, readKey, readTags, TAGGED, tellUnknown } from './headers.ts'
 import { data, pinned } from './pins.ts'
 import { paging } from './query.ts'
 import { settings, settingsShown } from './settings.ts'
@@ -78,6 +78,9 @@ export const WorkflowDetail = v.pipe(
   }),
   v.title('WorkflowDetail'),
 )
+const UNKNOWN =
+  "Keys of a config that the node's type does not know are dropped; the header X-Unknown-Fields, a JSON array of " +
+  'paths, then names them.'
 const BY_ID = { id: '$response.body#/id' }
 const WORKFLOW_LINKS = {
   readWorkflow: { parameters: BY_ID },
@@ -111,7 +114,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         summary: 'Create a workflow',
         description:
           'Inactive at first. All faults of the graph are named at once; a draft may lack a trigger, or have nodes ' +
-          'out of reach.',
+          `out of reach. ${UNKNOWN}`,
         role: 'BUILDER',
         json: NewWorkflow,
         example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE },
@@ -127,6 +130,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const workflow = await createWorkflow(c.get('scope'), c.req.valid('json'))
+        tellUnknown(c, c.req.valid('json').nodes)
         c.header('Location', `/api/workflows/${workflow.id}`)
         return c.json(workflow, 201)
       },
@@ -155,7 +159,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         summary: 'Change a workflow',
         description:
           'Changes what is given and keeps the rest. A changed graph is a new version; runs keep the one they ' +
-          'started with. Without If-Match the last write wins.',
+          `started with. Without If-Match the last write wins. ${UNKNOWN}`,
         role: 'BUILDER',
         of: 'workflows',
         params: ById,
@@ -169,6 +173,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         const { id } = c.req.valid('param')
         const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), readTags(c))
         await runErrands(deps, 'SCHEDULE', [id])
+        tellUnknown(c, c.req.valid('json').nodes)
         return answerTagged(c, workflow)
       },
     )

@@ -38,11 +38,11 @@ export async function ask(method, path, options) {
 }
 
 /**
- * The same with the answer's ETag.
+ * The same with the answer's ETag, and with what was sent and nobody knows.
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]
- * @returns {Promise<{ body: any, tag: string | null }>}
+ * @returns {Promise<{ body: any, tag: string | null, unknown: string[] }>}
  */
 export async function askTagged(method, path, { json, query, headers, signal } = {}) {
   const url = new URL(path.slice(1), BASE)
@@ -62,7 +62,8 @@ export async function askTagged(method, path, { json, query, headers, signal } =
   })
   const text = await answer.text()
   const body = readJson(text)
-  if (answer.ok) return { body, tag: answer.headers.get('etag') }
+  const unknown = readJson(answer.headers.get('x-unknown-fields') ?? '[]')
+  if (answer.ok) return { body, tag: answer.headers.get('etag'), unknown }
   if (answer.status === 401 && path !== '/api/auth/login') session.onEnd()
   const message = body?.message ?? `The service answered ${answer.status}`
   throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))

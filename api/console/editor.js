@@ -1,4 +1,4 @@
-import { ask, askTagged } from './ask.js'
+import { askTagged } from './ask.js'
 import { fill, h } from './dom.js'
 import { EXAMPLES } from './examples.js'
 import { drawGraph } from './graph.js'
@@ -20,8 +20,9 @@ export async function showNew({ main, frame }) {
     edges: [],
   }
   const editor = createEditor(empty, 'Create', '#/workflows', async (draft) => {
-    const made = await ask('POST', '/api/workflows', { json: { ...draft, teamId: frame.teamId } })
-    notify('Workflow created')
+    const json = { ...draft, teamId: frame.teamId }
+    const { body: made, unknown } = await askTagged('POST', '/api/workflows', { json })
+    tellSaved('Workflow created', unknown)
     location.hash = `#/workflows/${made.id}`
   })
   const choice = h(
@@ -48,8 +49,11 @@ export async function showEdit({ main, id, signal, frame }) {
   const { body: workflow, tag } = await askTagged('GET', path, { signal })
   frame.choose(workflow.teamId)
   const editor = createEditor(workflow, 'Save', `#/workflows/${id}`, async (draft) => {
-    await ask('PUT', path, { json: draft, headers: tag ? { 'If-Match': tag } : {} })
-    notify('Workflow saved')
+    const { unknown } = await askTagged('PUT', path, {
+      json: draft,
+      headers: tag ? { 'If-Match': tag } : {},
+    })
+    tellSaved('Workflow saved', unknown)
     location.hash = `#/workflows/${id}`
   })
   fill(
@@ -62,6 +66,12 @@ export async function showEdit({ main, id, signal, frame }) {
     showHeading('Edit workflow'),
     editor.element,
   )
+}
+
+/** A misspelt key makes another run than was meant. @param {string} text @param {string[]} unknown */
+function tellSaved(text, unknown) {
+  if (unknown.length === 0) notify(text)
+  else notify(`${text}. Unknown and left out: ${unknown.join(', ')}`, 'bad')
 }
 
 /**

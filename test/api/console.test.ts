@@ -57,8 +57,11 @@ describe.skipIf(missing)('in a browser', () => {
     await page.getByRole('link', { name: 'Edit' }).click()
     const graph = page.getByLabel('Graph', { exact: true })
     const text = await graph.inputValue()
-    await graph.fill(text.replace('"decision": "review"', '"decision": "look twice"'))
+    const drawn = JSON.parse(text.replace('"decision": "review"', '"decision": "look twice"'))
+    drawn.nodes[0].config.methd = 'PUT'
+    await graph.fill(JSON.stringify(drawn))
     await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Unknown and left out: nodes[0].config.methd').waitFor()
     await heading(name)
 
     await page.getByRole('button', { name: 'Execute' }).click()

@@ -98,6 +98,40 @@ test('a read answers the graph in its stored form, settings and version', async 
   })
 })
 
+test('keys of a config that its type does not know are dropped, and named', async () => {
+  const items = [1, 2, 3]
+  const nodes = [
+    { id: 'limit', type: 'LIMIT', config: { items, count: 1, ofset: 3, keep: 'first', none: null } },
+    { id: 'switch', type: 'SWITCH', config: { cases: [{ handle: 'a', condition: 'true', naïve: 1 }] } },
+    { id: 'any', type: 'SET', data: { values: { any: { thing: 1 } }, mode: 'x' } },
+    {
+      id: 'ask',
+      type: 'APPROVAL',
+      config: { message: 'm', form: { properties: { a: { type: 'string' } } } },
+    },
+  ]
+  const paths = ['nodes[0].config.ofset', 'nodes[1].config.cases[0].naïve', 'nodes[2].data.mode']
+  const told = ({ headers }: { headers: Headers }) => headers.get('x-unknown-fields')
+  const made = await service.call('POST', '/api/workflows', builder, {
+    ...{ teamId: service.teamId, name: crypto.randomUUID(), nodes },
+  })
+  expect(made.status).toBe(201)
+  expect(told(made)).toMatch(/^[ -~]+$/)
+  expect(JSON.parse(told(made)!)).toEqual(paths)
+  const path = `/api/workflows/${made.body.id}`
+  expect(JSON.parse(told(await service.call('PUT', path, builder, { nodes }))!)).toEqual(paths)
+  const { body } = await service.call('GET', path, builder)
+  expect(body.nodes[0].config).toEqual({ items, count: 1, offset: 0, keep: 'first' })
+  expect(told(await service.call('PUT', path, builder, body))).toBeNull()
+  const many = Array.from({ length: 500 }, (_, at) => ({
+    id: `n${at}`,
+    type: 'NO_OP',
+    config: { ['ï'.repeat(900)]: 1 },
+  }))
+  const long = told(await service.call('PUT', path, builder, { nodes: many, edges: [] }))!
+  expect([JSON.parse(long).length, long.length < 8_000]).toEqual([10, true])
+})
+
 test('a name is taken once per team', async () => {
   const { name } = await create()
   const again = await service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name })

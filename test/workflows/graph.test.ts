@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { checkActivation } from '../../workflows/check.ts'
 import { findStart, type Graph, MAX_EDGES, MAX_NODES, readGraph } from '../../workflows/graph.ts'
+import { findUnknown } from '../../workflows/unknown.ts'
+import { examples } from '../graphs.ts'
 
 let made = 0
 const makeId = () => `made-${++made}`
@@ -199,6 +201,10 @@ test.each([
   ],
 ])('%s refuses the config %j', (type, config, expected) => {
   expect(faults([{ id: 'a', type, config }])).toEqual(expected.map((fault) => `nodes[0].${fault}`))
+})
+
+test.each(Object.entries(examples('http://x')))('knows all keys of the example %s', (_name, { nodes }) => {
+  expect(findUnknown(nodes)).toEqual([])
 })
 
 test('a config written as data is named as data', () => {
