@@ -293,28 +293,9 @@ describe('properties', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom(
-        JWT,
-        PEM,
-        'password',
-        'token',
-        '=',
-        ':',
-        ' ',
-        '"',
-        "'",
-        '\\',
-        'Bearer ',
-        'x://u:p@h',
-        '4111111111111111',
-        '&',
-        '?',
-        '[redacted]',
-        'sdk_0123456789abcdef',
-        'bob@a.example',
-        '{',
-        '}',
-        '\n',
-        SECRET,
+        ...'=: "\'\\&?{}\n',
+        ...[JWT, PEM, SECRET, 'password', 'token', 'Bearer ', 'x://u:p@h', '4111111111111111'],
+        ...['[redacted]', 'sdk_0123456789abcdef', 'bob@a.example'],
       ),
     )
     const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''))
@@ -361,16 +342,7 @@ describe('properties', () => {
 
   test('the time grows with the length of the text, whatever stands in it', () => {
     const pieces = [
-      'a',
-      '1',
-      '-',
-      '.',
-      '@',
-      ':',
-      '=',
-      '"',
-      '\\',
-      '[',
+      ...'a1-.@:="\\[ \né',
       '+1',
       'a@',
       'a.',
@@ -401,28 +373,23 @@ describe('properties', () => {
       'a:',
       '::',
       '{"a":',
-      ' ',
-      '\n',
-      'é',
     ]
     const fill = (piece: string, length: number) =>
       piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
     const measure = (text: string) => {
-      const times = [0, 1, 2].map(() => {
-        const start = process.cpuUsage()
-        redactText(text, { pii: true, secrets: [SECRET] })
-        const { user, system } = process.cpuUsage(start)
-        return (user + system) / 1_000
-      })
-      return Math.min(...times)
+      const start = process.cpuUsage()
+      redactText(text, { pii: true, secrets: [SECRET] })
+      const { user, system } = process.cpuUsage(start)
+      return (user + system) / 1_000
     }
     for (const piece of pieces) {
-      const small = measure(fill(piece, 100_000))
-      const large = measure(fill(piece, 800_000))
-      // Linear is 8 times, quadratic 64; the floor drowns noise.
-      expect(large / Math.max(small, 4), `${JSON.stringify(piece)}: ${small} ms, ${large} ms`).toBeLessThan(
-        32,
-      )
+      // Linear is 8 times, quadratic 64; the floor drowns noise, and what disturbs one try is not there in all.
+      let ratio = Number.POSITIVE_INFINITY
+      for (let tries = 0; tries < 3 && ratio >= 32; tries++) {
+        const small = Math.min(...[0, 1, 2].map(() => measure(fill(piece, 100_000))))
+        ratio = measure(fill(piece, 800_000)) / Math.max(small, 4)
+      }
+      expect(ratio, JSON.stringify(piece)).toBeLessThan(32)
     }
   })
 })
