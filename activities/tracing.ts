@@ -6,6 +6,8 @@ export type TracingOptions = {
   sampler: SamplerName
   /** For the ratio samplers, 0 to 1. */
   ratio: number
+  /** How often spans are sent; tests do not wait a second. */
+  everyMs?: number
 }
 
 export const SAMPLERS = [
@@ -80,7 +82,7 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
     spanProcessors: [
       new sdk.BatchSpanProcessor({
         exporter: tellOfFailures(exporter, log),
-        scheduledDelayMillis: EVERY_MS,
+        scheduledDelayMillis: options.everyMs ?? EVERY_MS,
         maxQueueSize: 16_384,
         maxExportBatchSize: 1_024,
       }),
