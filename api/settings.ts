@@ -58,7 +58,7 @@ export const settings = object({
       v.pipe(
         v.number('must be a number of milliseconds'),
         v.integer('must be a whole number of milliseconds'),
-        v.minValue(1_000, 'must be at least 1000 (a second)'),
+        v.minValue(1, 'must be at least 1'),
         v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
       ),
     ),

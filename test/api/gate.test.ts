@@ -126,7 +126,7 @@ test('settings are stored with their defaults, and each is replaced by itself', 
 
 test('what a setting cannot be is named, all of it', async () => {
   const settings = {
-    timeoutMs: 1,
+    timeoutMs: 0,
     concurrency: { limit: 1_001, key: '{{ $lowercase($trigger.a) }}', policy: 'wait' },
     errorWorkflowId: 'x',
     timezone: 'Mars/Olympus',

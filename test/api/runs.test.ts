@@ -225,6 +225,12 @@ test("a node's own time limit is an error of the node, the run's limit cancels t
     errorMessage: 'The run took longer than its limit of 1000 ms',
   })
   expect(nodeOf(cancelled, 'call').status).toBe('CANCELLED')
+  const short = await running.run({
+    nodes: [start, { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }],
+    edges: edges('start -> wait'),
+    settings: { timeoutMs: 1 },
+  })
+  expect(short.errorMessage).toBe('The run took longer than its limit of 1 ms')
 })
 
 test('an answer with NUL and lone surrogates is recorded as it came', async () => {

@@ -159,7 +159,7 @@ test('a bad body names every fault', async () => {
     teamId: 'x',
     name: ' ',
     description: 5,
-    settings: { timeoutMs: 999 },
+    settings: { timeoutMs: 0 },
     nodes: [{ id: 'a', type: 'SET' }, 5],
     edges: 'none',
   })
