@@ -117,9 +117,12 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
 }
 
 function checkStart({ graph, version }: Startable, { triggerNodeId, onlyNode }: Ended): void {
-  if (onlyNode !== null) checkAlone(graph, onlyNode)
-  else if (!graph.nodes.some((node) => node.id === triggerNodeId && !node.disabled))
-    throw new Fault('CONFLICT', `Version ${version} has no trigger "${triggerNodeId}" to start at`)
+  const first = graph.nodes.find(({ id }) => id === (onlyNode ?? triggerNodeId))
+  if (onlyNode !== null && first) checkAlone(graph, onlyNode)
+  else if (!first || first.disabled) {
+    const what = onlyNode === null ? `trigger "${triggerNodeId}" to start at` : `node "${onlyNode}" to run`
+    throw new Fault('CONFLICT', `Version ${version} has no ${what}`)
+  }
 }
 
 /** What the run was given by hand: a node that was pinned is never run instead. */

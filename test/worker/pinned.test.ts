@@ -203,6 +203,18 @@ describe('one node alone', () => {
     expect(both.outputData).toEqual({ n: 15, i: 0, $: [1] })
   })
 
+  test('is run again in another version only where that has the node', async () => {
+    const draft = await host.create(graph())
+    const started = await post(`/api/workflows/${draft}/nodes/after/run`, {})
+    expect((await host.ended(started.body.executionId)).status).toBe('FAILED')
+    await host.ask('PUT', `/api/workflows/${draft}`, { nodes: [start], edges: [] })
+    for (const how of ['retry', 'rerun']) {
+      const path = `/api/executions/${started.body.executionId}/${how}`
+      const { status, body } = await post(path, { version: 'current' })
+      expect([status, body.message]).toEqual([409, 'Version 2 has no node "after" to run'])
+    }
+  })
+
   test('says what cannot be run, and is for those who may change the graph', async () => {
     const path = (nodeId: string) => `/api/workflows/${id}/nodes/${nodeId}/run`
     expect((await post(path('nobody'), {})).status).toBe(404)
