@@ -1,5 +1,5 @@
-import { fill, h, newId } from './dom.js'
-import { complain } from './notices.js'
+import { h, newId } from './dom.js'
+import { sendForm } from './notices.js'
 
 /**
  * Asks in a modal dialog; Escape and Cancel close it. `submit` does the work: it closes when that resolves (unless with
@@ -34,17 +34,9 @@ export function openDialog({ title, body, label, leave = 'Cancel', danger, wide,
   }
 
   /** @param {Event} event */
-  async function send(event) {
-    event.preventDefault()
-    if (go.disabled) return
-    go.disabled = true
-    fill(refused)
-    try {
+  function send(event) {
+    return sendForm(event, go, refused, async () => {
       if ((await submit()) !== false) close()
-    } catch (error) {
-      complain(refused, error)
-    } finally {
-      go.disabled = false
-    }
+    })
   }
 }

@@ -3,8 +3,8 @@ import { fill, h } from './dom.js'
 import { EXAMPLES } from './examples.js'
 import { drawGraph } from './graph.js'
 import { jsonField, parseJson } from './json.js'
-import { showHeading } from './lists.js'
-import { complain, describe, notify } from './notices.js'
+import { showCrumbs, showHeading } from './lists.js'
+import { describe, notify, sendForm } from './notices.js'
 
 const PAUSE_MS = 250
 
@@ -56,16 +56,7 @@ export async function showEdit({ main, id, signal, frame }) {
     tellSaved('Workflow saved', unknown)
     location.hash = `#/workflows/${id}`
   })
-  fill(
-    main,
-    h(
-      'nav',
-      { class: 'crumbs', 'aria-label': 'Where you are' },
-      h('a', { href: `#/workflows/${id}` }, workflow.name),
-    ),
-    showHeading('Edit workflow'),
-    editor.element,
-  )
+  fill(main, showCrumbs([workflow.name, `#/workflows/${id}`]), showHeading('Edit workflow'), editor.element)
 }
 
 /** A misspelt key makes another run than was meant. @param {string} text @param {string[]} unknown */
@@ -139,20 +130,12 @@ function createEditor(draft, label, back, save) {
   }
 
   /** @param {Event} event */
-  async function send(event) {
-    event.preventDefault()
-    if (go.disabled) return
-    go.disabled = true
-    fill(refused)
-    try {
+  function send(event) {
+    const work = async () => {
       const { nodes, edges, settings } = readGraph(graph.value)
       await save({ name: name.value, description: description.value, nodes, edges, settings })
-    } catch (error) {
-      complain(refused, error)
-      refused.scrollIntoView({ block: 'nearest' })
-    } finally {
-      go.disabled = false
     }
+    return sendForm(event, go, refused, work, () => refused.scrollIntoView({ block: 'nearest' }))
   }
 }
 

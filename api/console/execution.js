@@ -4,7 +4,7 @@ import { openDialog } from './dialog.js'
 import { fill, h } from './dom.js'
 import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
-import { showFacts, showHeading } from './lists.js'
+import { showCrumbs, showFacts, showHeading } from './lists.js'
 import { notify, notifyError } from './notices.js'
 import { createRecords } from './records.js'
 import { canRetry, listRelated, openRecover, roleOf } from './recover.js'
@@ -77,12 +77,7 @@ export async function showExecution({ main, id, signal, frame }) {
 
   function showHead() {
     return [
-      h(
-        'nav',
-        { class: 'crumbs', 'aria-label': 'Where you are' },
-        h('a', { href: '#/executions' }, 'Executions'),
-        h('a', { href: `#/workflows/${run.workflowId}` }, run.workflowName),
-      ),
+      showCrumbs(['Executions', '#/executions'], [run.workflowName, `#/workflows/${run.workflowId}`]),
       showHeading(`Run ${id.slice(-12)}`, stop, retry, again),
     ]
   }

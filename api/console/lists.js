@@ -12,6 +12,15 @@ export function showHeading(title, ...actions) {
   )
 }
 
+/** Where a page stands: the pages above it. @param {...[string, string]} links text and address of each */
+export function showCrumbs(...links) {
+  return h(
+    'nav',
+    { class: 'crumbs', 'aria-label': 'Where you are' },
+    ...links.map(([text, href]) => h('a', { href }, text)),
+  )
+}
+
 /** A table; on a phone each row becomes a card with the headings beside the cells. @param {string} label @param {string[]} headings @param {Node[]} rows */
 export function showTable(label, headings, rows) {
   return h(

@@ -39,6 +39,26 @@ export function complain(place, error) {
   fill(place, error === null ? null : describe(error))
 }
 
+/**
+ * Sends a form, one time at once: what is refused is shown in `place`, and `onRefused` called.
+ * @param {Event} event @param {HTMLButtonElement} button @param {Element} place
+ * @param {() => Promise<unknown>} work @param {() => void} [onRefused]
+ */
+export async function sendForm(event, button, place, work, onRefused) {
+  event.preventDefault()
+  if (button.disabled) return
+  button.disabled = true
+  complain(place, null)
+  try {
+    await work()
+  } catch (error) {
+    complain(place, error)
+    onRefused?.()
+  } finally {
+    button.disabled = false
+  }
+}
+
 /** What a list says when it is empty. @param {string} title @param {string} text @param {...Node} rest */
 export function showEmpty(title, text, ...rest) {
   return h('div', { class: 'empty' }, h('h2', null, title), h('p', null, text), ...rest)

@@ -1,6 +1,6 @@
 import { ask, Refusal } from './ask.js'
 import { h } from './dom.js'
-import { complain } from './notices.js'
+import { sendForm } from './notices.js'
 
 /** @typedef {{ teamId: string, teamName: string, role: string }} Membership */
 /** @typedef {{ id: string, firstName: string, lastName: string, email: string, teams: Membership[] }} User */
@@ -44,20 +44,12 @@ export function showSignIn(onDone) {
   )
 
   /** @param {Event} event */
-  async function send(event) {
-    event.preventDefault()
-    if (go.disabled) return
-    go.disabled = true
-    complain(refused, null)
-    try {
+  function send(event) {
+    const work = async () => {
       await ask('POST', '/api/auth/login', { json: { email: email.value, password: password.value } })
       onDone()
-    } catch (error) {
-      complain(refused, error)
-      password.select()
-    } finally {
-      go.disabled = false
     }
+    return sendForm(event, go, refused, work, () => password.select())
   }
 }
 

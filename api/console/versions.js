@@ -2,7 +2,7 @@ import { linkWith, readPage } from './address.js'
 import { ask } from './ask.js'
 import { openDialog } from './dialog.js'
 import { fill, h } from './dom.js'
-import { cell, showHeading, showPager, showTable } from './lists.js'
+import { cell, showCrumbs, showHeading, showPager, showTable } from './lists.js'
 import { notify } from './notices.js'
 import { showTime } from './time.js'
 import { showDrawing } from './workflow.js'
@@ -22,12 +22,7 @@ export async function showVersions({ main, id, query, signal, frame }) {
   const builds = frame.can('BUILDER', workflow.teamId)
   fill(
     main,
-    h(
-      'nav',
-      { class: 'crumbs', 'aria-label': 'Where you are' },
-      h('a', { href: '#/workflows' }, 'Workflows'),
-      h('a', { href: `#/workflows/${id}` }, workflow.name),
-    ),
+    showCrumbs(['Workflows', '#/workflows'], [workflow.name, `#/workflows/${id}`]),
     showHeading(
       version.current ? `Version ${chosen}, the newest` : `Version ${chosen}`,
       builds &&

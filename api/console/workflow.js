@@ -6,7 +6,7 @@ import { openExecute } from './execute.js'
 import { showRuns } from './executions.js'
 import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
-import { showFacts, showHeading } from './lists.js'
+import { showCrumbs, showFacts, showHeading } from './lists.js'
 import { complain, notify, showEmpty } from './notices.js'
 import { showSchedules } from './schedules.js'
 import { showActive } from './status.js'
@@ -31,11 +31,7 @@ export async function showWorkflow({ main, id, signal, frame }) {
     const { active } = workflow
     fill(
       place,
-      h(
-        'nav',
-        { class: 'crumbs', 'aria-label': 'Where you are' },
-        h('a', { href: '#/workflows' }, 'Workflows'),
-      ),
+      showCrumbs(['Workflows', '#/workflows']),
       showHeading(
         workflow.name,
         linkExport(workflow),
