@@ -278,3 +278,33 @@ test('values that are not to be kept serve the run, and are nowhere when it has 
   const called = answer.headers.get('location')!.split('/').at(-1)!
   await expect.poll(() => values(called)).toBe('{}')
 })
+
+test('what an event brought and a decision said goes with the outputs that are not kept; who decided stays', async () => {
+  const id = await host.create({
+    nodes: [
+      start,
+      { id: 'ask', type: 'APPROVAL', config: { message: 'Pay?' } },
+      { id: 'paid', type: 'WAIT_FOR_EVENT', config: { name: 'paid' } },
+    ],
+    edges: edges('start -> ask', 'ask:approved -> paid'),
+    settings: { saveData: { outputs: false } },
+  })
+  const run = await host.execute(id)
+  const list = `/api/approvals?teamId=${host.teamId}&executionId=${run}`
+  const open = () => host.ask<{ content: { id: string }[] }>('GET', list).then(({ content }) => content)
+  await expect.poll(open).toHaveLength(1)
+  const [approval] = await open()
+  const said = { decision: 'approved', comment: 'psst', form: { iban: 'psst' } }
+  await host.ask('POST', `/api/approvals/${approval!.id}`, said)
+  await host.until(run, ({ nodeExecutions }) => nodeExecutions.some(({ nodeId }) => nodeId === 'paid'))
+  await host.ask('POST', `/api/executions/${run}/events/paid`, { data: { card: 'psst' } })
+  expect((await host.ended(run)).status).toBe('SUCCESS')
+  const { decisions } = await host.ask<{ decisions: object[] }>('GET', `/api/approvals/${approval!.id}`)
+  const by = { id: host.user.id }
+  expect(decisions).toMatchObject([{ decision: 'approved', by, comment: null, form: null }])
+  const { rows } = await sql`select data, decisions from pauses where execution_id = ${run}`.execute(
+    host.store.db,
+  )
+  expect(rows).toHaveLength(2)
+  expect(JSON.stringify(rows)).not.toContain('psst')
+})
