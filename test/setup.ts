@@ -58,7 +58,8 @@ export default async function setup(project: TestProject) {
     return child.ready
   }
   try {
-    const [server] = await Promise.all([startPostgres(), startTemporal(), writeBundle()])
+    const bundle = writeBundle()
+    const [server] = await Promise.all([startPostgres(), startTemporal(bundle), bundle])
     const template = `perdure_template_${process.pid}`
     await onServer(server, `create database ${template}`)
     if (process.env.TEST_DATABASE_URL)
@@ -89,9 +90,11 @@ export default async function setup(project: TestProject) {
     return cluster.url
   }
 
-  async function startTemporal(): Promise<void> {
+  async function startTemporal(bundle: Promise<void>): Promise<void> {
     const named = process.env.TEST_TEMPORAL_ADDRESS
     if (named) {
+      // Bundling holds this thread for longer than a busy machine's connection may take.
+      await bundle
       await checkServer(named, 'default')
       project.provide('temporalAddress', named)
       project.provide('temporalCli', '')
