@@ -1,5 +1,6 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { hasEnded } from '../db/executions.ts'
+import { hasBegun } from '../db/outbox.ts'
 import { type Frame, outputsAround } from '../workflows/frame.ts'
 import type { GraphNode } from '../workflows/graph.ts'
 import type { SegmentInput } from '../workflows/messages.ts'
@@ -36,7 +37,8 @@ export async function takeTask(walk: Walk, task: Task): Promise<NodeRecord> {
   const head = { nodeId: node.id, iteration: frame.iteration, handle: null, startedAt }
   if (node.id === plan.triggerNodeId) {
     // The start may have lain in Temporal's hands, or on the way to it, while the run was cancelled.
-    if (await hasEnded(deps.store, context.id)) throw endedBefore()
+    const begun = await hasBegun(deps.store, context.id)
+    if (!begun && (await hasEnded(deps.store, context.id))) throw endedBefore()
     if (!node.given) return { ...head, status: 'SUCCESS', output: segment.input, completedAt: startedAt }
   }
   if (node.given) {

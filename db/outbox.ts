@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Db } from './connection.ts'
 import type { Store, Tx } from './scope.ts'
 
 /**
@@ -84,12 +85,35 @@ export async function postponeErrand(
  * Answers the status that then stands, or null where the execution was deleted meanwhile; `settled` is true for
  * one of those who mark it.
  */
-export async function markStarted(
-  store: Store,
-  executionId: string,
-): Promise<{ status: string; settled: boolean } | null> {
+export function markStarted(store: Store, executionId: string): Promise<Marked | null> {
+  const marked = mark(store, executionId)
+  const known: Marks = marks.get(store.db) ?? new Map()
+  marks.set(store.db, known)
+  known.set(executionId, marked)
+  if (known.size > MAX_MARKS) known.delete(known.keys().next().value!)
+  return marked
+}
+
+/**
+ * Whether this process marks the run as RUNNING, or just did: it had not ended before it began then, and from there on
+ * only Temporal ends it. Asked once; false says nothing.
+ */
+export async function hasBegun(store: Store, executionId: string): Promise<boolean> {
+  const known = marks.get(store.db)
+  const marked = known?.get(executionId)
+  known?.delete(executionId)
+  return (await marked?.catch(() => null))?.status === 'RUNNING'
+}
+
+type Marked = { status: string; settled: boolean }
+type Marks = Map<string, Promise<Marked | null>>
+
+const MAX_MARKS = 1_000
+const marks = new WeakMap<Db, Marks>()
+
+async function mark(store: Store, executionId: string): Promise<Marked | null> {
   // Locked first: while another is at the row, the statement's own snapshot is older than what then stands.
-  const marked = await sql<{ status: string; settled: boolean }>`
+  const marked = await sql<Marked>`
     with held as (select id, status from executions where id = ${executionId} for no key update),
     started as (
       update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
