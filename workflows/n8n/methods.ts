@@ -37,6 +37,28 @@ const METHODS: Record<string, Method> = {
   toLowerCase: (self) => text(`$lowercase(${self})`),
   // JSONata's own trim also squeezes the space inside.
   trim: (self) => text(`$replace(${self}, /^\\s+|\\s+$/, "")`),
+  trimStart: (self) => text(`$replace(${self}, /^\\s+/, "")`),
+  trimEnd: (self) => text(`$replace(${self}, /\\s+$/, "")`),
+  padStart: (self, [width, by]) => width && text(`$pad(${self}, -(${width.text}), ${by?.text ?? '" "'})`),
+  padEnd: (self, [width, by]) => width && text(`$pad(${self}, ${width.text}, ${by?.text ?? '" "'})`),
+  repeat: (self, [times]) => times && text(`$join([$map([1..${times.text}], function(){${self}})], "")`),
+  charAt: (self, [at]) =>
+    Number(at?.text ?? 0) >= 0 ? text(`$substring(${self}, ${at?.text ?? 0}, 1)`) : undefined,
+  at: (self, [at], hint) => {
+    if (!at) return undefined
+    const [inText, inList] = [`$substring(${self}, ${at.text}, 1)`, `(${self})[${at.text}]`]
+    if (hint === 'text' || hint === 'list') return hint === 'text' ? text(inText) : unknown(inList)
+    return unknown(`($type(${self}) = "string" ? ${inText} : ${inList})`)
+  },
+  indexOf: (self, [part, ...others], hint) => {
+    if (!part || others.length > 0) return undefined
+    const inText = `($contains(${self}, ${part.text}) ? $length($substringBefore(${self}, ${part.text})) : -1)`
+    const inList = `($at := [$map(${self}, function($v, $i){$v = ${part.text} ? $i})]; $count($at) > 0 ? $at[0] : -1)`
+    if (hint === 'text' || hint === 'list') return number(hint === 'text' ? inText : inList)
+    return number(`($type(${self}) = "string" ? ${inText} : ${inList})`)
+  },
+  pop: (self) => unknown(`(${self})[-1]`),
+  shift: (self) => unknown(`(${self})[0]`),
   toString: (self: string, args: Code[]) => (args.length > 0 ? undefined : text(`$string(${self})`)),
   toJsonString: (self) => text(`$string(${self})`),
   toNumber: (self) => number(`$number(${self})`),
