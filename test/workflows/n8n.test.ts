@@ -153,6 +153,8 @@ test.each([
   '$json.mail.replace(/[A-Z]/g, "x")',
   '$json.mail.replace(/[A-Z]/, "x")',
   '$json.mail.replaceAll("A", "b")',
+  '/^[^@ ]+@example[.]com$/i.test($json.mail)',
+  '/^[0-9]$/.test($json.n) && !/x/.test("abc") ? "one" : "more"',
   '$json.n.toString() + "!"',
   '$json.price.toFixed(2)',
   'Number($json.text) * 2',

@@ -1,6 +1,6 @@
 import type { Expression } from 'acorn'
 import { type Code, enter, fail, type Step, settle, type Translation } from './javascript.ts'
-import { callFunction, callMethod, readLength } from './methods.ts'
+import { callFunction, callMethod, readLength, testRegex } from './methods.ts'
 import { findMoment, isMoment, readPart } from './times.ts'
 
 /** Reads `root.a[0].b(c)`: what the root means, and what its steps make of it. */
@@ -54,6 +54,11 @@ type Rooted = { code: Code; taken: number }
 function readRoot(root: Expression, steps: Step[], at: Translation): Rooted {
   if (root.type !== 'Identifier') {
     if (root.type === 'NewExpression') return fail('makes an object with new')
+    const [method, call] = steps
+    if (root.type === 'Literal' && root.regex && method && 'key' in method && method.key === 'test') {
+      const [text] = call && 'args' in call ? call.args : []
+      if (text) return { code: testRegex(root.regex, settle(at.read(text))), taken: 2 }
+    }
     return { code: at.read(root), taken: 0 }
   }
   const bound = at.scope.get(root.name)

@@ -181,16 +181,27 @@ function callWithFunction(self: Code, name: string, args: Args, at: Translation)
   }
 }
 
+type Regex = { pattern: string; flags: string }
+
+function writeRegex({ pattern, flags }: Regex): string {
+  const kept = flags.replace(/[gu]/g, '')
+  if (/[^im]/.test(kept)) return fail(`uses a regex with the flags ${flags}`)
+  return `/${pattern}/${kept}`
+}
+
+/** `/a/.test(text)` */
+export function testRegex(regex: Regex, { text, hint }: Code): Code {
+  return boolean(`$contains(${hint === 'text' ? text : `$string(${text})`}, ${writeRegex(regex)})`)
+}
+
 function callRegex(
   self: string,
   name: string,
-  regex: { pattern: string; flags: string },
+  regex: Regex,
   to: Expression | SpreadElement | undefined,
   at: Translation,
 ): Code {
-  const flags = regex.flags.replace(/[gu]/g, '')
-  if (/[^im]/.test(flags)) return fail(`uses a regex with the flags ${regex.flags}`)
-  const pattern = `/${regex.pattern}/${flags}`
+  const pattern = writeRegex(regex)
   if (name !== 'replace' || !to) return fail(`calls ${name}()`)
   const limit = regex.flags.includes('g') ? '' : ', 1'
   return text(`$replace(${self}, ${pattern}, ${settle(at.read(to)).text}${limit})`)
