@@ -166,7 +166,9 @@ async function closeLoop(walk: Walk, { node, frame }: Task, pack: Pack): Promise
   await endWaits(deps, segment.context.id, segment.plan.nodes, node.id, frame.iteration)
   if (loop.failure) {
     const { message, type, nodeId, at } = loop.failure
-    const name = segment.plan.nodes.find(({ id }) => id === nodeId)?.name ?? nodeId
+    const failed = segment.plan.nodes.find(({ id }) => id === nodeId)
+    // Without a name of its own a node is called by its type, as others may be.
+    const name = failed && failed.name !== failed.type ? failed.name : nodeId
     throw new NodeFailure(`Iteration ${at} failed at "${name}": ${message}`, { type })
   }
   if (node.loop!.mode === 'each') return pack({ items: await gatherResults(values, loop) })

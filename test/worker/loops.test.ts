@@ -157,6 +157,32 @@ describe('FOR_EACH', () => {
     })
     expect(run.nodeExecutionsTotal).toBe(1_202)
   })
+
+  test.each([
+    [{}, 'stop'],
+    [{ name: 'Refuse' }, 'Refuse'],
+  ])('that stops says in which iteration and at which node: %o', async (given, named) => {
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: ['a', 'b', 'c'] } },
+          { id: 'is', parentId: 'each', type: 'IF_ELSE', config: { condition: '$item = "b"' } },
+          {
+            id: 'stop',
+            parentId: 'each',
+            type: 'STOP_AND_ERROR',
+            config: { message: 'no {{ $item }}' },
+            ...given,
+          },
+        ],
+        edges: edges('start -> each', 'is:true -> stop'),
+      },
+      {},
+    )
+    expect(run).toMatchObject({ status: 'FAILED', errorMessage: `Iteration 1 failed at "${named}": no b` })
+    expect(run.nodeExecutions.filter(({ iteration }) => iteration === '2')).toEqual([])
+  })
 })
 
 test('REPEAT', async () => {
