@@ -7,7 +7,7 @@ import { covers, type Role } from './acts.ts'
 import { json } from './connection.ts'
 import { Fault, invalid, missing } from './fault.ts'
 import { type Errand, enqueue } from './outbox.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import { type Decision, holdRun, type PauseStatus, type Person } from './pauses.ts'
 import type { DB } from './schema.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
@@ -68,7 +68,7 @@ export async function listApprovals(scope: Scope, query: ApprovalQuery): Promise
     )
     .$if(executionId !== undefined, (rows) => rows.where('p.executionId', '=', executionId!))
     .$if(workflowId !== undefined, (rows) => rows.where('p.workflowId', '=', workflowId!))
-  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = await countRows(found)
   const rows = await selectApprovals(found)
     .orderBy('p.createdAt', 'desc')
     .orderBy('p.id', 'desc')

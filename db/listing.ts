@@ -1,6 +1,6 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Db } from './connection.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import type { DB } from './schema.ts'
 import type { Store } from './scope.ts'
 
@@ -108,9 +108,7 @@ async function countSpan(
   const known = totals.get(key)
   if (known && known.until > Date.now()) return known.total
   totals.delete(key)
-  const { total } = await filter(db.selectFrom('executions'), by, owner, query)
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
+  const total = await countRows(filter(db.selectFrom('executions'), by, owner, query))
   if (total > MANY) {
     totals.set(key, { total, until: Date.now() + REMEMBERED_MS })
     if (totals.size > MAX_REMEMBERED) totals.delete(totals.keys().next().value!)

@@ -1,3 +1,5 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+
 /** A page of a list: `number` counts from 0. */
 export type Page<T> = {
   content: T[]
@@ -13,4 +15,12 @@ export type PageRequest = { page: number; size: number }
 /** A page in the envelope of the specification. */
 export function makePage<T>(content: T[], totalElements: number, { page, size }: PageRequest): Page<T> {
   return { content, totalElements, totalPages: Math.ceil(totalElements / size), number: page, size }
+}
+
+/** How many rows a query finds, on all of its pages. */
+export async function countRows<D, T extends keyof D>(
+  found: SelectQueryBuilder<D, T, object>,
+): Promise<number> {
+  const counted = await found.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+  return (counted as { total: number }).total
 }

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { setOwn } from '../workflows/inputs.ts'
 import { json } from './connection.ts'
 import { Fault, invalid, missing } from './fault.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Store, type Tx } from './scope.ts'
 
 /** What a team's expressions read as `$vars.<key>`; any JSON, and no secret: whoever reads the team's workflows sees it. */
@@ -28,7 +28,7 @@ export async function listVariables(
 ): Promise<Page<Variable>> {
   await demandTeam(scope, query.teamId, 'VIEWER')
   const found = scope.store.db.selectFrom('variables').where('teamId', '=', query.teamId)
-  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = await countRows(found)
   const content = await found
     .select(COLUMNS)
     .orderBy('key')
@@ -133,11 +133,7 @@ export async function findVariables(
 // The team's row is locked against others who count too, not against those who only refer to it.
 async function demandRoom(tx: Tx, teamId: string): Promise<void> {
   await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
-  const { total } = await tx
-    .selectFrom('variables')
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .where('teamId', '=', teamId)
-    .executeTakeFirstOrThrow()
+  const total = await countRows(tx.selectFrom('variables').where('teamId', '=', teamId))
   if (total >= MAX_VARIABLES) {
     throw new Fault('CONFLICT', `The team has ${MAX_VARIABLES} variables already, which is the most`)
   }

@@ -6,7 +6,7 @@ import { covers } from './acts.ts'
 import { type Db, json } from './connection.ts'
 import { Fault, missing } from './fault.ts'
 import { readOwner } from './owners.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, type Scope, type Store, type Tx } from './scope.ts'
 
 /** A version of a workflow's graph. `inUse`: there are runs of it. `restoredFrom`: the version it was taken from. */
@@ -86,7 +86,7 @@ export async function listVersions(
 ): Promise<Page<VersionItem>> {
   await demandWorkflow(scope, workflowId)
   const found = scope.store.db.selectFrom('workflowVersions as v').where('v.workflowId', '=', workflowId)
-  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = await countRows(found)
   const rows = await selectItems(scope.store, workflowId)
     .orderBy('v.version', 'desc')
     .limit(query.size)

@@ -4,7 +4,7 @@ import { stepKey } from '../workflows/walk.ts'
 import { Fault } from './fault.ts'
 import { type Errand, enqueue } from './outbox.ts'
 import { readOwner } from './owners.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import { holdRun, type Spot } from './pauses.ts'
 import { nodeExecutionId } from './projection.ts'
 import { demand, record, type Scope, type Store, type Tx } from './scope.ts'
@@ -33,7 +33,7 @@ export async function listWaits(scope: Scope, executionId: string, query: PageRe
     .where('executionId', '=', executionId)
     .where('status', '=', 'OPEN')
     .where(sql<boolean>`(deadline is null or deadline > now())`)
-  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = await countRows(found)
   const rows = await found
     .select(['id', 'kind', 'nodeId', 'nodeName', 'iteration', 'name', 'deadline', 'createdAt'])
     .orderBy('createdAt')

@@ -10,7 +10,7 @@ import { forgetExecutions } from './executions.ts'
 import { Fault, invalid, missing } from './fault.ts'
 import { openGates } from './gate.ts'
 import { readOwner } from './owners.ts'
-import { makePage, type Page, type PageRequest } from './page.ts'
+import { countRows, makePage, type Page, type PageRequest } from './page.ts'
 import { change, demand, demandTeam, type Scope, type Tx } from './scope.ts'
 import { checkErrorWorkflow, DEFAULTS, readSettings, type Settings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
@@ -41,7 +41,7 @@ export async function listWorkflows(
     const pattern = `%${query.search.replace(/[\\%_]/g, '\\$&')}%`
     found = found.where('w.name', 'ilike', pattern)
   }
-  const { total } = await found.select((eb) => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+  const total = await countRows(found)
   const content = await found
     .innerJoin('workflowVersions as v', (join) =>
       join.onRef('v.workflowId', '=', 'w.id').onRef('v.version', '=', 'w.version'),
