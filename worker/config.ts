@@ -43,7 +43,7 @@ export type Config = {
   tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
-  continueAsNewEvents: number | undefined
+  continueAfterEvents: number | undefined
 }
 
 /** A port set by hand is taken or the start fails; a usual one gives way to a free one. */
@@ -219,7 +219,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
-    continueAsNewEvents: set.CONTINUE_AS_NEW_EVENTS,
+    continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }
 }
 

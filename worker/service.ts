@@ -70,13 +70,7 @@ export async function runService(part: Part): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, asked.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const {
-        taskQueue,
-        egress,
-        publicUrl,
-        stuckRunMinutes,
-        continueAsNewEvents: continueAfterEvents,
-      } = config
+      const { taskQueue, egress, publicUrl, stuckRunMinutes, continueAfterEvents } = config
       const options = {
         store,
         bus,
@@ -124,7 +118,7 @@ async function startApi(
 ): Promise<() => Promise<void>> {
   const { log } = watch
   const { namespace } = config.temporal
-  const { taskQueue, continueAsNewEvents: continueAfterEvents } = config
+  const { taskQueue, continueAfterEvents } = config
   let carry: ApiDeps['carryOut']
   let describe: ApiDeps['describeSchedules']
   let end = async () => {}
