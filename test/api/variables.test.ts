@@ -181,8 +181,9 @@ test('PostgreSQL that goes away while a node reads its variables is not the node
     let found: { pid: number }[] = []
     const giveUp = Date.now() + 10_000
     while (found.length === 0 && Date.now() < giveUp) found = (await blocked.execute(side.db)).rows
-    expect(found).toHaveLength(1)
-    await sql`select pg_terminate_backend(${found[0]!.pid})`.execute(side.db)
+    // On a busy machine the read of another test's run may stand beside it.
+    expect(found).not.toEqual([])
+    for (const { pid } of found) await sql`select pg_terminate_backend(${pid})`.execute(side.db)
   })
   await side.close()
   const run = await running.ended(executionId)
