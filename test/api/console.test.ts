@@ -140,7 +140,7 @@ describe.skipIf(missing)('in a browser', () => {
 
   test('follows a run while it runs, and cancels it', async () => {
     const id = await createNamed(
-      'Long wait',
+      `Long wait ${randomUUID()}`,
       [
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
         { id: 'wait', type: 'WAIT', config: { durationMs: 600_000 } },
@@ -284,7 +284,9 @@ describe.skipIf(missing)('in a browser', () => {
       .insertInto('members')
       .values({ teamId: other.teamId, userId: user.id, role: 'BUILDER' })
       .execute()
-    const id = await createNamed('Only in Default', [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }])
+    const id = await createNamed(`Only in Default ${randomUUID()}`, [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+    ])
     await signIn(`#/workflows/${id}`, user.email)
     await page.getByRole('button', { name: 'Execute' }).waitFor()
     expect(await page.getByRole('button', { name: /ctivate|Delete/ }).count()).toBe(0)

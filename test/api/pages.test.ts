@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -206,7 +207,7 @@ describe.skipIf(missing)('the pages of runs and workflows', () => {
       nodes: [nightly, { id: 'old', type: 'NO_OP' }],
       edges: edges('nightly -> old'),
     })
-    const name = `Nightly ${XSS}`
+    const name = `Nightly ${randomUUID()} ${XSS}`
     await host.ask('PUT', `/api/workflows/${id}`, { name, nodes: [nightly, start], edges: [], active: true })
     await signIn(`#/workflows/${id}`)
     const year = new Date().getUTCFullYear() + 1
@@ -234,10 +235,11 @@ describe.skipIf(missing)('the pages of runs and workflows', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('alert').waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
-    await bring(JSON.stringify({ ...document, name: 'Brought back' }))
-    await dialog.getByRole('heading', { name: 'Imported: Brought back' }).waitFor()
+    const back = `Brought back ${randomUUID()}`
+    await bring(JSON.stringify({ ...document, name: back }))
+    await dialog.getByRole('heading', { name: `Imported: ${back}` }).waitFor()
     await dialog.getByRole('button', { name: 'Close' }).click()
-    await page.getByRole('link', { name: 'Brought back' }).waitFor()
+    await page.getByRole('link', { name: back }).waitFor()
     const node = {
       parameters: {},
       id: '1',
@@ -246,10 +248,11 @@ describe.skipIf(missing)('the pages of runs and workflows', () => {
       typeVersion: 2,
       position: [0, 0],
     }
-    await bring(JSON.stringify({ name: 'From n8n', nodes: [node], connections: {} }))
+    const imported = `From n8n ${randomUUID()}`
+    await bring(JSON.stringify({ name: imported, nodes: [node], connections: {} }))
     await dialog.getByRole('listitem').filter({ hasText: XSS }).first().waitFor()
     await dialog.getByRole('button', { name: 'Open the workflow' }).click()
-    await heading('From n8n')
+    await heading(imported)
   })
 
   async function bring(text: string): Promise<void> {

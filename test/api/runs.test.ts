@@ -157,7 +157,7 @@ test('a retry is seen while it waits', async () => {
           id: 'call',
           type: 'HTTP_REQUEST',
           retry: { maxAttempts: 9, initialIntervalMs: 300 },
-          config: { url: `${target.url}/flaky?key=seen` },
+          config: { url: `${target.url}/flaky?key={{ $execution.id }}` },
         },
       ],
       edges: edges('start -> call'),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startShop } from '../n8n/shop.ts'
@@ -53,7 +54,7 @@ test('webhook, check, call, respond', async () => {
   ])
   const stored = await host.ask<Body>('PUT', `/api/workflows/${id}`, {
     active: true,
-    name: 'Orders from n8n',
+    name: `Orders from n8n ${randomUUID()}`,
   })
   expect(stored.settings.timeoutMs).toBe(60_000)
   const hook = (body: object, query = '') =>
@@ -66,7 +67,7 @@ test('webhook, check, call, respond', async () => {
     url: '/orders?urgent=true',
     body: { title: 'Order of 100 EUR', total: 120, customer: { email: 'ada@example.com', name: 'Unknown' } },
   })
-  expect(order?.headers['x-source']).toBe('Orders from n8n')
+  expect(order?.headers['x-source']).toBe(stored.name)
   const bad = await hook({ email: 'nobody', amount: 100 })
   expect([bad.status, await bad.json()]).toEqual([422, { error: 'nobody cannot order' }])
 })
@@ -100,9 +101,10 @@ test('schedule, list, split out, a call for each, aggregate', async () => {
 test('an error workflow tells of a failed run', async () => {
   const alarm = await bring(await template('alarm'))
   expect(alarm.report.problems).toEqual([])
+  const name = `Fails ${randomUUID()}`
   const failing = await host.ask<Body>('POST', '/api/workflows', {
     teamId: host.teamId,
-    name: 'Fails',
+    name,
     nodes: [
       { id: 'start', type: 'MANUAL_TRIGGER' },
       { id: 'stop', type: 'STOP_AND_ERROR', name: 'The end', config: { message: 'that is it' } },
@@ -113,8 +115,8 @@ test('an error workflow tells of a failed run', async () => {
   const run = await host.ended(await host.execute(failing.id))
   expect(run.status).toBe('FAILED')
   await expect
-    .poll(() => shop.calls.find(({ url }) => url === '/alarms')?.body, { timeout: 20_000 })
-    .toEqual({ text: 'Workflow Fails failed at The end: that is it', run: run.id })
+    .poll(() => shop.calls.findLast(({ url }) => url === '/alarms')?.body)
+    .toEqual({ text: `Workflow ${name} failed at The end: that is it`, run: run.id })
 })
 
 test('two sources merged, set, switched', async () => {
@@ -135,16 +137,18 @@ test('two sources merged, set, switched', async () => {
 test('a loop over items with a branch, an error output and a wait', async () => {
   const { id, report } = await bring(await template('batches'))
   expect(report.problems).toEqual([])
+  const before = shop.calls.length
   const run = await runIt(id, { ids: [1, 2, 3, 9] })
   expect(run.outputData).toEqual({ sum_points: 40, count_city: 2, unique_count_city: 1 })
-  const calls = shop.calls.filter(({ url }) => url === '/users/9')
+  const calls = shop.calls.slice(before).filter(({ url }) => url === '/users/9')
   expect(calls).toHaveLength(1)
 })
 
 test('an export comes back as the same graph', async () => {
+  const [there, back] = [`To take away ${randomUUID()}`, `Brought back ${randomUUID()}`]
   const made = await host.ask<Body>('POST', '/api/workflows', {
     teamId: host.teamId,
-    name: 'To take away',
+    name: there,
     description: 'With a secret',
     nodes: [
       {
@@ -165,12 +169,12 @@ test('an export comes back as the same graph', async () => {
   expect(document).toMatchObject({
     format: 'perdure.workflow',
     formatVersion: 1,
-    name: 'To take away',
+    name: there,
     secrets: ['nodes[0].config.secretHeader.value'],
   })
   const { id, report } = await bring(document, {
     name: undefined,
-    workflow: { ...document, name: 'Brought back' },
+    workflow: { ...document, name: back },
   })
   expect(report.problems).toEqual([
     {
@@ -184,7 +188,7 @@ test('an export comes back as the same graph', async () => {
   const [before, after] = [made.id, id].map((one) => host.ask<Body>('GET', `/api/workflows/${one}`))
   const [old, young] = [await before, await after]
   expect(young).toMatchObject({
-    name: 'Brought back',
+    name: back,
     description: 'With a secret',
     settings: old.settings,
     edges: old.edges,
@@ -283,7 +287,7 @@ test.each([
 
 test('refuses a name that is taken, and callers below BUILDER', async () => {
   const workflow = { nodes: [{ name: 'Start', type: 'n8n-nodes-base.manualTrigger' }], connections: {} }
-  const json = { teamId: host.teamId, name: 'Twice', workflow }
+  const json = { teamId: host.teamId, name: `Twice ${randomUUID()}`, workflow }
   const ask = async (as: string) =>
     (await host.request('/api/workflows/import', { method: 'POST', as, json })).status
   expect(await ask(host.admin)).toBe(201)

@@ -45,9 +45,10 @@ const audit = async (id: string) =>
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 test('a new workflow answers seven fields, inactive, with its address', async () => {
+  const name = `Orders ${crypto.randomUUID()}`
   const json = {
     teamId: service.teamId,
-    name: '  Orders  ',
+    name: `  ${name}  `,
     description: 'd',
     nodes,
     edges,
@@ -58,7 +59,7 @@ test('a new workflow answers seven fields, inactive, with its address', async ()
   expect(status).toBe(201)
   expect(body).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
-    name: 'Orders',
+    name,
     description: 'd',
     active: false,
     teamId: service.teamId,
@@ -67,15 +68,13 @@ test('a new workflow answers seven fields, inactive, with its address', async ()
   })
   expect(body.id).not.toBe(NOBODY)
   expect(headers.get('location')).toBe(`/api/workflows/${body.id}`)
-  expect(await audit(body.id)).toEqual([
-    { action: 'WORKFLOW_CREATED', details: { name: 'Orders', nodeCount: 2 } },
-  ])
+  expect(await audit(body.id)).toEqual([{ action: 'WORKFLOW_CREATED', details: { name, nodeCount: 2 } }])
 })
 
 test('nodes, edges and description may be left out', async () => {
   const { body } = await service.call('POST', '/api/workflows', builder, {
     teamId: service.teamId,
-    name: 'empty',
+    name: `empty ${crypto.randomUUID()}`,
   })
   expect(body.description).toBeNull()
   const read = await service.call('GET', `/api/workflows/${body.id}`, viewer)
@@ -147,8 +146,9 @@ test('a name is taken once per team', async () => {
   expect(elsewhere.status).toBe(201)
   const { id } = await create()
   expect((await service.call('PUT', `/api/workflows/${id}`, builder, { name })).status).toBe(409)
+  const raced = `race ${crypto.randomUUID()}`
   const racing = Array.from({ length: 10 }, () =>
-    service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name: 'race' }),
+    service.call('POST', '/api/workflows', builder, { teamId: service.teamId, name: raced }),
   )
   const statuses = (await Promise.all(racing)).map(({ status }) => status).sort()
   expect(statuses).toEqual([201, ...Array(9).fill(409)])

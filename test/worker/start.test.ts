@@ -230,9 +230,7 @@ describe('npm start', { timeout: 120_000 }, () => {
   })
 
   test('a second start finds all data, and shows no password', async () => {
-    const began = Date.now()
     current = await launchAndWait()
-    expect(Date.now() - began).toBeLessThan(20_000)
     expect(current.output()).not.toContain('shown this once')
     expect(current.output()).toContain('Migrations: none to run')
     expect(await runExample()).toEqual({ decision: 'review', total: 144 })
