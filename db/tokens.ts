@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Role } from './acts.ts'
+import type { Db } from './connection.ts'
 import { Fault, invalid } from './fault.ts'
 import { change, demandTeam, record, type Scope, type Store } from './scope.ts'
 
@@ -90,9 +91,34 @@ export type TokenCaller = {
   makerRole: Role | null
 }
 
-/** Whose living token this text is, with the maker's present role; null for any other text. */
+type Lane = { done: Promise<void>; next?: Promise<TokenCaller | null> }
+
+const lanes = new WeakMap<Db, Map<string, Lane>>()
+
+/**
+ * Whose living token this text is, with the maker's present role; null for any other text. Those who ask for one
+ * while it is being looked up share the next look, which begins after all of them came.
+ */
 export async function findToken(store: Store, token: string): Promise<TokenCaller | null> {
   if (!isToken(token)) return null
+  const open = lanes.get(store.db) ?? new Map<string, Lane>()
+  lanes.set(store.db, open)
+  const look = () => {
+    const found = readToken(store, token)
+    const settle = () => {
+      if (!lane.next) open.delete(token)
+    }
+    const lane: Lane = { done: found.then(settle, settle) }
+    open.set(token, lane)
+    return found
+  }
+  const lane = open.get(token)
+  if (!lane) return look()
+  lane.next ??= lane.done.then(look)
+  return lane.next
+}
+
+async function readToken(store: Store, token: string): Promise<TokenCaller | null> {
   const found = await sql<TokenCaller & { used: boolean }>`
     select t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
       coalesce(t.last_used_at > now() - interval '1 minute', false) as used

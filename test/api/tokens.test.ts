@@ -37,6 +37,31 @@ test('a token is made, shown once, listed, used and revoked', async () => {
   expect(await (await service.request(path(), { as: service.admin })).text()).not.toContain(body.id)
 })
 
+test('a token is revoked for all who ask with it at once', async () => {
+  const { id, token } = (await (await create({ name: 'busy', role: 'Viewer' })).json()) as {
+    id: string
+    token: string
+  }
+  const ask = async () => (await service.request('/api/teams', { as: token })).status
+  const many = () => Promise.all(Array.from({ length: 20 }, ask))
+  expect(new Set(await many())).toEqual(new Set([200]))
+  let revoked = false
+  const asking = Promise.all(
+    Array.from({ length: 10 }, async () => {
+      const after: number[] = []
+      while (after.length < 3) {
+        const late = revoked
+        const status = await ask()
+        if (late) after.push(status)
+      }
+      return after
+    }),
+  )
+  await service.request(`${path()}/${id}`, { method: 'DELETE', as: service.admin })
+  revoked = true
+  expect(new Set((await asking).flat())).toEqual(new Set([401]))
+})
+
 test('only a hash of the token is kept', async () => {
   const token = await service.token('VIEWER')
   const rows = await service.store.db.selectFrom('sdkTokens').selectAll().execute()
