@@ -6,7 +6,7 @@ const MAX_BODY_BYTES = 1_500_000
 const MAX_DEPTH = 64
 
 /** Reads a request's body, counting what really arrives (chunked too). Throws TOO_LARGE above 1.5 MB. */
-export async function readBody(c: Context, max = MAX_BODY_BYTES): Promise<Uint8Array> {
+export async function readBody(c: Context, max = MAX_BODY_BYTES): Promise<Uint8Array<ArrayBuffer>> {
   const tooLarge = () => new Fault('TOO_LARGE', `The body has more than ${max} bytes`)
   if (Number(c.req.header('content-length') ?? 0) > max) throw tooLarge()
   const body = c.req.raw.body

@@ -46,7 +46,7 @@ export function createHookRoutes(deps: ApiDeps) {
       const bytes = await readBody(c)
       if (hook.signature) checkSignature(hook.signature, bytes, (name) => c.req.header(name))
       const call = {
-        body: readCall(c, bytes),
+        body: await readCall(c, bytes),
         query: collect(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
         method: c.req.method,
@@ -58,11 +58,17 @@ export function createHookRoutes(deps: ApiDeps) {
   )
 }
 
-/** The body by its type: JSON's value, a form's fields, any other text; {base64} of what is no text; null of none. */
-export function readCall(c: Context, bytes: Uint8Array): unknown {
+/**
+ * The body by its type: JSON's value, a form's fields (a file is {filename, contentType, base64}), any other text;
+ * {base64} of what is no text; null of none.
+ */
+export async function readCall(c: Context, bytes: Uint8Array<ArrayBuffer>): Promise<unknown> {
   if (bytes.length === 0) return null
-  const type = (c.req.header('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
+  const header = c.req.header('content-type') ?? ''
+  const type = header.split(';')[0]!.trim().toLowerCase()
   if (/^[a-z]+\/([a-z0-9.+-]+\+)?json$/.test(type)) return parseJson(bytes)
+  const form = type === 'multipart/form-data' ? await readForm(bytes, header) : undefined
+  if (form) return form
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -72,14 +78,42 @@ export function readCall(c: Context, bytes: Uint8Array): unknown {
   return type === 'application/x-www-form-urlencoded' ? collect(new URLSearchParams(text)) : text
 }
 
+/** Tens of thousands would hold the thread for a while. */
+const MAX_PARTS = 1_000
+
+/** The fields of a form in parts; undefined of what is none, whatever its type says, or has too many. */
+async function readForm(bytes: Uint8Array<ArrayBuffer>, type: string) {
+  const [, boundary] = /;\s*boundary="?([^";]{1,200})/i.exec(type) ?? []
+  if (!boundary) return undefined
+  if (
+    Buffer.from(bytes)
+      .toString('latin1')
+      .split(`--${boundary}`, MAX_PARTS + 3).length >
+    MAX_PARTS + 2
+  ) {
+    return undefined
+  }
+  const form = await new Response(bytes, { headers: { 'content-type': type } })
+    .formData()
+    .catch(() => undefined)
+  if (!form) return undefined
+  const fields = [...form].map(async ([name, value]): Promise<[string, unknown]> => {
+    if (typeof value === 'string') return [name, value]
+    const base64 = Buffer.from(await value.arrayBuffer()).toString('base64')
+    return [name, { filename: value.name, contentType: value.type, base64 }]
+  })
+  return collect(await Promise.all(fields))
+}
+
 /** A name given more than once holds all its values in order. */
-function collect(entries: URLSearchParams): Record<string, string | string[]> {
-  const names = [...new Set(entries.keys())].filter((name) => name !== '__proto__')
+function collect<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
+  const byName = Map.groupBy(entries, ([name]) => name)
+  byName.delete('__proto__')
   return Object.fromEntries(
-    names.map((name) => {
-      const values = entries.getAll(name)
-      return [name, values.length === 1 ? values[0]! : values]
-    }),
+    [...byName].map(([name, given]) => [
+      name,
+      given.length === 1 ? given[0]![1] : given.map(([, value]) => value),
+    ]),
   )
 }
 

@@ -99,9 +99,26 @@ test('a call begins a run of the trigger at its path, with body, query, headers 
   })
 })
 
+const manyParts = `${'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n'.repeat(1_001)}--b--`
+const inParts = new FormData()
+for (const [name, value] of ['a 1', 'a \u20ac', '__proto__ x'].map((field) => field.split(' '))) {
+  inParts.append(name!, value!)
+}
+inParts.append('file', new File([new Uint8Array([0xff, 0, 1])], 'a.bin', { type: 'image/png' }))
+
 test.each([
   ['JSON of any kind', post('[1]', 'application/vnd.api+json'), [1]],
   ['a form', post('a=1&b=2&b=3&c=', 'application/x-www-form-urlencoded'), { a: '1', b: ['2', '3'], c: '' }],
+  [
+    'a form in parts',
+    { method: 'POST', body: inParts },
+    {
+      a: ['1', '\u20ac'],
+      file: { filename: 'a.bin', contentType: 'image/png', base64: '/wAB' },
+    },
+  ],
+  ['too many parts', post(manyParts, 'multipart/form-data; boundary=b'), manyParts],
+  ['parts that are none', post('x', 'multipart/form-data; boundary=b'), 'x'],
   ['text', post('<a/>', 'application/xml'), '<a/>'],
   ['bytes', post(new Uint8Array([0xff, 0, 1]), 'application/octet-stream'), { base64: '/wAB' }],
   ['nothing', { method: 'POST' }, null],
