@@ -322,6 +322,20 @@ function spoil(document: unknown, picks: number[], value: unknown): unknown {
   return copy
 }
 
+test('a splitInBatches of the first version, which is no loop by itself, stops the run in its place', () => {
+  const document = readTemplate('batches')
+  const first = document.nodes.find(({ type }: { type: string }) => type.endsWith('splitInBatches'))
+  first.typeVersion = 1
+  const brought = bring(document)!
+  expect(brought.problems).toEqual([])
+  expect(brought.report.mapped).toContainEqual(
+    expect.objectContaining({ node: first.name, as: 'STOP_AND_ERROR' }),
+  )
+  expect(brought.report.problems).toContainEqual(
+    expect.objectContaining({ node: first.name, message: expect.stringContaining('noItemsLeft') }),
+  )
+})
+
 test('whatever is spoiled in a document, what comes of it can be saved or is refused', () => {
   const spoils = fc.array(fc.tuple(fc.array(fc.nat(1_000), { minLength: 1, maxLength: 9 }), junk), {
     maxLength: 6,

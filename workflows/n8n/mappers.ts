@@ -9,21 +9,28 @@ import { VALUES } from './nodes/values.ts'
 
 const MAPPERS: Record<string, Mapper> = { ...TRIGGERS, ...FLOW, ...CALLS, ...LISTS, ...VALUES, set }
 
-const CODE = new Set(['code', 'function', 'functionItem', 'executeCommand'])
+const CODES = new Set(['code', 'function', 'functionItem', 'executeCommand'])
 
-const unknown: Mapper = {
-  takes: 'any',
-  gives: () => ONE,
-  map(node, { complain }) {
-    const why = CODE.has(node.type) ? 'there is no node that runs code' : 'there is no such node here'
-    complain('node', 'type', `A node that stops the run is in its place: ${why}`, node.raw)
-    return placeholder(node, why)
-  },
+/** What has no counterpart. */
+function createStop(why: string): Mapper {
+  return {
+    takes: 'any',
+    gives: () => ONE,
+    map(node, { complain }) {
+      complain('node', 'type', `A node that stops the run is in its place: ${why}`, node.raw)
+      return placeholder(node, why)
+    },
+  }
 }
 
+const CODE = createStop('there is no node that runs code')
+const UNKNOWN = createStop('there is no such node here')
+const FIRST_BATCHES = createStop('its first version loops by an IF on noItemsLeft: see FOR_EACH')
+
 /** How a node is taken over; whatever is unknown gets a placeholder, or a trigger by hand. */
-export function findMapper(node: SourceNode): Mapper {
-  const known = Object.hasOwn(MAPPERS, node.type) ? MAPPERS[node.type] : undefined
-  if (known) return known
-  return /trigger$/i.test(node.type) ? OTHER_TRIGGER : unknown
+export function findMapper({ type, version }: SourceNode): Mapper {
+  const known = Object.hasOwn(MAPPERS, type) ? MAPPERS[type] : undefined
+  if (known) return known.takes === 'loop' && version < 2 ? FIRST_BATCHES : known
+  if (/trigger$/i.test(type)) return OTHER_TRIGGER
+  return CODES.has(type) ? CODE : UNKNOWN
 }

@@ -165,7 +165,6 @@ const stop: Mapper = {
 const batches: Mapper = {
   takes: 'loop',
   map(node, { complain, source }) {
-    if (node.version < 2) throw new Error('its first version loops by an IF on noItemsLeft: see FOR_EACH')
     const { batchSize = 1, options = {} } = node.parameters
     if (batchSize !== 1) {
       complain('items', 'parameters.batchSize', 'The items go one by one, not in batches', batchSize)
