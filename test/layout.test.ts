@@ -6,9 +6,19 @@ import { expect, test } from 'vitest'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ROOMS = ['workflows', 'db', 'activities', 'api', 'worker']
 /** What the workflow bundle may hold: whatever else got in could break runs in flight. */
-const BUNDLE = ['commands', 'entry', 'failures', 'fire', 'frame', 'run', 'state', 'view', 'walk'].map(
-  (name) => `workflows/${name}.ts`,
-)
+const BUNDLE = [
+  'commands',
+  'entry',
+  'failures',
+  'fire',
+  'frame',
+  'run',
+  'scopes',
+  'state',
+  'timers',
+  'view',
+  'walk',
+].map((name) => `workflows/${name}.ts`)
 
 type Import = { from: string; to: string }
 

@@ -1,31 +1,23 @@
 import {
   ApplicationFailure,
-  CancellationScope,
+  type CancellationScope,
   condition,
   continueAsNew,
   defineSignal,
   isCancellation,
   proxySinks,
   setHandler,
-  sleep,
   workflowInfo,
 } from '@temporalio/workflow'
 import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
-import {
-  createFrame,
-  type Failure,
-  type Frame,
-  framesTo,
-  listFrames,
-  outputsAround,
-  reviveFrame,
-} from './frame.ts'
+import { createFrame, type Failure, listFrames, outputsAround, reviveFrame } from './frame.ts'
 import type { AttemptInput, AttemptResult, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope } from './plan.ts'
+import { createScopes } from './scopes.ts'
 import { collect, isWithin, settle, type Task, taskKey } from './state.ts'
+import { after, createTimers } from './timers.ts'
 import { viewState } from './view.ts'
 import {
-  findNode,
   isEntry,
   isStep,
   MAX_IN_FLIGHT,
@@ -71,10 +63,8 @@ function createRun(run: RunInput) {
   const busy = new Set<string>()
   /** Of `busy`, what segments are at. */
   const walking = new Set<string>()
-  const timers = new Map<string, CancellationScope>()
-  const scope = new CancellationScope()
-  /** Of iterations, by stepKey of the loop: what is under way in one ends with it. */
-  const scopes = new Map<string, CancellationScope>()
+  const scopes = createScopes(plan, root)
+  const timers = createTimers(plan, root, goOn)
   let working = 0
   let progress = 0
   let unsent = 0
@@ -84,8 +74,12 @@ function createRun(run: RunInput) {
 
   setHandler(nudge, (key) => {
     nudges.add(key)
-    progress++
+    goOn()
   })
+
+  function goOn(): void {
+    progress++
+  }
 
   /**
    * Runs a piece of work; unless it is cancelled, its failure ends the run. Few promises: of each Temporal notes the
@@ -108,7 +102,7 @@ function createRun(run: RunInput) {
       }
       working--
       for (const key of keys) busy.delete(key)
-      progress++
+      goOn()
     }
     within.run(work).then(
       (result) => end(() => done(result)),
@@ -118,18 +112,6 @@ function createRun(run: RunInput) {
 
   function fail(error: unknown): void {
     failure ??= engineFailure(error)
-  }
-
-  function scopeOf(frame: Frame): CancellationScope {
-    if (frame === root) return scope
-    const key = stepKey(frame.loopId, frame.iteration)
-    let own = scopes.get(key)
-    if (!own) {
-      const parent = scopeOf(framesTo(plan, root, frame).at(-2)!)
-      own = new CancellationScope({ cancellable: true, parent })
-      scopes.set(key, own)
-    }
-    return own
   }
 
   function note(record: NodeRecord): void {
@@ -153,20 +135,17 @@ function createRun(run: RunInput) {
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
       for (const record of records) note(record)
     }
-    begin(scope, keys, () => walkSegment(segment), done)
+    begin(scopes.whole, keys, () => walkSegment(segment), done)
   }
 
   /** A worker answers only while no segment is under way; the timer's event comes after the answer. */
   function sendRecords(): void {
     sending = true
-    scope
-      .run(() => sleep(1, { summary: 'records are sent' }))
-      .then(() => {
-        unsent = 0
-        sending = false
-        progress++
-      })
-      .catch(() => {})
+    after(scopes.whole, 1, 'records are sent', () => {
+      unsent = 0
+      sending = false
+      goOn()
+    })
   }
 
   function startAttempt({ node, frame }: Task): void {
@@ -198,73 +177,18 @@ function createRun(run: RunInput) {
       note({ ...record, status: 'FAILED', error: cause, handle, ...given })
     }
     const done = (result: AttemptResult) => note({ ...record, status: 'SUCCESS', ...result })
-    begin(scopeOf(frame), [stepKey(node.id, iteration)], () => attemptNode(attempt), done, failed)
-  }
-
-  /** Gives every node that waits its timer, ends the timers of those that wait no more; answers how many wait. */
-  function keepTimers(): number {
-    const waiting = new Set<string>()
-    for (const frame of listFrames(root)) {
-      for (const [id, wait] of Object.entries(frame.waits)) {
-        const key = stepKey(id, frame.iteration)
-        waiting.add(key)
-        // Whoever looks at it now may have looked too early: the nudge is for the next look.
-        if (wait.pause && !busy.has(key) && nudges.delete(key)) wait.due = true
-        if (wait.until !== null && !wait.due && !timers.has(key)) startTimer(frame, id, key, wait.until)
-      }
-    }
-    for (const [key, timer] of timers) {
-      if (waiting.has(key)) continue
-      timers.delete(key)
-      timer.cancel()
-    }
-    return waiting.size
-  }
-
-  function startTimer(frame: Frame, id: string, key: string, until: number): void {
-    const timer = new CancellationScope()
-    timers.set(key, timer)
-    const { pause } = frame.waits[id]!
-    // The projection takes a timer that has a node's key for the end of that node.
-    const summary = pause ? `time limit of ${findNode(plan, id)!.name}` : key
-    timer
-      .run(() => sleep(Math.max(1, until - Date.now()), { summary }))
-      .then(() => {
-        const wait = frame.waits[id]
-        if (!wait) return
-        if (timers.get(key) === timer) timers.delete(key)
-        if (pause) wait.due = true
-        else {
-          delete frame.waits[id]
-          frame.outcomes[id] = { handle: wait.handle }
-        }
-        progress++
-      })
-      .catch(() => {})
-  }
-
-  /** Ends what is under way in iterations that are over: one branch of them has failed. */
-  function dropScopes(): void {
-    const live = new Set(listFrames(root).map(({ loopId, iteration }) => stepKey(loopId, iteration)))
-    for (const [key, own] of scopes) {
-      if (live.has(key)) continue
-      scopes.delete(key)
-      own.cancel()
-    }
+    begin(scopes.find(frame), [stepKey(node.id, iteration)], () => attemptNode(attempt), done, failed)
   }
 
   async function walk(): Promise<Carried | undefined> {
     if (deadline !== null) {
-      scope
-        .run(() => sleep(Math.max(1, deadline - Date.now()), { summary: 'time limit of the run' }))
-        .then(() => {
-          timedOut = true
-          progress++
-        })
-        .catch(() => {})
+      after(scopes.whole, deadline - Date.now(), 'time limit of the run', () => {
+        timedOut = true
+        goOn()
+      })
     }
     while (true) {
-      const waiting = keepTimers()
+      const waiting = timers.keep(busy, nudges)
       // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
       const draining = wantsNewRun(run)
       const tasks = collect(plan, root, busy, {
@@ -275,7 +199,7 @@ function createRun(run: RunInput) {
         holds: (node, { iteration }) => [...walking].some((key) => isWithin(plan, key, node.id, iteration)),
         drains: draining,
       })
-      dropScopes()
+      scopes.drop()
       if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
       const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
       if (draining && working === 0 && !sending && !failure && !timedOut && open) {
@@ -292,8 +216,8 @@ function createRun(run: RunInput) {
       await condition(() => progress > seen)
     }
     if (failure || timedOut) {
-      scope.cancel()
-      for (const timer of timers.values()) timer.cancel()
+      scopes.whole.cancel()
+      timers.cancel()
     }
     if (failure) throw failure
     if (Object.keys(root.loops).length > 0 && !timedOut) throw new Error('the walk stands still in a loop')

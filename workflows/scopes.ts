@@ -1,0 +1,35 @@
+import { CancellationScope } from '@temporalio/workflow'
+import { type Frame, framesTo, listFrames } from './frame.ts'
+import type { Plan } from './plan.ts'
+import { stepKey } from './walk.ts'
+
+/** What is under way in a run, by iteration: it ends with the iteration it belongs to, and all of it with the run. */
+export function createScopes(plan: Plan, root: Frame) {
+  const whole = new CancellationScope()
+  /** Of iterations, by stepKey of the loop. */
+  const scopes = new Map<string, CancellationScope>()
+
+  function find(frame: Frame): CancellationScope {
+    if (frame === root) return whole
+    const key = stepKey(frame.loopId, frame.iteration)
+    let own = scopes.get(key)
+    if (!own) {
+      const parent = find(framesTo(plan, root, frame).at(-2)!)
+      own = new CancellationScope({ cancellable: true, parent })
+      scopes.set(key, own)
+    }
+    return own
+  }
+
+  /** Ends what is under way in iterations that are over: one branch of them has failed. */
+  function drop(): void {
+    const live = new Set(listFrames(root).map(({ loopId, iteration }) => stepKey(loopId, iteration)))
+    for (const [key, own] of scopes) {
+      if (live.has(key)) continue
+      scopes.delete(key)
+      own.cancel()
+    }
+  }
+
+  return { whole, find, drop }
+}
