@@ -1,9 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { sql } from 'kysely'
 import type { GraphNode } from '../workflows/graph.ts'
 import type { ResponseMode } from '../workflows/nodes/hooks.ts'
 import { MAX_OUTPUT_BYTES } from './blobs.ts'
 import { Fault, missing } from './fault.ts'
-import type { Store } from './scope.ts'
+import { record, type Store } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 import type { Signature } from './signature.ts'
 import { addExecution, readStartable, type Startable, type Started } from './start.ts'
@@ -79,6 +80,19 @@ export async function awaitAnswer(store: Store, executionId: string): Promise<vo
 /** Says that it waits no more. */
 export async function leaveAnswer(store: Store, executionId: string): Promise<void> {
   await store.db.deleteFrom('hookAnswers').where('executionId', '=', executionId).execute()
+}
+
+/** Longer than any call waits for its run. */
+const LONGEST_WAIT_MS = 600_000
+
+/** Removes what calls have left behind whose process died while they waited, and with it what is not to be kept. */
+export async function purgeAnswers(store: Store): Promise<void> {
+  await record(store, async (tx) => {
+    await sql`delete from hook_answers h using executions e
+      where e.id = h.execution_id and e.created_at < now() - ${LONGEST_WAIT_MS} * interval '1 millisecond'`.execute(
+      tx,
+    )
+  })
 }
 
 /** Notes what a run answers its webhook with, where a call waits; only the first counts. Throws RangeError for too much. */

@@ -1,6 +1,7 @@
 import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../db/connection.ts'
+import { purgeAnswers } from '../db/hooks.ts'
 import { pruneRuns } from '../db/retention.ts'
 import type { Store } from '../db/scope.ts'
 import { purgeSessions } from '../db/sessions.ts'
@@ -15,6 +16,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
 
   async function clean(): Promise<void> {
     await purgeSessions(store)
+    await purgeAnswers(store)
     const runs = await pruneRuns(store, stopping.signal)
     if (runs > 0) log.info({ runs }, 'runs were removed that their workflows keep no longer')
   }

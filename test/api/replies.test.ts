@@ -2,6 +2,8 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
+import { awaitAnswer } from '../../db/hooks.ts'
+import { startHousekeeping } from '../../worker/housekeeping.ts'
 import { startListener } from '../../worker/listener.ts'
 import { brief, readEvents } from '../events.ts'
 import { type Example, edges } from '../graphs.ts'
@@ -258,6 +260,31 @@ test('a process that stops answers those who wait; their runs go on', async () =
   const body = (await answer.json()) as { message: string; executionId: string }
   expect([answer.status, body.message]).toEqual([504, 'The service is stopping; the run goes on'])
   expect((await host.ended(body.executionId)).status).toBe('SUCCESS')
+})
+
+test('what a process that was killed had waited for goes all the same: its answers, and outputs that are not kept', async () => {
+  const { db } = host.store
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const wait = { id: 'wait', type: 'WAIT', config: { durationMs: 500 } }
+  const settings = { saveData: { inputs: true, outputs: false } }
+  const workflowId = await host.create({ nodes: [start, wait], edges: edges('start -> wait'), settings })
+  const ids = [await host.execute(workflowId, { a: 1 }), await host.execute(workflowId, { a: 1 })] as const
+  for (const id of ids) await awaitAnswer(host.store, id)
+  const outputs = async (id: string) =>
+    (await host.ended(id)).nodeExecutions.map(({ outputData }) => outputData)
+  for (const id of ids) expect(await outputs(id)).toEqual([{ a: 1 }, { a: 1 }])
+
+  const createdAt = new Date(Date.now() - 11 * 60_000)
+  await db.updateTable('executions').set({ createdAt }).where('id', '=', ids[0]).execute()
+  const stop = startHousekeeping(host.store, pino({ level: 'silent' }), '* * * * * *')
+  // Nobody waits that long; for the other one somebody may.
+  await expect
+    .poll(() => db.selectFrom('hookAnswers').select('executionId').execute(), { timeout: 5_000 })
+    .toEqual([{ executionId: ids[1] }])
+  await stop()
+  expect(await outputs(ids[0])).toEqual([null, null])
+  expect(await outputs(ids[1])).toEqual([{ a: 1 }, { a: 1 }])
+  await db.deleteFrom('hookAnswers').execute()
 })
 
 test('a run is followed from another process than the one that carries it', async () => {
