@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
-import { createFrame, type Failure, listFrames, outputsAround, reviveFrame } from './frame.ts'
+import { createFrame, type Failure, isUnder, listFrames, outputsAround, reviveFrame } from './frame.ts'
 import type { AttemptInput, AttemptResult, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope } from './plan.ts'
 import { createScopes } from './scopes.ts'
@@ -209,7 +209,9 @@ function createRun(run: RunInput) {
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
       if (ready.length > 0 && !sending) startSegment(ready, draining)
       for (const task of tasks) {
-        if (!steps.includes(task) && !draining && working < MAX_IN_FLIGHT) startAttempt(task)
+        if (steps.includes(task) || draining || working >= MAX_IN_FLIGHT) continue
+        // A failure beside it may have ended its loop while tasks were collected.
+        if (isUnder(plan, root, task.frame)) startAttempt(task)
       }
       if (failure || timedOut || (working === 0 && waiting === 0 && !sending)) break
       const seen = progress

@@ -118,6 +118,25 @@ describe('FOR_EACH', () => {
     ).toContain('5.4')
   })
 
+  test('an iteration that fails just when the call of one beside it is due ends the loop, not the run', async () => {
+    const run = await plain.run(
+      {
+        nodes: [
+          start,
+          { id: 'each', type: 'FOR_EACH', config: { items: [1, 2], concurrency: 2 }, onError: 'CONTINUE' },
+          { id: 'if', parentId: 'each', type: 'IF_ELSE', config: { condition: '$item = 1' } },
+          { id: 'stop', parentId: 'each', type: 'STOP_AND_ERROR', config: { message: 'no' } },
+          { id: 'call', parentId: 'each', type: 'HTTP_REQUEST', config: { url: `${target.url}/ok` } },
+        ],
+        edges: edges('start -> each', 'if:true -> stop', 'if:false -> call'),
+      },
+      {},
+    )
+    expect(run.errorMessage).toBeNull()
+    expect(run.outputData).toMatchObject({ error: { message: 'Iteration 0 failed at "stop": no' } })
+    expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).not.toContain('call')
+  })
+
   test('10,000 items of a pure body', async () => {
     const run = await plain.run(
       {
