@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { GraphNode } from '../workflows/graph.ts'
 import type { ResponseMode } from '../workflows/nodes/hooks.ts'
 import { MAX_OUTPUT_BYTES } from './blobs.ts'
 import { Fault, missing } from './fault.ts'
-import { record, type Store } from './scope.ts'
+import type { Store } from './scope.ts'
 import { seal, unseal } from './seal.ts'
 import type { Signature } from './signature.ts'
 import { addExecution, readStartable, type Startable, type Started } from './start.ts'
@@ -79,7 +79,7 @@ export async function awaitAnswer(store: Store, executionId: string): Promise<vo
 
 /** Says that it waits no more. */
 export async function leaveAnswer(store: Store, executionId: string): Promise<void> {
-  await store.db.deleteFrom('hookAnswers').where('executionId', '=', executionId).execute()
+  await removeAnswers(store, sql`id = ${executionId}`)
 }
 
 /** Longer than any call waits for its run. */
@@ -87,12 +87,15 @@ const LONGEST_WAIT_MS = 600_000
 
 /** Removes what calls have left behind whose process died while they waited, and with it what is not to be kept. */
 export async function purgeAnswers(store: Store): Promise<void> {
-  await record(store, async (tx) => {
-    await sql`delete from hook_answers h using executions e
-      where e.id = h.execution_id and e.created_at < now() - ${LONGEST_WAIT_MS} * interval '1 millisecond'`.execute(
-      tx,
-    )
-  })
+  await removeAnswers(store, sql`created_at < now() - ${LONGEST_WAIT_MS} * interval '1 millisecond'`)
+}
+
+async function removeAnswers(store: Store, which: RawBuilder<unknown>): Promise<void> {
+  // Locked for share: of a run that ends at this moment, it or we would not see that its outputs are to go.
+  await sql`
+    with run as (
+      select id from executions where ${which} and id in (select execution_id from hook_answers) for share)
+    delete from hook_answers using run where execution_id = run.id`.execute(store.db)
 }
 
 /** Notes what a run answers its webhook with, where a call waits; only the first counts. Throws RangeError for too much. */

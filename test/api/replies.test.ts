@@ -1,10 +1,12 @@
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createApp } from '../../api/app.ts'
 import { openBus } from '../../db/bus.ts'
-import { awaitAnswer } from '../../db/hooks.ts'
+import { awaitAnswer, leaveAnswer } from '../../db/hooks.ts'
 import { startHousekeeping } from '../../worker/housekeeping.ts'
 import { startListener } from '../../worker/listener.ts'
+import { nodeOf, type RunAnswer } from '../client.ts'
 import { brief, readEvents } from '../events.ts'
 import { type Example, edges } from '../graphs.ts'
 import { type Running, startRunning } from '../running.ts'
@@ -285,6 +287,35 @@ test('what a process that was killed had waited for goes all the same: its answe
   expect(await outputs(ids[0])).toEqual([null, null])
   expect(await outputs(ids[1])).toEqual([{ a: 1 }, { a: 1 }])
   await db.deleteFrom('hookAnswers').execute()
+})
+
+test('a call that gives up while its run ends leaves no outputs behind that are not kept', async () => {
+  const { db } = host.store
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const wait = { id: 'wait', type: 'WAIT', config: { durationMs: 60_000 } }
+  const settings = { saveData: { inputs: true, outputs: false } }
+  const id = await host.execute(
+    await host.create({ nodes: [start, wait], edges: edges('start -> wait'), settings }),
+    { secret: 'psst' },
+  )
+  await awaitAnswer(host.store, id)
+  const recorded = (run: RunAnswer) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait')
+  expect(nodeOf(await host.until(id, recorded), 'start').outputData).toEqual({ secret: 'psst' })
+  let left: Promise<void> | undefined
+  await db.transaction().execute(async (tx) => {
+    const ended = { status: 'FAILED', completedAt: new Date() }
+    await tx.updateTable('executions').set(ended).where('id', '=', id).execute()
+    let done = false
+    left = leaveAnswer(host.store, id).finally(() => {
+      done = true
+    })
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+    const isWaiting = sql`select from pg_stat_activity where ${rows[0]!.pid} = any(pg_blocking_pids(pid))`
+    await expect.poll(async () => done || (await isWaiting.execute(db)).rows.length > 0).toBe(true)
+  })
+  await left
+  expect(nodeOf(await host.read(id), 'start').outputData).toBeNull()
+  await host.engine.client.workflow.getHandle(id).terminate()
 })
 
 test('a run is followed from another process than the one that carries it', async () => {
