@@ -190,10 +190,10 @@ function readQuery(c: Context): Record<string, string | string[]> {
   return Object.fromEntries(entries.map(([key, values]) => [key, values.length === 1 ? values[0]! : values]))
 }
 
-// Valibot's own messages repeat what was sent, so they are cut.
+// Valibot's own messages repeat what was sent, so they are cut; the list of all node types is not.
 function nameProblems(issues: v.BaseIssue<unknown>[], target: 'param' | 'query' | 'json'): Problem[] {
   return describeIssues(issues, '').map(({ path, message }) => ({
     path: path || (target === 'json' ? 'body' : target),
-    message: cleanText(message, 300),
+    message: cleanText(message, 1_000),
   }))
 }

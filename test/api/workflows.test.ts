@@ -160,7 +160,7 @@ test('a bad body names every fault', async () => {
     name: ' ',
     description: 5,
     settings: { timeoutMs: 0 },
-    nodes: [{ id: 'a', type: 'SET' }, 5],
+    nodes: [{ id: 'a', type: 'SET' }, 5, { id: 'b', type: 'NONE' }],
     edges: 'none',
   })
   expect(status).toBe(400)
@@ -172,7 +172,10 @@ test('a bad body names every fault', async () => {
     'edges',
     'nodes[0].config.values',
     'nodes[1]',
+    'nodes[2].type',
   ])
+  // Whole, though it is long: a list that ends in the middle reads as all there is.
+  expect(body.errors.at(-1).message).toMatch(/^must be one of MANUAL_TRIGGER, .*, HTTP_REQUEST, .*\w$/)
   expect((await service.call('POST', '/api/workflows', builder, {})).body.errors).toEqual([
     { path: 'teamId', message: 'is required' },
     { path: 'name', message: 'is required' },
