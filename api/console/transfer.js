@@ -41,8 +41,8 @@ export function openImport(teamId, onDone) {
 function openReport({ id, name, report }) {
   const { mapped, problems, stickyNotes } = report
   const words = [
-    mapped.length > 0 && `${mapped.length} nodes were taken over.`,
-    stickyNotes > 0 && `${stickyNotes} notes of the canvas were left out.`,
+    mapped.length > 0 && `Nodes brought in: ${mapped.length}.`,
+    stickyNotes > 0 && `Notes of the canvas left out: ${stickyNotes}.`,
     problems.length === 0 ? 'Everything is as it was.' : 'This is not as it was:',
   ]
   openDialog({

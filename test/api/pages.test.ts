@@ -78,6 +78,11 @@ describe.skipIf(missing)('the pages of runs and workflows', () => {
     // What is picked in the graph is opened: of many, what failed.
     await page.locator('.graph [data-node=stop]').click()
     expect(await page.locator('tr[data-node=stop] .disclose').getAttribute('aria-expanded')).toBe('true')
+    // On a phone the reason has the width of its card.
+    await page.setViewportSize({ width: 390, height: 844 })
+    const reason = await page.locator('tr[data-node=stop] .failure.line').boundingBox()
+    expect(reason!.width).toBeGreaterThan(250)
+    await page.setViewportSize({ width: 1280, height: 860 })
 
     const many = await host.create({
       nodes: [
@@ -251,6 +256,7 @@ describe.skipIf(missing)('the pages of runs and workflows', () => {
     const imported = `From n8n ${randomUUID()}`
     await bring(JSON.stringify({ name: imported, nodes: [node], connections: {} }))
     await dialog.getByRole('listitem').filter({ hasText: XSS }).first().waitFor()
+    await dialog.getByText('Nodes brought in: 1. This is not as it was:').waitFor()
     await dialog.getByRole('button', { name: 'Open the workflow' }).click()
     await heading(imported)
   })
