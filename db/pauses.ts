@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { isEnded } from './executions.ts'
 import { nodeExecutionId } from './projection.ts'
-import type { Store, Tx } from './scope.ts'
+import { persist, type Store, type Tx } from './scope.ts'
 import { cleanText } from './text.ts'
 
 /** A node of a run that waits for somebody outside; `iteration` is '' outside of loops. */
@@ -120,7 +120,7 @@ export async function endPauses(
 ): Promise<void> {
   const inside = path === '' ? '%' : `${path}.%`
   const own = itself ? path : null
-  await sql`
+  const end = sql`
     with abandoned as (
       update pauses set status = 'ABANDONED', settled_at = now()
       where execution_id = ${executionId} and status = 'OPEN' and node_id = any(${nodeIds}::text[])
@@ -128,7 +128,7 @@ export async function endPauses(
     select cancel_run(id, 'The run no longer waits for it') from executions
     where parent_id = ${executionId} and not detached and status in ('PENDING', 'RUNNING')
       and split_part(parent_key, '#', 1) = any(${nodeIds}::text[])
-      and (split_part(parent_key, '#', 2) like ${inside} or split_part(parent_key, '#', 2) = ${own}::text)`.execute(
-    store.db,
-  )
+      and (split_part(parent_key, '#', 2) like ${inside} or split_part(parent_key, '#', 2) = ${own}::text)`
+  // Children that give up their places let others in, whose rows somebody else may hold.
+  await persist(() => end.execute(store.db))
 }

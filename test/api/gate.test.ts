@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { saveProjection } from '../../db/nodes.ts'
+import { endPauses } from '../../db/pauses.ts'
 import type { Projection } from '../../db/projection.ts'
 import { addExecution, readStartable, type Start } from '../../db/start.ts'
 import { edges } from '../graphs.ts'
@@ -340,6 +341,13 @@ test('fifty starts at once over two APIs take three places, and replacing races 
   if (queued > 0) expect(placed).toBe(3)
 })
 
+async function gateIsAwaited(): Promise<void> {
+  const blocked = sql<{ n: number }>`select count(*) as n from pg_locks
+    where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`
+  await expect.poll(async () => (await blocked.execute(service.store.db)).rows[0]!.n).toBe(1)
+}
+
 test('the end of a run is written though it deadlocks with who holds the gate', async () => {
   const id = await create({ concurrency: { limit: 1 } })
   const [first, second] = [await start(id), await start(id)]
@@ -356,15 +364,41 @@ test('the end of a run is written though it deadlocks with who holds the gate', 
   await service.store.db.transaction().execute(async (tx) => {
     await sql`select hold_gate(gate_id) from executions where id = ${first}`.execute(tx)
     saved = saveProjection(service.store, first, projection, { values: true })
-    const blocked = sql<{ n: number }>`select count(*) as n from pg_locks
-      where locktype = 'advisory' and not granted
-        and database = (select oid from pg_database where datname = current_database())`
-    await expect.poll(async () => (await blocked.execute(service.store.db)).rows[0]!.n).toBe(1)
+    await gateIsAwaited()
     // Whoever waits for the longer of the two is told of the deadlock: that is the projection.
     await sql`update executions set checked_at = now() where id = ${first}`.execute(tx)
   })
   expect(await saved).toMatchObject({ status: 'SUCCESS' })
   expect(await waiting(second)).toBe(false)
+})
+
+test('what waits in a loop that is over ends though it deadlocks with who holds the gate of its children', async () => {
+  const parent = await start(await create())
+  await run(parent)
+  const workflow = (await readStartable(
+    service.store,
+    await create({ concurrency: { limit: 1 } }),
+    () => true,
+  ))!
+  const addChild = (iteration: number) =>
+    addExecution(service.store, workflow, {
+      node: workflow.graph.nodes[0]!,
+      trigger: 'SUB_WORKFLOW',
+      data: {},
+      by: { kind: 'SYSTEM', id: null, name: 'parent' },
+      parent: { executionId: parent, key: `sub#${iteration}`, depth: 1 },
+    })
+  const children = [(await addChild(0)).executionId, (await addChild(1)).executionId] as const
+  let ended: Promise<void> | undefined
+  await service.store.db.transaction().execute(async (tx) => {
+    await sql`select hold_gate(gate_id) from executions where id = ${children[0]}`.execute(tx)
+    ended = endPauses(service.store, parent, ['sub'], '', false)
+    ended.catch(() => {})
+    await gateIsAwaited()
+    await sql`update executions set checked_at = now() where id = ${children[0]}`.execute(tx)
+  })
+  await ended
+  for (const id of children) expect(await read(id)).toMatchObject({ status: 'CANCELLED' })
 })
 
 test('a run does not wait for the run that waits for it', async () => {
