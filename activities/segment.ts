@@ -1,8 +1,8 @@
-import { type Frame, isUnder, reviveFrame } from '../workflows/frame.ts'
+import { type Frame, isUnder, listFrames, reviveFrame } from '../workflows/frame.ts'
 import type { SegmentInput } from '../workflows/messages.ts'
 import type { PlanNode } from '../workflows/plan.ts'
 import { collect, isWithin, type Rules, settle } from '../workflows/state.ts'
-import { isStep, type NodeRecord } from '../workflows/walk.ts'
+import { findNode, isStep, type NodeRecord, stepKey } from '../workflows/walk.ts'
 import { type ActivityDeps, createValues, finalIfDeleted } from './step.ts'
 import { foldPure, takeTask, type Walk } from './task.ts'
 
@@ -21,7 +21,8 @@ const isOwn = ({ loop }: PlanNode) => loop!.pure || loop!.concurrency === 1
 export function createRules({ plan, busy, drains }: SegmentInput): Rules {
   return {
     segment: true,
-    begins: isOwn,
+    // While the run drains nobody is told to carry such a loop on: two segments might both.
+    begins: (node) => isOwn(node) && (node.loop!.pure || !drains),
     ends: (node, body) =>
       (isOwn(node) || node.loop!.collects) &&
       !isWaiting(body) &&
@@ -29,6 +30,14 @@ export function createRules({ plan, busy, drains }: SegmentInput): Rules {
     holds: () => false,
     drains: drains === true,
   }
+}
+
+/** What others are at, by stepKey. While the run drains its open loops of pure steps wait for the new run. */
+export function findOthers({ plan, root, busy, drains }: SegmentInput): Set<string> {
+  const open = listFrames(root).flatMap(({ loops, iteration }) =>
+    Object.keys(loops).flatMap((id) => (findNode(plan, id)!.loop!.pure ? [stepKey(id, iteration)] : [])),
+  )
+  return new Set(drains ? [...busy, ...open] : busy)
 }
 
 /**
@@ -39,7 +48,7 @@ export function createRules({ plan, busy, drains }: SegmentInput): Rules {
 export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Promise<NodeRecord[]> {
   const { plan } = segment
   const root = reviveFrame(segment.root)
-  const others = new Set(segment.busy)
+  const others = findOthers(segment)
   const walk: Walk = { deps, segment, root, values: createValues(deps, segment.context.id) }
   const rules = createRules(segment)
   const records: NodeRecord[] = []

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readHistories } from '../../activities/histories.ts'
 import { createProjector, rebuild } from '../../activities/projector.ts'
-import { createRules } from '../../activities/segment.ts'
+import { createRules, findOthers } from '../../activities/segment.ts'
 import { createFold } from '../../db/projection.ts'
 import { createFrame } from '../../workflows/frame.ts'
 import type { SegmentInput } from '../../workflows/messages.ts'
@@ -347,4 +347,33 @@ describe('a loop that fails while others are at work in it', () => {
     expect(fail({ concurrency: 2 }, 2, ['other#0', 'call#1', 'other#1'])).toEqual([])
     expect(fail({ concurrency: 2, onItemError: 'collect' }, 1, ['other#0'])).toEqual([])
   })
+})
+
+test('a segment of a run that drains leaves to the new run what another segment might carry on too', () => {
+  const node = { name: 'n', onError: 'FAIL' as const, config: {} }
+  const graph = {
+    nodes: [
+      { ...node, ...start },
+      { ...node, id: 'pure', type: 'FOR_EACH' },
+      { ...node, id: 'set', parentId: 'pure', type: 'SET' },
+      { ...node, id: 'calls', type: 'FOR_EACH' },
+      { ...node, id: 'first', parentId: 'calls', type: 'SET' },
+      { ...node, id: 'call', parentId: 'calls', type: 'HTTP_REQUEST' },
+    ],
+    edges: ['pure', 'calls'].map((target) => ({ source: 'start', sourceHandle: null, target })),
+  }
+  const plan = compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+  const root = createFrame()
+  const times = { iteration: '', handle: null, startedAt: 1, completedAt: 2 }
+  const loop = { count: 2, pages: [{ from: 0, items: { v: [1, 2], bytes: 5 } }] }
+  settle(plan, root, { ...times, nodeId: 'start', status: 'SUCCESS', output: { v: 1, bytes: 1 } })
+  for (const nodeId of ['pure', 'calls']) settle(plan, root, { ...times, nodeId, status: 'LOOPING', loop })
+  const walk = (drains: object) => {
+    const segment = { plan, busy: [], root: viewState(plan, root, []), ...drains } as unknown as SegmentInput
+    return collect(plan, segment.root, findOthers(segment), createRules(segment)).map(
+      ({ node: { id } }) => id,
+    )
+  }
+  expect(walk({ drains: true })).toEqual([])
+  expect(walk({})).toEqual(['set', 'first', 'call'])
 })
