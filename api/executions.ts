@@ -31,7 +31,10 @@ const TeamQuery = v.pipe(v.object({ ...filters, workflowId: v.optional(uuid) }),
 const WorkflowQuery = v.pipe(v.object({ ...filters, workflowId: uuid }), forward())
 
 const status = v.picklist(STATUSES)
-const values = v.record(v.string(), v.unknown())
+const values = v.pipe(
+  v.record(v.string(), v.unknown()),
+  v.description('What is no object is shown as {value}; expressions see it as it is'),
+)
 const trigger = v.picklist([
   'MANUAL',
   'API',
