@@ -34,10 +34,11 @@ export function createRules({ plan, busy, drains }: SegmentInput): Rules {
 
 /** What others are at, by stepKey. While the run drains its open loops of pure steps wait for the new run. */
 export function findOthers({ plan, root, busy, drains }: SegmentInput): Set<string> {
+  if (!drains) return new Set(busy)
   const open = listFrames(root).flatMap(({ loops, iteration }) =>
     Object.keys(loops).flatMap((id) => (findNode(plan, id)!.loop!.pure ? [stepKey(id, iteration)] : [])),
   )
-  return new Set(drains ? [...busy, ...open] : busy)
+  return new Set([...busy, ...open])
 }
 
 /**

@@ -95,7 +95,7 @@ export async function resumeWait(
   data: unknown,
 ): Promise<{ early: boolean; errand: Errand }> {
   const place = readToken(store.keys, token)
-  if (!place) throw missing()
+  if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
   const { executionId, nodeId, iteration } = place
   return record(store, async (tx) => {
     const ended = await holdRun(tx, executionId)
@@ -141,8 +141,4 @@ function sign(keys: Keys, keyId: string, head: string): string {
   return createHmac('sha256', purposeKey(keys, PURPOSE, keyId))
     .update(head)
     .digest('base64url')
-}
-
-function missing(): Fault {
-  return new Fault('NOT_FOUND', 'There is nothing to resume at this address')
 }

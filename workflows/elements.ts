@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import type { Placed } from './check.ts'
 import type { GraphEdge, GraphNode, Problem } from './graph.ts'
+import { isObject } from './inputs.ts'
 import { NODES, nodeType } from './nodes.ts'
 import { object } from './object.ts'
 import { describeIssues } from './problem.ts'
@@ -68,7 +69,7 @@ export function readNode(
   makeId: () => string,
   problems: Problem[],
 ): Placed<GraphNode>[] {
-  if (!isRecord(raw)) {
+  if (!isObject(raw)) {
     problems.push({ path, message: 'must be an object' })
     return []
   }
@@ -104,7 +105,7 @@ function sketchNode(
 }
 
 function readConfig(type: string, raw: unknown, path: string, problems: Problem[]): Record<string, unknown> {
-  if (!isRecord(raw)) {
+  if (!isObject(raw)) {
     problems.push({ path, message: 'must be an object' })
     return {}
   }
@@ -118,7 +119,7 @@ function readConfig(type: string, raw: unknown, path: string, problems: Problem[
 
 /** One edge in its stored form, or nothing where `raw` is none; adds what is wrong to `problems`. */
 export function readEdge(raw: unknown, path: string, problems: Problem[]): Placed<GraphEdge>[] {
-  if (!isRecord(raw)) {
+  if (!isObject(raw)) {
     problems.push({ path, message: 'must be an object' })
     return []
   }
@@ -141,8 +142,4 @@ function dropNone<T extends Record<string, unknown>>(fields: T): Some<T> {
 
 function isNone(value: unknown): value is null | undefined {
   return value === null || value === undefined
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

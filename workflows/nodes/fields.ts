@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { splitCondition } from '../expressions.ts'
 import type { Retry } from '../graph.ts'
+import { isObject } from '../inputs.ts'
 import type { NodeKind, NodeType } from '../nodes.ts'
 
 const ONCE: Required<Retry> = {
@@ -53,10 +54,7 @@ export const duration = v.pipe(
 )
 
 // Valibot's own record takes arrays, and drops the keys `constructor` and `prototype`.
-export const record = v.custom<Record<string, unknown>>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'must be an object',
-)
+export const record = v.custom<Record<string, unknown>>(isObject, 'must be an object')
 
 export const items = v.array(v.unknown(), 'must be an array or an expression in {{ }}')
 
