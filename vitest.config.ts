@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** They take longest, for the most part in waiting: begun first, none of them runs on alone when all others are done. */
+/**
+ * The test files that take longest, mostly waiting. They
+ * start first, so that none still runs alone at the end.
+ */
 const LONGEST = [
   'crash',
   'scale',
@@ -9,13 +12,13 @@ const LONGEST = [
   'console',
   'outage',
   'start',
-  'runs',
+  'engine',
   'continue',
   'loopedges',
   'cli',
 ]
 
-// A fresh clone knows no times to sort by, only sizes.
+// In a fresh clone vitest knows no durations of earlier runs, and sorts by file size only.
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => {
@@ -29,12 +32,14 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/setup.ts'],
+    globalSetup: ['test/support/setup.ts'],
     pool: 'forks',
-    // Half of the time is waiting, for leases to run out and processes to start: two cores have work for three.
+    // Half of the time the tests wait for leases to expire and
+    // processes to start, so three workers suit two cores.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    // Far more than anything takes: a busy machine is slow, only a hang fails.
+    // Far longer than any test takes, so that a busy machine
+    // only makes tests slow, and only a hang makes them fail.
     testTimeout: 90_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000, interval: 25 } },

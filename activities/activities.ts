@@ -1,10 +1,10 @@
-import type { Activities } from '../workflows/messages.ts'
-import { runNode } from './attempt.ts'
-import { observeAttempt, observeSegment } from './observe.ts'
-import { walkSegment } from './segment.ts'
-import type { ActivityDeps } from './step.ts'
+import type { Activities } from '../workflows/run/messages.ts'
+import type { ActivityDeps } from './deps.ts'
+import { runNode } from './run/attempt.ts'
+import { observeAttempt, observeSegment } from './run/observe.ts'
+import { walkSegment } from './run/segment.ts'
 
-/** The activities a worker registers, bound to what they need. */
+/** The activities that a worker registers, bound to their dependencies. */
 export function createActivities(deps: ActivityDeps): Activities {
   return {
     walkSegment: (input) => observeSegment(deps, input, walkSegment),

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 
 export type TracingOptions = {
-  /** The collector's address for traces (OTLP over HTTP, protobuf), such as http://localhost:4318/v1/traces. */
+  /** The collector's URL for traces (OTLP over HTTP, protobuf), such as http://localhost:4318/v1/traces. */
   url: string
   sampler: SamplerName
-  /** For the ratio samplers, 0 to 1. */
+  /** The share of traces that the ratio samplers keep, from 0 to 1. */
   ratio: number
-  /** How often spans are sent; tests do not wait a second. */
+  /** How often spans are sent, in milliseconds: every second by default, more often in tests. */
   everyMs?: number
 }
 
@@ -23,14 +23,17 @@ export type SamplerName = (typeof SAMPLERS)[number]
 type Attributes = Record<string, string | number | boolean>
 
 export type Span = {
-  /** What a child names as its parent, and what goes out in the W3C header of that name. */
+  /** Names this span as a parent, also in the W3C header `traceparent` of outgoing requests. */
   traceparent: string
   /** `failure` is a type or a status, never a message; `at` is epoch milliseconds. */
   end(outcome?: { failure?: string | undefined; at?: number; attributes?: Attributes }): void
 }
 
 export type Tracing = {
-  /** `parent` is a traceparent; without a valid one the span begins a trace. `id` is 16 hexadecimal digits. */
+  /**
+   * `parent` is a traceparent; without a valid one the span begins a new trace. `id` is the span's id, 16
+   * hexadecimal digits, random by default. `at` is epoch milliseconds, now by default.
+   */
   begin(
     name: string,
     options: {
@@ -41,18 +44,19 @@ export type Tracing = {
       attributes?: Attributes
     },
   ): Span
-  /** Sends what has ended; waits a second and a half at most. Then no span is taken any more. */
+  /** Sends the spans that have ended, for at most 1.5 seconds. Spans that end afterwards are lost. */
   stop(): Promise<void>
 }
 
 const EVERY_MS = 1_000
 const STOP_MS = 1_500
-const SAID_EVERY_MS = 60_000
+const WARN_EVERY_MS = 60_000
 
 /**
- * Spans for an OpenTelemetry collector. Loaded only where one is configured; everybody else finds no Tracing and
- * does nothing. Parents are named by hand, as traceparents: a run outlives every process, so no context that
- * lives in one could carry it. Service name, headers, TLS and time limits are the SDK's own OTEL_ variables.
+ * Starts sending spans to an OpenTelemetry collector. The SDK is loaded only if a collector is configured;
+ * without one the callers have no Tracing and make no spans. Parents are passed explicitly, as traceparents:
+ * a run outlives every process, so a context kept in a process could not carry them. Service name, headers,
+ * TLS and timeouts come from the SDK's own OTEL_ variables.
  */
 export async function startTracing(options: TracingOptions, log: Logger): Promise<Tracing> {
   const [api, core, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
@@ -64,7 +68,7 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
   ])
   const kinds = { server: api.SpanKind.SERVER, client: api.SpanKind.CLIENT, internal: api.SpanKind.INTERNAL }
   const random = new sdk.RandomIdGenerator()
-  let wanted: string | undefined
+  let givenSpanId: string | undefined
   const exporter = new OTLPTraceExporter({ url: options.url })
   const provider = new sdk.TracerProvider({
     resource: resources
@@ -77,11 +81,11 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
     sampler: createSampler(sdk, options),
     idGenerator: {
       generateTraceId: () => random.generateTraceId(),
-      generateSpanId: () => wanted ?? random.generateSpanId(),
+      generateSpanId: () => givenSpanId ?? random.generateSpanId(),
     },
     spanProcessors: [
       new sdk.BatchSpanProcessor({
-        exporter: tellOfFailures(exporter, log),
+        exporter: warnOfFailures(exporter, log),
         scheduledDelayMillis: options.everyMs ?? EVERY_MS,
         maxQueueSize: 16_384,
         maxExportBatchSize: 1_024,
@@ -96,7 +100,7 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
       const context = given
         ? api.trace.setSpanContext(api.ROOT_CONTEXT, { ...given, isRemote: true })
         : api.ROOT_CONTEXT
-      wanted = id
+      givenSpanId = id
       const span = tracer.startSpan(
         name,
         {
@@ -106,7 +110,7 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
         },
         context,
       )
-      wanted = undefined
+      givenSpanId = undefined
       const { traceId, spanId, traceFlags } = span.spanContext()
       return {
         traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
@@ -127,12 +131,18 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
   }
 }
 
-/** The span that stands for a whole run, known before it is made: nodes end long before their run does. */
+/**
+ * The id of the span for a whole run. It follows from the execution's id, because the spans of nodes name it
+ * as their parent long before the run ends and its own span is made.
+ */
 export function runSpanId(executionId: string): string {
   return executionId.replaceAll('-', '').slice(-16)
 }
 
-/** What the nodes of a run name as their parent, from the traceparent of the request that it was accepted by. */
+/**
+ * The traceparent that the spans of a run's nodes have as their parent. `accepted` is the traceparent of the
+ * request that started the execution.
+ */
 export function runTraceparent(accepted: string, executionId: string): string {
   const [version, traceId, , flags] = accepted.split('-')
   return `${version}-${traceId}-${runSpanId(executionId)}-${flags}`
@@ -153,17 +163,17 @@ function createSampler(sdk: Sdk, { sampler, ratio }: TracingOptions) {
 
 type Exporter = import('@opentelemetry/sdk-trace').SpanExporter
 
-/** A collector that is away costs its spans and one warning a minute. */
-function tellOfFailures(exporter: Exporter, log: Logger): Exporter {
-  let saidAt = 0
+/** If the collector cannot be reached, its spans are lost and one warning a minute is logged. */
+function warnOfFailures(exporter: Exporter, log: Logger): Exporter {
+  let warnedAt = 0
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        if (result.code !== 0 && Date.now() - saidAt > SAID_EVERY_MS) {
-          saidAt = Date.now()
+        if (result.code !== 0 && Date.now() - warnedAt > WARN_EVERY_MS) {
+          warnedAt = Date.now()
           log.warn({ err: result.error, spans: spans.length }, 'the collector did not take the spans')
         }
-        // Told already: a failure would go to the SDK's own log as well.
+        // Reported as a success, because the SDK would log a failure a second time.
         done({ code: 0 })
       })
     },

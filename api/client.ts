@@ -2,37 +2,40 @@ import type { Hono } from 'hono'
 import { type ApplyGlobalResponse, hc } from 'hono/client'
 import type { BlankEnv, ExtractSchema } from 'hono/types'
 import type { App } from './app.ts'
-import type { ErrorBody } from './errors.ts'
+import type { ErrorBody } from './http/errors.ts'
 
-/** What a handler answers without naming a status is 200: `answer.ok` then tells it from the errors. */
+/**
+ * Hono types a response without an explicit status as any status. Here it becomes 200, so that `response.ok`
+ * tells it from the errors.
+ */
 type Settle<R> = R extends { status: infer S } ? (400 extends S ? Omit<R, 'status'> & { status: 200 } : R) : R
 type SettleAll<S> = { [P in keyof S]: { [M in keyof S[P]]: Settle<S[P][M]> } }
 type Settled = Hono<BlankEnv, SettleAll<ExtractSchema<App>>, '/'>
 
-type Failure = { json: ErrorBody }
+type ErrorResponse = { json: ErrorBody }
 
-/** The API as a client sees it: each route's own answers, and the error body with every other status. */
+/** The API as a client sees it: each route's own responses, and the error body for every error status. */
 type Api = ApplyGlobalResponse<
   Settled,
   {
-    400: Failure
-    401: Failure
-    403: Failure
-    404: Failure
-    405: Failure
-    409: Failure
-    412: Failure
-    413: Failure
-    415: Failure
-    429: Failure
-    500: Failure
-    503: Failure
+    400: ErrorResponse
+    401: ErrorResponse
+    403: ErrorResponse
+    404: ErrorResponse
+    405: ErrorResponse
+    409: ErrorResponse
+    412: ErrorResponse
+    413: ErrorResponse
+    415: ErrorResponse
+    429: ErrorResponse
+    500: ErrorResponse
+    503: ErrorResponse
   }
 >
 
 /**
- * The API of the service at `address`, typed end to end: `api.api.workflows[':id'].execute.$post({ param, json })`.
- * With an SDK `token`, or with a `fetch` of one's own (cookies, retries, tests).
+ * A typed client of the service at `address`: `api.api.workflows[':id'].execute.$post({ param, json })`. Pass
+ * an SDK `token`, or a `fetch` of your own (for cookies, retries or tests).
  */
 export function createClient(address: string, options: { token?: string; fetch?: typeof fetch } = {}) {
   const { token, fetch } = options

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { type Context, Hono } from 'hono'
 import { Fault } from '../db/fault.ts'
-import type { AppEnv } from './app.ts'
+import type { AppEnv } from './env.ts'
 
 const FOLDER = new URL('./console/', import.meta.url)
 
@@ -14,7 +14,8 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-// Stricter than other pages': scripts of its own only, nothing sent anywhere else, and no text is ever made into markup.
+// Stricter than for other pages: only scripts of this origin, no requests to other origins, and strings never
+// become markup (trusted types).
 const POLICY = [
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'",
   "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -22,7 +23,10 @@ const POLICY = [
 
 type Asset = { body: Buffer<ArrayBuffer>; type: string; tag: string }
 
-/** The console: its page at / and its files under /console/, read once. They are no part of the API: nobody counts them. */
+/**
+ * The console: its page at / and its files under /console/, read once. They are not part of the API, and the
+ * rate limits do not count them.
+ */
 export function createConsoleRoutes() {
   const assets = new Map(
     readdirSync(FOLDER).flatMap((name) => {
@@ -31,8 +35,8 @@ export function createConsoleRoutes() {
     }),
   )
   return new Hono<AppEnv>()
-    .get('/', (c) => answer(c, assets.get('index.html')))
-    .get('/console/:name', (c) => answer(c, assets.get(c.req.param('name'))))
+    .get('/', (c) => respondWithAsset(c, assets.get('index.html')))
+    .get('/console/:name', (c) => respondWithAsset(c, assets.get(c.req.param('name'))))
 }
 
 function readAsset(name: string, type: string): Asset {
@@ -40,12 +44,12 @@ function readAsset(name: string, type: string): Asset {
   return { body, type, tag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` }
 }
 
-async function answer(c: Context<AppEnv>, asset: Asset | undefined): Promise<Response> {
+async function respondWithAsset(c: Context<AppEnv>, asset: Asset | undefined): Promise<Response> {
   if (!asset) throw new Fault('NOT_FOUND', 'There is nothing at this address')
-  // Kept, but asked for each time: after an update no file of the old console runs with the new one's.
+  // Browsers cache these but revalidate each time, so that after an update old files never run with new ones.
   c.header('Cache-Control', 'no-cache')
   c.header('ETag', asset.tag)
-  // A 304 replaces the headers of what is kept: it must say the same.
+  // A browser replaces the cached headers by those of a 304, so a 304 must carry the same ones.
   c.header('Content-Type', asset.type)
   c.header('Content-Security-Policy', POLICY)
   const known = (c.req.header('if-none-match') ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''))

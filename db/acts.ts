@@ -1,17 +1,17 @@
-export type Role = 'VIEWER' | 'OPERATOR' | 'BUILDER' | 'ADMIN'
+/** In ascending order: each role may also do what those before it may. Only an SDK token can be a VIEWER. */
+export const ROLES = ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'] as const
+export type Role = (typeof ROLES)[number]
 
-const RANK: Record<Role, number> = { VIEWER: 0, OPERATOR: 1, BUILDER: 2, ADMIN: 3 }
-
-/** Whether `role` may what `least` may. */
+/** Whether `role` may do everything that `least` may. */
 export function covers(role: Role, least: Role): boolean {
-  return RANK[role] >= RANK[least]
+  return ROLES.indexOf(role) >= ROLES.indexOf(least)
 }
 
-export function lesser(a: Role, b: Role): Role {
-  return RANK[a] <= RANK[b] ? a : b
+export function lesserRole(a: Role, b: Role): Role {
+  return covers(b, a) ? a : b
 }
 
-/** Every act that changes a team's things: the least role for it, and what it acts on. The audit vocabulary. */
+/** Every act on a team, or on the instance, in the words of the audit: its least role and what it acts on. */
 export const ACTS = {
   TEAM_CREATED: { role: 'ADMIN', resource: 'TEAM' },
   TEAM_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
@@ -37,7 +37,7 @@ export const ACTS = {
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
-  /** Of the instance, by its admin. */
+  /** Changes the instance, not a team: only the instance's admin may do it. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 

@@ -2,201 +2,247 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { v7 as uuid } from 'uuid'
 
-/** What PostgreSQL tells this process of, over one connection of its own. */
+/** PostgreSQL's notifications to this process, over a connection of its own. */
 export type Bus = {
   /**
-   * Has `wake` called after every change of the run, and after whatever may have hidden one. What has been committed
-   * before this resolves is to be read then. Never rejects: while PostgreSQL is away nobody is told, and everybody once
-   * it is back. Returns what ends the watch.
+   * Calls `wake` after every change of the execution, and whenever a change may have been missed. What is
+   * committed before this resolves may wake nobody: read it afterwards. Never rejects: while PostgreSQL is
+   * away nobody is woken, and once it is back everybody is. Resolves to the function that ends the watch.
    */
   watch(executionId: string, wake: () => void): Promise<() => void>
-  /** Has `wake` called when errands are due at once. */
+  /** Calls `wake` when errands are due at once. Returns the function that ends this. */
   onErrands(wake: () => void): () => void
-  /** Aborted when the process begins to stop: who waits on the bus gives up. */
+  /** Aborted when the process begins to stop, so that nobody goes on waiting for the bus. */
   stopping: AbortSignal
   stop(): Promise<void>
 }
 
+type Options = { name: string; onLost?: (error: unknown) => void; refreshMs?: number }
+
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 5_000
-const ANSWER_MS = 10_000
+const QUERY_TIMEOUT_MS = 10_000
 const REFRESH_MS = 30_000
-/** A process that has said nothing for this long watches nothing. */
+/** The watches of a process that has not refreshed them for this long are removed. */
 const EXPIRY = '5 minutes'
 const STOP_MS = 1_000
 const FIRST_STEP_MS = 20
 const MAX_STEP_MS = 2_000
 
+/** What the functions below share: one for each open bus. */
+type State = {
+  url: string
+  options: Options
+  /** The id of this process in the table `watches`. */
+  watcher: string
+  /** The connection that listens; undefined while there is none. */
+  client: pg.Client | undefined
+  /** Whom to wake, by execution. */
+  watched: Map<string, Set<() => void>>
+  /** Whom to wake for errands. */
+  errands: Set<() => void>
+  stopping: AbortController
+  /** Executions whose watch the next registration adds. */
+  joining: Set<string>
+  /** The registration that has not begun yet. */
+  next: Promise<void> | undefined
+  /** The latest registration, whether it has begun or not. */
+  latest: Promise<void>
+}
+
 /**
- * Opens the bus; it connects in the background, and anew for as long as it takes whenever the connection is lost, of
- * which `onLost` hears. Needs the migrated database, and a session of its own (no transaction pooler in between).
+ * Opens the bus. It connects in the background, and reconnects for as long as it takes whenever the
+ * connection is lost; `onLost` gets the error each time. It needs the migrated database and a session of its
+ * own, so no transaction pooler in between.
  */
-export function openBus(
-  url: string,
-  options: { name: string; onLost?: (error: unknown) => void; refreshMs?: number },
-): Bus {
-  const watcher = uuid()
-  const watched = new Map<string, Set<() => void>>()
-  const errands = new Set<() => void>()
-  const stopping = new AbortController()
-  let client: pg.Client | undefined
-
-  const wakeRun = (id: string) => {
-    for (const wake of [...(watched.get(id) ?? [])]) wake()
+export function openBus(url: string, options: Options): Bus {
+  const state: State = {
+    url,
+    options,
+    watcher: uuid(),
+    client: undefined,
+    watched: new Map(),
+    errands: new Set(),
+    stopping: new AbortController(),
+    joining: new Set(),
+    next: undefined,
+    latest: Promise.resolve(),
   }
-  const wakeErrands = () => {
-    for (const wake of [...errands]) wake()
-  }
-
-  async function connect(lost: (error: unknown) => void): Promise<pg.Client> {
-    const made = new pg.Client({
-      connectionString: url,
-      application_name: `${options.name} bus`,
-      connectionTimeoutMillis: 5_000,
-      query_timeout: ANSWER_MS,
-      keepAlive: true,
-    })
-    made.on('error', lost)
-    made.on('end', () => lost(new Error('The connection ended')))
-    made.on('notification', ({ channel, payload }) => {
-      if (channel === 'outbox') wakeErrands()
-      else if (payload) wakeRun(payload)
-    })
-    try {
-      await made.connect()
-      await made.query('listen run; listen outbox')
-    } catch (error) {
-      void made.end().catch(() => {})
-      throw error
-    }
-    return made
-  }
-
-  async function stayConnected(): Promise<void> {
-    let pause = FIRST_PAUSE_MS
-    while (!stopping.signal.aborted) {
-      const lost = new AbortController()
-      const over = AbortSignal.any([lost.signal, stopping.signal])
-      let made: pg.Client | undefined
-      try {
-        made = await connect((error) => lost.abort(error))
-        client = made
-        await register([...watched.keys()])
-        for (const id of [...watched.keys()]) wakeRun(id)
-        wakeErrands()
-        pause = FIRST_PAUSE_MS
-        for (;;) {
-          await sleep(options.refreshMs ?? REFRESH_MS, undefined, { signal: over })
-          await refresh(made)
-        }
-      } catch (error) {
-        if (stopping.signal.aborted) return
-        options.onLost?.(lost.signal.reason ?? error)
-      }
-      client = undefined
-      void made?.end().catch(() => {})
-      await sleep(pause * (0.5 + Math.random()), undefined, { signal: stopping.signal }).catch(() => {})
-      pause = Math.min(MAX_PAUSE_MS, pause * 2)
-    }
-  }
-
-  /** Says what this process watches; answers those that were not known to be watched. */
-  async function announce(at: pg.Client, ids: string[]): Promise<string[]> {
-    const { rows } = await at.query<{ id: string; fresh: boolean }>(
-      `insert into watches (execution_id, watcher) select unnest($1::uuid[]), $2
-       on conflict (execution_id, watcher) do update set seen_at = now()
-       returning execution_id as id, xmax = 0 as fresh`,
-      [ids, watcher],
-    )
-    return rows.filter(({ fresh }) => fresh).map(({ id }) => id)
-  }
-
-  async function refresh(at: pg.Client): Promise<void> {
-    await at.query(`delete from watches where seen_at < now() - interval '${EXPIRY}'`)
-    // A machine that slept finds its watches expired.
-    for (const id of await announce(at, [...watched.keys()])) wakeRun(id)
-  }
-
-  async function register(ids: string[]): Promise<void> {
-    const at = client
-    if (!at || ids.length === 0) return
-    await announce(at, ids)
-    const { rows } = await at.query<{ bound: string; settled: boolean }>(
-      `select pg_snapshot_xmax(now)::text as bound, pg_snapshot_xmin(now) = pg_snapshot_xmax(now) as settled
-       from pg_current_snapshot() as now`,
-    )
-    if (!rows[0]!.settled) void settle(at, rows[0]!.bound, ids)
-  }
-
-  // Transactions that began before the watch was there may not see it, and notify nobody: until they are over the
-  // watchers look for themselves.
-  async function settle(at: pg.Client, bound: string, ids: string[]): Promise<void> {
-    for (let step = FIRST_STEP_MS; at === client; step = Math.min(MAX_STEP_MS, step * 2)) {
-      await sleep(step, undefined, { ref: false })
-      const open = ids.filter((id) => watched.has(id))
-      if (open.length === 0) return
-      const { rows } = await at
-        .query<{ settled: boolean }>(
-          'select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as settled',
-          [bound],
-        )
-        .catch(() => ({ rows: [] }))
-      for (const id of open) wakeRun(id)
-      if (rows[0]?.settled !== false) return
-    }
-  }
-
-  const joining = new Set<string>()
-  let following: Promise<void> | undefined
-  let current = Promise.resolve()
-  // Those that come while one statement is under way share the next one.
-  function join(id: string): Promise<void> {
-    joining.add(id)
-    following ??= current = current.then(async () => {
-      following = undefined
-      const ids = [...joining]
-      joining.clear()
-      const at = client
-      // Registered anew, and told, once there is a connection again.
-      await register(ids).catch(() => at?.end().catch(() => {}))
-    })
-    return following
-  }
-
-  function leave(id: string): void {
-    watched.delete(id)
-    client
-      ?.query('delete from watches where execution_id = $1 and watcher = $2', [id, watcher])
-      .catch(() => {})
-  }
-
-  const connected = stayConnected()
+  const connected = stayConnected(state)
   return {
-    stopping: stopping.signal,
-    async watch(executionId, wake) {
-      // Each watch is its own, also where two are given the same function.
-      const own = () => wake()
-      const known = watched.get(executionId)
-      if (known) known.add(own)
-      else watched.set(executionId, new Set([own]))
-      await join(executionId)
-      return () => {
-        const wakes = watched.get(executionId)
-        if (wakes?.delete(own) && wakes.size === 0) leave(executionId)
-      }
-    },
+    stopping: state.stopping.signal,
+    watch: (executionId, wake) => watchExecution(state, executionId, wake),
     onErrands(wake) {
-      errands.add(wake)
-      return () => void errands.delete(wake)
+      state.errands.add(wake)
+      return () => void state.errands.delete(wake)
     },
-    async stop() {
-      stopping.abort()
-      // It may be in the middle of a connect that nobody answers.
-      await Promise.race([connected, sleep(STOP_MS, undefined, { ref: false })])
-      const at = client
-      client = undefined
-      await at?.query('delete from watches where watcher = $1', [watcher]).catch(() => {})
-      await at?.end().catch(() => {})
-    },
+    stop: () => stopBus(state, connected),
+  }
+}
+
+async function stopBus(state: State, connected: Promise<void>): Promise<void> {
+  state.stopping.abort()
+  // A connect that the server never responds to must not hold up the stop.
+  await Promise.race([connected, sleep(STOP_MS, undefined, { ref: false })])
+  const { client, watcher } = state
+  state.client = undefined
+  await client?.query('delete from watches where watcher = $1', [watcher]).catch(() => {})
+  await client?.end().catch(() => {})
+}
+
+/**
+ * Keeps a connection until the bus stops: whenever it is lost, the next one follows after a growing pause.
+ */
+async function stayConnected(state: State): Promise<void> {
+  const { options, stopping, watched } = state
+  let pause = FIRST_PAUSE_MS
+  while (!stopping.signal.aborted) {
+    const lost = new AbortController()
+    let client: pg.Client | undefined
+    try {
+      client = await connect(state, (error) => lost.abort(error))
+      state.client = client
+      await register(state, [...watched.keys()])
+      for (const id of [...watched.keys()]) wakeWatchers(state, id)
+      wakeForErrands(state)
+      pause = FIRST_PAUSE_MS
+      await keepRefreshing(state, client, AbortSignal.any([lost.signal, stopping.signal]))
+    } catch (error) {
+      if (stopping.signal.aborted) return
+      options.onLost?.(lost.signal.reason ?? error)
+    }
+    state.client = undefined
+    void client?.end().catch(() => {})
+    await sleep(pause * (0.5 + Math.random()), undefined, { signal: stopping.signal }).catch(() => {})
+    pause = Math.min(MAX_PAUSE_MS, pause * 2)
+  }
+}
+
+async function connect(state: State, onLost: (error: unknown) => void): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: state.url,
+    application_name: `${state.options.name} bus`,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: QUERY_TIMEOUT_MS,
+    keepAlive: true,
+  })
+  client.on('error', onLost)
+  client.on('end', () => onLost(new Error('The connection ended')))
+  client.on('notification', ({ channel, payload }) => {
+    if (channel === 'outbox') wakeForErrands(state)
+    else if (payload) wakeWatchers(state, payload)
+  })
+  try {
+    await client.connect()
+    await client.query('listen run; listen outbox')
+  } catch (error) {
+    void client.end().catch(() => {})
+    throw error
+  }
+  return client
+}
+
+/** Refreshes the watches at intervals. Only ends by throwing: when `signal` aborts, or a query fails. */
+async function keepRefreshing(state: State, client: pg.Client, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await sleep(state.options.refreshMs ?? REFRESH_MS, undefined, { signal })
+    await client.query(`delete from watches where seen_at < now() - interval '${EXPIRY}'`)
+    // If the machine slept, this process's own watches may have expired, and changes were missed.
+    for (const id of await saveWatches(state, client, [...state.watched.keys()])) wakeWatchers(state, id)
+  }
+}
+
+function wakeWatchers({ watched }: State, executionId: string): void {
+  for (const wake of [...(watched.get(executionId) ?? [])]) wake()
+}
+
+function wakeForErrands({ errands }: State): void {
+  for (const wake of [...errands]) wake()
+}
+
+async function watchExecution(state: State, executionId: string, wake: () => void): Promise<() => void> {
+  const { watched } = state
+  // A new function for each watch: two watches with the same `wake` stay apart.
+  const own = () => wake()
+  const known = watched.get(executionId)
+  if (known) known.add(own)
+  else watched.set(executionId, new Set([own]))
+  await joinRegistration(state, executionId)
+  return () => {
+    const wakes = watched.get(executionId)
+    if (wakes?.delete(own) && wakes.size === 0) unregister(state, executionId)
+  }
+}
+
+/** Adds the watch with the next registration: all that come while one is under way share the one after it. */
+function joinRegistration(state: State, executionId: string): Promise<void> {
+  state.joining.add(executionId)
+  if (!state.next) {
+    state.next = state.latest.then(() => registerJoining(state))
+    state.latest = state.next
+  }
+  return state.next
+}
+
+async function registerJoining(state: State): Promise<void> {
+  state.next = undefined
+  const ids = [...state.joining]
+  state.joining.clear()
+  const { client } = state
+  // If it fails, the connection is given up: the next one registers every watch again and wakes it.
+  await register(state, ids).catch(() => client?.end().catch(() => {}))
+}
+
+async function register(state: State, ids: string[]): Promise<void> {
+  const { client } = state
+  if (!client || ids.length === 0) return
+  await saveWatches(state, client, ids)
+  const { rows } = await client.query<{ bound: string; settled: boolean }>(
+    `select pg_snapshot_xmax(now)::text as bound, pg_snapshot_xmin(now) = pg_snapshot_xmax(now) as settled
+     from pg_current_snapshot() as now`,
+  )
+  if (!rows[0]!.settled) void wakeUntilSettled(state, client, rows[0]!.bound, ids)
+}
+
+function unregister({ client, watched, watcher }: State, executionId: string): void {
+  watched.delete(executionId)
+  client
+    ?.query('delete from watches where execution_id = $1 and watcher = $2', [executionId, watcher])
+    .catch(() => {})
+}
+
+/** Writes down or refreshes what this process watches; returns the executions whose watch was not there. */
+async function saveWatches({ watcher }: State, client: pg.Client, ids: string[]): Promise<string[]> {
+  const { rows } = await client.query<{ id: string; fresh: boolean }>(
+    `insert into watches (execution_id, watcher) select unnest($1::uuid[]), $2
+     on conflict (execution_id, watcher) do update set seen_at = now()
+     returning execution_id as id, xmax = 0 as fresh`,
+    [ids, watcher],
+  )
+  return rows.filter(({ fresh }) => fresh).map(({ id }) => id)
+}
+
+/**
+ * Transactions that began before a watch was saved may not see it, and then notify nobody. Until all of them
+ * are over (`bound` is the first transaction id after them), the watchers are woken at growing intervals
+ * instead.
+ */
+async function wakeUntilSettled(
+  state: State,
+  client: pg.Client,
+  bound: string,
+  ids: string[],
+): Promise<void> {
+  for (let step = FIRST_STEP_MS; client === state.client; step = Math.min(MAX_STEP_MS, step * 2)) {
+    await sleep(step, undefined, { ref: false })
+    const open = ids.filter((id) => state.watched.has(id))
+    if (open.length === 0) return
+    const { rows } = await client
+      .query<{ settled: boolean }>('select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as settled', [
+        bound,
+      ])
+      .catch(() => ({ rows: [] }))
+    for (const id of open) wakeWatchers(state, id)
+    if (rows[0]?.settled !== false) return
   }
 }

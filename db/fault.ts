@@ -1,4 +1,4 @@
-import type { Problem } from '../workflows/graph.ts'
+import type { Problem } from '../workflows/problem.ts'
 
 export type FaultCode =
   | 'INVALID'
@@ -10,12 +10,14 @@ export type FaultCode =
   | 'PRECONDITION_FAILED'
   | 'TOO_LARGE'
   | 'UNSUPPORTED_TYPE'
+  | 'MISDIRECTED'
   | 'THROTTLED'
   | 'UNAVAILABLE'
 
 /**
- * The one error of the service that a caller may see. `problems` names every bad field (code INVALID);
- * `retryAfter` is in whole seconds (THROTTLED, UNAVAILABLE). api/errors.ts maps the code to an HTTP status.
+ * The only kind of error whose message a caller may see. `problems` lists every invalid field (code INVALID);
+ * `retryAfter` is in whole seconds (THROTTLED, UNAVAILABLE). api/http/errors.ts maps the code to an HTTP
+ * status.
  */
 export class Fault extends Error {
   readonly code: FaultCode
@@ -31,12 +33,12 @@ export class Fault extends Error {
   }
 }
 
-/** A Fault of code NOT_FOUND: there is no such workflow, execution and so on. */
+/** A Fault with the code NOT_FOUND. `noun` names what does not exist: "workflow", "execution". */
 export function missing(noun: string): Fault {
   return new Fault('NOT_FOUND', `There is no such ${noun}`)
 }
 
-/** A Fault of code INVALID whose message sums the problems up. */
+/** A Fault with the code INVALID. Its message is the first problem and the number of the others. */
 export function invalid(problems: Problem[]): Fault {
   const first = problems[0]
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''

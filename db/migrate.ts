@@ -1,13 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { sql } from 'kysely'
+import pg from 'pg'
 import type { Db } from './connection.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 const LOCK = 7_226_001
 
 /**
- * Runs the numbered files of db/migrations/ that this database has not seen, each in a transaction, forward
- * only. An advisory lock lets any number of processes start at once. Returns the names it ran.
+ * Applies the numbered files of db/migrations/ that this database does not have yet, each in a transaction.
+ * There is no way back. An advisory lock lets any number of processes start at once. Returns the names of the
+ * applied files.
  */
 export async function migrate(db: Db): Promise<string[]> {
   const files = (await readdir(FOLDER)).filter((name) => /^\d{4}_.*\.sql$/.test(name)).sort()
@@ -32,4 +34,20 @@ export async function migrate(db: Db): Promise<string[]> {
       await sql`select pg_advisory_unlock(${LOCK})`.execute(connection)
     }
   })
+}
+
+/** Creates the database that a URL names if it does not exist. Rejects while the server is not reachable. */
+export async function createDatabase(url: string): Promise<void> {
+  const server = new URL(url)
+  const name = decodeURIComponent(server.pathname.slice(1))
+  server.pathname = '/postgres'
+  const client = new pg.Client({ connectionString: server.href, connectionTimeoutMillis: 2_000 })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    const found = await client.query('select 1 from pg_database where datname = $1', [name])
+    if (found.rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`)
+  } finally {
+    await client.end()
+  }
 }

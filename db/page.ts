@@ -9,15 +9,15 @@ export type Page<T> = {
   size: number
 }
 
-/** Which page is asked for: `page` counts from 0, `size` is 1 to 100. */
+/** Which page is requested: `page` counts from 0, `size` is 1 to 100. */
 export type PageRequest = { page: number; size: number }
 
-/** A page in the envelope of the specification. */
+/** A page in the form that every list of the API has. */
 export function makePage<T>(content: T[], totalElements: number, { page, size }: PageRequest): Page<T> {
   return { content, totalElements, totalPages: Math.ceil(totalElements / size), number: page, size }
 }
 
-/** How many rows a query finds, on all of its pages. */
+/** How many rows a query finds, on all pages together. */
 export async function countRows<D, T extends keyof D>(
   found: SelectQueryBuilder<D, T, object>,
 ): Promise<number> {

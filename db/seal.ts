@@ -7,7 +7,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** Master keys by id (1 to 8 characters); `current` seals, every one opens. Each key is 32 bytes. */
+/** Master keys of 32 bytes by id (1 to 8 characters). The key `current` seals; any of them can open. */
 export type Keys = { current: string; byId: ReadonlyMap<string, Buffer> }
 
 const VERSION = 1
@@ -18,7 +18,7 @@ const HEAD = 1 + ID_BYTES + IV_BYTES + TAG_BYTES
 
 const derived = new WeakMap<Keys, Map<string, KeyObject>>()
 
-/** A key of its own for one purpose (HKDF-SHA256 of a master key), so that no two uses share one. */
+/** Derives a key for one purpose from a master key (HKDF-SHA256), so that no two purposes share a key. */
 export function purposeKey(keys: Keys, purpose: string, id = keys.current): KeyObject {
   const known = derived.get(keys) ?? new Map<string, KeyObject>()
   derived.set(keys, known)
@@ -32,7 +32,7 @@ export function purposeKey(keys: Keys, purpose: string, id = keys.current): KeyO
   return key
 }
 
-/** AES-256-GCM under the purpose's key. `context` is authenticated: opening under another one fails. */
+/** Encrypts with AES-256-GCM and the purpose's key. Only `unseal` with the same `context` can decrypt it. */
 export function seal(keys: Keys, purpose: string, context: string, plain: Uint8Array): Buffer {
   const head = Buffer.alloc(1 + ID_BYTES)
   head[0] = VERSION
@@ -44,7 +44,9 @@ export function seal(keys: Keys, purpose: string, context: string, plain: Uint8A
   return Buffer.concat([head, iv, cipher.getAuthTag(), ...body])
 }
 
-/** Opens what `seal` made; throws on another key, context, version or any flipped bit. */
+/**
+ * Decrypts what `seal` returned. Throws if the key, context or version differs, or if any bit was changed.
+ */
 export function unseal(keys: Keys, purpose: string, context: string, sealed: Uint8Array): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   if (bytes.length < HEAD || bytes[0] !== VERSION) throw new Error('not a sealed value')

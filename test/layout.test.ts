@@ -5,66 +5,99 @@ import { expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ROOMS = ['workflows', 'db', 'activities', 'api', 'worker']
-/** What the workflow bundle may hold: whatever else got in could break runs in flight. */
-const BUNDLE = [
-  'commands',
-  'entry',
-  'failures',
-  'fire',
-  'frame',
-  'run',
-  'scopes',
-  'state',
-  'timers',
-  'view',
-  'walk',
-].map((name) => `workflows/${name}.ts`)
+const MAX_FILES = 15
 
-type Import = { from: string; to: string }
+/** `typeOnly`: the import disappears when types are stripped. */
+type Import = { from: string; to: string; typeOnly: boolean }
 
-async function sources(): Promise<string[]> {
-  const found: string[] = []
-  for (const room of ROOMS) {
-    for (const entry of await readdir(join(ROOT, room), { recursive: true })) {
-      if (entry.endsWith('.ts')) found.push(`${room}/${entry.split(sep).join('/')}`)
-    }
-  }
-  return found.filter((file) => !file.startsWith('api/console/'))
+async function listFiles(room: string): Promise<string[]> {
+  const entries = await readdir(join(ROOT, room), { recursive: true })
+  const files = entries.map((entry) => `${room}/${entry.split(sep).join('/')}`)
+  return files.filter((file) => file.endsWith('.ts') && !file.startsWith('api/console/'))
 }
 
-/** Every relative import that is left once types are stripped. */
-async function importsOf(file: string): Promise<Import[]> {
+async function listImports(file: string): Promise<Import[]> {
   const text = await readFile(join(ROOT, file), 'utf8')
-  const found = text.matchAll(/^(?:import|export)\s(?!type\b)(?:[^;'"]*?\sfrom\s)?'(\.[^']+)'/gm)
-  return [...found]
-    .filter(([statement]) => !/^\w+\s*\{(\s*type\s[^,}]+,?)*\s*\}/.test(statement))
-    .map(([, to]) => ({
-      from: file,
-      to: relative(ROOT, join(ROOT, dirname(file), to!))
-        .split(sep)
-        .join('/'),
-    }))
+  const found = text.matchAll(/^(?:import|export)\s(?:[^;'"]*?\sfrom\s)?'(\.[^']+)'/gm)
+  return [...found].map(([statement, to]) => ({
+    from: file,
+    to: relative(ROOT, join(ROOT, dirname(file), to!))
+      .split(sep)
+      .join('/'),
+    typeOnly: /^\w+\s+(type\b|\{(\s*type\s[^,}]+,?)*\s*\})/.test(statement),
+  }))
 }
 
-const all = (await Promise.all((await sources()).map(importsOf))).flat()
+const sources = (await Promise.all(ROOMS.map(listFiles))).flat()
+const imports = (await Promise.all(sources.map(listImports))).flat()
+
+/** The files that each file imports, types included. */
+const imported = Map.groupBy(imports, ({ from }) => from)
 
 test('rooms import only from rooms to their left', () => {
   const room = (path: string) => ROOMS.indexOf(path.split('/')[0]!)
-  expect(all.length).toBeGreaterThan(100)
-  expect(all.filter(({ from, to }) => room(to) > room(from) || room(to) < 0)).toEqual([])
+  const left = imports.filter(({ typeOnly }) => !typeOnly)
+  expect(left.length).toBeGreaterThan(100)
+  expect(left.filter(({ from, to }) => room(to) > room(from) || room(to) < 0)).toEqual([])
 })
 
-test('the workflow bundle holds the walk and nothing else', () => {
-  const reached = new Set(['workflows/entry.ts', 'workflows/failures.ts'])
+test('workflows/run/ is exactly what the entries of the replayed bundle import, including types', () => {
+  const reached = new Set(['workflows/run/entry.ts', 'workflows/run/converter.ts'])
   for (const file of reached) {
-    for (const { to } of all.filter(({ from }) => from === file)) reached.add(to)
+    for (const { to } of imported.get(file) ?? []) reached.add(to)
   }
-  expect([...reached].sort()).toEqual(BUNDLE)
+  expect([...reached].sort()).toEqual(sources.filter((file) => file.startsWith('workflows/run/')).sort())
 })
 
-test('no file is longer than 400 lines, and most are short', async () => {
+test('there are no circular imports, not even of types', () => {
+  const reach = (from: string): Set<string> => {
+    const reached = new Set<string>()
+    const add = (file: string) => {
+      for (const { to } of imported.get(file) ?? []) reached.add(to)
+    }
+    add(from)
+    for (const file of reached) add(file)
+    return reached
+  }
+  const reached = new Map(sources.map((file) => [file, reach(file)]))
+  const circles = sources
+    .filter((file) => reached.get(file)!.has(file))
+    .map((file) => sources.filter((other) => reached.get(file)!.has(other) && reached.get(other)?.has(file)))
+  expect([...new Set(circles.map((files) => files.join(' <-> ')))]).toEqual([])
+})
+
+test(`no folder has more than ${MAX_FILES} files, except those of the node types`, async () => {
+  const files = [...sources, ...(await listFiles('test'))]
+  const folders = Object.groupBy(files, (file) => dirname(file))
+  const crowded = Object.entries(folders).filter(([, files]) => files!.length > MAX_FILES)
+  expect(crowded.map(([folder]) => folder).filter((folder) => !folder.endsWith('/nodes'))).toEqual([])
+})
+
+test('no two exports share a name', async () => {
+  const exported = /^export (?:async )?(?:const|function\*?|type|interface|class) (\w+)/gm
+  const names = await Promise.all(
+    sources.map(async (file) => {
+      const text = await readFile(join(ROOT, file), 'utf8')
+      return [...new Set([...text.matchAll(exported)].map(([, name]) => name!))].map((name) => ({
+        name,
+        file,
+      }))
+    }),
+  )
+  const shared = Map.groupBy(names.flat(), ({ name }) => name)
+  expect([...shared.values()].filter((same) => same.length > 1)).toEqual([])
+})
+
+test('every test is in the folder of what it tests', async () => {
+  const folders = new Set(['test', ...sources.map((file) => join('test', dirname(file)))])
+  const tests = (await listFiles('test')).filter((file) => file.endsWith('.test.ts'))
+  const lost = tests.filter((file) => !folders.has(dirname(file)) && dirname(file) !== 'test/api/console')
+  expect(lost).toEqual([])
+})
+
+test('no file has more than 400 lines, and half of them have fewer than 160', async () => {
   const lengths = await Promise.all(
-    (await sources())
+    sources
       .filter((file) => file !== 'db/schema.ts')
       .map(async (file) => ({ file, lines: (await readFile(join(ROOT, file), 'utf8')).split('\n').length })),
   )
@@ -73,7 +106,7 @@ test('no file is longer than 400 lines, and most are short', async () => {
   expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThan(160)
 })
 
-test('nothing stands at the top level but what belongs there', async () => {
+test('the top level has only the folders and files that belong there', async () => {
   const allowed = new Set([
     ...ROOMS,
     'test',

@@ -1,4 +1,5 @@
-import { runService } from './service.ts'
+import { runService } from './service/service.ts'
 
-// The API alone, for any number of processes beside workers; needs DATABASE_URL, TEMPORAL_ADDRESS, PERDURE_KEYS.
+// A process that is only the API; any number may run, beside workers.
+// Needs DATABASE_URL, TEMPORAL_ADDRESS and PERDURE_KEYS.
 await runService('api')

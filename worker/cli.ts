@@ -1,81 +1,106 @@
 import { parseArgs } from 'node:util'
 import { Fault } from '../db/fault.ts'
+import { type CommandArguments, UsageError } from './commands/arguments.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
-import { type Given, UsageError } from './operator.ts'
 
-const USAGE = `usage: npx perdure <command>
+const USAGE = `Usage: npx perdure <command>
 
-On the database of DATABASE_URL, or of the npm start that runs on DATA_DIR:
-  user add <email> [--first-name <name>] [--last-name <name>] [--team <teamId> --role <role>] [--instance-admin]
-  user passwd <email>          gives a new password and ends all sessions
-                               both: --password-stdin reads it; else one is made up and shown once
-  team list                    every team: id, plan, members, name
-  team plan <teamId> <plan>    FREE, TEAM, BUSINESS or ENTERPRISE
-  token create <teamId> --name <name> --role <role> [--user <email>] [--expires <ISO time>]
-                               an SDK token of the user, else of the team's first ADMIN; prints it alone
-  audit verify [<teamId>] [--checkpoint <seq>:<hash>]
-                               every hash and link of one chain or all; exit code 1 where one is broken
+People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start\` running on DATA_DIR):
 
-For the installation:
-  migrate                      bring the database of DATABASE_URL up to date, make the first admin
-  rebuild <executionId|--all>  write executions anew from Temporal's histories
-  schema [--check]             write db/schema.ts from the migrations, or compare it with them`
+  user add <email>             Create an account, even if SIGNUP is closed.
+      --first-name <name>      default: the part of the e-mail address before the @
+      --last-name <name>
+      --team <teamId>          Add the account to this team, with this role:
+      --role <role>            ADMIN, BUILDER or OPERATOR
+      --instance-admin         Make the account an administrator of the whole installation.
+      --password-stdin         Read the password from standard input; else one is generated and shown once.
+  user passwd <email>          Set a new password, and end all sessions of the account.
+      --password-stdin         as above
+  team list                    List all teams: id, plan, number of members, name.
+  team plan <teamId> <plan>    Set a team's plan: FREE, TEAM, BUSINESS or ENTERPRISE.
+  token create [<teamId>]      Create an SDK token and print it. Without a teamId it is for the oldest team.
+      --name <name>            default: cli
+      --role <role>            ADMIN, BUILDER (default), OPERATOR or VIEWER
+      --user <email>           whose token it is; default: the first ADMIN of the team
+      --expires <time>         ISO 8601, such as 2027-01-31T12:00:00Z; without it the token never expires
+  audit verify [<teamId>]      Check the audit log of one team, or of all. Exits with 1 if an entry is broken.
+      --checkpoint <seq>:<hash>  With a teamId: also check that this entry, which an earlier audit verify
+                               printed, is still the same.
 
-const text = { type: 'string' } as const
-const flag = { type: 'boolean' } as const
+The installation:
+
+  migrate                      Bring the database of DATABASE_URL up to date, and create the first admin.
+  rebuild <executionId|--all>  Rebuild the rows of one execution, or of all, from their histories in Temporal.
+  schema                       Write db/schema.ts and db/functions.sql from the migrations.
+      --check                  Change nothing; exit with 1 if a file is not up to date.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong command line or environment.`
+
+const stringOption = { type: 'string' } as const
+const flagOption = { type: 'boolean' } as const
 
 type Command = {
-  /** How many words it takes, at least and at most. */
+  /** The least and the greatest number of arguments that are not options. */
   words: [number, number]
-  options?: Record<string, typeof text | typeof flag>
-  run: (config: Config, given: Given) => Promise<void>
+  options?: Record<string, typeof stringOption | typeof flagOption>
+  run: (config: Config, args: CommandArguments) => Promise<void>
 }
 
-// Loaded when it is run: an operator's command has no use for Temporal.
+// Each command is imported only when it runs, because most of them do not need Temporal's SDK.
 const COMMANDS: Record<string, Command> = {
   'user add': {
     words: [1, 1],
     options: {
-      'first-name': text,
-      'last-name': text,
-      team: text,
-      role: text,
-      'instance-admin': flag,
-      'password-stdin': flag,
+      'first-name': stringOption,
+      'last-name': stringOption,
+      team: stringOption,
+      role: stringOption,
+      'instance-admin': flagOption,
+      'password-stdin': flagOption,
     },
-    run: async (...all) => (await import('./users.ts')).addUser(...all),
+    run: async (...all) => (await import('./commands/users.ts')).runUserAdd(...all),
   },
   'user passwd': {
     words: [1, 1],
-    options: { 'password-stdin': flag },
-    run: async (...all) => (await import('./users.ts')).replacePassword(...all),
+    options: { 'password-stdin': flagOption },
+    run: async (...all) => (await import('./commands/users.ts')).runUserPasswd(...all),
   },
-  'team list': { words: [0, 0], run: async (config) => (await import('./teams.ts')).printTeams(config) },
-  'team plan': { words: [2, 2], run: async (...all) => (await import('./teams.ts')).setPlan(...all) },
+  'team list': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/teams.ts')).runTeamList(config),
+  },
+  'team plan': {
+    words: [2, 2],
+    run: async (...all) => (await import('./commands/teams.ts')).runTeamPlan(...all),
+  },
   'token create': {
-    words: [1, 1],
-    options: { name: text, role: text, user: text, expires: text },
-    run: async (...all) => (await import('./tokens.ts')).makeToken(...all),
+    words: [0, 1],
+    options: { name: stringOption, role: stringOption, user: stringOption, expires: stringOption },
+    run: async (...all) => (await import('./commands/tokens.ts')).runTokenCreate(...all),
   },
   'audit verify': {
     words: [0, 1],
-    options: { checkpoint: text },
-    run: async (...all) => (await import('./audit.ts')).verifyChains(...all),
+    options: { checkpoint: stringOption },
+    run: async (...all) => (await import('./commands/audit.ts')).runAuditVerify(...all),
   },
-  migrate: { words: [0, 0], run: async (config) => (await import('./schema.ts')).runMigrate(config) },
+  migrate: {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/migrate.ts')).runMigrate(config),
+  },
   rebuild: {
     words: [0, 1],
-    options: { all: flag },
+    options: { all: flagOption },
     run: async (config, { words: [id], options: { all } }) => {
-      if ((id === undefined) === (all === undefined)) throw new UsageError('rebuild one execution, or --all')
-      await (await import('./rebuild.ts')).runRebuild(config, id ?? '--all')
+      if ((id === undefined) === (all === undefined))
+        throw new UsageError('rebuild takes either an execution id or --all')
+      await (await import('./commands/rebuild.ts')).runRebuild(config, id ?? '--all')
     },
   },
   schema: {
     words: [0, 0],
-    options: { check: flag },
+    options: { check: flagOption },
     run: async (config, { options }) =>
-      (await import('./schema.ts')).runSchema(config, options.check === true),
+      (await import('./commands/schema.ts')).runSchema(config, options.check === true),
   },
 }
 
@@ -83,31 +108,44 @@ try {
   await run(process.argv.slice(2))
 } catch (error) {
   const { code, message } = error as Error & { code?: unknown }
-  if (error instanceof UsageError) console.error(`perdure: ${message}\n\n${USAGE}`)
+  if (error instanceof UsageError) console.error(`perdure: ${message} (npx perdure help lists all commands)`)
   else if (error instanceof Fault || error instanceof ConfigError) console.error(`perdure: ${message}`)
   else if (code === '42P01' || code === '42703')
-    console.error('perdure: the database is not up to date: run `npx perdure migrate`, or `npm start`')
-  else if (code === 'ECONNREFUSED') console.error(`perdure: the database does not answer: ${message}`)
+    console.error('perdure: the database is not up to date: run `npx perdure migrate` or `npm start`')
+  else if (code === 'ECONNREFUSED') console.error(`perdure: the database cannot be reached: ${message}`)
   else throw error
   process.exitCode = error instanceof UsageError || error instanceof ConfigError ? 2 : 1
 }
 
 async function run(args: string[]): Promise<void> {
-  if (args.length === 0 || args[0] === 'help' || args.includes('--help')) {
+  if (args.length === 0 || args[0] === 'help' || args.includes('--help') || args[0] === '-h') {
     console.log(USAGE)
     return
   }
   const name = [args.slice(0, 2).join(' '), args[0]!].find((known) => Object.hasOwn(COMMANDS, known))
-  if (!name) throw new UsageError(`there is no command ${args[0]}`)
+  if (!name) throw new UsageError(describeUnknown(args[0]!))
   const { words: wanted, options = {}, run: carryOut } = COMMANDS[name]!
   const given = parse(args.slice(name.split(' ').length), options)
+  const [least, most] = wanted
   const { length } = given.words
-  if (length < wanted[0] || length > wanted[1])
-    throw new UsageError(`${name} is not given ${length === 0 ? 'nothing' : `${length} words`}`)
+  if (length < least || length > most) {
+    const range = least === 0 ? `at most ${most}` : `${least} to ${most}`
+    const expected = least === most ? `${most}` : range
+    throw new UsageError(`${name} takes ${expected} ${most === 1 ? 'argument' : 'arguments'}, not ${length}`)
+  }
   await carryOut(readConfig(process.env), given)
 }
 
-function parse(args: string[], options: NonNullable<Command['options']>): Given {
+// Only the first word is named: a second one may be a password or a token.
+function describeUnknown(word: string): string {
+  const known = Object.keys(COMMANDS).map((name) => name.split(' '))
+  const second = known.filter(([first, next]) => first === word && next).map(([, next]) => next)
+  return second.length > 0
+    ? `"${word}" must be followed by ${second.join(' or ')}`
+    : `there is no command "${word}"`
+}
+
+function parse(args: string[], options: NonNullable<Command['options']>): CommandArguments {
   try {
     const { positionals, values } = parseArgs({ args, options, allowPositionals: true })
     return { words: positionals, options: values }

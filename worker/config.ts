@@ -3,15 +3,15 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
-import { SAMPLERS, type TracingOptions } from '../activities/tracing.ts'
+import type { TracingOptions } from '../activities/tracing.ts'
+import type { TeamPlan } from '../db/people/teams.ts'
 import type { Keys } from '../db/seal.ts'
-import { findPasswordFault } from '../db/strength.ts'
-import { PLANS, type Plan } from '../db/teams.ts'
+import { environment, traces } from './environment.ts'
 
 export type Config = {
   port: Port
   host: string
-  /** Without a slash at the end. */
+  /** Has no slash at the end. */
   publicUrl: string
   dataDir: string
   databaseUrl: string | undefined
@@ -22,152 +22,46 @@ export type Config = {
   postgresPort: Port
   taskQueue: string
   admin: { email: string | undefined; password: string | undefined }
-  /** From PERDURE_KEYS; without it worker/keys.ts looks into the data folder. */
+  /** From PERDURE_KEYS. If it is not set, worker/keys.ts reads the keys from the data folder. */
   keys: Keys | undefined
-  /** Where requests that users aim may go: CIDRs beside the public addresses, and whether to this machine. */
+  /** Which non-public addresses users' HTTP requests may reach: this machine or not, and these CIDRs. */
   egress: { allowLoopback: boolean; allow: string[] }
-  /** How many proxies stand in front and append to X-Forwarded-For. */
+  /** How many proxies in front of the service append to X-Forwarded-For. */
   proxyHops: number
-  /** Origins whose pages may use the API beside the own one. */
+  /** Host names, besides that of `publicUrl`, under which the service is reached; `*.example.com` for all below. */
+  allowedHosts: string[]
+  /** Origins, besides the service's own, whose pages may use the API. */
   corsOrigins: string[]
   rateLimits: boolean
-  /** Whether strangers may make accounts. */
+  /** Whether anybody may create an account. */
   signUp: 'open' | 'closed'
-  /** Of new teams. */
-  defaultPlan: Plan
-  /** What /metrics asks for; without it, that the caller is on this machine. */
+  /** The plan that new teams get. */
+  defaultPlan: TeamPlan
+  /**
+   * The bearer token that /metrics requires. If undefined, /metrics serves only requests from this machine.
+   */
   metricsToken: string | undefined
-  /** Where a process that is only a worker answers /metrics, /healthz and /readyz; nowhere without it. */
+  /**
+   * The port on which a process that is only a worker serves
+   * /metrics, /healthz and /readyz; undefined for none.
+   */
   workerMetricsPort: number | undefined
-  /** Undefined where nothing is traced. */
+  /** Undefined if nothing is traced. */
   tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
   continueAfterEvents: number | undefined
 }
 
-/** A port set by hand is taken or the start fails; a usual one gives way to a free one. */
+/** If a port set by hand is taken, the start fails; a default port is replaced by a free one. */
 export type Port = { number: number; byHand: boolean }
 
-/** What a wrong environment says: one line per variable, all at once. */
+/** The environment is wrong. The message has one line for every wrong variable. */
 export class ConfigError extends Error {}
 
-const whole = (least: number, most: number) =>
-  v.pipe(
-    v.string(),
-    v.regex(/^\d+$/, 'must be a whole number'),
-    v.transform(Number),
-    v.minValue(least, `must be at least ${least}`),
-    v.maxValue(most, `must be at most ${most}`),
-  )
-
-const port = v.optional(whole(1, 65535))
-
-const text = (what: string, fits: (value: string) => boolean) => v.pipe(v.string(), v.check(fits, what))
-
-const flag = v.pipe(
-  v.picklist(['true', 'false', '1', '0'], 'must be true or false'),
-  v.transform((value) => value === 'true' || value === '1'),
-)
-
-const environment = v.object({
-  PORT: port,
-  HOST: v.optional(text('must be an IP address or localhost', isHost), '127.0.0.1'),
-  PUBLIC_URL: v.optional(text('must be an http or https URL', (value) => isUrl(value, ['http:', 'https:']))),
-  DATA_DIR: v.optional(v.string(), '.perdure'),
-  DATABASE_URL: v.optional(
-    text('must be a postgres:// URL', (value) => isUrl(value, ['postgres:', 'postgresql:'])),
-  ),
-  POOL_SIZE: v.optional(whole(2, 1000)),
-  TEMPORAL_ADDRESS: v.optional(
-    text('must be host:port', (value) => /^(\[[\da-f:]+\]|[^\s:/]+):\d+$/i.test(value)),
-  ),
-  TEMPORAL_NAMESPACE: v.optional(v.string(), 'default'),
-  TEMPORAL_TLS: v.optional(flag),
-  TEMPORAL_API_KEY: v.optional(v.string()),
-  TEMPORAL_CLI: v.optional(v.string()),
-  TEMPORAL_PORT: port,
-  POSTGRES_PORT: port,
-  TASK_QUEUE: v.optional(v.string(), 'perdure'),
-  ADMIN_EMAIL: v.optional(v.pipe(v.string(), v.email('must be an e-mail address'))),
-  ADMIN_PASSWORD: v.optional(
-    v.pipe(
-      v.string(),
-      v.rawCheck(({ dataset, addIssue }) => {
-        const message = dataset.typed && findPasswordFault(dataset.value)
-        if (message) addIssue({ message })
-      }),
-    ),
-  ),
-  SIGNUP: v.optional(v.picklist(['open', 'closed'], 'must be open or closed')),
-  DEFAULT_PLAN: v.optional(v.picklist(PLANS, `must be one of ${PLANS.join(', ')}`), 'ENTERPRISE'),
-  PERDURE_KEYS: v.optional(v.pipe(v.string(), v.rawTransform(readKeys))),
-  EGRESS_ALLOW: v.optional(
-    v.pipe(
-      v.string(),
-      v.transform((value) =>
-        value
-          .split(',')
-          .map((part) => part.trim())
-          .filter(Boolean),
-      ),
-      v.array(text('must be CIDRs such as 10.0.0.0/8, separated by commas', ipaddr.isValidCIDR)),
-    ),
-    '',
-  ),
-  EGRESS: v.optional(v.picklist(['public', 'any'], 'must be public or any'), 'public'),
-  PROXY_HOPS: v.optional(whole(0, 10), '0'),
-  CORS_ORIGINS: v.optional(
-    v.pipe(
-      v.string(),
-      v.transform((value) => value.split(',').map((part) => part.trim().replace(/\/$/, ''))),
-      v.array(text('must be origins such as https://app.example.com, separated by commas', isOrigin)),
-    ),
-  ),
-  RATE_LIMITS: v.optional(v.picklist(['on', 'off'], 'must be on or off'), 'on'),
-  METRICS_TOKEN: v.optional(
-    v.pipe(
-      v.string(),
-      v.regex(/^[\w.~+/=-]+$/, 'must be letters, digits and . _ ~ + / = - only'),
-      v.minLength(16, 'must have at least 16 characters'),
-    ),
-  ),
-  WORKER_METRICS_PORT: port,
-  LOG_LEVEL: v.optional(
-    v.picklist(
-      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-      'must be a pino level, such as info',
-    ),
-    'info',
-  ),
-  STUCK_RUN_MINUTES: v.optional(whole(1, 525_600), '60'),
-  CONTINUE_AS_NEW_EVENTS: v.optional(whole(10, 50_000)),
-})
-
-const url = v.optional(text('must be an http or https URL', isHttp))
-const protocol = v.optional(v.literal('http/protobuf', 'must be http/protobuf (port 4318 of a collector)'))
-
-// OpenTelemetry's own variables: looked at only where one of the two addresses is set, for they may be meant for others.
-const traces = v.object({
-  OTEL_EXPORTER_OTLP_ENDPOINT: url,
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url,
-  OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol,
-  OTEL_TRACES_EXPORTER: v.optional(v.picklist(['otlp', 'none'], 'must be otlp or none'), 'otlp'),
-  OTEL_TRACES_SAMPLER: v.optional(
-    v.picklist(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`),
-    'parentbased_always_on',
-  ),
-  OTEL_TRACES_SAMPLER_ARG: v.optional(
-    v.pipe(v.string(), v.regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be 0 to 1'), v.transform(Number)),
-    '1',
-  ),
-  OTEL_SDK_DISABLED: v.optional(flag, 'false'),
-})
-
 /**
- * Reads every environment variable of the service, once. An empty one counts as not set.
- * Throws ConfigError that names each wrong variable and why; values are never repeated (they may be secrets).
+ * Reads all environment variables of the service. An empty variable counts as not set.
+ * Throws a ConfigError that says what is wrong with each variable, never its value: it may be a secret.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()))
@@ -210,7 +104,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       allow: any ? ['0.0.0.0/0', '::/0'] : set.EGRESS_ALLOW,
     },
     proxyHops: set.PROXY_HOPS,
-    corsOrigins: set.CORS_ORIGINS ?? [],
+    allowedHosts: set.ALLOWED_HOSTS,
+    corsOrigins: set.CORS_ORIGINS,
     rateLimits: set.RATE_LIMITS === 'on',
     signUp: set.SIGNUP ?? (loopback ? 'open' : 'closed'),
     defaultPlan: set.DEFAULT_PLAN,
@@ -225,13 +120,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
 
 function readTracing(set: v.InferOutput<typeof traces>): TracingOptions | undefined {
   if (set.OTEL_SDK_DISABLED || set.OTEL_TRACES_EXPORTER === 'none') return undefined
-  // The address for traces stands as it is, the one for everything gets the path.
+  // As OpenTelemetry specifies: the address for traces is used unchanged, the general one gets a path.
   const all = set.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '')
   const url = set.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? `${all}/v1/traces`
   return { url, sampler: set.OTEL_TRACES_SAMPLER, ratio: set.OTEL_TRACES_SAMPLER_ARG }
 }
 
-/** How a browser on this machine names a host that the service listens on. */
+/** The host part of a URL under which a browser on this machine reaches a service that listens on `host`. */
 export function nameHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return isIP(host) === 6 ? `[${host}]` : host
@@ -239,37 +134,4 @@ export function nameHost(host: string): string {
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback')
-}
-
-function isHost(value: string): boolean {
-  return value === 'localhost' || isIP(value) !== 0
-}
-
-function isOrigin(value: string): boolean {
-  return isUrl(value, ['http:', 'https:']) && new URL(value).origin === value
-}
-
-function isHttp(value: string): boolean {
-  return isUrl(value, ['http:', 'https:'])
-}
-
-function isUrl(value: string, protocols: string[]): boolean {
-  return URL.canParse(value) && protocols.includes(new URL(value).protocol)
-}
-
-function readKeys({ dataset, addIssue, NEVER }: v.RawTransformContext<string>): Keys {
-  const byId = new Map<string, Buffer>()
-  for (const part of dataset.value.split(',')) {
-    const [id, encoded = ''] = part.trim().split(':', 2)
-    const key = Buffer.from(encoded, 'base64')
-    if (!id || !/^[A-Za-z0-9_-]{1,8}$/.test(id) || key.length !== 32 || byId.has(id)) {
-      addIssue({
-        message:
-          'must be id:key[,id:key...]: each id 1 to 8 letters or digits and its own, each key 32 bytes as base64',
-      })
-      return NEVER
-    }
-    byId.set(id, key)
-  }
-  return { current: byId.keys().next().value!, byId }
 }

@@ -8,9 +8,9 @@ import { type Config, ConfigError } from './config.ts'
 const file = v.object({ current: v.string(), keys: v.record(v.string(), v.string()) })
 
 /**
- * The master keys: PERDURE_KEYS, else those of keys.json in the data folder, which `make` writes at the first start
- * (mode 0600). Throws ConfigError where there are none and none may be made: processes on several
- * machines must share them, and one that made its own could open nothing the others sealed.
+ * The master keys: from PERDURE_KEYS, else from keys.json in the data folder. If there are none, `make`
+ * generates them and writes keys.json (mode 0600). Without `make` it throws ConfigError: processes on several
+ * machines must share their keys, and one that generated its own could open nothing that the others sealed.
  */
 export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean): Keys {
   if (config.keys) return config.keys
@@ -19,7 +19,7 @@ export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean
   if (kept) return kept
   if (!make) {
     throw new ConfigError(
-      `PERDURE_KEYS must be set, the same for every process, or DATA_DIR hold the keys.json of \`npm start\` (${path} is not there)`,
+      `PERDURE_KEYS must be set, to the same value for every process, or DATA_DIR must contain the keys.json of \`npm start\` (${path} does not exist)`,
     )
   }
   mkdirSync(config.dataDir, { recursive: true, mode: 0o711 })
@@ -27,7 +27,8 @@ export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean
   const made = { current: 'k1', keys: { k1: randomBytes(32).toString('base64') } }
   writeFileSync(draft, `${JSON.stringify(made)}\n`, { mode: 0o600, flush: true })
   try {
-    // Linking fails where another start was faster: then its keys count, never two sets.
+    // If another start was faster, linking fails and that
+    // start's keys are used: there are never two sets of keys.
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -45,7 +46,9 @@ function loadKeys(path: string): Keys | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-  const broken = new ConfigError(`${path} is not a key file: put the saved one back, or set PERDURE_KEYS`)
+  const broken = new ConfigError(
+    `${path} is not a key file: restore it from your backup, or set PERDURE_KEYS`,
+  )
   let read: v.InferOutput<typeof file>
   try {
     read = v.parse(file, JSON.parse(text))

@@ -1,4 +1,5 @@
-import { runService } from './service.ts'
+import { runService } from './service/service.ts'
 
-// API and worker in one process, as the supervisor (worker/start.ts) runs them: one connection, eager starts.
+// API and worker in one process, as the supervisor (worker/start.ts) runs them. They share one connection to
+// Temporal, which eager starts need.
 await runService('service')

@@ -2,18 +2,19 @@ import { mkdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
-import { type Child, type Program, superviseChild } from './children.ts'
 import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
 import { readKeys } from './keys.ts'
-import { endOrphans, type Lock, takeLock } from './lock.ts'
-import { choosePort } from './ports.ts'
-import { describePostgres, describeService, describeTemporal, trimLogs } from './programs.ts'
-import { printWelcome, seed } from './seed.ts'
+import { type Program, type SupervisedChild, superviseChild } from './local/children.ts'
+import { endOrphans, type InstallationLock, takeLock } from './local/lock.ts'
+import { choosePort } from './local/ports.ts'
+import { describePostgres, describeService, describeTemporal, trimLogs } from './local/programs.ts'
+import { printWelcome, seedInstallation } from './local/seed.ts'
 
-// `npm start`: the supervisor. PostgreSQL, Temporal, and one process with API and worker are its children.
-const base: Child[] = []
-let service: Child | undefined
-let lock: Lock | undefined
+// `npm start`: the supervisor. Its children are PostgreSQL,
+// Temporal, and one process with the API and the worker.
+const base: SupervisedChild[] = []
+let service: SupervisedChild | undefined
+let lock: InstallationLock | undefined
 let stopping = false
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop(0))
@@ -22,7 +23,7 @@ try {
   await start(readConfig(process.env))
 } catch (error) {
   if (!stopping) {
-    const known = error instanceof ConfigError ? 'the configuration is wrong:\n' : ''
+    const known = error instanceof ConfigError ? 'its configuration is wrong:\n' : ''
     console.error(`perdure cannot start: ${known}${(error as Error).message}`)
     await stop(1)
   }
@@ -35,14 +36,14 @@ async function start(config: Config): Promise<void> {
   lock = takeLock(dataDir)
   const orphans = Object.keys(lock.orphans)
   if (orphans.length > 0) {
-    say(`ending what a killed start left: ${orphans.join(', ')}`)
+    say(`Ending processes that a killed start left behind: ${orphans.join(', ')}`)
     await endOrphans(lock.orphans)
   }
   const keys = readKeys(config, true)
   trimLogs(dataDir)
   setInterval(() => trimLogs(dataDir), 60_000).unref()
 
-  // One after the other: two choices at once could pick one port. The service's own is chosen before it starts.
+  // One after the other, because two choices at the same time could find the same free port.
   const local = '127.0.0.1'
   const postgresPort = config.databaseUrl ? 0 : await chooseFor('POSTGRES_PORT', config.postgresPort, local)
   const temporalPort = config.temporal.address
@@ -56,9 +57,9 @@ async function start(config: Config): Promise<void> {
 
   const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure start' })
   const ran = await migrate(db).catch((error) => {
-    throw new Error(`the database does not take the migrations: ${error.message}`)
+    throw new Error(`the database could not be migrated: ${error.message}`)
   })
-  say(`Migrations: ${ran.length === 0 ? 'none to run' : ran.join(', ')}`)
+  say(`Migrations: ${ran.length === 0 ? 'none to run' : `ran ${ran.join(', ')}`}`)
 
   const url = `http://${nameHost(config.host)}:${port}`
   const { ADMIN_EMAIL: _email, ADMIN_PASSWORD: _password, ...env } = process.env
@@ -75,12 +76,13 @@ async function start(config: Config): Promise<void> {
     ),
   )
   await service.ready
-  say('Worker: polls')
-  say(`API: listens on ${url}`)
+  say('Worker: ready')
+  say(`API: listening on ${url}`)
   lock.publish({ databaseUrl, temporalAddress, url })
-  const welcome = await seed({ db, keys }, config)
+  const welcome = await seedInstallation({ db, keys }, config)
   await close()
-  say(`up after ${((Date.now() - began) / 1000).toFixed(1)} s; logs in ${shorten(join(dataDir, 'logs'))}`)
+  const seconds = ((Date.now() - began) / 1000).toFixed(1)
+  say(`Ready after ${seconds} s. Logs are in ${shortenPath(join(dataDir, 'logs'))}. Ctrl-C stops everything.`)
   printWelcome(welcome, url, dataDir)
 
   function chooseFor(name: string, wanted: Config['port'], host: string): Promise<number> {
@@ -90,55 +92,60 @@ async function start(config: Config): Promise<void> {
 
 async function startPostgres(config: Config, port: number): Promise<string> {
   if (config.databaseUrl) {
-    say('Database: the one of DATABASE_URL')
+    say('Database: yours, from DATABASE_URL')
     return config.databaseUrl
   }
   const { program, cluster } = await describePostgres({ dataDir: config.dataDir, port, durable: true, say })
   const child = supervise(program)
   base.push(child)
   await child.ready
-  const as = cluster.account ? `, as user ${cluster.account.name}` : ''
-  say(`Database: PostgreSQL on 127.0.0.1:${port}${as}, data in ${shorten(cluster.folder)}`)
+  const as = cluster.osUser ? `, running as user ${cluster.osUser.name}` : ''
+  say(`Database: PostgreSQL on 127.0.0.1:${port}${as}, data in ${shortenPath(cluster.folder)}`)
   return cluster.url
 }
 
 async function startTemporal(config: Config, port: number): Promise<string> {
   const { dataDir, temporal } = config
   if (temporal.address) {
-    say(`Temporal: the one of TEMPORAL_ADDRESS, ${temporal.address}`)
+    say(`Temporal: yours at ${temporal.address}, from TEMPORAL_ADDRESS`)
     return temporal.address
   }
   const cache = join(dataDir, 'cache')
   const { namespace } = temporal
   const found = await describeTemporal({
-    ...{ dataDir, port, durable: true, say, cache, namespace },
+    dataDir,
+    port,
+    durable: true,
+    say,
+    cache,
+    namespace,
     byHand: config.temporalCli,
   })
   const child = supervise(found.program)
   base.push(child)
   await child.ready
-  say(`Temporal: ${found.address}, by ${found.from}`)
+  say(`Temporal: ${found.address}, CLI: ${found.from}`)
   return found.address
 }
 
-function supervise(program: Program): Child {
-  if (stopping) throw new Error('stopping')
+function supervise(program: Program): SupervisedChild {
+  if (stopping) throw new Error('it is being stopped')
   return superviseChild(program, {
     started: (name, pid) => lock?.note(name, pid),
-    lost: (name, why) => say(`${name} ${why}: starting it again`),
-    back: (name) => say(`${name} is back`),
+    lost: (name, why) => say(`${name} ${why}; starting it again`),
+    back: (name) => say(`${name} is running again`),
   })
 }
 
-/** The service first, so that it can finish its requests and put its work down; then what it stood on. */
+/** Stops the service first, so that it can finish its requests and hand back its work; then its servers. */
 async function stop(code: number): Promise<void> {
   if (stopping) return
   stopping = true
-  if (base.length > 0) say('stopping')
+  if (base.length > 0) say('Stopping')
   await service?.stop()
   await Promise.all(base.map((child) => child.stop()))
   lock?.release()
-  if (base.length > 0) say('stopped')
+  if (base.length > 0) say('Stopped')
   process.exit(code)
 }
 
@@ -146,7 +153,7 @@ function say(line: string): void {
   console.log(`perdure  ${line}`)
 }
 
-function shorten(path: string): string {
+function shortenPath(path: string): string {
   const near = relative(process.cwd(), path)
   return near.startsWith('..') ? path : near
 }

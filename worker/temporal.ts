@@ -5,8 +5,9 @@ import type { Config } from './config.ts'
 
 const RETENTION = '30 days'
 
-// The dev server has one shard and loads its queues 20 times a second: untuned, each step of a run waits up to
-// 50 ms (measured: five activities in a row 290 ms, tuned 100 ms). The limits are for one tenant only, us.
+// The dev server has one shard and by default loads its queues 20 times a second, so each step of a run waits
+// up to 50 ms. Measured for five activities in a row: 290 ms with the defaults, 100 ms with these settings.
+// The rate limits are high because Perdure is the server's only tenant.
 const DYNAMIC = {
   'history.transferProcessorMaxPollRPS': 2000,
   'history.timerProcessorMaxPollRPS': 2000,
@@ -14,18 +15,18 @@ const DYNAMIC = {
   'history.transferProcessorMaxPollHostRPS': 5000,
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
-  // Timers and retries fire up to this much late; a second by default.
+  // Timers and retries may fire this late; the default is one second.
   'history.timerProcessorMaxTimeShift': '"10ms"',
   'system.enableActivityEagerExecution': true,
   'frontend.namespaceRPS': 100_000,
   'frontend.rps': 100_000,
   'frontend.namespaceCount': 10_000,
   'matching.rps': 100_000,
-  // Teams get their tasks in turn: their runs say whose they are.
+  // Teams get their tasks in turn. Each run carries its team as the fairness key.
   'matching.enableFairness': true,
 }
 
-/** The command line of the embedded server: on loopback, without a UI, its state in `file`. */
+/** The arguments of the embedded server. It listens on loopback, has no UI, and keeps its state in `file`. */
 export function listServerArguments(options: {
   port: number
   file: string
@@ -33,15 +34,24 @@ export function listServerArguments(options: {
   durable: boolean
 }): string[] {
   return [
-    ...['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', String(options.port)],
-    ...['--db-filename', options.file, '--namespace', options.namespace, '--log-level', 'error'],
-    ...['--sqlite-pragma', 'journal_mode=wal'],
-    ...['--sqlite-pragma', `synchronous=${options.durable ? 'full' : 'off'}`],
+    'server',
+    'start-dev',
+    '--headless',
+    '--ip=127.0.0.1',
+    `--port=${options.port}`,
+    `--db-filename=${options.file}`,
+    `--namespace=${options.namespace}`,
+    '--log-level=error',
+    '--sqlite-pragma=journal_mode=wal',
+    `--sqlite-pragma=synchronous=${options.durable ? 'full' : 'off'}`,
     ...Object.entries(DYNAMIC).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
   ]
 }
 
-/** Rejects while the embedded server is not up; sets its namespace to keep histories 30 days instead of one. */
+/**
+ * Rejects while the embedded server is not up. Sets its
+ * namespace to keep histories for 30 days instead of one.
+ */
 export async function checkServer(address: string, namespace: string): Promise<void> {
   const connection = await Connection.connect({ address, connectTimeout: '2 s' })
   try {
@@ -57,15 +67,19 @@ export async function checkServer(address: string, namespace: string): Promise<v
   }
 }
 
-/** How this process reaches Temporal; gRPC compression only costs time on loopback. */
+/** What client and worker connections have in common. */
 function describeConnection(config: Config) {
   const { address, tls, apiKey } = config.temporal
   if (!address) throw new Error('no Temporal address')
   return { address, tls, ...(apiKey ? { apiKey } : {}) }
 }
 
-/** The one connection that worker and client share (eager starts need that). Rejects while Temporal is away. */
+/**
+ * The connection that worker and client share, as eager
+ * starts need. Rejects while Temporal cannot be reached.
+ */
 export function connectWorker(config: Config): Promise<NativeConnection> {
+  // On loopback, gRPC compression only costs time.
   const loopback = /^(127\.|localhost:|\[::1\])/.test(config.temporal.address ?? '')
   return NativeConnection.connect({
     ...describeConnection(config),
@@ -73,7 +87,7 @@ export function connectWorker(config: Config): Promise<NativeConnection> {
   })
 }
 
-/** A client's connection, made at the first call: an API serves while Temporal is away. */
+/** A connection that is opened by its first call, so that the API can start and serve without Temporal. */
 export function connectClient(config: Config): Connection {
   return Connection.lazy(describeConnection(config))
 }

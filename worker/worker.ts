@@ -1,4 +1,4 @@
-import { runService } from './service.ts'
+import { runService } from './service/service.ts'
 
-// A worker alone, for any number of processes; needs DATABASE_URL, TEMPORAL_ADDRESS and PERDURE_KEYS.
+// A process that is only a worker; any number may run. Needs DATABASE_URL, TEMPORAL_ADDRESS and PERDURE_KEYS.
 await runService('worker')

@@ -1,25 +1,28 @@
 import * as v from 'valibot'
 
-/** Valibot's object, but that it refuses an array, which for Valibot is an object without keys. */
-export function object<const E extends v.ObjectEntries>(entries: E) {
+/**
+ * Valibot's object schema, except that it refuses arrays; Valibot takes an array for an object without keys.
+ */
+export function strictObject<const E extends v.ObjectEntries>(entries: E) {
   return refuseArrays(v.object(entries, 'must be an object'))
 }
 
-/** Valibot's record of texts to such values, with the same exception. */
-export function recordOf<const V extends v.GenericSchema>(
+/** Valibot's record schema with string keys, except that it refuses arrays. */
+export function strictRecord<const V extends v.GenericSchema>(
   value: V,
   key: v.GenericSchema<string> = v.string(),
 ) {
   return refuseArrays(v.record(key, value, 'must be an object'))
 }
 
-/** The schema of an object, without its mistake about arrays. */
+/** Copies a schema of objects so that it refuses arrays. */
 export function refuseArrays<const S extends v.GenericSchema>(schema: S): S {
   return {
     ...schema,
     '~run'(dataset: v.UnknownDataset, config: v.Config<v.BaseIssue<unknown>>) {
-      const given = Array.isArray(dataset.value) ? { value: 'an array' } : dataset
-      return schema['~run'].call(this, given, config)
+      if (!Array.isArray(dataset.value)) return schema['~run'].call(this, dataset, config)
+      v._addIssue(schema as unknown as Parameters<typeof v._addIssue>[0], 'type', dataset, config)
+      return dataset as unknown as v.OutputDataset<v.InferOutput<S>, v.BaseIssue<unknown>>
     },
   }
 }

@@ -1,25 +1,33 @@
-import { setOwn } from '../../workflows/inputs.ts'
-import { type Group, type Measure, nameGroup, nameMeasure } from '../../workflows/nodes/items.ts'
-import { createPause } from '../pace.ts'
-import { NodeFailure } from './failure.ts'
-import { compareValues, createScale, readField, readFields, readItems, writeKey } from './items.ts'
-import type { NodeRunner } from './node.ts'
+import { setOwn } from '../../workflows/json.ts'
+import {
+  type AggregateGroup,
+  type AggregateMeasure,
+  nameGroup,
+  nameMeasure,
+} from '../../workflows/nodes/items.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { NodeFailure } from './kit/failure.ts'
+import { compareValues, createOutputBound, readField, readFields, readItems, writeKey } from './kit/items.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 /**
- * AGGREGATE: outputs {items}, one for each group in the order they first came, with the group's values and its
- * measures; without groupBy one for all items. Nothing is left out of measures, as in SQL; texts that read as
- * numbers are numbers. Fails for what is none (InvalidInput).
+ * AGGREGATE: outputs {items}, one for each group in the order of their first items, with the group's values
+ * and its measures; without groupBy there is one group of all items. Measures skip null and missing values,
+ * as in SQL. Strings that read as numbers are numbers; a sum or average of other values fails with
+ * InvalidInput.
  */
 export const runAggregate: NodeRunner = async (context) => {
   const items = await readItems(context)
-  const groupBy = [(context.config.groupBy as Group | Group[] | undefined) ?? []].flat()
-  const measures = (context.config.fields as Measure[] | undefined) ?? [{ operation: 'count', separator: '' }]
+  const groupBy = [(context.config.groupBy as AggregateGroup | AggregateGroup[] | undefined) ?? []].flat()
+  const measures = (context.config.fields as AggregateMeasure[] | undefined) ?? [
+    { operation: 'count', separator: '' },
+  ]
   const keys = groupBy.map((group) => (typeof group === 'string' ? group : group.key))
-  const pause = createPause()
+  const pace = createPacer()
   const groups = new Map<string, { values: unknown[]; members: number[] }>()
   if (keys.length === 0) groups.set('[]', { values: [], members: [] })
   for (const [at, values] of (await readFields(context, items, keys)).entries()) {
-    await pause()
+    await pace()
     const key = writeKey(values)
     const group = groups.get(key)
     if (group) group.members.push(at)
@@ -29,47 +37,49 @@ export const runAggregate: NodeRunner = async (context) => {
   for (const { field } of measures) {
     columns.push(field === undefined ? items : await readField(context, items, field))
   }
-  const scale = createScale()
+  const bound = createOutputBound()
   const output: Record<string, unknown>[] = []
   for (const { values, members } of groups.values()) {
     const row: Record<string, unknown> = {}
     for (const [i, group] of groupBy.entries()) setOwn(row, nameGroup(group), values[i])
     for (const [i, measure] of measures.entries()) {
-      await pause()
+      await pace()
       const name = nameMeasure(measure)
       const found = members.map((at) => columns[i]![at])
       const known =
         measure.operation === 'count' && measure.field === undefined ? found : found.filter(isKnown)
       setOwn(row, name, await MEASURES[measure.operation](known, measure, name))
     }
-    scale(row)
+    bound(row)
     output.push(row)
   }
   return { output: { items: output } }
 }
 
-const MEASURES: Record<Measure['operation'], (values: unknown[], measure: Measure, name: string) => unknown> =
-  {
-    count: (values) => values.length,
-    countUnique,
-    sum: (values, _, name) => sum(values, name),
-    avg: (values, _, name) => (values.length === 0 ? null : sum(values, name) / values.length),
-    min: (values) => extreme(values, -1),
-    max: (values) => extreme(values, 1),
-    collect: (values) => values,
-    first: (values) => values[0] ?? null,
-    last: (values) => values.at(-1) ?? null,
-    join: (values, { separator }) =>
-      values
-        .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
-        .join(separator ?? ', '),
-  }
+const MEASURES: Record<
+  AggregateMeasure['operation'],
+  (values: unknown[], measure: AggregateMeasure, name: string) => unknown
+> = {
+  count: (values) => values.length,
+  countUnique,
+  sum: (values, _, name) => sum(values, name),
+  avg: (values, _, name) => (values.length === 0 ? null : sum(values, name) / values.length),
+  min: (values) => extreme(values, -1),
+  max: (values) => extreme(values, 1),
+  collect: (values) => values,
+  first: (values) => values[0] ?? null,
+  last: (values) => values.at(-1) ?? null,
+  join: (values, { separator }) =>
+    values
+      .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+      .join(separator ?? ', '),
+}
 
 async function countUnique(values: unknown[]): Promise<number> {
-  const pause = createPause()
+  const pace = createPacer()
   const keys = new Set<string>()
   for (const value of values) {
-    await pause()
+    await pace()
     keys.add(writeKey(value))
   }
   return keys.size
@@ -84,14 +94,14 @@ function sum(values: unknown[], name: string): number {
   for (const value of values) {
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number !== 'number' || !Number.isFinite(number)) {
-      const message = `${name} needs numbers, but an item has a value of type ${typeof value} that is none`
+      const message = `${name} needs finite numbers, but an item has a ${typeof value} that is not one`
       throw new NodeFailure(message, { type: 'InvalidInput' })
     }
     total += number
   }
-  // JSON has no infinity: it would be null.
+  // JSON has no infinity: the sum would become null.
   if (!Number.isFinite(total))
-    throw new NodeFailure(`${name} is too large a number`, { type: 'InvalidInput' })
+    throw new NodeFailure(`${name} is too large for a number`, { type: 'InvalidInput' })
   return total
 }
 

@@ -1,32 +1,32 @@
 import { DateTime, type DurationLikeObject, type DurationUnit } from 'luxon'
 import * as v from 'valibot'
-import { unit } from '../../workflows/nodes/data.ts'
-import { readKey, readText } from './config.ts'
-import { invalidConfig } from './failure.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { timeUnitField } from '../../workflows/nodes/data.ts'
+import { renderKey, renderText } from './kit/config.ts'
+import { invalidConfig } from './kit/failure.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 const MAX_CHARS = 1_000
 const EPOCH = /^-?\d{11,16}$/
 const amount = v.pipe(v.number('must be a number'), v.finite('must be finite'))
 
 /**
- * DATE: outputs {date (UTC), local (with the zone's offset), epochMs, text (in the format, else null)}; of a
- * difference {difference} in the unit. Dates are ISO 8601 (SQL's and mail's form too), epoch milliseconds, or as
- * inputFormat says; what names no offset is in the time zone.
+ * DATE: outputs {date (UTC), local (with the zone's offset), epochMs, text (in `format`, or null without
+ * one)}; the operation `difference` outputs {difference} in its unit. Dates are read as ISO 8601, SQL, RFC
+ * 2822 or HTTP dates, as epoch milliseconds, or in inputFormat. A date without an offset is in the time zone.
  */
 export const runDate: NodeRunner = async (context) => {
   const { operation } = context.config
   const zone = await findZone(context)
   if (operation === 'difference') {
     const [from, to] = [await readDate(context, 'from', zone), await readDate(context, 'to', zone)]
-    const by = (await readKey(context, 'unit', unit)) as DurationUnit
+    const by = (await renderKey(context, 'unit', timeUnitField)) as DurationUnit
     return { output: { difference: to.diff(from, by).as(by) } }
   }
   const start =
     operation === 'now' ? readZone(DateTime.now().setZone(zone)) : await readDate(context, 'value', zone)
   const date = await moveDate(context, start)
   if (!date.isValid || Math.abs(date.year) > 9_999)
-    throw invalidConfig('value', 'leads to a date out of range')
+    throw invalidConfig('value', 'must lead to a date within the years -9999 to 9999')
   return {
     output: {
       date: new Date(date.toMillis()).toISOString(),
@@ -37,19 +37,19 @@ export const runDate: NodeRunner = async (context) => {
   }
 }
 
-/** The node's own time zone, else that of its workflow. */
+/** The node's own time zone, or the one of its workflow. */
 async function findZone(context: NodeContext): Promise<string> {
-  if (context.config.timezone !== undefined) return readText(context, 'timezone')
+  if (context.config.timezone !== undefined) return renderText(context, 'timezone')
   return String(context.bindings.execution.timezone ?? 'UTC')
 }
 
 async function moveDate(context: NodeContext, date: DateTime): Promise<DateTime> {
   const { operation } = context.config
   if (operation === 'now' || operation === 'parse' || operation === 'format') return date
-  const by = (await readKey(context, 'unit', unit)) as keyof DurationLikeObject
+  const by = (await renderKey(context, 'unit', timeUnitField)) as keyof DurationLikeObject
   if (operation === 'startOf') return date.startOf(by as Parameters<DateTime['startOf']>[0])
   if (operation === 'endOf') return date.endOf(by as Parameters<DateTime['endOf']>[0])
-  const many = await readKey(context, 'amount', amount)
+  const many = await renderKey(context, 'amount', amount)
   if (operation === 'add') return date.plus({ [by]: many })
   if (operation === 'subtract') return date.minus({ [by]: many })
   throw invalidConfig('operation', 'is unknown')
@@ -74,12 +74,12 @@ async function readDate(context: NodeContext, key: string, zone: string): Promis
   if (context.config.inputFormat !== undefined) return readFormatted(context, key, text, zone)
   const readers = [DateTime.fromISO, DateTime.fromSQL, DateTime.fromRFC2822, DateTime.fromHTTP]
   const read = readers.map((reader) => readZone(reader(text, { zone }))).find((date) => date.isValid)
-  // So epoch milliseconds come out of queries, headers and CSV.
+  // Queries, headers and CSV give epoch milliseconds as strings.
   if (!read && EPOCH.test(text)) return check(key, readZone(DateTime.fromMillis(Number(text), { zone })))
   return check(key, read)
 }
 
-// Away: luxon makes a regular expression of a format, which may go over a text for ages.
+// In an evaluator process: the regular expression that luxon makes of a format may run for ages.
 async function readFormatted(
   context: NodeContext,
   key: string,
@@ -93,7 +93,7 @@ async function readFormatted(
     context.bindings,
   )
   if (typeof millis !== 'number')
-    throw invalidConfig(key, `is no date in the format ${JSON.stringify(format)}`)
+    throw invalidConfig(key, `must be a date in the format ${JSON.stringify(format)}`)
   return readZone(DateTime.fromMillis(millis, { zone }))
 }
 
@@ -102,7 +102,7 @@ async function readLocale(context: NodeContext): Promise<string> {
 }
 
 async function readShort(context: NodeContext, key: string): Promise<string> {
-  const text = await readText(context, key)
+  const text = await renderText(context, key)
   if (text.length > MAX_CHARS) throw invalidConfig(key, `must have at most ${MAX_CHARS} characters`)
   return text
 }

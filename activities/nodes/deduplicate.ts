@@ -1,17 +1,20 @@
-import { createPause } from '../pace.ts'
-import { readFields, readItems, writeKey } from './items.ts'
-import type { NodeRunner } from './node.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { readFields, readItems, writeKey } from './kit/items.ts'
+import type { NodeRunner } from './kit/node.ts'
 
-/** DEDUPLICATE: outputs {items}, of those with equal fields (or equal as a whole) the first or the last, in their order. */
+/**
+ * DEDUPLICATE: outputs {items} in their order, without duplicates: of the items whose fields `by` are equal
+ * (without `by`, of equal items) it keeps the first one, or the last one.
+ */
 export const runDeduplicate: NodeRunner = async (context) => {
   const items = await readItems(context)
   const by = context.config.by as string | string[] | undefined
   const values = by === undefined ? items : await readFields(context, items, [by].flat())
   const last = context.config.keep === 'last'
-  const pause = createPause()
+  const pace = createPacer()
   const chosen = new Map<string, number>()
   for (const [at, value] of values.entries()) {
-    await pause()
+    await pace()
     const key = writeKey(value)
     if (last || !chosen.has(key)) chosen.set(key, at)
   }

@@ -1,19 +1,20 @@
-import { isObject } from '../../workflows/inputs.ts'
-import type { Wanted } from '../conversions.ts'
-import { readText } from './config.ts'
-import type { NodeRunner } from './node.ts'
+import { isObject } from '../../workflows/json.ts'
+import type { HtmlPick } from '../expressions/formats.ts'
+import { renderText } from './kit/config.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 /**
- * HTML: `text` outputs {text}, what one reads of a page; `extract` outputs {values}: by name the text or attribute of
- * what its CSS selector finds first (nothing is null), or of `all`.
+ * HTML: `text` outputs {text}, the readable text of a page. `extract` outputs {values}: for each name of
+ * `fields` the text or attribute of the first element that its CSS selector finds (null if there is none), or
+ * with `all` an array.
  */
 export const runHtml: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context
-  const page = await readText(context, 'value')
+  const page = await renderText(context, 'value')
   if (config.operation === 'text') {
     return { output: { text: await evaluator.convert({ kind: 'html', text: page }, bindings) } }
   }
-  const fields = Object.entries(config.fields as Record<string, string | Wanted>)
+  const fields = Object.entries(config.fields as Record<string, string | HtmlPick>)
   const picks = fields.map(
     ([name, wanted]) => [name, isObject(wanted) ? wanted : { selector: wanted }] as const,
   )

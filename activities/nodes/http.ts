@@ -1,23 +1,25 @@
-import { isSecretName, redactText } from '../../db/redact.ts'
-import { readTemplate } from '../../workflows/expressions.ts'
-import { readAnswer, readText } from '../answer.ts'
-import { findHeaderFault, type HttpRequest } from '../http.ts'
-import { HttpError, type HttpErrorKind } from '../httperror.ts'
-import { invalidConfig, NodeFailure } from './failure.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { isSecretName, redactText } from '../../db/redaction/redact.ts'
+import { readTemplate } from '../../workflows/expressions/expressions.ts'
+import type { FailureType } from '../../workflows/nodes/failures.ts'
+import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
+import { decodeText, parseResponseBody } from '../http/body.ts'
+import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
+import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
+import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs'])
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_RETRY_AFTER_MS = 3_600_000
 const EXCERPT = 200
 
 /**
- * HTTP_REQUEST: outputs {status, headers, body} of an answer below 400. Fails retryably for 408, 425, 429,
- * 5xx (after Retry-After, at most an hour), network errors and timeouts (types Http503, HttpTimeout,
- * HttpNetwork); for good for other 4xx (Http404), a config that cannot be sent (InvalidConfig), a refused
- * address (HttpRefusedAddress), a broken redirect or too big an answer, and one that is not the JSON that
- * responseType promised (InvalidResponse). All but GET, HEAD and OPTIONS carry an Idempotency-Key.
+ * HTTP_REQUEST: outputs {status, headers, body} of a response with a status below 400. Other outcomes are
+ * failures. Retried: 408, 425, 429 and 5xx (type Http503 and so on, after Retry-After, at most an hour),
+ * network errors (HttpNetwork) and timeouts (HttpTimeout). Final: other 4xx (Http404 and so on), a config
+ * that cannot be sent (InvalidConfig), a refused address (HttpRefusedAddress), a broken redirect
+ * (HttpRedirect), a response that is too large (HttpTooLarge) or is not JSON although responseType is json
+ * (InvalidResponse). All methods but GET, HEAD and OPTIONS carry an Idempotency-Key.
  */
 export const runHttpRequest: NodeRunner = async (context) => {
   const { request, host } = await buildRequest(context)
@@ -26,32 +28,30 @@ export const runHttpRequest: NodeRunner = async (context) => {
     response = await context.http.request(request)
   } catch (error) {
     context.signal.throwIfAborted()
-    throw error instanceof HttpError ? fail(request.method, error) : error
+    throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
   const { status, headers, body } = response
   if (status >= 400) {
-    const name = `${request.method} ${host} answered ${status}`
-    const excerpt = excerptBody(readText(body, headers['content-type']), request)
+    const message = `${request.method} ${host} responded with ${status}`
+    const excerpt = excerptBody(decodeText(body, headers['content-type']), request)
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
     const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
-    throw new NodeFailure(excerpt ? `${name}: ${excerpt}` : name, {
+    throw new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
       type: `Http${status}`,
       retryable,
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
   }
-  const read = readAnswer(body, headers['content-type'], context.config.responseType)
+  const read = parseResponseBody(body, headers['content-type'], context.config.responseType)
   if ('fault' in read) {
-    throw new NodeFailure(`${request.method} ${host} answered ${status} with a body that ${read.fault}`, {
-      type: 'InvalidResponse',
-      retryable: false,
-    })
+    const message = `${request.method} ${host} responded with ${status} and a body that ${read.fault}`
+    throw new NodeFailure(message, { type: 'InvalidResponse', retryable: false })
   }
   return { output: { status, headers, body: read.value } }
 }
 
 const RETRYABLE = new Set<HttpErrorKind>(['timeout', 'network'])
-const TYPES: Record<HttpErrorKind, string> = {
+const TYPES: Record<HttpErrorKind, FailureType> = {
   'refused-address': 'HttpRefusedAddress',
   timeout: 'HttpTimeout',
   network: 'HttpNetwork',
@@ -62,7 +62,7 @@ const TYPES: Record<HttpErrorKind, string> = {
   redirect: 'HttpRedirect',
 }
 
-function fail(method: string, error: HttpError): NodeFailure {
+function requestFailure(method: string, error: HttpError): NodeFailure {
   return new NodeFailure(`${method} failed: ${error.message}`, {
     type: TYPES[error.kind],
     retryable: RETRYABLE.has(error.kind),
@@ -76,11 +76,12 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     context.bindings,
   )) as Record<string, unknown>
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
-  if (!METHODS.includes(verb)) throw invalidConfig('method', `must be one of ${METHODS.join(', ')}`)
+  if (!(HTTP_METHODS as readonly string[]).includes(verb))
+    throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
   const target = readUrl(rendered.url)
   for (const [name, value] of readPairs('query', rendered.query)) target.searchParams.append(name, value)
   const all = readHeaders(rendered.headers)
-  const sent = readBody(context.config, rendered.body)
+  const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
   if (!safe && !all.has('idempotency-key')) all.set('idempotency-key', context.idempotencyKey)
@@ -98,18 +99,18 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
 
 function readUrl(value: unknown): URL {
   const url = typeof value === 'string' ? URL.parse(value.trim()) : null
-  if (!url) throw invalidConfig('url', `must be a URL; it is ${describe(value)}`)
+  if (!url) throw invalidConfig('url', `must be a URL, not ${describe(value)}`)
   if (url.protocol === 'http:' || url.protocol === 'https:') return url
   throw invalidConfig('url', `must begin with http:// or https://, not ${url.protocol}`)
 }
 
-// The value itself stays unsaid: it may hold a key.
+// Does not quote the value, which may hold a key.
 function describe(value: unknown): string {
-  if (value === null || value === undefined || value === '') return 'empty'
-  return typeof value === 'string' ? 'a text that does not parse as one' : `of type ${typeof value}`
+  if (value === null || value === undefined || value === '') return 'an empty value'
+  return typeof value === 'string' ? 'a string that does not parse as one' : `a value of type ${typeof value}`
 }
 
-/** Names and values for a query or form: arrays repeat the name, null leaves it out, objects go as JSON. */
+/** The pairs of a query or form: arrays repeat the name, null leaves it out, objects become JSON. */
 function readPairs(key: string, value: unknown): [string, string][] {
   if (value === null || value === undefined) return []
   if (typeof value !== 'object' || Array.isArray(value)) throw invalidConfig(key, 'must be an object')
@@ -129,11 +130,11 @@ function readHeaders(value: unknown): Map<string, string> {
     throw invalidConfig('headers', 'must be an object')
   }
   for (const [name, entry] of Object.entries(value)) {
-    // An expression that finds nothing leaves its header out.
+    // A header whose expression finds nothing is left out.
     if (entry === null || entry === undefined) continue
     const key = `headers.${name.slice(0, 100)}`
-    if (typeof entry === 'object') throw invalidConfig(key, 'must be a text, number or boolean')
-    const fault = findHeaderFault(name, String(entry))
+    if (typeof entry === 'object') throw invalidConfig(key, 'must be a string, number or boolean')
+    const fault = findRequestHeaderFault(name, String(entry))
     if (fault) throw invalidConfig(key, fault)
     headers.set(name.toLowerCase(), String(entry))
   }
@@ -150,11 +151,12 @@ function readTimeout(value: unknown): number | undefined {
 type Sent = { text: string; type: string }
 
 /**
- * No body for null. `json`: any value is serialised, also a text that one expression gave; a text written by
- * hand (around expressions or without any) is the JSON itself and must parse. `form`: an object, or a text
- * that is encoded already. `text`: as it stands; objects as JSON.
+ * Writes the body and its content type; null makes no body. `json`: any value is serialised, also a string
+ * that is the result of a single expression, but a string written by hand (with expressions in it or none) is
+ * taken as JSON and must parse. `form`: an object, or a string that is already encoded. `text`: a string
+ * unchanged, objects as JSON.
  */
-function readBody(config: Record<string, unknown>, value: unknown): Sent | undefined {
+function encodeBody(config: Record<string, unknown>, value: unknown): Sent | undefined {
   if (value === null || value === undefined) return undefined
   const kind = config.bodyType ?? 'json'
   if (kind === 'form') {
@@ -171,7 +173,7 @@ function readBody(config: Record<string, unknown>, value: unknown): Sent | undef
   try {
     JSON.parse(value)
   } catch {
-    throw invalidConfig('body', 'is a text that is no valid JSON; bodyType text sends it as it stands')
+    throw invalidConfig('body', 'must be valid JSON; set bodyType to text to send it unchanged')
   }
   return { text: value, type }
 }
@@ -182,7 +184,10 @@ function isExpression(value: unknown): boolean {
   return template.length === 1 && typeof template[0] === 'object'
 }
 
-/** Retry-After in ms: seconds or an HTTP date, at most an hour; undefined where it says neither. */
+/**
+ * The delay of a Retry-After header (seconds or an HTTP date) in milliseconds, at most an hour; undefined for
+ * other values. `now` is epoch milliseconds.
+ */
 export function readRetryAfter(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined
   const text = value.trim()
@@ -191,7 +196,7 @@ export function readRetryAfter(value: string | undefined, now: number): number |
   return Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
 }
 
-/** The first words of an answer, without what was sent to it in confidence: servers like to echo. */
+/** The beginning of a response's text, without the secrets of the request: servers like to echo them. */
 function excerptBody(text: string, request: HttpRequest): string {
   const secrets: string[] = []
   for (const [name, value] of Object.entries(request.headers ?? {})) {

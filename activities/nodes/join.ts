@@ -1,34 +1,35 @@
-import { isObject, mergeObjects } from '../../workflows/inputs.ts'
-import { createPause } from '../pace.ts'
-import { invalidConfig } from './failure.ts'
-import { createScale, readFields, readItems, writeKey } from './items.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { isObject, mergeObjects } from '../../workflows/json.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { invalidConfig } from './kit/failure.ts'
+import { createOutputBound, readFields, readItems, writeKey } from './kit/items.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 type On = string | { left: string; right: string }
 type Side = { items: Record<string, unknown>[]; keys: (string | undefined)[] }
 
 /**
- * JOIN: outputs {items}, one for each pair of objects with equal keys, both merged; in the order of the left list.
- * `left`, `right` and `outer` also keep what has no partner there. Nothing equals nothing, as in SQL.
+ * JOIN: outputs {items}, one merged object for each pair of objects with equal keys, in the order of the left
+ * list. The modes `left`, `right` and `outer` also keep the objects of that side, or of both, that have no
+ * partner. A null or missing key matches no other, as in SQL.
  */
 export const runJoin: NodeRunner = async (context) => {
   const { left, right } = await readSides(context)
   const { mode, prefer } = context.config
   const partners = await indexSide(right)
   const met = new Set<number>()
-  const scale = createScale()
-  const pause = createPause()
+  const bound = createOutputBound()
+  const pace = createPacer()
   const items: Record<string, unknown>[] = []
   for (const [at, item] of left.items.entries()) {
-    await pause()
+    await pace()
     const key = left.keys[at]
     const found = (key !== undefined && partners.get(key)) || []
     if (found.length === 0 && (mode === 'left' || mode === 'outer')) items.push(item)
     for (const place of found) {
-      await pause()
+      await pace()
       met.add(place)
       const other = right.items[place]!
-      scale(item, other)
+      bound(item, other)
       items.push(mergeObjects(prefer === 'left' ? [other, item] : [item, other]))
     }
   }
@@ -37,13 +38,14 @@ export const runJoin: NodeRunner = async (context) => {
 }
 
 /**
- * COMPARE_DATASETS: outputs {onlyLeft, onlyRight, same, different}; `different` holds {left, right, fields}, the names
- * of the fields that differ. Of several with one key the first is paired with the first, and so on.
+ * COMPARE_DATASETS: outputs {onlyLeft, onlyRight, same, different}; `different` holds {left, right, fields},
+ * where `fields` names the fields that differ. If a key occurs several times, the first left object is paired
+ * with the first right one, the second with the second, and so on.
  */
 export const runCompareDatasets: NodeRunner = async (context) => {
   const { left, right } = await readSides(context)
   const partners = await indexSide(right)
-  const pause = createPause()
+  const pace = createPacer()
   const met = new Set<number>()
   const output = {
     onlyLeft: [] as unknown[],
@@ -53,7 +55,7 @@ export const runCompareDatasets: NodeRunner = async (context) => {
   }
   const used = new Map<string, number>()
   for (const [at, item] of left.items.entries()) {
-    await pause()
+    await pace()
     const key = left.keys[at]
     const turn = key === undefined ? 0 : (used.get(key) ?? 0)
     const place = key === undefined ? undefined : partners.get(key)?.[turn]
@@ -83,13 +85,13 @@ async function readSides(context: NodeContext): Promise<{ left: Side; right: Sid
   const on = [context.config.on as On | On[]].flat()
   const read = async (side: 'left' | 'right'): Promise<Side> => {
     const items = await readItems(context, side)
-    if (!items.every(isObject)) throw invalidConfig(side, 'must hold objects only')
+    if (!items.every(isObject)) throw invalidConfig(side, 'must contain only objects')
     const fields = on.map((one) => (typeof one === 'string' ? one : one[side]))
     const values = await readFields(context, items, fields)
-    const pause = createPause()
+    const pace = createPacer()
     const keys: (string | undefined)[] = []
     for (const parts of values) {
-      await pause()
+      await pace()
       keys.push(parts.some((part) => part === null || part === undefined) ? undefined : writeKey(parts))
     }
     return { items, keys }
@@ -99,9 +101,9 @@ async function readSides(context: NodeContext): Promise<{ left: Side; right: Sid
 
 async function indexSide({ keys }: Side): Promise<Map<string, number[]>> {
   const index = new Map<string, number[]>()
-  const pause = createPause()
+  const pace = createPacer()
   for (const [at, key] of keys.entries()) {
-    await pause()
+    await pace()
     if (key === undefined) continue
     const places = index.get(key)
     if (places) places.push(at)

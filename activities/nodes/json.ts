@@ -1,8 +1,8 @@
-import { readText } from './config.ts'
-import { NodeFailure } from './failure.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { renderText } from './kit/config.ts'
+import { NodeFailure } from './kit/failure.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
-/** JSON: `parse` outputs {value} of a text, `format` {text} of a value. Fails for what is no JSON (InvalidInput). */
+/** JSON: `parse` outputs {value}, `format` outputs {text}. Invalid JSON fails with InvalidInput. */
 export const runJson: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context
   if (config.operation === 'parse') return { output: { value: await parse(context) } }
@@ -11,11 +11,11 @@ export const runJson: NodeRunner = async (context) => {
 }
 
 async function parse(context: NodeContext): Promise<unknown> {
-  const text = await readText(context, 'value')
+  const text = await renderText(context, 'value')
   try {
     return JSON.parse(text)
   } catch {
-    // The engine's own message quotes the text, which may hold a secret.
-    throw new NodeFailure('value is no JSON', { type: 'InvalidInput' })
+    // The message of JSON.parse quotes the text, which may hold a secret.
+    throw new NodeFailure('value is not valid JSON', { type: 'InvalidInput' })
   }
 }

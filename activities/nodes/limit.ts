@@ -1,15 +1,15 @@
-import { whole } from '../../workflows/nodes/fields.ts'
-import { readKey } from './config.ts'
-import { readItems } from './items.ts'
-import type { NodeRunner } from './node.ts'
+import { wholeNumber } from '../../workflows/nodes/fields.ts'
+import { renderKey } from './kit/config.ts'
+import { readItems } from './kit/items.ts'
+import type { NodeRunner } from './kit/node.ts'
 
-const count = whole(0, 1_000_000_000)
+const wholeCount = wholeNumber(0, 1_000_000_000)
 
-/** LIMIT: outputs {items}, the first `count` after `offset`, or the last ones before it. */
+/** LIMIT: outputs {items}, the first `count` of them, or the last; `offset` items are skipped at that end. */
 export const runLimit: NodeRunner = async (context) => {
   const items = await readItems(context)
-  const size = await readKey(context, 'count', count)
-  const offset = context.config.offset === undefined ? 0 : await readKey(context, 'offset', count)
+  const size = await renderKey(context, 'count', wholeCount)
+  const offset = context.config.offset === undefined ? 0 : await renderKey(context, 'offset', wholeCount)
   const end = Math.max(items.length - offset, 0)
   const last = context.config.keep === 'last'
   return {

@@ -1,10 +1,11 @@
-import { mergeInputs } from '../../workflows/inputs.ts'
-import { invalidConfig } from './failure.ts'
-import type { NodeRunner } from './node.ts'
+import { mergeInputs } from '../../workflows/input.ts'
+import { invalidConfig } from './kit/failure.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 /**
- * MERGE: `combine` outputs the inputs as one object, or their array where one is no object; `append` outputs one
- * array of all, in edge order, arrays among them flattened by one level.
+ * MERGE: `combine` outputs all inputs merged into one object, or an array of them if any is not an object; a
+ * single input is passed on. `append` outputs one array of all inputs in edge order; inputs that are arrays
+ * are flattened by one level.
  */
 export const runMerge: NodeRunner = async ({ config, inputs }) => {
   const mode = config.mode ?? 'combine'

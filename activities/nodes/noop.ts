@@ -1,4 +1,4 @@
-import type { NodeRunner } from './node.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 /** NO_OP: passes its input on. */
 export const runNoOp: NodeRunner = async ({ input }) => ({ output: input })

@@ -1,15 +1,15 @@
-import { isObject, setOwn } from '../../workflows/inputs.ts'
-import { createPause } from '../pace.ts'
-import { readItems } from './items.ts'
-import type { NodeRunner } from './node.ts'
+import { isObject, setOwn } from '../../workflows/json.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { readItems } from './kit/items.ts'
+import type { NodeRunner } from './kit/node.ts'
 
-/** RENAME_KEYS: outputs {items} with keys renamed in their places; one that is there already gives way. */
+/** RENAME_KEYS: outputs {items} with keys renamed in place; an existing key of the new name is replaced. */
 export const runRenameKeys: NodeRunner = async (context) => {
   const keys = new Map(Object.entries(context.config.keys as Record<string, string>))
-  const pause = createPause()
+  const pace = createPacer()
   const items: unknown[] = []
   for (const item of await readItems(context)) {
-    await pause()
+    await pace()
     if (!isObject(item)) {
       items.push(item)
       continue

@@ -1,10 +1,13 @@
 import * as v from 'valibot'
-import { isObject } from '../../workflows/inputs.ts'
-import { answerStatus, findHeaderFault } from '../../workflows/nodes/hooks.ts'
-import { invalidConfig } from './failure.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { isObject } from '../../workflows/json.ts'
+import { findHeaderFault, responseStatusField } from '../../workflows/nodes/webhooks.ts'
+import { invalidConfig } from './kit/failure.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
-/** RESPOND_TO_WEBHOOK: notes what the call that started the run is answered with, at once, and outputs it. */
+/**
+ * RESPOND_TO_WEBHOOK: sets the response to the request that started the execution. It is sent at once, and is
+ * also the output.
+ */
 export const runRespondToWebhook: NodeRunner = async (context) => {
   const { config, bindings, evaluator } = context
   const output = {
@@ -18,12 +21,12 @@ export const runRespondToWebhook: NodeRunner = async (context) => {
 
 async function readStatus({ config, bindings, evaluator }: NodeContext): Promise<number> {
   const status = await evaluator.render(config.status ?? 200, bindings)
-  const parsed = v.safeParse(answerStatus, /^\d{3}$/.test(String(status)) ? Number(status) : status)
+  const parsed = v.safeParse(responseStatusField, /^\d{3}$/.test(String(status)) ? Number(status) : status)
   if (!parsed.success) throw invalidConfig('status', parsed.issues[0].message)
   return parsed.output
 }
 
-/** In lower case; those that are nothing are left out. */
+/** The headers with names in lower case; null and empty ones are left out. */
 function readHeaders(headers: unknown): Record<string, string> {
   if (!isObject(headers)) throw invalidConfig('headers', 'must be an object')
   const given = Object.entries(headers).filter(([, value]) => value !== null && value !== '')

@@ -1,4 +1,4 @@
-import type { NODES, NodeTypeName } from '../../workflows/nodes.ts'
+import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runAggregate } from './aggregate.ts'
 import { resumeApproval, runApproval } from './approval.ts'
 import { runCrypto } from './crypto.ts'
@@ -12,10 +12,10 @@ import { runHttpRequest } from './http.ts'
 import { runIfElse } from './ifelse.ts'
 import { runCompareDatasets, runJoin } from './join.ts'
 import { runJson } from './json.ts'
+import type { NodeRunner } from './kit/node.ts'
 import { runLimit } from './limit.ts'
 import { runMap } from './map.ts'
 import { runMerge } from './merge.ts'
-import type { NodeRunner } from './node.ts'
 import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
@@ -33,7 +33,10 @@ import { runXml } from './xml.ts'
 
 type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : never }[NodeTypeName]
 
-/** What runs each node type but triggers, whose output is what started the run, and loops, which run their children. */
+/**
+ * The runner of each node type. Triggers and loops have none: a trigger's output is the data that started the
+ * run, and a loop only repeats its children.
+ */
 export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, NodeRunner> = {
   SET: runSet,
   IF_ELSE: runIfElse,
@@ -68,7 +71,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   RESPOND_TO_WEBHOOK: runRespondToWebhook,
 }
 
-/** What looks whether that for which a pause waits has come. */
+/** The runners of nodes that pause, called again to look whether what they wait for has come. */
 export const RESUMERS: Record<Of<'pause'>, NodeRunner> = {
   APPROVAL: resumeApproval,
   WAIT_FOR_EVENT: resumeWaitForEvent,

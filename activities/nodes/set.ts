@@ -1,6 +1,6 @@
-import { isObject } from '../../workflows/inputs.ts'
-import { invalidConfig } from './failure.ts'
-import type { NodeRunner } from './node.ts'
+import { isObject } from '../../workflows/json.ts'
+import { invalidConfig } from './kit/failure.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 /** SET: outputs exactly its rendered values. */
 export const runSet: NodeRunner = async ({ config, bindings, evaluator }) => {

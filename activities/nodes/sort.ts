@@ -1,10 +1,10 @@
-import { compareValues, readFields, readItems, sortItems } from './items.ts'
-import type { NodeRunner } from './node.ts'
+import { compareValues, readFields, readItems, sortItems } from './kit/items.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 type Order = 'asc' | 'desc'
 type By = string | { key: string; order?: Order }
 
-/** SORT: outputs {items} in order of the first key, where equal of the next; equal items stay as they came. */
+/** SORT: outputs {items} ordered by the first key, then by the next ones; equal items keep their order. */
 export const runSort: NodeRunner = async (context) => {
   const items = await readItems(context)
   const order = (context.config.order as Order | undefined) ?? 'asc'

@@ -1,12 +1,12 @@
-import { isObject, setOwn } from '../../workflows/inputs.ts'
-import { createPause } from '../pace.ts'
-import { createScale, readField, readItems } from './items.ts'
-import type { NodeContext, NodeRunner } from './node.ts'
+import { isObject, setOwn } from '../../workflows/json.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { createOutputBound, readField, readItems } from './kit/items.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /**
- * SPLIT: outputs {items}, the entries of `value`, or of `field` in each of its items; a text is split where it has
- * the separator, and without one is an entry itself. `keepOthers`: each entry stands in a copy of its item, under the
- * field's name.
+ * SPLIT: outputs {items}, the entries of `value`, or of `field` in each of `items`. A string is split at the
+ * separator; without a separator it is one entry. With `keepOthers` each entry is put into a copy of its
+ * item, under the field's name.
  */
 export const runSplit: NodeRunner = async (context) => {
   const { config } = context
@@ -17,15 +17,15 @@ export const runSplit: NodeRunner = async (context) => {
   const field = String(config.field)
   const items = await readItems(context)
   const lists = await readField(context, items, field)
-  const scale = createScale()
-  const pause = createPause()
+  const bound = createOutputBound()
+  const pace = createPacer()
   const entries: unknown[] = []
   for (const [at, item] of items.entries()) {
     for (const entry of splitValue(lists[at], context)) {
-      await pause()
+      await pace()
       if (!config.keepOthers || !isObject(item)) entries.push(entry)
       else {
-        scale(item)
+        bound(item)
         const copy = { ...item }
         setOwn(copy, field, entry)
         entries.push(copy)

@@ -1,25 +1,26 @@
 import * as v from 'valibot'
-import { isEnded } from '../../db/executions.ts'
+import { isEnded } from '../../db/executions/status.ts'
 import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
-import { type Child, readChild, readChildOutput, startChild } from '../../db/subworkflows.ts'
-import { isObject } from '../../workflows/inputs.ts'
-import { record } from '../../workflows/nodes/fields.ts'
-import { workflowId } from '../../workflows/nodes/pauses.ts'
-import { readKey } from './config.ts'
-import { NodeFailure } from './failure.ts'
-import type { NodeContext, NodeResult, NodeRunner } from './node.ts'
+import { type ChildExecution, readChild, readChildOutput, startChild } from '../../db/starts/subworkflows.ts'
+import { isObject } from '../../workflows/json.ts'
+import { anyObject } from '../../workflows/nodes/fields.ts'
+import { workflowIdField } from '../../workflows/nodes/pauses.ts'
+import { renderKey } from './kit/config.ts'
+import { NodeFailure } from './kit/failure.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 
-/** How often a start is tried whose workflow was changed at that moment. */
+/** How often a start is tried if the workflow is changed at that very moment. */
 const TRIES = 3
 
-/** SUB_WORKFLOW: starts another workflow's run, and waits for its end where it shall. */
+/** SUB_WORKFLOW: starts an execution of another workflow and, unless `wait` is false, waits for its end. */
 export const runSubWorkflow: NodeRunner = async (context) => {
   const { config, spot } = context
-  const wait = await readKey(context, 'wait', v.optional(v.boolean('must be true or false'), true))
+  const wait = await renderKey(context, 'wait', v.optional(v.boolean('must be true or false'), true))
   const call = {
-    workflowId: (await readKey(context, 'workflowId', workflowId)).toLowerCase(),
-    input: config.input === undefined ? asObject(context.input) : await readKey(context, 'input', record),
+    workflowId: (await renderKey(context, 'workflowId', workflowIdField)).toLowerCase(),
+    input:
+      config.input === undefined ? asObject(context.input) : await renderKey(context, 'input', anyObject),
     wait,
     traceparent: spot.traceparent,
   }
@@ -27,11 +28,11 @@ export const runSubWorkflow: NodeRunner = async (context) => {
   return wait ? leave(context, child) : { output: { executionId: child.executionId } }
 }
 
-/** SUB_WORKFLOW whose child may have ended. */
+/** Looks again at a SUB_WORKFLOW whose child may have ended. */
 export const resumeSubWorkflow: NodeRunner = async (context) =>
   leave(context, await readChild(context.spot.store, context.spot))
 
-async function start({ spot }: NodeContext, call: Parameters<typeof startChild>[2]): Promise<Child> {
+async function start({ spot }: NodeContext, call: Parameters<typeof startChild>[2]): Promise<ChildExecution> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await startChild(spot.store, spot, call)
@@ -43,21 +44,21 @@ async function start({ spot }: NodeContext, call: Parameters<typeof startChild>[
   }
 }
 
-async function leave({ spot }: NodeContext, child: Child | undefined): Promise<NodeResult> {
+async function leave({ spot }: NodeContext, child: ChildExecution | undefined): Promise<NodeResult> {
   if (!child) throw deleted()
   const { executionId, status, errorMessage } = child
   if (!isEnded(status)) return { pause: { until: null } }
-  if (status === 'SUCCESS') return { output: await readOutput(spot.store, executionId) }
+  if (status === 'SUCCESS') return { output: await readChildResult(spot.store, executionId) }
   if (status === 'FAILED') {
     throw new NodeFailure(errorMessage ?? 'The sub-workflow failed', { type: 'SubWorkflowFailed' })
   }
-  // Its reason speaks of "the run": that would be taken for this one.
+  // Alone, the child's message would read as if this execution had been cancelled.
   const message = `The sub-workflow was cancelled: ${errorMessage ?? 'without a reason'}`
   throw new NodeFailure(message, { type: 'SubWorkflowCancelled' })
 }
 
-// A child that is gone is this node's failure, not the end of the run that asks for it.
-async function readOutput(store: Store, executionId: string): Promise<unknown> {
+// NOT_FOUND would end this run as deleted; that the child is gone is a failure of this node only.
+async function readChildResult(store: Store, executionId: string): Promise<unknown> {
   try {
     return await readChildOutput(store, executionId)
   } catch (error) {
@@ -66,7 +67,7 @@ async function readOutput(store: Store, executionId: string): Promise<unknown> {
 }
 
 function deleted(): NodeFailure {
-  return new NodeFailure('The run of the sub-workflow was deleted', { type: 'SubWorkflowDeleted' })
+  return new NodeFailure('The execution of the sub-workflow was deleted', { type: 'SubWorkflowDeleted' })
 }
 
 function asObject(input: unknown): Record<string, unknown> {

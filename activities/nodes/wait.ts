@@ -1,10 +1,10 @@
-import { invalidConfig } from './failure.ts'
-import type { NodeRunner } from './node.ts'
+import { invalidConfig } from './kit/failure.ts'
+import type { NodeRunner } from './kit/node.ts'
 
 const MAX_WAIT_MS = 366 * 86_400_000
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})$/
 
-/** WAIT: passes its input on when the time has come; an instant that is past is now. */
+/** WAIT: passes its input on when the time has come; at once if the time is in the past. */
 export const runWait: NodeRunner = async ({ config, input, bindings, evaluator }) => {
   const now = Date.now()
   if (config.durationMs !== undefined) {
@@ -16,7 +16,7 @@ export const runWait: NodeRunner = async ({ config, input, bindings, evaluator }
   return { output: input, until: Math.max(until, now) }
 }
 
-// A text of digits is a number too: so it comes out of queries, headers and texts around an expression.
+// A string of digits counts as a number: queries, headers and mixed templates give strings.
 function readDuration(value: unknown): number {
   const duration = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
   if (typeof duration !== 'number' || !Number.isFinite(duration)) {

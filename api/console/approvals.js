@@ -57,7 +57,7 @@ export async function showApprovals({ main, query, signal, frame }) {
       return fill(
         list,
         status === 'OPEN'
-          ? showEmpty('Nothing to decide', 'A run that comes to an APPROVAL node waits here.')
+          ? showEmpty('Nothing to decide', 'An execution that reaches an APPROVAL node waits here.')
           : showEmpty('Nothing found', 'No approval has this status.'),
       )
     }
@@ -66,7 +66,7 @@ export async function showApprovals({ main, query, signal, frame }) {
       list,
       showTable(
         'Approvals',
-        ['Request', 'Workflow', 'Run', 'Since', 'Deadline', last],
+        ['Request', 'Workflow', 'Execution', 'Since', 'Deadline', last],
         found.content.map(showRow),
       ),
       showPager(found, (page) => linkWith('/approvals', { status: status === 'OPEN' ? '' : status, page })),
@@ -87,7 +87,7 @@ export async function showApprovals({ main, query, signal, frame }) {
         message && h('div', { class: 'quiet' }, nameApproval(approval)),
       ),
       cell('Workflow', h('a', { href: `#/workflows/${workflowId}` }, workflowName)),
-      cell('Run', linkRun(executionId)),
+      cell('Execution', linkRun(executionId)),
       cell('Since', showAge(approval.createdAt)),
       cell('Deadline', showTime(approval.deadline)),
       approval.status === 'OPEN'

@@ -65,7 +65,7 @@ export async function askTagged(method, path, { json, query, headers, signal } =
   const unknown = readJson(answer.headers.get('x-unknown-fields') ?? '[]')
   if (answer.ok) return { body, tag: answer.headers.get('etag'), unknown }
   if (answer.status === 401 && path !== '/api/auth/login') session.onEnd()
-  const message = body?.message ?? `The service answered ${answer.status}`
+  const message = body?.message ?? `The service responded with ${answer.status}`
   throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))
 }
 

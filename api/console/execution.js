@@ -38,9 +38,9 @@ export async function showExecution({ main, id, signal, frame }) {
   const asked = h('div')
   /** @type {{ totalElements: number, content: any[] }} */
   let approvals = { totalElements: 0, content: [] }
-  const stop = button('Cancel run', 'danger', askCancel)
+  const stop = button('Cancel execution', 'danger', askCancel)
   const retry = button('Retry from failed nodes', '', () => openRecover(run, 'retry', workflow.version))
-  const again = button('Run again', '', () => openRecover(run, 'rerun', workflow.version))
+  const again = button('Execute again', '', () => openRecover(run, 'rerun', workflow.version))
   fill(heading, ...showHead())
   await readApprovals()
   update()
@@ -78,7 +78,7 @@ export async function showExecution({ main, id, signal, frame }) {
   function showHead() {
     return [
       showCrumbs(['Executions', '#/executions'], [run.workflowName, `#/workflows/${run.workflowId}`]),
-      showHeading(`Run ${id.slice(-12)}`, stop, retry, again),
+      showHeading(`Execution ${id.slice(-12)}`, stop, retry, again),
     ]
   }
 
@@ -153,15 +153,15 @@ export async function showExecution({ main, id, signal, frame }) {
 
   function askCancel() {
     openDialog({
-      title: 'Cancel this run?',
-      label: 'Cancel run',
+      title: 'Cancel this execution?',
+      label: 'Cancel execution',
       danger: true,
       body: [
         h('p', null, 'Nodes that are running are told to stop. What they have done already is not undone.'),
       ],
       submit: async () => {
         await ask('POST', `${path}/cancel`)
-        notify('The run is being cancelled')
+        notify('The execution is being cancelled')
         await follow()
       },
     })
@@ -175,6 +175,6 @@ function button(text, look, onclick) {
 
 /** @param {number} ran @param {number} stands */
 function tellVersion(ran, stands) {
-  const text = `This run follows version ${ran}, drawn below; the workflow stands at version ${stands}.`
+  const text = `This execution follows version ${ran}, drawn below; the workflow is at version ${stands} now.`
   return h('p', { class: 'hint' }, text)
 }

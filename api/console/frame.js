@@ -20,6 +20,8 @@ const ICONS = {
   executions: 'M5 3.5v9l7-4.500z',
   approvals: 'M8 2.500a5.500 5.500 0 1 0 0 11a5.500 5.500 0 0 0 0-11zM5.500 8.200l1.800 1.800 3.200-3.600',
   tokens: 'M9.800 9.200a3.500 3.500 0 1 0-3-3L2.500 10.500v3h3V12H7v-1.500z',
+  guide:
+    'M8 4.500C6.500 3.300 4.500 3 2.500 3v9c2 0 4 .300 5.500 1.500 1.500-1.200 3.500-1.500 5.500-1.500V3c-2 0-4 .300-5.500 1.500zM8 4.500v9',
 }
 
 /**
@@ -40,6 +42,7 @@ export function createFrame(user, { signal, onTeam, onSignOut }) {
     link('approvals', 'Approvals'),
     link('tokens', 'SDK tokens'),
   ]
+  const guide = h('a', { href: '/api/docs/guide' }, sign('guide'), 'Guide')
   const name = `${user.firstName} ${user.lastName}`.trim() || user.email
   const skip = h('a', { class: 'skip', href: '#main', onclick: skipTo }, 'Skip to the page')
   const bar = h(
@@ -52,7 +55,7 @@ export function createFrame(user, { signal, onTeam, onSignOut }) {
       'Perdure',
     ),
     teams,
-    h('nav', { 'aria-label': 'Console' }, ...links),
+    h('nav', { 'aria-label': 'Console' }, ...links, guide),
     h(
       'div',
       { class: 'who' },
@@ -142,6 +145,10 @@ function icon() {
 
 /** @param {string} nav @param {string} text */
 function link(nav, text) {
-  const sign = s('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' }, s('path', { d: ICONS[nav] }))
-  return h('a', { href: `#/${nav}`, 'data-nav': nav }, sign, text)
+  return h('a', { href: `#/${nav}`, 'data-nav': nav }, sign(nav), text)
+}
+
+/** @param {string} name */
+function sign(name) {
+  return s('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' }, s('path', { d: ICONS[name] }))
 }

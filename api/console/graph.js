@@ -79,7 +79,7 @@ export function drawGraph({ nodes, edges }, { onPick, label } = {}) {
         'class',
         `${classOf(bodies.has(node.id))} run ${status ? status.toLowerCase() : 'idle'}`,
       )
-      box?.setAttribute('aria-label', `${nameOf(node)}, ${node.type}: ${status ?? 'did not run'}`)
+      box?.setAttribute('aria-label', `${nameOf(node)}, ${node.type}: ${status ?? 'not executed'}`)
     }
     for (const { line, edge } of lines) {
       line.classList.toggle('taken', statuses.has(edge.source) && statuses.has(edge.target))

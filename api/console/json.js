@@ -67,7 +67,7 @@ export function parseJson(text) {
     const at = Number(/position (\d+)/.exec(message)?.[1] ?? Number.NaN)
     const line = text.slice(0, at).split('\n').length
     throw new Error(
-      Number.isNaN(at) ? `This is no JSON: ${message}` : `This is no JSON: see line ${line}. ${message}`,
+      Number.isNaN(at) ? `This is not JSON: ${message}` : `This is not JSON: see line ${line}. ${message}`,
     )
   }
 }

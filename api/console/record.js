@@ -107,8 +107,12 @@ function showMarks({ handle, pinned, takenFrom, childExecutionId }) {
     handle && h('span', { class: 'pill plain', title: 'The handle it left by' }, handle),
     pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
     takenFrom &&
-      h('span', { class: 'pill plain', title: 'Its output is that of an earlier run' }, 'Taken over'),
-    childExecutionId && h('span', null, 'Run ', linkRun(childExecutionId)),
+      h(
+        'span',
+        { class: 'pill plain', title: 'Its output was taken over from an earlier execution' },
+        'Taken over',
+      ),
+    childExecutionId && h('span', null, 'Execution ', linkRun(childExecutionId)),
   ]
 }
 

@@ -28,21 +28,21 @@ export function openRecover(run, how, stands) {
   const version = h(
     'select',
     { id },
-    h('option', { value: 'same' }, `Version ${run.workflowVersion}, as this run`),
+    h('option', { value: 'same' }, `Version ${run.workflowVersion}, as this execution`),
     h('option', { value: 'current' }, `Version ${stands}, the newest`),
   )
   // A second try after a broken connection must not start a second run.
   const keys = { same: makeKey(), current: makeKey() }
   openDialog({
-    title: retries ? 'Retry from the failed nodes?' : 'Run again?',
-    label: retries ? 'Retry' : 'Run again',
+    title: retries ? 'Retry from the failed nodes?' : 'Execute again?',
+    label: retries ? 'Retry' : 'Execute again',
     body: [
       h(
         'p',
         null,
         retries
-          ? 'A new run with the same input takes over what succeeded, and goes on from what did not.'
-          : 'A new run with the same input does everything once more.',
+          ? 'A new execution with the same input takes over what succeeded, and goes on from what did not.'
+          : 'A new execution with the same input does everything again.',
       ),
       ...(stands === run.workflowVersion ? [] : [h('label', { for: id }, 'Graph'), version]),
     ],

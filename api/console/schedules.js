@@ -21,7 +21,11 @@ export function showSchedules(workflow, signal) {
       const found = await ask('GET', `/api/workflows/${workflow.id}/schedules`, { signal })
       fill(
         list,
-        showTable('Schedules', ['Node', 'Schedule', 'Next runs', 'Last run', 'Missed'], found.map(showRow)),
+        showTable(
+          'Schedules',
+          ['Node', 'Schedule', 'Next executions', 'Last execution', 'Missed'],
+          found.map(showRow),
+        ),
       )
     } catch (error) {
       if (!signal.aborted) complain(list, error)
@@ -40,12 +44,15 @@ function showRow({ nodeId, cron, timezone, registered, paused, nextRuns, lastRun
     cell('Node', h('span', { class: 'name' }, nodeId)),
     cell('Schedule', h('code', null, cron), h('div', { class: 'quiet' }, timezone)),
     cell(
-      'Next runs',
+      'Next executions',
       ...(nextRuns.length === 0 || paused
         ? [h('span', { class: 'quiet' }, none)]
         : nextRuns.slice(0, 3).map((/** @type {string} */ at) => h('div', null, showTime(at)))),
     ),
-    cell('Last run', ...(lastRun ? [showStatus(lastRun.status), ' ', linkRun(lastRun.executionId)] : ['–'])),
+    cell(
+      'Last execution',
+      ...(lastRun ? [showStatus(lastRun.status), ' ', linkRun(lastRun.executionId)] : ['–']),
+    ),
     cell('Missed', `${missed}${skipped > 0 ? `, ${skipped} skipped` : ''}`),
   )
 }

@@ -18,7 +18,11 @@ export async function showTokens({ main, signal, frame }) {
   fill(
     main,
     showHeading('SDK tokens', add),
-    h('p', { class: 'lead' }, 'For programs: they may what their role may, in this team only.'),
+    h(
+      'p',
+      { class: 'lead' },
+      'Programs sign in with these. A token can do what its role allows, in this team only.',
+    ),
     fresh,
     list,
   )
@@ -92,7 +96,7 @@ export async function showTokens({ main, signal, frame }) {
         'section',
         { class: 'once' },
         h('h2', null, `The token ${name}`),
-        h('p', null, 'Copy it now: it is shown this once and never again.'),
+        h('p', null, 'Copy it now: it is shown only once and never again.'),
         h('code', { class: 'secret', tabindex: 0 }, token),
         h(
           'div',

@@ -33,7 +33,7 @@ export async function showVersions({ main, id, query, signal, frame }) {
     h('h2', null, 'Versions'),
     showTable(
       'Versions',
-      ['Version', 'Made', 'By', 'Nodes', 'Runs', 'Restored from'],
+      ['Version', 'Made', 'By', 'Nodes', 'Executions', 'Restored from'],
       found.content.map(showRow),
     ),
     showPager(found, (page) => linkTo(chosen, page)),
@@ -58,7 +58,7 @@ export async function showVersions({ main, id, query, signal, frame }) {
       cell('Made', showTime(createdAt)),
       cell('By', createdBy?.name ?? h('span', { class: 'quiet' }, '–')),
       cell('Nodes', nodeCount),
-      cell('Runs', inUse ? 'yes' : 'none'),
+      cell('Executions', inUse ? 'yes' : 'none'),
       cell('Restored from', restoredFrom ?? h('span', { class: 'quiet' }, '–')),
     )
   }
@@ -68,7 +68,9 @@ export async function showVersions({ main, id, query, signal, frame }) {
     openDialog({
       title: `Restore version ${version}?`,
       label: 'Restore',
-      body: [h('p', null, 'Its graph becomes the newest version. Runs that are under way keep theirs.')],
+      body: [
+        h('p', null, 'Its graph becomes the newest version. Executions that are under way keep theirs.'),
+      ],
       submit: async () => {
         const now = await ask('POST', `${path}/versions/${version}/restore`)
         notify(`Version ${version} is version ${now.version} now`)

@@ -63,7 +63,7 @@ export async function showWorkflow({ main, id, signal, frame }) {
       showSchedules(workflow, signal),
       h('h2', null, 'Latest executions'),
       runs.content.length === 0
-        ? showEmpty('No runs yet', 'Execute starts one.')
+        ? showEmpty('No executions yet', 'Execute starts one.')
         : h(
             'div',
             null,

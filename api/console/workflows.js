@@ -58,13 +58,13 @@ export async function showWorkflows({ main, query, signal, frame }) {
     if (found.totalElements === 0) {
       const message = text
         ? 'No name holds this text.'
-        : 'A workflow is a graph of nodes that runs from its trigger on.'
+        : 'A workflow is a graph of nodes, executed from its trigger on.'
       return fill(list, showEmpty(text ? 'Nothing found' : 'No workflows yet', message))
     }
     const rows = found.content.map(showRow)
     fill(
       list,
-      showTable('Workflows', ['Name', 'State', 'Nodes', 'Last run', 'Changed'], rows),
+      showTable('Workflows', ['Name', 'State', 'Nodes', 'Last execution', 'Changed'], rows),
       showPager(found, (to) => linkWith('/workflows', { search: text, page: to })),
     )
   }
@@ -82,7 +82,7 @@ function showRow(workflow) {
     ),
     cell('State', showActive(workflow.active)),
     cell('Nodes', workflow.nodeCount),
-    cell('Last run', showStatus(workflow.lastExecutionStatus)),
+    cell('Last execution', showStatus(workflow.lastExecutionStatus)),
     cell('Changed', showAge(workflow.updatedAt)),
   )
 }

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createClient } from '../../api/client.ts'
-import { type Running, startRunning } from '../running.ts'
+import { keep } from '../support/keep.ts'
+import { startRunning } from '../support/running.ts'
 
-let host: Running
-let address: string
-let token: string
-beforeAll(async () => {
-  host = await startRunning()
-  address = await host.listen()
-  token = await host.token('BUILDER')
-})
-afterAll(() => host.stop())
+const host = await keep(startRunning())
+const address = await host.listen()
+const token = await host.token('BUILDER')
 
-test('the typed client saves a workflow, runs it and reads the run, over real HTTP', async () => {
+test('the typed client creates a workflow, executes it and reads the execution, over real HTTP', async () => {
   const { api } = createClient(address, { token })
   const made = await api.workflows.$post({
     json: {
@@ -41,18 +36,18 @@ test('the typed client saves a workflow, runs it and reads the run, over real HT
   await host.ended(executionId)
   const read = await api.executions[':id'].$get({ param: { id: executionId } })
   if (!read.ok) throw new Error((await read.json()).message)
-  const run = await read.json()
-  const [, sum] = run.nodeExecutions
-  // Times travel as texts, and the types say so.
-  const began: string | null = run.startedAt
-  expect([run.status, sum?.outputData, typeof began]).toEqual(['SUCCESS', { sum: 2 }, 'string'])
+  const execution = await read.json()
+  const [, sum] = execution.nodeExecutions
+  // Times are strings in JSON, and the types say so.
+  const began: string | null = execution.startedAt
+  expect([execution.status, sum?.outputData, typeof began]).toEqual(['SUCCESS', { sum: 2 }, 'string'])
 })
 
-test('what a route takes is checked by the compiler', async () => {
+test('the compiler checks the input of a route', async () => {
   const { api } = createClient(address, { token })
-  // @ts-expect-error: the body needs a teamId and a name
+  // @ts-expect-error: the body must have a teamId and a name
   expect((await api.workflows.$post({ json: { title: 'x' } })).status).toBe(400)
-  // @ts-expect-error: a list names its team
+  // @ts-expect-error: the query must have a teamId
   expect((await api.workflows.$get({ query: { page: '0' } })).status).toBe(400)
   const list = await api.workflows.$get({ query: { teamId: host.teamId, size: '1' } })
   if (!list.ok) throw new Error((await list.json()).message)
@@ -60,13 +55,13 @@ test('what a route takes is checked by the compiler', async () => {
   expect(count).toBeGreaterThan(0)
 })
 
-test("errors are typed too, and a fetch of one's own carries the cookie", async () => {
+test('errors are typed too, and a custom fetch can send the cookie', async () => {
   const { api } = createClient(address, {
     fetch: (input, init) => fetch(input, { ...init, headers: { ...init?.headers, cookie: host.admin } }),
   })
-  const answer = await api.workflows[':id'].$get({ param: { id: crypto.randomUUID() } })
-  if (answer.ok) throw new Error('there should be no such workflow')
-  const { status, error, message } = await answer.json()
+  const response = await api.workflows[':id'].$get({ param: { id: crypto.randomUUID() } })
+  if (response.ok) throw new Error('the workflow should not exist')
+  const { status, error, message } = await response.json()
   expect([status, error, message]).toEqual([404, 'Not Found', 'There is no such workflow'])
   const stranger = await createClient(address).api.workflows[':id'].$get({
     param: { id: crypto.randomUUID() },

@@ -13,7 +13,7 @@ const benches: Record<
 
 const load = benches[what]
 if (!load) {
-  console.error(`usage: npm run bench [-- ${Object.keys(benches).join(' | ')}]`)
+  console.error(`Usage: npm run bench [-- ${Object.keys(benches).join(' | ')}]`)
   process.exit(2)
 }
 const bench = await load()

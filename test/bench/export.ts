@@ -7,7 +7,7 @@ const NODES = 10
 const SAMPLE_MS = 100
 const GROWTH_MB = 50
 
-/** Exports a million node records over HTTP and tells how fast, and what the service's memory grew by. */
+/** Exports a million node records over HTTP, and reports the speed and how much the service's memory grew. */
 export async function measureExport(stand: Stand): Promise<void> {
   const client = new pg.Client({ connectionString: stand.databaseUrl })
   await client.connect()
@@ -25,7 +25,7 @@ export async function measureExport(stand: Stand): Promise<void> {
       most = Math.max(most, memory())
     }, SAMPLE_MS)
     const began = performance.now()
-    const answer = await fetch(`${stand.url}/api/executions/team/${stand.teamId}/export?format=${format}`, {
+    const response = await fetch(`${stand.url}/api/executions/team/${stand.teamId}/export?format=${format}`, {
       headers: { authorization: `Bearer ${token}` },
     })
     let bytes = 0
@@ -33,7 +33,7 @@ export async function measureExport(stand: Stand): Promise<void> {
     let found = 0
     const mark = Buffer.from(format === 'csv' ? ',HTTP_REQUEST,' : '"HTTP_REQUEST"')
     let tail: Buffer = Buffer.alloc(0)
-    for await (const chunk of answer.body!) {
+    for await (const chunk of response.body!) {
       first ||= performance.now() - began
       bytes += chunk.length
       const text = Buffer.concat([tail, chunk])
@@ -46,7 +46,8 @@ export async function measureExport(stand: Stand): Promise<void> {
     }
     clearInterval(timer)
     const seconds = (performance.now() - began) / 1_000
-    if (found !== EXECUTIONS * NODES) throw new Error(`${found} node records were exported`)
+    if (found !== EXECUTIONS * NODES)
+      throw new Error(`${found} node records were exported instead of ${EXECUTIONS * NODES}`)
     rows.push({
       format,
       MB: Math.round(bytes / 1e6),
@@ -59,7 +60,8 @@ export async function measureExport(stand: Stand): Promise<void> {
     })
   }
   console.log(
-    `GET /api/executions/team/:teamId/export of ${EXECUTIONS} executions with ${NODES} nodes; two of these failed, one with a text of its own`,
+    `GET /api/executions/team/:teamId/export of ${EXECUTIONS} executions with ${NODES} failed nodes each; two of these ` +
+      'have an error message, one of them a different one in each execution',
   )
   console.table(rows)
 }
@@ -88,8 +90,8 @@ async function seedRuns(client: pg.Client, teamId: string): Promise<void> {
          error_message, position)
        select gen_random_uuid(), id, 'node' || n, 'Node ' || n, 'HTTP_REQUEST', 'FAILED', started_at + n * interval '1 ms',
          started_at + n * interval '1 ms' + interval '12 ms',
-         case n when 1 then 'POST api.example.com answered 503: try again later'
-           when 2 then 'POST api.example.com answered 422: {"to":"' || left(id::text, 8) || '@example.org","apiKey":"' || id
+         case n when 1 then 'POST api.example.com responded with 503: try again later'
+           when 2 then 'POST api.example.com responded with 422: {"to":"' || left(id::text, 8) || '@example.org","apiKey":"' || id
              || '","phone":"+49 30 1234567"} is no known receiver' end, n
        from made, generate_series(1, ${NODES}) n`,
       [teamId, workflowId, (part * EXECUTIONS) / parts + 1, ((part + 1) * EXECUTIONS) / parts],

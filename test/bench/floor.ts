@@ -2,29 +2,30 @@ import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
-import { createDataConverter, FAILURE_CONVERTER } from '../../activities/codec.ts'
-import { WORKER_OPTIONS } from '../../worker/engine.ts'
+import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
 import { readKeys } from '../../worker/keys.ts'
+import { WORKER_OPTIONS } from '../../worker/service/engine.ts'
 
 export type BenchActivities = {
   step(input: { amount: number }): Promise<{ amount: number }>
   call(input: { url: string }): Promise<unknown>
 }
 
-/** What the bench asks of this process, and what it answers. */
+/** The messages between the benchmark and this process: run this workflow; it is done. */
 export type Order = { id: number; run: 'runFloor' | 'runCalls' | 'runFan'; input: unknown }
 export type Done = { id: number; error?: string }
 
 const activities: BenchActivities = {
   step: async (input) => ({ amount: input.amount + 1 }),
   async call({ url }) {
-    const answer = await fetch(url)
-    return { status: answer.status, body: await answer.json() }
+    const response = await fetch(url)
+    return { status: response.status, body: await response.json() }
   },
 }
 
-// A process of its own, as the service is one: client and worker on one connection, eager starts, the service's
-// codec and worker options. What it runs is written by hand and awaited by the server's long poll.
+// A process of its own, like the service, with the same setup: client and worker share one connection, starts
+// are eager, and codec and worker options are the service's. Its workflows are handwritten; results come by
+// the server's long poll.
 const [address, dataDir] = process.argv.slice(2) as [string, string]
 const taskQueue = 'bench'
 const dataConverter = createDataConverter(readKeys({ keys: undefined, dataDir }, false))

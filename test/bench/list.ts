@@ -7,13 +7,16 @@ const ROWS = 1_000_000
 const DAYS = 90
 const PAGES = 100
 const AIM_MS = 50
-/** The team that is listed has four fifths of the rows, half of these in one of its twenty workflows. */
+/** The listed team has four fifths of the rows, and half of those are of one of its twenty workflows. */
 const TEAMS = 5
 const WORKFLOWS = 20
 
 type Page = { content: { id: string }[]; totalElements: number }
 
-/** Seeds a million executions and lists a team's over HTTP: the first 100 pages, with each filter alone. */
+/**
+ * Seeds a million executions, and lists those of a team
+ * over HTTP: the first 100 pages for each filter by itself.
+ */
 export async function measureList(stand: Stand): Promise<void> {
   const client = new pg.Client({ connectionString: stand.databaseUrl })
   await client.connect()
@@ -43,20 +46,17 @@ export async function measureList(stand: Stand): Promise<void> {
       rows[name] = {
         rows: small.total,
         'first page': round(small.times[0]!),
-        ...{
-          'p50, size 20': round(percentile(small.times, 0.5)),
-          'p95, size 20': round(percentile(small.times, 0.95)),
-        },
-        ...{
-          'p50, size 100': round(percentile(large.times, 0.5)),
-          'p95, size 100': round(percentile(large.times, 0.95)),
-        },
+        'p50, size 20': round(percentile(small.times, 0.5)),
+        'p95, size 20': round(percentile(small.times, 0.95)),
+        'p50, size 100': round(percentile(large.times, 0.5)),
+        'p95, size 100': round(percentile(large.times, 0.95)),
         aim: `< ${AIM_MS}`,
         met: Math.max(percentile(small.times, 0.95), percentile(large.times, 0.95)) < AIM_MS ? 'yes' : 'no',
       }
     }
     console.log(
-      `GET /api/executions/team/:teamId over ${ROWS} executions, ${TEAMS} teams, ${DAYS} days; pages 0 to ${PAGES - 1}; ms. The first page counts a span's total, which the next ones share.`,
+      `GET /api/executions/team/:teamId with ${ROWS} executions, ${TEAMS} teams, ${DAYS} days; pages 0 to ` +
+        `${PAGES - 1}; times in ms. The first page of a span of time counts its total, which the next pages reuse.`,
     )
     console.table(rows)
     for (const [name, filter] of Object.entries(filters)) {
@@ -70,7 +70,7 @@ export async function measureList(stand: Stand): Promise<void> {
   }
 }
 
-/** Reads the pages one after another, as somebody who leafs through them; checks that they are full and apart. */
+/** Reads the pages one after another, as a person would, and checks that together they have all rows once. */
 async function measurePages(stand: Stand, filter: Record<string, string>, size: number) {
   const times: number[] = []
   const seen = new Set<string>()
@@ -78,10 +78,10 @@ async function measurePages(stand: Stand, filter: Record<string, string>, size: 
   for (let page = 0; page < PAGES; page++) {
     const query = new URLSearchParams({ ...filter, page: String(page), size: String(size) })
     const since = performance.now()
-    const answer = await stand.ask<Page>('GET', `/api/executions/team/${stand.teamId}?${query}`)
+    const response = await stand.ask<Page>('GET', `/api/executions/team/${stand.teamId}?${query}`)
     times.push(performance.now() - since)
-    total = answer.totalElements
-    for (const { id } of answer.content) seen.add(id)
+    total = response.totalElements
+    for (const { id } of response.content) seen.add(id)
   }
   if (seen.size !== Math.min(total, PAGES * size))
     throw new Error(`${seen.size} of ${total} rows were listed`)
@@ -97,7 +97,10 @@ async function explainCount(client: pg.Client, teamId: string, { from, to }: Rec
   return rows.map((row) => `  ${row['QUERY PLAN']}`).join('\n')
 }
 
-/** Teams, workflows and executions by SQL; the triggers keep the counters. Answers the workflow with most runs. */
+/**
+ * Inserts teams, workflows and executions with SQL; the triggers keep the counters. Returns the id of the
+ * workflow with most executions.
+ */
 async function seedRows(client: pg.Client, teamId: string): Promise<string> {
   const began = performance.now()
   const teams = [teamId, ...Array.from({ length: TEAMS - 1 }, () => randomUUID())]
@@ -138,7 +141,7 @@ async function seedRows(client: pg.Client, teamId: string): Promise<string> {
     )
     console.error(`[bench] ${from + ROWS / 10} rows`)
   }
-  // What autovacuum does within a minute or two.
+  // In operation autovacuum does this within a minute or two.
   await client.query('vacuum analyze executions')
   await client.query('vacuum analyze execution_counts')
   const { rows } = await client.query<{ n: string; counted: string; top: string }>(
@@ -147,7 +150,8 @@ async function seedRows(client: pg.Client, teamId: string): Promise<string> {
     [teamId],
   )
   const [row] = rows
-  if (row!.n !== row!.counted) throw new Error(`the counters say ${row!.counted}, there are ${row!.n} rows`)
+  if (row!.n !== row!.counted)
+    throw new Error(`the counters say ${row!.counted}, but there are ${row!.n} rows`)
   console.error(`[bench] seeded in ${Math.round((performance.now() - began) / 1_000)} s`)
   return row!.top
 }

@@ -1,17 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Load = {
-  /** Completed runs a second, once the load was under way. */
+  /** Runs per second that were completed in the measured time. */
   perSecond: number
-  /** Milliseconds of each run. */
+  /** The duration in ms of each run that was completed in the measured time. */
   latencies: number[]
-  /** All runs, those before and after the measured time too. */
+  /** The number of all runs, including those that were completed before or after the measured time. */
   total: number
 }
 
 const RAMP_MS = 300
 
-/** Keeps `inFlight` runs going for `seconds`; runs that are under way at the end are waited for, not counted. */
+/**
+ * Keeps `inFlight` runs in flight for `seconds`. Runs that
+ * are in flight at the end are awaited, but not counted.
+ */
 export async function applyLoad(
   one: (inFlight: number) => Promise<number>,
   inFlight: number,
@@ -33,7 +36,7 @@ export async function applyLoad(
   return { perSecond: latencies.length / seconds, latencies, total }
 }
 
-/** The value below which the share `p` (0 to 1) of the values lies. */
+/** The value below which a share of `p` (0 to 1) of the values lies; NaN if there are none. */
 export function percentile(values: number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(p * sorted.length))] ?? Number.NaN
@@ -46,26 +49,29 @@ export function median(values: number[]): number {
 const LEAST_PAUSE_MS = 4
 
 /**
- * A client that polls as a sensible one would. It learns when to ask first: a little sooner after a run that it
- * found ended at once, else towards nine tenths of what the run took; then it asks at every quarter of that (4 ms at
- * least). `polls` counts what it asked.
+ * Creates a client that polls sensibly. It learns when to poll first: if its first poll finds the run ended,
+ * 10% sooner the next time, otherwise closer to nine tenths of the run's duration. Then it polls at intervals
+ * of a quarter of that time (at least 4 ms). `polls` counts them.
  */
 export function createPoller(ended: (id: string) => Promise<boolean>) {
   let first = 20
   const poller = {
     polls: 0,
-    /** Waits for the end of a run that was begun at `since` (performance.now()); answers its milliseconds. */
+    /**
+     * Waits for the end of a run that began at `since`
+     * (performance.now()), and resolves with its duration in ms.
+     */
     async await(id: string, since: number): Promise<number> {
       await sleep(Math.max(0, since + first - performance.now()))
       const pause = Math.max(LEAST_PAUSE_MS, first / 4)
-      let asked = 1
+      let polls = 1
       while (!(await ended(id))) {
-        asked++
+        polls++
         await sleep(pause)
       }
-      poller.polls += asked
+      poller.polls += polls
       const ms = performance.now() - since
-      first = asked === 1 ? 0.9 * first : first + (0.9 * ms - first) / 5
+      first = polls === 1 ? 0.9 * first : first + (0.9 * ms - first) / 5
       return ms
     },
   }

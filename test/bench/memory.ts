@@ -4,11 +4,17 @@ import { createGraphRun, FOUR } from './variants.ts'
 const RUNS = 10_000
 const IN_FLIGHT = 20
 const EVERY = 500
-/** A heap grows until its collector has seen the usual load, and the workflow cache until it is full. */
+/**
+ * At first memory grows anyway: the heap until the collector
+ * knows the load, the workflow cache until it is full.
+ */
 const WARM_UP = 3_000
 const FLAT_MB = 5
 
-/** Runs (b) many times and tells whether the service's resident memory still grows once it is warm. */
+/**
+ * Executes variant b many times, and reports whether the
+ * service's resident memory still grows after the warm-up.
+ */
 export async function measureMemory(stand: Stand, args: string[]): Promise<void> {
   const runs = Number(args[0] ?? RUNS)
   const graph = await createGraphRun(stand, 'four', FOUR)
@@ -41,7 +47,7 @@ export async function measureMemory(stand: Stand, args: string[]): Promise<void>
   )
 }
 
-/** Least squares. */
+/** The slope of the line that fits the points best, by least squares. */
 function fitSlope(points: [number, number][]): number {
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const x = mean(points.map(([at]) => at))

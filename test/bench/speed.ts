@@ -8,10 +8,13 @@ const IN_FLIGHT = 20
 const HEAVY_IN_FLIGHT = 2
 const WARM_UP_SECONDS = 3
 
-/** `spent`: ms of CPU time a run, by program, under load. */
+/** `spent` is the CPU time in ms per run and program, under load. */
 type Result = { alone: Load[]; loaded: Load[]; spent: Record<string, number>[] }
 
-/** Measures every variant in turn, round after round, so that whatever else this machine does hits all alike. */
+/**
+ * Measures all variants in turn, round after round, so that
+ * other work on this machine affects all of them alike.
+ */
 export async function measureSpeed(stand: Stand, args: string[]): Promise<void> {
   const rounds = Number(args[0] ?? 5)
   const seconds = Number(args[1] ?? 4)
@@ -34,12 +37,14 @@ export async function measureSpeed(stand: Stand, args: string[]): Promise<void> 
     }
     printTable(variants, results, readUsage())
     const text = [
-      `${rounds} rounds of all variants in turn, each ${seconds / 2} s alone and ${seconds} s at ${IN_FLIGHT} in flight, on ${availableParallelism()} cores that servers,`,
-      'service and this client share. Figures are medians of the rounds; p99 is over all runs; times in ms.',
-      'b, c, d: from POST execute to the GET that says SUCCESS. The client learns when to ask first (a little sooner after a',
-      'run that it found ended at once, else towards 0.9 of what it took), then asks at every quarter of that, 4 ms at least.',
-      `e, f and fan take long: under load only ${HEAVY_IN_FLIGHT} of them are in flight.`,
-      'a, twin, fan: same server, codec and worker options, client and worker on one connection, eager start, one long poll.',
+      `${rounds} rounds of all variants in turn, each ${seconds / 2} s alone and ${seconds} s with ${IN_FLIGHT} in flight.`,
+      `The servers, the service and this client share ${availableParallelism()} cores.`,
+      'Figures are medians of the rounds, p99 is over all runs, and times are in ms.',
+      'b to f: from POST execute to the GET that says SUCCESS. The client learns when to send its first GET (a little sooner',
+      'if the first one found the execution ended, else closer to 0.9 of its duration), and then repeats it at intervals of',
+      'a quarter of that time, at least 4 ms.',
+      `e, f and fan take long, so under load only ${HEAVY_IN_FLIGHT} of them are in flight.`,
+      'a, fan and twin: the same server, codec and worker options; one connection, eager starts, one long poll per run.',
     ]
     console.log(`\n${text.join('\n')}`)
   } finally {
@@ -61,14 +66,13 @@ function printTable(variants: Variant[], results: Map<string, Result>, usage: Re
     const { alone, loaded } = results.get(name)!
     const runs = [...alone, ...loaded].reduce((sum, load) => sum + load.total, 0)
     return {
-      ...{ '': name, what },
+      '': name,
+      what,
       'runs/s at 20': round(median(loaded.map((load) => load.perSecond))),
-      ...{
-        'p50 at 20': p50(loaded),
-        'p99 at 20': p99(loaded),
-        'p50 alone': p50(alone),
-        'p99 alone': p99(alone),
-      },
+      'p50 at 20': p50(loaded),
+      'p99 at 20': p99(loaded),
+      'p50 alone': p50(alone),
+      'p99 alone': p99(alone),
       runs,
       'polls/run': polls ? round(polls() / runs) : '',
     }
@@ -100,7 +104,7 @@ function printTable(variants: Variant[], results: Map<string, Result>, usage: Re
     const total = median(all.map((one) => Object.values(one).reduce((sum, ms) => sum + ms, 0)))
     return [name, { ...Object.fromEntries(cells), total: round(total) }]
   })
-  console.log('ms of CPU time a run, at 20 in flight (what other programs do on this machine is not in it):')
+  console.log('CPU time in ms per run, with 20 in flight (without other programs on this machine):')
   console.table({
     ...Object.fromEntries(spent),
     'MB in memory': Object.fromEntries(Object.entries(usage).map(([name, { memory }]) => [name, memory])),

@@ -6,11 +6,11 @@ import { Pool } from 'undici'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import type { Keys } from '../../db/seal.ts'
-import { type Child, type Program, superviseChild } from '../../worker/children.ts'
 import { readKeys } from '../../worker/keys.ts'
-import { findFree } from '../../worker/ports.ts'
-import { describePostgres, describeService, describeTemporal } from '../../worker/programs.ts'
-import { seed } from '../../worker/seed.ts'
+import { type Program, type SupervisedChild, superviseChild } from '../../worker/local/children.ts'
+import { findFree } from '../../worker/local/ports.ts'
+import { describePostgres, describeService, describeTemporal } from '../../worker/local/programs.ts'
+import { seedInstallation } from '../../worker/local/seed.ts'
 import { readUsage, type Usage } from './usage.ts'
 
 const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
@@ -22,19 +22,22 @@ export type Stand = {
   temporalAddress: string
   url: string
   teamId: string
-  /** One request with an ADMIN token; throws for any other answer than 2xx. */
+  /**
+   * Sends a request with an ADMIN token and returns the
+   * JSON of the response. Throws if the status is not 2xx.
+   */
   ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T>
-  /** By program. */
+  /** The usage of each program: postgres, temporal, service. */
   readUsage(): Record<string, Usage>
   stop(): Promise<void>
 }
 
-/** Everything as `npm start` has it, durable, in a temporary folder: PostgreSQL, Temporal, API + worker. */
+/** Starts PostgreSQL, Temporal and the service as `npm start` does, durable, in a temporary folder. */
 export async function startStand(): Promise<Stand> {
   const dataDir = mkdtempSync(join(tmpdir(), 'perdure-bench-'))
-  // PostgreSQL, which runs as another user under root, must be able to pass.
+  // Under root PostgreSQL runs as another user, which must be able to enter the folder.
   chmodSync(dataDir, 0o711)
-  const children = new Map<string, Child>()
+  const children = new Map<string, SupervisedChild>()
   const ends: (() => unknown)[] = [() => rmSync(dataDir, { recursive: true, force: true })]
   const say = (line: string) => console.error(`[bench] ${line}`)
   const launch = async (program: Program) => {
@@ -54,7 +57,10 @@ export async function startStand(): Promise<Stand> {
     const [postgres, temporal] = await Promise.all([
       describePostgres({ ...place, port: await findFree() }),
       describeTemporal({
-        ...{ ...place, port: await findFree(), namespace: 'default', cache: CACHE },
+        ...place,
+        port: await findFree(),
+        namespace: 'default',
+        cache: CACHE,
         byHand: process.env.TEMPORAL_CLI,
       }),
     ])
@@ -66,7 +72,7 @@ export async function startStand(): Promise<Stand> {
     await migrate(db)
     const admin = { email: 'bench@example.com', password: 'only for the bench' }
     const store = { db, keys }
-    await seed(store, { admin, dataDir, defaultPlan: 'ENTERPRISE' }).finally(close)
+    await seedInstallation(store, { admin, dataDir, defaultPlan: 'ENTERPRISE' }).finally(close)
 
     const port = await findFree()
     const url = `http://127.0.0.1:${port}`
@@ -78,7 +84,7 @@ export async function startStand(): Promise<Stand> {
       TEMPORAL_ADDRESS: temporal.address,
       PORT: String(port),
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
-      // Counted all the same, but nobody is refused.
+      // Requests are still counted, but none is refused.
       RATE_LIMITS: 'off',
     }
     await launch(describeService({ dataDir, url }, env))
@@ -95,10 +101,12 @@ export async function startStand(): Promise<Stand> {
       teamId,
       async ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T> {
         const body = json === undefined ? null : JSON.stringify(json)
-        const answer = await pool.request({ method, path, headers, body })
-        if (answer.statusCode >= 300)
-          throw new Error(`${method} ${path} answered ${answer.statusCode}: ${await answer.body.text()}`)
-        return (await answer.body.json()) as T
+        const response = await pool.request({ method, path, headers, body })
+        if (response.statusCode >= 300)
+          throw new Error(
+            `${method} ${path} responded with ${response.statusCode}: ${await response.body.text()}`,
+          )
+        return (await response.body.json()) as T
       },
       readUsage: () =>
         Object.fromEntries(
@@ -112,24 +120,28 @@ export async function startStand(): Promise<Stand> {
   }
 }
 
-/** Signs in and makes an SDK token, which is what a program would send. */
+/** Signs in and creates an SDK token, because that is what programs send. */
 async function signIn(pool: Pool, admin: { email: string; password: string }) {
   const json = { 'content-type': 'application/json' }
   const post = async (path: string, headers: Record<string, string>, body: unknown) => {
-    const answer = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(body) })
-    const text = await answer.body.text()
-    if (answer.statusCode >= 300) throw new Error(`POST ${path} answered ${answer.statusCode}: ${text}`)
-    return { answer, body: JSON.parse(text) }
+    const response = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(body) })
+    const text = await response.body.text()
+    if (response.statusCode >= 300)
+      throw new Error(`POST ${path} responded with ${response.statusCode}: ${text}`)
+    return { response, body: JSON.parse(text) }
   }
   const session = await post('/api/auth/login', json, admin)
-  const cookie = [session.answer.headers['set-cookie']].flat()[0]!.split(';')[0]!
+  const cookie = [session.response.headers['set-cookie']].flat()[0]!.split(';')[0]!
   const teamId: string = session.body.teams[0].teamId
   const path = `/api/teams/${teamId}/sdk-tokens`
   const made = await post(path, { ...json, cookie }, { name: 'bench', role: 'ADMIN' })
   return { teamId, headers: { ...json, authorization: `Bearer ${made.body.token}` } }
 }
 
-/** BENCH_PROFILE names a folder for CPU profiles of the service and of what is written by hand. */
+/**
+ * If BENCH_PROFILE names a folder, CPU profiles of the
+ * service and of the handwritten workflows are written to it.
+ */
 export function listNodeOptions(): string[] {
   const folder = process.env.BENCH_PROFILE
   return folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []

@@ -1,11 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What a program uses: MB of resident memory and ms of CPU time so far; zeros where this system has no /proc. */
+/**
+ * The resident memory of a program in MB, and its CPU time so far in ms. Both are 0 on systems without /proc.
+ */
 export type Usage = { memory: number; cpu: number }
 
 const TICK_MS = 10
 
-/** The usage of a process; `children` (PostgreSQL has one per connection) count with their CPU time. */
+/**
+ * Reads the usage of a process. `children` adds the CPU
+ * time of its children: PostgreSQL has one per connection.
+ */
 export function readUsage(pid: number, options: { children: boolean }): Usage {
   const own = readStat(pid)
   if (!own) return { memory: 0, cpu: 0 }
@@ -24,7 +29,7 @@ export function readUsage(pid: number, options: { children: boolean }): Usage {
 function readStat(pid: number): { parent: number; cpu: number; gone: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // Behind the program's name, which may hold anything.
+    // The fields after the program's name, which may contain anything.
     const fields = text
       .slice(text.lastIndexOf(')') + 2)
       .split(' ')

@@ -7,14 +7,17 @@ import { createPoller } from './load.ts'
 import { listNodeOptions, type Stand } from './stand.ts'
 import { readUsage } from './usage.ts'
 
-/** One thing that is measured: `one` runs it once, being one of `inFlight`, and answers its milliseconds. */
+/**
+ * Something that is measured. `one` runs it once, as one of
+ * `inFlight` at the same time, and resolves with its ms.
+ */
 export type Variant = {
   name: string
   what: string
   one: (inFlight: number) => Promise<number>
-  /** Takes so long that few are under way at once, under load too. */
+  /** It takes so long that only few are in flight, even under load. */
   heavy?: true
-  /** Requests for the state of a run so far; undefined where nothing polls. */
+  /** The number of GETs so far; undefined if this variant does not poll. */
   polls?: () => number
 }
 
@@ -45,7 +48,7 @@ export const FOUR = {
   ],
 }
 
-/** A thousand iterations of a body of one pure node. */
+/** A loop of a thousand iterations with one pure node in it. */
 const LOOP = {
   nodes: [
     trigger,
@@ -57,7 +60,9 @@ const LOOP = {
 
 const INPUT = { amount: 120 }
 
-/** A run of a graph over HTTP: POST execute, then polled until it is SUCCESS. */
+/**
+ * Creates a workflow whose `one` executes it over HTTP: POST execute, then GET until the status is SUCCESS.
+ */
 export async function createGraphRun(stand: Stand, name: string, graph: { nodes: Node[]; edges: unknown[] }) {
   const { teamId } = stand
   const workflow = await stand.ask<{ id: string }>('POST', '/api/workflows', { teamId, name, ...graph })
@@ -67,9 +72,9 @@ export async function createGraphRun(stand: Stand, name: string, graph: { nodes:
     const run = await stand.ask<{ status: string; errorMessage: string | null }>('GET', path)
     if (run.status === 'SUCCESS') return true
     if (run.status === 'PENDING' || run.status === 'RUNNING') return false
-    throw new Error(`a run of ${name} ended ${run.status}: ${run.errorMessage}`)
+    throw new Error(`an execution of ${name} ended as ${run.status}: ${run.errorMessage}`)
   }
-  // What it learns of runs that are alone says nothing of runs among many.
+  // One poller per load, because what it learns from executions that are alone does not hold among many.
   const pollers = new Map<number, ReturnType<typeof createPoller>>()
   return {
     workflowId: workflow.id,
@@ -85,7 +90,7 @@ export async function createGraphRun(stand: Stand, name: string, graph: { nodes:
   }
 }
 
-/** Everything that the table compares; `stop` ends what was started for it. */
+/** Creates all variants of the table. `stop` ends what was started for them. */
 export async function createVariants(stand: Stand) {
   const floor = await startFloor(stand)
   const target = await startTarget()
@@ -100,7 +105,7 @@ export async function createVariants(stand: Stand) {
     config: { method: 'GET', url: target.url },
   }))
   const variants: Variant[] = [
-    { name: 'a', what: 'floor: one local activity, by hand', one: () => floor.one('runFloor', INPUT) },
+    { name: 'a', what: 'floor: one local activity, handwritten', one: () => floor.one('runFloor', INPUT) },
     { name: 'b', what: '4 nodes over HTTP', ...(await createGraphRun(stand, 'four', FOUR)) },
     { name: 'c', what: '40 SET nodes over HTTP', ...(await createGraphRun(stand, 'forty', chain(sets))) },
     {
@@ -110,29 +115,33 @@ export async function createVariants(stand: Stand) {
     },
     {
       name: 'e',
-      what: 'FOR_EACH over 1,000 items, a SET each',
+      what: 'FOR_EACH over 1,000 items, with one SET',
       heavy: true,
       ...(await createGraphRun(stand, 'loop', LOOP)),
     },
     {
       name: 'f',
-      what: '100 HTTP_REQUEST nodes side by side',
+      what: '100 HTTP_REQUEST nodes in parallel',
       heavy: true,
       ...(await createGraphRun(stand, 'fan', fanOut(target.url))),
     },
     {
       name: 'fan',
-      what: '100 activities side by side, by hand',
+      what: '100 activities in parallel, handwritten',
       heavy: true,
       one: () => floor.one('runFan', { url: target.url }),
     },
-    { name: 'twin', what: '5 activities, by hand', one: () => floor.one('runCalls', { url: target.url }) },
+    {
+      name: 'twin',
+      what: '5 activities, handwritten',
+      one: () => floor.one('runCalls', { url: target.url }),
+    },
   ]
   return {
     variants,
     readUsage: () => ({
       ...stand.readUsage(),
-      'by hand': floor.readUsage(),
+      handwritten: floor.readUsage(),
       client: readUsage(process.pid, { children: false }),
     }),
     async stop() {
@@ -162,7 +171,7 @@ function chain(nodes: Node[]) {
   return { nodes: all, edges }
 }
 
-/** The process of the hand-written workflows (floor.ts). */
+/** Starts the process of the handwritten workflows, floor.ts. */
 async function startFloor(stand: Stand) {
   const path = fileURLToPath(new URL('./floor.ts', import.meta.url))
   const child = fork(path, [stand.temporalAddress, stand.dataDir], {

@@ -1,18 +1,14 @@
 import { sql } from 'kysely'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
-import { createRuns } from '../runs.ts'
-import { type Service, startService } from '../service.ts'
+import { createRuns } from '../support/engine/runs.ts'
+import { keep } from '../support/keep.ts'
+import { startService } from '../support/service.ts'
 
-let service: Service
-let runs: ReturnType<typeof createRuns>
-beforeAll(async () => {
-  service = await startService()
-  runs = createRuns(service)
-})
-afterAll(() => service.stop())
+const service = await keep(startService())
+const runs = createRuns(service)
 
 const open: Bus[] = []
 afterEach(async () => {
@@ -34,7 +30,7 @@ const terminate = (name = 'own bus') =>
   sql`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name = ${name}`.execute(service.store.db)
 
-/** A bus that is connected: it tells of an errand. */
+/** Opens a bus and waits until it is connected, which it shows by waking for errands. */
 async function openConnected(options: Partial<Parameters<typeof openBus>[1]> = {}): Promise<Bus> {
   const bus = openOne(options)
   await new Promise<void>((resolve) => {
@@ -46,19 +42,19 @@ async function openConnected(options: Partial<Parameters<typeof openBus>[1]> = {
   return bus
 }
 
-test('tells of the runs that are watched, whoever changes them, and of no others', async () => {
+test('a watch wakes for every change of its execution, and for no other execution', async () => {
   const bus = await openConnected()
   const [run, other] = [await runs.addRun(), await runs.addRun()]
-  // Beside the bus, which also wakes where another transaction may have hidden a change.
-  const told: (string | undefined)[] = []
+  // Listens to PostgreSQL itself, because the bus also wakes if a transaction may have hidden a change.
+  const notified: (string | undefined)[] = []
   const listener = new pg.Client({ connectionString: service.database.url })
-  listener.on('notification', ({ payload }) => told.push(payload))
+  listener.on('notification', ({ payload }) => notified.push(payload))
   await listener.connect()
   await listener.query('listen run')
   const wake = vi.fn()
   const leave = await bus.watch(run, wake)
   expect(await watches()).toEqual([run])
-  for (const [at, act] of [
+  for (const [i, act] of [
     () => runs.setRun(run, { status: 'RUNNING' }),
     () => runs.setNode(run, 'a', 'RUNNING'),
     () => runs.setRun(run, {}),
@@ -67,10 +63,10 @@ test('tells of the runs that are watched, whoever changes them, and of no others
     wake.mockClear()
     await act()
     await expect.poll(() => wake.mock.calls.length).toBeGreaterThan(0)
-    await expect.poll(() => told).toEqual(Array(at + 1).fill(run))
+    await expect.poll(() => notified).toEqual(Array(i + 1).fill(run))
   }
   await runs.setRun(other, { status: 'RUNNING' })
-  // What changes nothing to be seen is not told: the sweeper looks at every run now and then.
+  // A change of `checked_at` alone notifies nobody: the sweeper sets it on every execution now and then.
   await sql`update executions set checked_at = now() where id = ${run}`.execute(service.store.db)
   leave()
   wake.mockClear()
@@ -78,13 +74,13 @@ test('tells of the runs that are watched, whoever changes them, and of no others
   await runs.setRun(run, {})
   await bus.watch(other, () => {})
   expect(wake).not.toHaveBeenCalled()
-  // What it was told of comes before an answer.
+  // Notifications arrive before the result of a query.
   await listener.query('select')
   await listener.end()
-  expect(told).toEqual(Array(4).fill(run))
+  expect(notified).toEqual(Array(4).fill(run))
 })
 
-test('a connection that is killed comes back, and nothing is missed', async () => {
+test('a bus whose connection is killed reconnects and misses no change', async () => {
   const lost = vi.fn()
   const bus = await openConnected({ onLost: lost })
   const run = await runs.addRun()
@@ -104,11 +100,11 @@ test('a connection that is killed comes back, and nothing is missed', async () =
     await expect.poll(() => seen).toContain(status)
   }
   expect(lost).toHaveBeenCalled()
-  // And the watches of a crash, which empties the table, are there again.
+  // The table is unlogged, so a crash of PostgreSQL empties it: reconnecting saves the watch again.
   expect(await watches()).toEqual([run])
 })
 
-test('a watch that is asked for while the database is away stands once it is back', async () => {
+test('a watch that begins while the database is away works once it is back', async () => {
   const bus = await openConnected()
   const run = await runs.addRun()
   await terminate()
@@ -120,7 +116,7 @@ test('a watch that is asked for while the database is away stands once it is bac
   await expect.poll(() => wake.mock.calls.length).toBeGreaterThan(0)
 })
 
-test('a change that was under way when the watch began is told of when it is committed', async () => {
+test('a change in a transaction that began before the watch wakes it once it is committed', async () => {
   const bus = await openConnected()
   const run = await runs.addRun()
   const { db, close } = openDatabase(service.database.url, { max: 1, name: 'slow' })
@@ -150,7 +146,7 @@ test('a change that was under way when the watch began is told of when it is com
   await close()
 })
 
-test('errands that are due at once wake, those that their writer carries out do not', async () => {
+test('errands that are due at once wake; those that their writer carries out itself do not', async () => {
   const bus = await openConnected()
   const wake = vi.fn()
   bus.onErrands(wake)
@@ -165,7 +161,7 @@ test('errands that are due at once wake, those that their writer carries out do 
   await expect.poll(() => wake.mock.calls.length).toBe(2)
 })
 
-test('watches of a process that is gone expire, and a process that slept finds its own again', async () => {
+test('the watches of a dead process expire; a process that slept saves its own again and wakes', async () => {
   const bus = await openConnected({ refreshMs: 30 })
   const run = await runs.addRun()
   const wake = vi.fn()
@@ -180,7 +176,7 @@ test('watches of a process that is gone expire, and a process that slept finds i
   await expect.poll(() => wake.mock.calls.length).toBeGreaterThan(0)
 })
 
-test('who stops leaves no watch behind, and says so to those who wait', async () => {
+test('a bus that stops removes its watches and aborts `stopping`', async () => {
   const bus = await openConnected()
   const left = await watches()
   await bus.watch(await runs.addRun(), () => {})

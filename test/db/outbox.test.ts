@@ -1,16 +1,12 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { markStarted } from '../../db/outbox.ts'
-import { createRuns } from '../runs.ts'
-import { type Service, startService } from '../service.ts'
+import { createRuns } from '../support/engine/runs.ts'
+import { keep } from '../support/keep.ts'
+import { startService } from '../support/service.ts'
 
-let service: Service
-let runs: ReturnType<typeof createRuns>
-beforeAll(async () => {
-  service = await startService()
-  runs = createRuns(service)
-})
-afterAll(() => service.stop())
+const service = await keep(startService())
+const runs = createRuns(service)
 
 const isWaiting = async () => {
   const { rows } = await sql`select from pg_stat_activity
@@ -21,7 +17,7 @@ const isWaiting = async () => {
 }
 
 test.for(['RUNNING', 'SUCCESS', 'CANCELLED'])(
-  'a start that is noted while another makes the run %s finds it so, and not deleted',
+  'a start that is marked while somebody else sets the execution to %s finds that status',
   async (status) => {
     const { store } = service
     const run = await runs.addRun()
@@ -39,7 +35,7 @@ test.for(['RUNNING', 'SUCCESS', 'CANCELLED'])(
   },
 )
 
-test('a start that is noted settles it once; of a run that is not there it says so', async () => {
+test('of several calls that mark a start one settles its errand; an unknown start is null', async () => {
   const { store } = service
   const run = await runs.addRun()
   await store.db.insertInto('outbox').values({ kind: 'START', subjectId: run }).execute()

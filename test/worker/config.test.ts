@@ -9,7 +9,7 @@ const KEY = Buffer.alloc(32, 7).toString('base64')
 const OTHER = Buffer.alloc(32, 9).toString('base64')
 
 describe('readConfig', () => {
-  test('an empty environment gives the usual values', () => {
+  test('an empty environment gives the default values', () => {
     const config = readConfig({ PATH: '/bin' })
     expect(config).toMatchObject({
       port: { number: 3000, byHand: false },
@@ -24,7 +24,7 @@ describe('readConfig', () => {
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
   })
 
-  test('a port set to the usual number still counts as set by hand', () => {
+  test('a port that is set to its default still counts as set by hand', () => {
     expect(readConfig({ PORT: '3000' }).port).toEqual({ number: 3000, byHand: true })
   })
 
@@ -35,7 +35,7 @@ describe('readConfig', () => {
     })
   })
 
-  test('every wrong variable is named at once, with its reason and without its value', () => {
+  test('one error names all wrong variables, with reasons but without values', () => {
     const wrong = {
       PORT: '99999',
       HOST: 'not a host',
@@ -49,6 +49,7 @@ describe('readConfig', () => {
       DEFAULT_PLAN: 'free',
       PERDURE_KEYS: 'k1:c2hvcnQ=',
       EGRESS_ALLOW: '10.0.0.0/8,nonsense',
+      ALLOWED_HOSTS: 'app.example.com, https://x',
       EGRESS: 'all',
       LOG_LEVEL: 'loud',
       STUCK_RUN_MINUTES: '1.5',
@@ -67,12 +68,16 @@ describe('readConfig', () => {
     expect(message).not.toContain('hunter2')
   })
 
-  test('binding to other addresses closes the way to this machine; EGRESS=any opens all', () => {
+  test('egress to loopback is allowed only if HOST is loopback or EGRESS is any', () => {
     expect(readConfig({ HOST: '0.0.0.0' })).toMatchObject({
       publicUrl: 'http://localhost:3000',
       egress: { allowLoopback: false, allow: [] },
     })
     expect(readConfig({ HOST: '::1' }).egress.allowLoopback).toBe(true)
+    expect(readConfig({ ALLOWED_HOSTS: 'App.example.com, *.example.net' }).allowedHosts).toEqual([
+      'app.example.com',
+      '*.example.net',
+    ])
     expect(readConfig({ EGRESS_ALLOW: '10.0.0.0/8, fd00::/8' }).egress.allow).toEqual([
       '10.0.0.0/8',
       'fd00::/8',
@@ -83,7 +88,7 @@ describe('readConfig', () => {
     })
   })
 
-  test('sign-up is open on this machine alone, unless said otherwise', () => {
+  test('sign-up is open by default only if HOST is loopback', () => {
     expect(readConfig({})).toMatchObject({ signUp: 'open', defaultPlan: 'ENTERPRISE' })
     expect(readConfig({ HOST: '0.0.0.0' }).signUp).toBe('closed')
     expect(readConfig({ HOST: '0.0.0.0', SIGNUP: 'open' }).signUp).toBe('open')
@@ -93,7 +98,7 @@ describe('readConfig', () => {
     })
   })
 
-  test('the admin password obeys the rules of all passwords', () => {
+  test('ADMIN_PASSWORD must satisfy the rules for all passwords', () => {
     expect(() => readConfig({ ADMIN_PASSWORD: 'elevenchars' })).toThrow(
       'ADMIN_PASSWORD must have at least 12',
     )
@@ -103,12 +108,12 @@ describe('readConfig', () => {
     expect(readConfig({ ADMIN_PASSWORD: 'twelve marks' }).admin.password).toBe('twelve marks')
   })
 
-  test('an API key for Temporal means TLS unless said otherwise', () => {
+  test('an API key for Temporal switches TLS on, unless TEMPORAL_TLS is false', () => {
     expect(readConfig({ TEMPORAL_API_KEY: 'x' }).temporal.tls).toBe(true)
     expect(readConfig({ TEMPORAL_API_KEY: 'x', TEMPORAL_TLS: 'false' }).temporal.tls).toBe(false)
   })
 
-  test('traces go to the address of OpenTelemetry, with its path where it is for everything', () => {
+  test('traces go to the OTLP address for traces as it is, or to /v1/traces of the general one', () => {
     expect(readConfig({}).tracing).toBe(undefined)
     const all = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' }
     expect(readConfig(all).tracing).toEqual({
@@ -124,7 +129,7 @@ describe('readConfig', () => {
     expect(readConfig({ ...all, OTEL_TRACES_EXPORTER: 'none' }).tracing).toBe(undefined)
   })
 
-  test("OpenTelemetry's variables count only where an address is set", () => {
+  test("OpenTelemetry's variables are read only if one of the addresses is set", () => {
     const other = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_TRACES_SAMPLER: 'jaeger_remote' }
     expect(readConfig(other).tracing).toBe(undefined)
     const wrong = { ...other, OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317', PORT: 'x' }
@@ -133,7 +138,7 @@ describe('readConfig', () => {
     )
   })
 
-  test('a token for the metrics is long and fits a header', () => {
+  test('METRICS_TOKEN must have 16 characters that fit in a header', () => {
     expect(readConfig({ METRICS_TOKEN: 'abcdefghij0123456789+/=' }).metricsToken).toBe(
       'abcdefghij0123456789+/=',
     )
@@ -157,18 +162,18 @@ describe('readKeys', () => {
   })
   afterEach(() => rmSync(dataDir, { recursive: true }))
 
-  test('makes keys once, readable by the owner only, and finds them again', () => {
+  test('generates keys once, readable only by the owner, and finds them again', () => {
     const made = readKeys({ keys: undefined, dataDir }, true)
     expect(statSync(join(dataDir, 'keys.json')).mode & 0o777).toBe(0o600)
     expect(readKeys({ keys: undefined, dataDir }, false)).toEqual(made)
   })
 
-  test('makes none where processes must share them', () => {
+  test('generates no keys for processes that must share them', () => {
     expect(() => readKeys({ keys: undefined, dataDir }, false)).toThrow(/PERDURE_KEYS must be set/)
     expect(existsSync(join(dataDir, 'keys.json'))).toBe(false)
   })
 
-  test('a broken key file stops the start and stays as it is', () => {
+  test('a broken key file is refused and not replaced', () => {
     writeFileSync(join(dataDir, 'keys.json'), '{"current":"k1","keys":{"k1":"short"}}')
     expect(() => readKeys({ keys: undefined, dataDir }, true)).toThrow(/not a key file/)
   })

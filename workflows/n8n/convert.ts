@@ -1,202 +1,164 @@
-import type { GraphEdge } from '../graph.ts'
-import { isDocument, readDocument, type SourceNode } from './document.ts'
-import { type Drawn, drawEdges } from './edges.ts'
-import { checkJoins } from './joins.ts'
-import { arrange, type Layout } from './layout.ts'
+// How an import goes through the files: document.ts reads n8n's JSON, nodetypes.ts finds the mapper of each
+// node, items/ finds out which nodes get lists and which run in loops, ids.ts gives ids, nodes/ maps one node
+// after the other (what it reads is translated by parameters.ts, expressions/ and references.ts), edges/
+// draws the connections, nodesettings.ts and settings.ts map settings, and our caller lets repair.ts replace
+// what is not valid. Every step reads only what earlier steps made. Merge nodes are mapped last, because
+// edges/ first draws what they read.
+import type { GraphEdge } from '../graph/graph.ts'
+import { isN8nDocument, readN8nDocument, type SourceNode } from './document.ts'
+import { createEdgeDrawing, type EdgeDrawing } from './edges/drawing.ts'
+import { drawEdges, readMergeInputs } from './edges/edges.ts'
+import { unknownCode } from './expressions/code.ts'
+import { nameNodes } from './ids.ts'
+import { analyzeItems, type ItemAnalysis } from './items/analysis.ts'
+import { reportJoins } from './items/joins.ts'
+import type { MapperTools, NodeMapper } from './mapper.ts'
+import { mapNodeSettings } from './nodesettings.ts'
+import { findNodeMapper } from './nodetypes.ts'
+import { createParameterReader } from './parameters.ts'
 import {
-  type Built,
-  type Mapped,
-  type Mapper,
-  mainOf,
-  type NewNode,
-  type Part,
-  placeholder,
-} from './mapper.ts'
-import { findMapper } from './mappers.ts'
-import { createNames } from './names.ts'
-import type { Complain, ImportProblem, ImportReport } from './report.ts'
+  type BuiltNode,
+  createPlaceholder,
+  findMainPart,
+  type ImportedNode,
+  type MappedNode,
+} from './parts.ts'
+import { createReferences } from './references.ts'
+import type { ImportProblem, ImportReport, ProblemReporter } from './report.ts'
 import { type MappedSettings, mapSettings } from './settings.ts'
-import { createReader } from './values.ts'
 
-export type Converted = {
+export type ConvertedWorkflow = {
   name: string | undefined
-  nodes: NewNode[]
+  nodes: ImportedNode[]
   edges: GraphEdge[]
   settings: MappedSettings
   report: ImportReport
 }
 
-const DAY_MS = 86_400_000
+/** What the conversion of one workflow reads, and the nodes that it has built so far. */
+type Conversion = {
+  analysis: ItemAnalysis
+  drawing: EdgeDrawing
+  built: Map<string, BuiltNode>
+  ids: ReadonlyMap<string, string>
+  mapperOf: (node: SourceNode) => NodeMapper
+  reporterOf: (node: string | null) => ProblemReporter
+  findWorkflow: (id: string) => string | undefined
+}
 
 /**
- * A workflow of n8n's as one of ours, with a report of all that is not the same. What has no counterpart becomes a
- * node that stops the run. `findWorkflow` tells which workflow here stands for one of theirs. Undefined where `raw` is
- * no workflow of n8n's.
+ * Converts an n8n workflow and reports everything that is not the same in Perdure. A node without a
+ * counterpart becomes one that fails the execution. `findWorkflow` returns the id of our workflow that
+ * replaces one of n8n's. Undefined if `raw` is not an n8n workflow.
  */
 export function convertWorkflow(
   raw: unknown,
   findWorkflow: (id: string) => string | undefined,
-): Converted | undefined {
-  if (!isDocument(raw)) return undefined
+): ConvertedWorkflow | undefined {
+  if (!isN8nDocument(raw)) return undefined
   const problems: ImportProblem[] = []
-  const complainOf =
-    (node: string | null): Complain =>
+  const reporterOf =
+    (node: string | null): ProblemReporter =>
     (kind, path, message, original) =>
       void problems.push({ node, path, kind, message, original })
-  const source = readDocument(raw, complainOf)
-  const mappers = new Map(source.nodes.map((node) => [node.name, findMapper(node)]))
+  const source = readN8nDocument(raw, reporterOf)
+  const mappers = new Map(source.nodes.map((node) => [node.name, findNodeMapper(node)]))
   const mapperOf = (node: SourceNode) => mappers.get(node.name)!
-  const layout = arrange(source, mapperOf, complainOf)
-  checkJoins(layout, mapperOf, complainOf)
-  const ids = nameNodes(layout)
-  const built = new Map<string, Built>()
-  const edges = drawEdges({ layout, built, ids, mapperOf, complainOf })
+  const analysis = analyzeItems(source, mapperOf, reporterOf)
+  reportJoins(analysis, mapperOf, reporterOf)
+  const ids = nameNodes(analysis)
+  const built = new Map<string, BuiltNode>()
+  const drawing = createEdgeDrawing({ analysis, built, ids, mapperOf, reporterOf })
+  const conversion = { analysis, drawing, built, ids, mapperOf, reporterOf, findWorkflow }
 
-  const build = (node: SourceNode) => {
-    const id = ids.get(node.name)!
-    const complain = complainOf(node.name)
-    const mapped = mapNode(node, mapperOf(node), id, complain)
-    const last = mapped.parts.at(-1)!
-    built.set(node.name, {
-      source: node,
-      id,
-      mapped,
-      entry: id + mapped.parts[0]!.suffix,
-      exit: id + last.suffix,
-      handles: mapped.handles ?? [null],
-    })
-  }
+  // A Merge node reads the outputs of the nodes before it by their ids, so these must be built.
+  const isMerge = (node: SourceNode) => mapperOf(node).takes === 'merge'
+  for (const node of analysis.order) if (!isMerge(node)) buildNode(conversion, node)
+  for (const node of analysis.order) if (isMerge(node)) buildNode(conversion, node)
 
-  function mapNode(node: SourceNode, mapper: Mapper, id: string, complain: Complain): Mapped {
-    const { input, unwrap } = layout.flowOf(node.name)
-    const first = input.card === 'many' && (mapper.takes === 'any' || mapper.takes === 'item')
-    const source = `$input${input.path}`
-    const current = first ? `${source}[0]` : source
-    const names = createNames({ layout, built, node, current, mapperOf })
-    const outputs = Math.max(
-      0,
-      ...layout.links.filter(({ from }) => from === node.name).map(({ output }) => output + 1),
-    )
-    try {
-      return mapper.map(node, {
-        id,
-        complain,
-        reader: createReader(names, complain),
-        each: createReader({ ...names, current: () => ({ text: '$item', hint: 'unknown' }) }, complain),
-        input,
-        source: first && mapper.takes === 'item' ? current : source,
-        inputs: mapper.takes === 'merge' ? edges.readInputs(node.name) : [],
-        unwrap,
-        outputs,
-        findWorkflow,
-      })
-    } catch (error) {
-      const { message } = error as Error
-      complain('node', 'parameters', `A node that stops the run is in its place: ${message}`, node.raw)
-      return placeholder(node, message)
-    }
-  }
-
-  // What merges read must be there before them, whatever the order of what else hangs on it.
-  for (const node of layout.order) if (mapperOf(node).takes !== 'merge') build(node)
-  for (const node of layout.order) if (mapperOf(node).takes === 'merge') build(node)
-
-  const drawn: Drawn = edges.draw()
-  const nodes = layout.order.flatMap((node) =>
-    placeNode(built.get(node.name)!, layout, complainOf(node.name)),
-  )
-  const settings = mapSettings(source.settings, complainOf(null), findWorkflow)
-  const mapped = layout.order.map((node) => {
-    const { id, mapped } = built.get(node.name)!
-    return { node: node.name, type: node.fullType, id, as: mainOf(mapped).type }
-  })
+  drawEdges(drawing)
+  const nodes = analysis.order.flatMap((node) => placeNode(conversion, node))
   return {
     name: source.name,
-    nodes: [...nodes, ...drawn.nodes],
-    edges: drawn.edges,
-    settings,
-    report: { mapped, problems, stickyNotes: source.stickyNotes },
+    nodes: [...nodes, ...drawing.nodes.values()],
+    edges: [...drawing.edges.values()],
+    settings: mapSettings(source.settings, reporterOf(null), findWorkflow),
+    report: { mapped: listMapped(conversion), problems, stickyNotes: source.stickyNotes },
   }
 }
 
-/** Ids that read like the names, and stand in expressions without quotes; also of the loops that are made. */
-function nameNodes({ order, loops }: Layout): Map<string, string> {
-  const taken = new Set<string>()
-  const take = (wanted: string) => {
-    let id = wanted
-    for (let i = 2; taken.has(id); i++) id = `${wanted}_${i}`
-    taken.add(id)
-    return id
-  }
-  const ids = new Map<string, string>()
-  for (const { name } of order) {
-    const plain = name
-      .replace(/[^A-Za-z0-9]+/g, '_')
-      .replace(/^_+|_+$/g, '')
-      .slice(0, 60)
-    ids.set(
-      name,
-      take(
-        /^[A-Za-z]/.test(plain) && plain !== 'constructor' && plain !== 'prototype' ? plain : `node_${plain}`,
-      ),
-    )
-  }
-  for (const loop of loops)
-    loop.id = loop.own ? ids.get(loop.source)! : take(`each_${ids.get([...loop.members][0]!)}`)
-  return ids
+function buildNode(conversion: Conversion, node: SourceNode): void {
+  const id = conversion.ids.get(node.name)!
+  const mapped = mapNode(conversion, node, id)
+  conversion.built.set(node.name, {
+    source: node,
+    id,
+    mapped,
+    entry: id + mapped.parts[0]!.suffix,
+    exit: id + mapped.parts.at(-1)!.suffix,
+    handles: mapped.handles ?? [null],
+  })
 }
 
-/** Our nodes for one of theirs: in a row where theirs stood, with its retry and error settings on the main one. */
-function placeNode(built: Built, layout: Layout, complain: Complain): NewNode[] {
-  const { source, id, mapped } = built
+function mapNode(conversion: Conversion, node: SourceNode, id: string): MappedNode {
+  try {
+    return conversion.mapperOf(node).map(node, createTools(conversion, node, id))
+  } catch (error) {
+    return createPlaceholder(node, (error as Error).message, 'parameters', conversion.reporterOf(node.name))
+  }
+}
+
+function createTools(conversion: Conversion, node: SourceNode, id: string): MapperTools {
+  const { analysis, drawing, built, mapperOf, findWorkflow } = conversion
+  const { takes } = mapperOf(node)
+  const report = conversion.reporterOf(node.name)
+  const { input, plainOutput } = analysis.flowOf(node.name)
+  const inputPath = `$input${input.path}`
+  const getsList = input.count === 'many' && (takes === 'any' || takes === 'item')
+  const current = getsList ? `${inputPath}[0]` : inputPath
+  const references = createReferences({ analysis, built, mapperOf, node, current })
+  const itemReferences = { ...references, current: () => unknownCode('$item') }
+  const outputs = analysis.links.filter(({ from }) => from === node.name).map(({ output }) => output)
+  return {
+    id,
+    report,
+    reader: createParameterReader(references, report),
+    itemReader: createParameterReader(itemReferences, report),
+    input,
+    inputCode: takes === 'item' ? current : inputPath,
+    mergeInputs: takes === 'merge' ? readMergeInputs(drawing, node.name) : [],
+    plainOutput,
+    connectedOutputs: Math.max(-1, ...outputs) + 1,
+    findWorkflow,
+  }
+}
+
+/** Our nodes for one n8n node, at its place on the canvas. */
+function placeNode({ analysis, built, reporterOf }: Conversion, node: SourceNode): ImportedNode[] {
+  const { source, id, mapped } = built.get(node.name)!
   const { raw, position, name } = source
-  const parentId = layout.loopOf(name)?.id
+  const parentId = analysis.loopOf(name)?.id
+  const mainPart = findMainPart(mapped)
   return mapped.parts.map((part, i) => {
-    const main = part === mainOf(mapped)
+    const isMain = part === mainPart
+    const settings = isMain ? mapNodeSettings(part, raw, reporterOf(name)) : {}
     return {
       id: id + part.suffix,
       type: part.type,
-      name: main ? name.slice(0, 200) : `${name.slice(0, 150)} (${part.type.toLowerCase()})`,
+      name: isMain ? name.slice(0, 200) : `${name.slice(0, 150)} (${part.type.toLowerCase()})`,
       config: part.config,
       ...(position ? { position: { x: position.x + 40 * i, y: position.y + 60 * i } } : {}),
       ...(parentId ? { parentId } : {}),
       ...(source.disabled ? { disabled: true } : {}),
-      ...(main ? readCare(part, raw, mapped.missing === true, complain) : {}),
+      // Error handling would let an execution go past a placeholder.
+      ...(mapped.isPlaceholder ? {} : settings),
     }
   })
 }
 
-/** Retries, errors, credentials and what else stands beside a node's parameters. */
-function readCare(
-  part: Part,
-  raw: Record<string, unknown>,
-  missing: boolean,
-  complain: Complain,
-): Record<string, unknown> {
-  const care: Record<string, unknown> = {}
-  const bare =
-    ['FOR_EACH', 'REPEAT', 'SUB_WORKFLOW', 'WAIT_FOR_EVENT'].includes(part.type) || /TRIGGER/.test(part.type)
-  if (raw.retryOnFail === true && bare) {
-    complain('parameter', 'retryOnFail', 'A node of this kind is not retried', true)
-  } else if (raw.retryOnFail === true) {
-    const whole = (value: unknown, fallback: number, max: number) =>
-      Math.min(max, Math.max(1, Number.isFinite(value) ? Math.round(Number(value)) : fallback))
-    care.retry = {
-      maxAttempts: whole(raw.maxTries, 3, 100),
-      initialIntervalMs: whole(raw.waitBetweenTries, 1_000, DAY_MS),
-      backoffCoefficient: 1,
-    }
-  } else if (part.retry) care.retry = part.retry
-  if (raw.onError === 'continueErrorOutput') care.onError = 'BRANCH'
-  else if (raw.onError === 'continueRegularOutput' || raw.continueOnFail === true) care.onError = 'CONTINUE'
-  for (const [kind, credential] of Object.entries(Object(raw.credentials))) {
-    complain('credential', `credentials.${kind}`, 'Credentials are not taken over', credential)
-  }
-  if (raw.alwaysOutputData === true) {
-    complain('parameter', 'alwaysOutputData', 'Nodes behind it run only where it puts something out', true)
-  }
-  if (typeof raw.notes === 'string' && raw.notes.trim() !== '')
-    complain('note', 'notes', 'The note is not kept', raw.notes)
-  // Nothing may let a run go past a placeholder.
-  return missing ? {} : care
+function listMapped({ analysis, built }: Conversion): ImportReport['mapped'] {
+  return analysis.order.map((node) => {
+    const { id, mapped } = built.get(node.name)!
+    return { node: node.name, type: node.fullType, id, as: findMainPart(mapped).type }
+  })
 }

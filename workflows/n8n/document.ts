@@ -1,43 +1,44 @@
-import { isObject } from '../inputs.ts'
-import type { Complain } from './report.ts'
+import { isObject } from '../json.ts'
+import type { ProblemReporter } from './report.ts'
 
 export type SourceNode = {
   name: string
-  /** Without its package: httpRequest. */
+  /** The type without its package: httpRequest. */
   type: string
   fullType: string
   version: number
   position: { x: number; y: number } | undefined
   parameters: Record<string, unknown>
   disabled: boolean
-  /** All of it, for what is read seldom. */
+  /** The node as the document has it, for settings that are rarely read. */
   raw: Record<string, unknown>
 }
 
-/** From an output of a node to an input of another, both counted from 0. */
-export type Link = { from: string; output: number; to: string; input: number }
+/** A connection from an output of one node to an input of another one. Both are counted from 0. */
+export type SourceLink = { from: string; output: number; to: string; input: number }
 
+/** An n8n workflow, in the same form whatever version of n8n exported it. */
 export type SourceWorkflow = {
   name: string | undefined
   nodes: SourceNode[]
-  links: Link[]
+  links: SourceLink[]
   settings: Record<string, unknown>
   stickyNotes: number
 }
 
 const PACKAGES = /^(n8n-nodes-base|@n8n\/n8n-nodes-langchain|n8n-nodes-langchain)\./
 
-/** Whether this is a workflow of n8n's: an export, a list of one, or what its editor puts on the clipboard. */
-export function isDocument(raw: unknown): boolean {
-  const document = unwrap(raw)
+/** Whether `raw` is an export of n8n, a list of one, or what the editor of n8n puts on the clipboard. */
+export function isN8nDocument(raw: unknown): boolean {
+  const document = unwrapDocument(raw)
   return (
     Array.isArray(document?.nodes) && document.nodes.every((node) => typeof Object(node).type === 'string')
   )
 }
 
-/** How large a document is, before it is read. For documents only. */
-export function measureDocument(raw: unknown): { nodes: number; links: number } {
-  const { nodes, connections } = unwrap(raw)!
+/** How many nodes and connections a document has. Only for documents that pass isN8nDocument. */
+export function measureN8nDocument(raw: unknown): { nodes: number; links: number } {
+  const { nodes, connections } = unwrapDocument(raw)!
   let links = 0
   for (const kinds of Object.values(Object(connections))) {
     for (const outputs of Object.values(Object(kinds))) {
@@ -48,37 +49,55 @@ export function measureDocument(raw: unknown): { nodes: number; links: number } 
   return { nodes: (nodes as unknown[]).length, links }
 }
 
-function unwrap(raw: unknown): Record<string, unknown> | undefined {
+function unwrapDocument(raw: unknown): Record<string, unknown> | undefined {
   if (!Array.isArray(raw)) return isObject(raw) ? raw : undefined
   const [only] = raw
   if (raw.length === 1 && Array.isArray(Object(only).nodes)) return only as Record<string, unknown>
+  // Old editors put a mere list of nodes on the clipboard.
   return { nodes: raw, connections: {} }
 }
 
-/** The document in one form for all versions of n8n; what cannot be read is reported. For documents only. */
-export function readDocument(raw: unknown, complainOf: (node: string | null) => Complain): SourceWorkflow {
-  const document = unwrap(raw)!
-  const complain = complainOf(null)
-  const nodes: SourceNode[] = []
-  let stickyNotes = 0
-  for (const [at, entry] of (document.nodes as unknown[]).entries()) {
-    const raw = entry as Record<string, unknown>
-    const fullType = String(raw.type)
-    const type = fullType.replace(PACKAGES, '')
-    if (type === 'stickyNote') {
-      stickyNotes++
-      continue
-    }
-    const name = typeof raw.name === 'string' && raw.name !== '' ? raw.name : `Node ${at + 1}`
-    if (nodes.some((node) => node.name === name)) {
-      complain('node', `nodes[${at}].name`, `A second node is named "${name}"; it is left out`, raw)
+/** Reports what it cannot read. Only for documents that pass isN8nDocument. */
+export function readN8nDocument(
+  raw: unknown,
+  reporterOf: (node: string | null) => ProblemReporter,
+): SourceWorkflow {
+  const document = unwrapDocument(raw)!
+  const given = document.nodes as Record<string, unknown>[]
+  const nodes = readNodes(given, reporterOf(null))
+  const links = readLinks(document.connections, new Set(nodes.map((node) => node.name)), reporterOf)
+  reportStoredData(document, reporterOf)
+  return {
+    name: typeof document.name === 'string' ? document.name : undefined,
+    nodes,
+    links,
+    settings: isObject(document.settings) ? document.settings : {},
+    stickyNotes: given.filter((node) => readType(node) === 'stickyNote').length,
+  }
+}
+
+function readType(node: Record<string, unknown>): string {
+  return String(node.type).replace(PACKAGES, '')
+}
+
+function readNodes(given: Record<string, unknown>[], report: ProblemReporter): SourceNode[] {
+  const nodes = new Map<string, SourceNode>()
+  for (const [i, raw] of given.entries()) {
+    const type = readType(raw)
+    if (type === 'stickyNote') continue
+    const name = typeof raw.name === 'string' && raw.name !== '' ? raw.name : `Node ${i + 1}`
+    if (nodes.has(name)) {
+      const message =
+        `This is a second node with the name "${name}". n8n connects nodes by their names, so it was left ` +
+        'out: give it another name and import the workflow again.'
+      report('node', `nodes[${i}].name`, message, raw)
       continue
     }
     const [x, y] = Array.isArray(raw.position) ? raw.position : []
-    nodes.push({
+    nodes.set(name, {
       name,
       type,
-      fullType,
+      fullType: String(raw.type),
       version: typeof raw.typeVersion === 'number' ? raw.typeVersion : 1,
       position: Number.isFinite(x) && Number.isFinite(y) ? { x, y } : undefined,
       parameters: isObject(raw.parameters) ? raw.parameters : {},
@@ -86,53 +105,64 @@ export function readDocument(raw: unknown, complainOf: (node: string | null) => 
       raw,
     })
   }
-  const links = readLinks(document.connections, new Set(nodes.map((node) => node.name)), complainOf)
-  if (isObject(document.staticData) && Object.keys(document.staticData).length > 0) {
-    complain('setting', 'staticData', 'Static data is not taken over', document.staticData)
-  }
-  if (isObject(document.pinData)) {
-    for (const [name, data] of Object.entries(document.pinData)) {
-      complainOf(name)('pinned', `pinData.${name}`, 'Pinned data is not taken over', data)
-    }
-  }
-  return {
-    name: typeof document.name === 'string' ? document.name : undefined,
-    nodes,
-    links,
-    settings: isObject(document.settings) ? document.settings : {},
-    stickyNotes,
-  }
+  return [...nodes.values()]
 }
 
-function readLinks(raw: unknown, names: Set<string>, complainOf: (node: string | null) => Complain): Link[] {
-  if (!isObject(raw)) return []
-  const links: Link[] = []
-  for (const [from, kinds] of Object.entries(raw)) {
-    if (!isObject(kinds)) continue
-    for (const [kind, outputs] of Object.entries(kinds)) {
-      for (const [output, targets] of Object.entries(Array.isArray(outputs) ? outputs : [])) {
-        for (const [at, target] of (Array.isArray(targets) ? targets : []).entries()) {
-          const { node: to, type, index } = Object(target)
-          const path = `connections.${from}.${kind}[${output}][${at}]`
-          if (kind !== 'main' || (type ?? 'main') !== 'main') {
-            complainOf(from)(
-              'connection',
-              path,
-              `A connection of the kind ${kind} has no counterpart`,
-              target,
-            )
-          } else if (!names.has(from) || !names.has(to)) {
-            complainOf(from)('connection', path, 'One of its ends is not there', target)
-          } else
-            links.push({
-              from,
-              output: Number(output),
-              to,
-              input: Number.isInteger(index) && index >= 0 ? index : 0,
-            })
-        }
+function readLinks(
+  connections: unknown,
+  names: ReadonlySet<string>,
+  reporterOf: (node: string) => ProblemReporter,
+): SourceLink[] {
+  if (!isObject(connections)) return []
+  return Object.entries(connections).flatMap(([from, kinds]) =>
+    listTargets(kinds).flatMap(({ kind, output, at, target }) => {
+      const path = `connections.${from}.${kind}[${output}][${at}]`
+      const { node: to, type, index } = Object(target)
+      const report = reporterOf(from)
+      if (kind !== 'main' || (type ?? 'main') !== 'main') {
+        const message =
+          `n8n attaches a node to another one by this connection of the type "${kind}". Perdure has only ` +
+          'main connections, and left it out: set up on the node itself what it needs.'
+        report('connection', path, message, target)
+        return []
       }
-    }
+      if (!names.has(from) || !names.has(to)) {
+        const message =
+          'This connection begins or ends at a node that is not in the document, so it was left out: ' +
+          'connect the nodes again if the workflow needs it.'
+        report('connection', path, message, target)
+        return []
+      }
+      const input = Number.isInteger(index) && index >= 0 ? index : 0
+      return [{ from, output: Number(output), to, input }]
+    }),
+  )
+}
+
+/** The connections from one node, which are {main: [[target]]}, as a flat list. */
+function listTargets(kinds: unknown) {
+  return Object.entries(isObject(kinds) ? kinds : {}).flatMap(([kind, outputs]) =>
+    Object.entries(Array.isArray(outputs) ? outputs : []).flatMap(([output, targets]) =>
+      (Array.isArray(targets) ? targets : []).map((target, at) => ({ kind, output, at, target })),
+    ),
+  )
+}
+
+function reportStoredData(
+  { staticData, pinData }: Record<string, unknown>,
+  reporterOf: (node: string | null) => ProblemReporter,
+): void {
+  if (isObject(staticData) && Object.keys(staticData).length > 0) {
+    const message =
+      'n8n keeps this data from one execution to the next. Perdure keeps nothing between executions, and ' +
+      'left it out: store it in a service that the workflow calls.'
+    reporterOf(null)('setting', 'staticData', message, staticData)
   }
-  return links
+  if (!isObject(pinData)) return
+  for (const [name, data] of Object.entries(pinData)) {
+    const message =
+      'n8n uses this pinned data instead of executing the node. Perdure did not import it: pass it in ' +
+      '"pinned" when you execute the workflow.'
+    reporterOf(name)('pinned', `pinData.${name}`, message, data)
+  }
 }

@@ -1,8 +1,8 @@
-/** What of a foreign workflow could not be taken over as it was. */
+/** Something in an n8n workflow that is not the same after the import. */
 export type ImportProblem = {
-  /** The node's display name; null for the workflow itself. */
+  /** The node's name; null for the workflow itself. */
   node: string | null
-  /** Where in the foreign document, or in the node: parameters.url */
+  /** Where in the document, or inside of the node: parameters.url */
   path: string
   kind: ProblemKind
   message: string
@@ -23,13 +23,22 @@ export const PROBLEM_KINDS = [
 ] as const
 export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
-/** `mapped`: which node became which. */
 export type ImportReport = {
+  /** By node: `type` is its type in n8n; `id` and `as` are its id and its type here. */
   mapped: { node: string; type: string; id: string; as: string }[]
   problems: ImportProblem[]
-  /** Notes on the canvas, which are left out. */
+  /** How many notes on the canvas were left out. */
   stickyNotes: number
 }
 
-/** Notes one problem of one node. */
-export type Complain = (kind: ProblemKind, path: string, message: string, original: unknown) => void
+/** Adds a problem of one node, or of the workflow, to the report. */
+export type ProblemReporter = (kind: ProblemKind, path: string, message: string, original: unknown) => void
+
+/** Reports that n8n has an option, the last key of `path`, that Perdure does not have. */
+export function reportMissingOption(report: ProblemReporter, path: string, value: unknown): void {
+  const name = path.split('.').at(-1)
+  const message =
+    `Perdure has no option like n8n's "${name}" for this node, so it was left out: check that the node ` +
+    'works without it.'
+  report('parameter', path, message, value)
+}

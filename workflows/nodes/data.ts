@@ -1,75 +1,75 @@
 import * as v from 'valibot'
-import { findTimezone } from '../cron.ts'
-import { object } from '../object.ts'
+import { findTimezone } from '../graph/cron.ts'
+import { strictObject } from '../object.ts'
 import {
-  choice,
+  anyObject,
   computed,
   conditionAt,
   demandKeys,
-  items,
-  label,
-  node,
-  record,
-  text,
-  whole,
+  itemsField,
+  labelField,
+  nodeTypeRow,
+  oneOf,
+  textField,
+  wholeNumber,
 } from './fields.ts'
 
 const flag = v.boolean('must be true or false')
-const plain = v.string('must be a text')
+const plain = v.string('must be a string')
 
-/** Of dates, in both numbers; luxon takes them as they are. */
-export const unit = choice(
+/** Units of time, in singular and plural; luxon accepts all of them. */
+export const timeUnitField = oneOf(
   ...(
     ['year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second', 'millisecond'] as const
   ).flatMap((name) => [name, `${name}s` as const]),
 )
 
-const encoding = choice('hex', 'base64', 'base64url')
-// JSON has no other numbers.
+const encoding = oneOf('hex', 'base64', 'base64url')
+// JSON has no NaN and no infinity.
 const finite = v.pipe(v.number('must be a number'), v.finite('must be finite'))
 
 const timezone = v.pipe(
-  text,
+  textField,
   v.check((name) => findTimezone(name) !== undefined, 'must be a time zone such as Europe/Berlin'),
 )
-const date = v.union([finite, text], 'must be a date')
+const date = v.union([finite, textField], 'must be a date')
 
 const selection = v.union([
-  label,
-  object({ selector: label, attribute: v.optional(label), all: v.optional(flag, false) }),
+  labelField,
+  strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
 ])
 
-/** What makes values of values. */
-export const DATA = {
-  SET: node('pure', {
+/** Node types that compute values. */
+export const DATA_NODES = {
+  SET: nodeTypeRow('pure', {
     summary: 'Outputs exactly its values.',
-    config: v.object({ values: record }),
+    config: v.object({ values: anyObject }),
   }),
-  TRANSFORM: node('pure', {
-    summary: 'Outputs what its one expression makes of its input.',
-    config: v.object({ expression: text }),
+  TRANSFORM: nodeTypeRow('pure', {
+    summary: 'Outputs the value of its one expression.',
+    config: v.object({ expression: textField }),
     conditions: (config) => conditionAt('expression', config.expression),
   }),
-  TEMPLATE: node('pure', {
+  TEMPLATE: nodeTypeRow('pure', {
     summary: 'Outputs {text}: the text with its expressions filled in.',
-    config: v.object({ text }),
+    config: v.object({ text: textField }),
   }),
-  DATE: node('pure', {
+  DATE: nodeTypeRow('pure', {
     summary:
-      'Reads, moves, compares and writes dates; outputs {date, local, epochMs, text} or {difference}. Formats are ' +
-      "luxon's: yyyy-MM-dd HH:mm. Without a time zone the workflow's counts, else UTC.",
+      'Reads, moves, compares and writes dates; outputs {date, local, epochMs, text} or {difference}. Formats ' +
+      "are luxon's: yyyy-MM-dd HH:mm. Without a timezone, the workflow's is used, else UTC.",
     config: v.pipe(
       v.object({
-        operation: choice('now', 'parse', 'format', 'add', 'subtract', 'startOf', 'endOf', 'difference'),
+        operation: oneOf('now', 'parse', 'format', 'add', 'subtract', 'startOf', 'endOf', 'difference'),
         value: v.optional(date),
-        format: v.optional(text),
-        inputFormat: v.optional(text),
+        format: v.optional(textField),
+        inputFormat: v.optional(textField),
         amount: v.optional(computed(finite)),
-        unit: v.optional(computed(unit)),
+        unit: v.optional(computed(timeUnitField)),
         from: v.optional(date),
         to: v.optional(date),
         timezone: v.optional(computed(timezone)),
-        locale: v.optional(text, 'en'),
+        locale: v.optional(textField, 'en'),
       }),
       demandKeys({
         parse: ['value'],
@@ -82,79 +82,82 @@ export const DATA = {
       }),
     ),
   }),
-  CRYPTO: node('pure', {
-    summary: 'Outputs {value}: a hash, an HMAC, a UUID, random bytes, or a text encoded or decoded.',
+  CRYPTO: nodeTypeRow('pure', {
+    summary: 'Outputs {value}: a hash, an HMAC, a UUID, random bytes, or an encoded or decoded string.',
     config: v.pipe(
       v.object({
-        operation: choice('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
+        operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
         value: v.optional(v.unknown()),
-        algorithm: v.optional(choice('md5', 'sha1', 'sha256', 'sha384', 'sha512'), 'sha256'),
-        secret: v.optional(text),
+        algorithm: v.optional(oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512'), 'sha256'),
+        secret: v.optional(textField),
         encoding: v.optional(encoding),
-        size: v.optional(computed(whole(1, 65_536)), 32),
+        size: v.optional(computed(wholeNumber(1, 65_536)), 32),
       }),
       demandKeys({ hash: ['value'], hmac: ['value', 'secret'], encode: ['value'], decode: ['value'] }),
     ),
   }),
-  RANDOM: node('pure', {
-    summary: 'Outputs {value}: a random whole number, fraction, UUID, one of its items, or {items} shuffled.',
+  RANDOM: nodeTypeRow('pure', {
+    summary: 'Outputs {value}: a random whole number, fraction, UUID or item; or {items}, shuffled.',
     config: v.pipe(
       v.object({
-        operation: choice('integer', 'float', 'uuid', 'pick', 'shuffle'),
+        operation: oneOf('integer', 'float', 'uuid', 'pick', 'shuffle'),
         min: v.optional(computed(finite), 0),
         max: v.optional(computed(finite)),
-        items: v.optional(computed(items)),
+        items: v.optional(computed(itemsField)),
       }),
       demandKeys({ integer: ['max'], pick: ['items'], shuffle: ['items'] }),
     ),
   }),
-  CSV: node('pure', {
+  CSV: nodeTypeRow('pure', {
     summary: 'Reads CSV into {items}, or writes items as {text}.',
     config: v.pipe(
       v.object({
-        operation: choice('parse', 'format'),
-        value: v.optional(text),
-        items: v.optional(computed(items)),
+        operation: oneOf('parse', 'format'),
+        value: v.optional(textField),
+        items: v.optional(computed(itemsField)),
         delimiter: v.optional(v.pipe(plain, v.length(1, 'must be one character')), ','),
         header: v.optional(flag, true),
         columns: v.optional(
-          v.pipe(v.array(label, 'must be an array'), v.maxLength(1_000, 'must hold at most 1000')),
+          v.pipe(
+            v.array(labelField, 'must be an array'),
+            v.maxLength(1_000, 'must have at most 1000 entries'),
+          ),
         ),
         escapeFormulas: v.optional(flag, false),
       }),
       demandKeys({ parse: ['value'], format: ['items'] }),
     ),
   }),
-  JSON: node('pure', {
-    summary: 'Reads a JSON text into {value}, or writes a value as {text}.',
+  JSON: nodeTypeRow('pure', {
+    summary: 'Reads JSON into {value}, or writes a value as {text}.',
     config: v.pipe(
       v.object({
-        operation: choice('parse', 'format'),
+        operation: oneOf('parse', 'format'),
         value: v.optional(v.unknown()),
-        indent: v.optional(whole(0, 10), 0),
+        indent: v.optional(wholeNumber(0, 10), 0),
       }),
       demandKeys({ parse: ['value'], format: ['value'] }),
     ),
   }),
-  XML: node('pure', {
+  XML: nodeTypeRow('pure', {
     summary:
-      'Reads XML into {value} (attributes under @name, text beside them under #text), or writes {text}.',
+      'Reads XML into {value} (attributes under @name, text next to them under #text), or writes {text}.',
     config: v.pipe(
       v.object({
-        operation: choice('parse', 'build'),
-        value: v.union([text, record], 'must be a text or an object'),
+        operation: oneOf('parse', 'build'),
+        value: v.union([textField, anyObject], 'must be a string or an object'),
       }),
     ),
   }),
-  HTML: node('pure', {
-    summary: 'Takes {text} from a page, or {values} by CSS selectors.',
+  HTML: nodeTypeRow('pure', {
+    summary: 'Outputs the {text} of an HTML page, or {values} found by CSS selectors.',
     config: v.pipe(
       v.object({
-        operation: choice('text', 'extract'),
-        value: text,
+        operation: oneOf('text', 'extract'),
+        value: textField,
         fields: v.optional(
           v.pipe(
-            record,
+            anyObject,
             v.check(
               (fields) => Object.values(fields).every((wanted) => v.is(selection, wanted)),
               'must give each name a CSS selector or {selector, attribute, all}',

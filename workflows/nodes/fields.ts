@@ -1,8 +1,9 @@
 import * as v from 'valibot'
-import { splitCondition } from '../expressions.ts'
-import type { Retry } from '../graph.ts'
-import { isObject } from '../inputs.ts'
-import type { NodeKind, NodeType } from '../nodes.ts'
+import { splitCondition } from '../expressions/expressions.ts'
+import { isObject } from '../json.ts'
+import { describeIssue } from '../problem.ts'
+import type { NodeKind, Retry } from '../run/plan.ts'
+import type { NodeType } from './nodetype.ts'
 
 const ONCE: Required<Retry> = {
   maxAttempts: 1,
@@ -11,22 +12,25 @@ const ONCE: Required<Retry> = {
   maxIntervalMs: 60_000,
 }
 
-/** A row of the table: one attempt of ten seconds at most, leaving by the main handle, where it says nothing else. */
-export function node<const K extends NodeKind>(
+/** A row of the table. The defaults: one attempt of at most ten seconds, and the main handle only. */
+export function nodeTypeRow<const K extends NodeKind>(
   kind: K,
   row: Pick<NodeType, 'summary' | 'config'> & Partial<Omit<NodeType, 'kind'>>,
 ): NodeType & { kind: K } {
   return { handles: () => [null], retry: ONCE, timeoutMs: 10_000, ...row, kind }
 }
 
-/** True for a text that holds at least one `{{`: its value is known only when the node runs. */
+/** Whether the value is a string with a `{{`, so that its value is known only when the node is executed. */
 function isTemplate(value: unknown): value is string {
   return typeof value === 'string' && value.includes('{{')
 }
 
-/** A value that may also be a template, checked again by its own schema once rendered. */
+/** A schema for a value or a template, which is checked again, by `schema`, once it is rendered. */
 export function computed<S extends v.GenericSchema>(schema: S) {
-  const complain = (value: unknown) => v.safeParse(schema, value).issues?.[0]?.message ?? 'Invalid value'
+  const complain = (value: unknown) => {
+    const [issue] = v.safeParse(schema, value).issues ?? []
+    return issue ? describeIssue(issue) : 'Invalid value'
+  }
   const template = v.pipe(
     v.string(),
     v.check(
@@ -37,35 +41,35 @@ export function computed<S extends v.GenericSchema>(schema: S) {
   return v.union([template, schema], (issue) => complain(issue.input))
 }
 
-export const text = v.pipe(v.string('must be a text'), v.nonEmpty('must not be empty'))
+export const textField = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'))
 
-/** 1 to 100 letters, digits, _ or -: handles, paths of webhooks, names of events. */
-export const name = v.pipe(
-  v.string('must be a text'),
+/** For handles, paths of webhooks and names of events. */
+export const nameField = v.pipe(
+  v.string('must be a string'),
   v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -'),
 )
 
-/** Milliseconds, up to a leap year. */
-export const duration = v.pipe(
+/** Milliseconds, up to the length of a leap year. */
+export const durationField = v.pipe(
   v.number('must be a number of milliseconds'),
   v.integer('must be a whole number of milliseconds'),
   v.minValue(0, 'must not be negative'),
   v.maxValue(366 * 86_400_000, 'must be at most 366 days'),
 )
 
-// Valibot's own record takes arrays, and drops the keys `constructor` and `prototype`.
-export const record = v.custom<Record<string, unknown>>(isObject, 'must be an object')
+// Valibot's own record schema accepts arrays, and drops the keys `constructor` and `prototype`.
+export const anyObject = v.custom<Record<string, unknown>>(isObject, 'must be an object')
 
-export const items = v.array(v.unknown(), 'must be an array or an expression in {{ }}')
+export const itemsField = v.array(v.unknown(), 'must be an array or an expression in {{ }}')
 
-export const condition = v.union([v.boolean(), text], 'must be an expression or a boolean')
+export const conditionField = v.union([v.boolean(), textField], 'must be an expression or a boolean')
 
 export const conditionAt = (path: string, value: unknown) =>
   typeof value === 'string' ? [{ path, text: value }] : []
 
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
+export const HTTP_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 
-export function whole(min: number, max: number) {
+export function wholeNumber(min: number, max: number) {
   return v.pipe(
     v.number('must be a number'),
     v.integer('must be a whole number'),
@@ -74,18 +78,18 @@ export function whole(min: number, max: number) {
   )
 }
 
-export const choice = <const T extends string[]>(...options: T) =>
+export const oneOf = <const T extends string[]>(...options: T) =>
   v.picklist(options, `must be ${options.slice(0, -1).join(', ')} or ${options.at(-1)}`)
 
-/** A name that stands as it is written: it becomes a key of the output. */
-export const label = v.pipe(
-  text,
-  v.check((value) => !value.includes('{{'), 'must be a plain text'),
+/** A string that is never a template: it becomes a key of the output. */
+export const labelField = v.pipe(
+  textField,
+  v.check((value) => !value.includes('{{'), 'must be a string without {{ }}'),
 )
 
-/** Where each item has a value: a key, a path (`address.city`), or one expression of `$item` in `{{ }}`. */
-export const field = v.pipe(
-  v.string('must be a field of the items, or an expression of $item'),
+/** A value of each item: a key, a path (`address.city`), or one expression in `{{ }}` that reads `$item`. */
+export const itemField = v.pipe(
+  v.string('must be a field of the items, or an expression in {{ }}'),
   v.nonEmpty('must not be empty'),
   v.check((value) => !value.includes('{{') || isExpression(value), 'must be one expression in {{ }}'),
 )
@@ -98,17 +102,23 @@ function isExpression(value: string): boolean {
   }
 }
 
-/** One entry, or a list of up to `max`. */
+/** A schema for one entry, or an array of 1 to `max` entries, whose problems are named by their index. */
 export function oneOrMany<S extends v.GenericSchema>(schema: S, message: string, max = 20) {
   const list = v.pipe(
     v.array(schema),
     v.minLength(1, 'must not be empty'),
-    v.maxLength(max, `must hold at most ${max}`),
+    v.maxLength(max, `must have at most ${max} entries`),
   )
-  return v.union([schema, list], message)
+  const union = v.union([schema, list], message)
+  // Valibot's union says of an array with a wrong entry only that it fits neither.
+  const run: (typeof union)['~run'] = (dataset, config) =>
+    Array.isArray(dataset.value) ? list['~run'](dataset, config) : union['~run'](dataset, config)
+  return { ...union, '~run': run }
 }
 
-/** Names the keys that a config with this `operation` lacks. */
+/**
+ * Requires further keys of a config depending on its `operation`: `needs` maps each operation to its keys.
+ */
 export function demandKeys<T extends { operation?: unknown }>(needs: Record<string, string[]>) {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed) return
@@ -116,7 +126,7 @@ export function demandKeys<T extends { operation?: unknown }>(needs: Record<stri
     for (const key of needs[String(operation)] ?? []) {
       if ((dataset.value as Record<string, unknown>)[key] !== undefined) continue
       const path = { type: 'object', origin: 'value', input: dataset.value, key, value: undefined } as const
-      addIssue({ message: `is required to ${operation}`, path: [path as v.ObjectPathItem] })
+      addIssue({ message: `is required for the operation ${operation}`, path: [path as v.ObjectPathItem] })
     }
   })
 }

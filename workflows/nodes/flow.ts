@@ -1,31 +1,40 @@
 import * as v from 'valibot'
-import { object } from '../object.ts'
-import { EXHAUSTED } from '../walk.ts'
-import { computed, condition, conditionAt, duration, items, name, node, text } from './fields.ts'
+import { strictObject } from '../object.ts'
+import { EXHAUSTED } from '../run/walk.ts'
+import {
+  computed,
+  conditionAt,
+  conditionField,
+  durationField,
+  itemsField,
+  nameField,
+  nodeTypeRow,
+  textField,
+} from './fields.ts'
 
 const INSTANT = 'must be an ISO 8601 time'
 
-/** What decides where a run goes, and when. */
-export const FLOW = {
-  IF_ELSE: node('pure', {
+/** Node types that decide where an execution goes on, and when. */
+export const FLOW_NODES = {
+  IF_ELSE: nodeTypeRow('pure', {
     summary: 'Passes its input on by the handle true or false.',
-    config: v.object({ condition }),
+    config: v.object({ condition: conditionField }),
     handles: () => ['true', 'false'],
     conditions: (config) => conditionAt('condition', config.condition),
   }),
-  SWITCH: node('pure', {
+  SWITCH: nodeTypeRow('pure', {
     summary: 'Passes its input on by the handle of the first case that holds, else by default.',
     config: v.object({
       cases: v.pipe(
-        v.array(object({ handle: name, condition }), 'must be an array'),
-        v.maxLength(100, 'must hold at most 100 cases'),
+        v.array(strictObject({ handle: nameField, condition: conditionField }), 'must be an array'),
+        v.maxLength(100, 'must have at most 100 cases'),
         v.check(
           (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,
           'must not name a handle twice',
         ),
         v.check(
           (cases) => !cases.some((c) => c.handle === 'default'),
-          'the handle default is the last one already',
+          'must not name the handle default, which every SWITCH has already',
         ),
       ),
     }),
@@ -38,17 +47,18 @@ export const FLOW = {
         conditionAt(`cases[${i}].condition`, c?.condition),
       ),
   }),
-  MERGE: node('pure', {
-    summary: 'Joins branches: combine merges objects in edge order, append makes one array of them.',
+  MERGE: nodeTypeRow('pure', {
+    summary: 'Joins branches: combine merges objects in edge order, append makes an array of the inputs.',
     config: v.object({
       mode: v.optional(v.picklist(['combine', 'append'], 'must be combine or append'), 'combine'),
     }),
   }),
-  FOR_EACH: node('loop', {
+  FOR_EACH: nodeTypeRow('loop', {
     summary:
-      "Runs its children once per item ($item, $index); outputs {items}, the iterations' results in order.",
+      'Executes its children once per item ($item, $index); outputs {items}, the results of the iterations ' +
+      'in order.',
     config: v.object({
-      items: computed(items),
+      items: computed(itemsField),
       concurrency: v.optional(
         v.pipe(
           v.number('must be a number'),
@@ -61,12 +71,13 @@ export const FLOW = {
       onItemError: v.optional(v.picklist(['stop', 'collect'], 'must be stop or collect'), 'stop'),
     }),
   }),
-  REPEAT: node('loop', {
+  REPEAT: nodeTypeRow('loop', {
     summary:
-      "Runs its children until the condition holds ($input is the iteration's result); outputs the last result. Where " +
-      'maxIterations ended it, it leaves by the handle exhausted, or by the main one if no edge takes that up.',
+      "Executes its children until the condition holds ($input is the iteration's result); outputs the last " +
+      'result. If maxIterations ended it, it leaves by the handle exhausted, or by the main one if no edge ' +
+      'uses exhausted.',
     config: v.object({
-      until: condition,
+      until: conditionField,
       maxIterations: v.optional(
         v.pipe(
           v.number('must be a number'),
@@ -80,24 +91,24 @@ export const FLOW = {
     handles: () => [null, EXHAUSTED],
     conditions: (config) => conditionAt('until', config.until),
   }),
-  WAIT: node('wait', {
+  WAIT: nodeTypeRow('wait', {
     summary: 'Waits for a duration or until an instant, then passes its input on.',
     config: v.pipe(
       v.object({
-        durationMs: v.optional(computed(duration)),
+        durationMs: v.optional(computed(durationField)),
         until: v.optional(computed(v.pipe(v.string(INSTANT), v.isoTimestamp(INSTANT)))),
       }),
       v.check(
         (config) => (config.durationMs === undefined) !== (config.until === undefined),
-        'must hold either durationMs or until',
+        'must have exactly one of durationMs and until',
       ),
     ),
   }),
-  STOP_AND_ERROR: node('pure', {
+  STOP_AND_ERROR: nodeTypeRow('pure', {
     summary: 'Fails with its message.',
-    config: v.object({ message: text }),
+    config: v.object({ message: textField }),
   }),
-  NO_OP: node('pure', {
+  NO_OP: nodeTypeRow('pure', {
     summary: 'Passes its input on.',
     config: v.object({}),
   }),

@@ -1,26 +1,29 @@
 import * as v from 'valibot'
-import { object } from '../object.ts'
+import { strictObject } from '../object.ts'
 import {
-  choice,
+  anyObject,
   computed,
-  condition,
   conditionAt,
-  field,
-  items,
-  label,
-  node,
+  conditionField,
+  itemField,
+  itemsField,
+  labelField,
+  nodeTypeRow,
+  oneOf,
   oneOrMany,
-  record,
-  text,
-  whole,
+  textField,
+  wholeNumber,
 } from './fields.ts'
 
-const list = computed(items)
-const fields = oneOrMany(field, 'must be a field or an array of fields')
-const count = computed(whole(0, 1_000_000_000))
+const list = computed(itemsField)
+const fields = oneOrMany(itemField, 'must be a field or an array of fields')
+const count = computed(wholeNumber(0, 1_000_000_000))
 
-const group = v.union([field, object({ key: field, as: label })], 'must be a field or {key, as}')
-const operation = choice(
+const group = v.union(
+  [itemField, strictObject({ key: itemField, as: labelField })],
+  'must be a field or {key, as}',
+)
+const operation = oneOf(
   'count',
   'countUnique',
   'sum',
@@ -33,139 +36,146 @@ const operation = choice(
   'join',
 )
 const measure = v.pipe(
-  object({
+  strictObject({
     operation,
-    field: v.optional(field),
-    as: v.optional(label),
-    separator: v.optional(v.string('must be a text'), ', '),
+    field: v.optional(itemField),
+    as: v.optional(labelField),
+    separator: v.optional(v.string('must be a string'), ', '),
   }),
   v.check(({ operation, field }) => operation === 'count' || field !== undefined, 'needs a field'),
 )
 
-export type Group = v.InferOutput<typeof group>
-export type Measure = v.InferOutput<typeof measure>
+export type AggregateGroup = v.InferOutput<typeof group>
+export type AggregateMeasure = v.InferOutput<typeof measure>
 
-/** The key under which an AGGREGATE outputs a group's value; an expression has none by itself. */
-export function nameGroup(group: Group): string {
+/** The key under which an AGGREGATE outputs a group's value; '' for an expression, which needs {key, as}. */
+export function nameGroup(group: AggregateGroup): string {
   if (typeof group === 'string') return group.includes('{{') ? '' : group
   return group.as
 }
 
-/** The key of a measure: `as`, else count or sum_price; an expression has no name of its own. */
-export function nameMeasure({ operation, field, as }: Measure): string {
+/** The key of a measure: `as`, else `sum_price`, or only the operation if its field is not a name. */
+export function nameMeasure({ operation, field, as }: AggregateMeasure): string {
   return as ?? (field === undefined || field.includes('{{') ? operation : `${operation}_${field}`)
 }
 
-const on = v.union([field, object({ left: field, right: field })], 'must be a field or {left, right}')
+const on = v.union(
+  [itemField, strictObject({ left: itemField, right: itemField })],
+  'must be a field or {left, right}',
+)
 const pairs = { left: list, right: list, on: oneOrMany(on, 'must be a field, {left, right}, or an array') }
 
-/** What makes lists of lists: each outputs {items}; a value that is no array counts as one item, nothing as none. */
-export const ITEMS = {
-  FILTER: node('pure', {
-    summary: 'Outputs {items}: those of its items for which the condition holds ($item, $index).',
-    config: v.object({ items: list, condition }),
+/**
+ * Node types that work on items. An input that is not an array counts as one item, a missing one as no items.
+ */
+export const ITEM_NODES = {
+  FILTER: nodeTypeRow('pure', {
+    summary: 'Outputs {items}: the items for which the condition holds ($item, $index).',
+    config: v.object({ items: list, condition: conditionField }),
     conditions: (config) => conditionAt('condition', config.condition),
   }),
-  MAP: node('pure', {
-    summary: 'Outputs {items}: what the expression makes of each item ($item, $index).',
-    config: v.object({ items: list, expression: text }),
+  MAP: nodeTypeRow('pure', {
+    summary: 'Outputs {items}: the value of the expression for each item ($item, $index).',
+    config: v.object({ items: list, expression: textField }),
     conditions: (config) => conditionAt('expression', config.expression),
   }),
-  AGGREGATE: node('pure', {
-    summary: 'Outputs {items}: one for each group, with sums, counts and the like of its fields.',
+  AGGREGATE: nodeTypeRow('pure', {
+    summary: 'Outputs {items}: one for each group, with sums, counts and other results of its fields.',
     config: v.pipe(
       v.object({
         items: list,
         groupBy: v.optional(oneOrMany(group, 'must be a field, {key, as}, or an array')),
         fields: v.optional(
-          v.pipe(v.array(measure, 'must be an array'), v.maxLength(50, 'must hold at most 50')),
+          v.pipe(v.array(measure, 'must be an array'), v.maxLength(50, 'must have at most 50 entries')),
           [{ operation: 'count' }],
         ),
       }),
       v.check(
         ({ groupBy }) => [groupBy ?? []].flat().every((group) => nameGroup(group) !== ''),
-        'must name what an expression groups by: {key, as}',
+        'must name each group that is an expression: {key, as}',
       ),
       v.check(({ groupBy, fields }) => {
         const names = [...[groupBy ?? []].flat().map(nameGroup), ...fields.map(nameMeasure)]
         return new Set(names).size === names.length
-      }, 'must not give two values the same name: see as'),
+      }, 'must not give two values the same name; set another with as'),
     ),
   }),
-  SORT: node('pure', {
-    summary: 'Outputs {items} in order of one or more keys; without keys, of the items themselves.',
+  SORT: nodeTypeRow('pure', {
+    summary: 'Outputs {items} sorted by one or more keys or, without keys, by the items themselves.',
     config: v.object({
       items: list,
       by: v.optional(
         oneOrMany(
           v.union(
-            [field, object({ key: field, order: v.optional(choice('asc', 'desc'), 'asc') })],
+            [itemField, strictObject({ key: itemField, order: v.optional(oneOf('asc', 'desc'), 'asc') })],
             'must be a field or {key, order}',
           ),
           'must be a field, {key, order: asc or desc}, or an array',
         ),
       ),
-      order: v.optional(choice('asc', 'desc'), 'asc'),
+      order: v.optional(oneOf('asc', 'desc'), 'asc'),
     }),
   }),
-  LIMIT: node('pure', {
-    summary: 'Outputs {items}: the first or the last so many, after an offset.',
+  LIMIT: nodeTypeRow('pure', {
+    summary: 'Outputs {items}: the first or the last items, as many as count says, after an offset.',
     config: v.object({
       items: list,
       count,
       offset: v.optional(count, 0),
-      keep: v.optional(choice('first', 'last'), 'first'),
+      keep: v.optional(oneOf('first', 'last'), 'first'),
     }),
   }),
-  DEDUPLICATE: node('pure', {
-    summary: 'Outputs {items} without repeats: by fields, or of the whole item.',
+  DEDUPLICATE: nodeTypeRow('pure', {
+    summary: 'Outputs {items} without duplicates, compared by fields or as whole items.',
     config: v.object({
       items: list,
       by: v.optional(fields),
-      keep: v.optional(choice('first', 'last'), 'first'),
+      keep: v.optional(oneOf('first', 'last'), 'first'),
     }),
   }),
-  SPLIT: node('pure', {
-    summary: 'Outputs {items}: the entries of a list or of a text, or those of a field of each item.',
+  SPLIT: nodeTypeRow('pure', {
+    summary:
+      'Outputs {items}: the entries of an array, the parts of a string, or the entries of a field of each item.',
     config: v.pipe(
       v.object({
-        value: v.optional(v.union([text, items], 'must be a text or an array')),
-        separator: v.optional(text),
+        value: v.optional(v.union([textField, itemsField], 'must be a string or an array')),
+        separator: v.optional(textField),
         trim: v.optional(v.boolean('must be true or false'), false),
         items: v.optional(list),
-        field: v.optional(label),
+        field: v.optional(labelField),
         keepOthers: v.optional(v.boolean('must be true or false'), false),
       }),
       v.check(
         ({ value, items, field }) =>
           (value === undefined) === (items !== undefined) && (items === undefined) === (field === undefined),
-        'must hold either value, or items and field',
+        'must have either value, or items and field',
       ),
     ),
   }),
-  RENAME_KEYS: node('pure', {
-    summary: 'Outputs {items} with other names of their keys.',
+  RENAME_KEYS: nodeTypeRow('pure', {
+    summary: 'Outputs {items} with some of their keys renamed.',
     config: v.object({
       items: list,
       keys: v.pipe(
-        record,
+        anyObject,
         v.check(
-          (keys) => Object.values(keys).every((name) => v.is(label, name)),
+          (keys) => Object.values(keys).every((name) => v.is(labelField, name)),
           'must give each key its new name',
         ),
       ),
     }),
   }),
-  JOIN: node('pure', {
-    summary: 'Outputs {items}: pairs of objects of two lists whose keys are equal, merged into one.',
+  JOIN: nodeTypeRow('pure', {
+    summary:
+      'Outputs {items}: pairs of objects from two arrays whose keys are equal, each pair merged into one.',
     config: v.object({
       ...pairs,
-      mode: v.optional(choice('inner', 'left', 'right', 'outer'), 'inner'),
-      prefer: v.optional(choice('left', 'right'), 'right'),
+      mode: v.optional(oneOf('inner', 'left', 'right', 'outer'), 'inner'),
+      prefer: v.optional(oneOf('left', 'right'), 'right'),
     }),
   }),
-  COMPARE_DATASETS: node('pure', {
-    summary: 'Compares two lists by key; outputs {onlyLeft, onlyRight, same, different}.',
+  COMPARE_DATASETS: nodeTypeRow('pure', {
+    summary: 'Compares two arrays by key; outputs {onlyLeft, onlyRight, same, different}.',
     config: v.object(pairs),
   }),
 } as const

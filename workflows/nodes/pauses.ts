@@ -1,64 +1,78 @@
 import * as v from 'valibot'
-import { formSchema } from '../form.ts'
-import { choice, computed, duration, name, node, record, text, whole } from './fields.ts'
+import { formSchema } from '../graph/form.ts'
+import {
+  anyObject,
+  computed,
+  durationField,
+  nameField,
+  nodeTypeRow,
+  oneOf,
+  textField,
+  wholeNumber,
+} from './fields.ts'
 
 export const APPROVER_ROLES = ['OPERATOR', 'BUILDER', 'ADMIN'] as const
 
 const APPROVER = `must be ${APPROVER_ROLES.join(', ')} or an e-mail address`
 
-/** Who may decide: a role, with those above it, or one person by e-mail address. */
-export const approver = v.union(
+/** Who may decide: a role and the roles above it, or one person by e-mail address. */
+export const approverField = v.union(
   [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320, APPROVER), v.email(APPROVER))],
   APPROVER,
 )
-export const approvers = v.pipe(
-  v.array(approver, 'must be an array'),
-  v.maxLength(100, 'must hold at most 100'),
+export const approversField = v.pipe(
+  v.array(approverField, 'must be an array'),
+  v.maxLength(100, 'must have at most 100 entries'),
 )
-export const approvals = whole(1, 20)
-/** How long somebody is waited for. */
-export const patience = v.pipe(duration, v.minValue(1, 'must be at least 1'))
-export const workflowId = v.pipe(
-  v.string('must be a text'),
+export const approvalCountField = wholeNumber(1, 20)
+
+/** How long a pause waits, in milliseconds. */
+export const waitLimitField = v.pipe(durationField, v.minValue(1, 'must be at least 1'))
+export const workflowIdField = v.pipe(
+  v.string('must be a string'),
   v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, "must be a workflow's id"),
 )
 const flag = v.boolean('must be true or false')
 
-/** What waits for somebody or something outside of the run. */
-export const PAUSES = {
-  APPROVAL: node('pause', {
+/** Node types that wait for somebody or something outside the run. */
+export const PAUSE_NODES = {
+  APPROVAL: nodeTypeRow('pause', {
     summary:
-      'Waits until approvers (roles, or e-mail addresses; without any OPERATOR and up) approve or reject, or the time ' +
-      'is up; outputs its input with {decision, approved, comment, form, decidedBy, decidedAt, decisions}.',
+      'Waits until approvers (roles or e-mail addresses; by default OPERATOR and above) approve or reject, ' +
+      'or until the time is up; outputs its input with {decision, approved, comment, form, decidedBy, ' +
+      'decidedAt, decisions}.',
     config: v.object({
       approvers: v.optional(
         computed(
-          v.pipe(v.array(computed(approver), 'must be an array'), v.maxLength(100, 'must hold at most 100')),
+          v.pipe(
+            v.array(computed(approverField), 'must be an array'),
+            v.maxLength(100, 'must have at most 100 entries'),
+          ),
         ),
       ),
-      message: v.optional(text),
+      message: v.optional(textField),
       form: v.optional(formSchema),
-      required: v.optional(computed(approvals), 1),
+      required: v.optional(computed(approvalCountField), 1),
       selfApproval: v.optional(flag, true),
-      timeoutMs: v.optional(computed(patience)),
-      onTimeout: v.optional(choice('timeout', 'approved', 'rejected'), 'timeout'),
+      timeoutMs: v.optional(computed(waitLimitField)),
+      onTimeout: v.optional(oneOf('timeout', 'approved', 'rejected'), 'timeout'),
     }),
     handles: () => ['approved', 'rejected', 'timeout'],
   }),
-  WAIT_FOR_EVENT: node('pause', {
+  WAIT_FOR_EVENT: nodeTypeRow('pause', {
     summary:
-      'Waits for POST /api/executions/:id/events/:name, or for a call of its one-time URL, which is ' +
+      'Waits for POST /api/executions/:id/events/:name, or for a request to its one-time URL, which is ' +
       '$execution.resumeUrls.<node id>; outputs what was sent.',
-    config: v.object({ name: computed(name), timeoutMs: v.optional(computed(patience)) }),
+    config: v.object({ name: computed(nameField), timeoutMs: v.optional(computed(waitLimitField)) }),
     handles: () => [null, 'timeout'],
   }),
-  SUB_WORKFLOW: node('pause', {
+  SUB_WORKFLOW: nodeTypeRow('pause', {
     summary:
-      'Runs another workflow of the team from its SUB_WORKFLOW_TRIGGER and outputs what that puts out, or, without ' +
-      'waiting, {executionId}. Its input is what the node gets, where none is given.',
+      'Executes another workflow of the team from its SUB_WORKFLOW_TRIGGER and outputs its result, or, ' +
+      "without waiting, {executionId}. If no input is given, the node's own input is passed on.",
     config: v.object({
-      workflowId: computed(workflowId),
-      input: v.optional(computed(record)),
+      workflowId: computed(workflowIdField),
+      input: v.optional(computed(anyObject)),
       wait: v.optional(computed(flag), true),
     }),
   }),

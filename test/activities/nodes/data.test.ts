@@ -1,18 +1,15 @@
 import { createHash, createHmac } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nodeOf, type Running, startRunning } from '../../running.ts'
-import { watchThread } from '../../thread.ts'
+import { describe, expect, test } from 'vitest'
+import { keep } from '../../support/keep.ts'
+import { nodeOf, startRunning } from '../../support/running.ts'
+import { watchThread } from '../../support/thread.ts'
 
-let running: Running
-beforeAll(async () => {
-  running = await startRunning()
-})
-afterAll(() => running.stop())
+const running = await keep(startRunning())
 
 type Config = Record<string, unknown>
 type Cases = Record<string, [type: string, config: Config]>
 
-/** Runs each beside the others behind the trigger, and answers what the execution's detail says of it. */
+/** Executes all nodes in parallel after a trigger. Returns the output of each, or its error message. */
 async function outcomes(cases: Cases, data: Config = {}): Promise<Record<string, unknown>> {
   const entries = Object.entries(cases)
   const run = await running.run(
@@ -34,12 +31,12 @@ async function outcomes(cases: Cases, data: Config = {}): Promise<Record<string,
   )
 }
 
-/** What saving says of a config: the faults with their paths in it. */
+/** The faults that saving a node with this config reports, each with its path in the config. */
 async function faultsOf(type: string, config: Config): Promise<string[]> {
   const json = { name: 'w', teamId: running.teamId, nodes: [{ id: 'n', type, config }], edges: [] }
-  const answer = await running.request('/api/workflows', { method: 'POST', as: running.admin, json })
-  expect(answer.status, type).toBe(400)
-  const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+  const response = await running.request('/api/workflows', { method: 'POST', as: running.admin, json })
+  expect(response.status, type).toBe(400)
+  const { errors } = (await response.json()) as { errors: { path: string; message: string }[] }
   return errors.map(({ path, message }) => `${path.replace('nodes[0].config.', '')}: ${message}`)
 }
 
@@ -53,7 +50,7 @@ const [eve, bob, ann, dan] = people
 const items = '{{ $input.people }}'
 
 describe('lists', () => {
-  test('MAP, SORT, LIMIT and DEDUPLICATE', async () => {
+  test('MAP, SORT, LIMIT and DEDUPLICATE give the expected items', async () => {
     expect(
       await outcomes(
         {
@@ -93,12 +90,12 @@ describe('lists', () => {
       latest: { items: [bob, ann, dan] },
       whole: { items: [{ a: 1, b: 2 }, '1', 1, '\ud800'] },
       wrong: 'count must be a number',
-      missing: 'count is nothing',
+      missing: 'count must have a value, but it is empty',
       thrown: expect.stringMatching(/^expression \{\{ \$item\.name \+ 1 \}\}/),
     })
   })
 
-  test('AGGREGATE', async () => {
+  test('AGGREGATE groups and measures, and skips nulls', async () => {
     const fields = [
       { operation: 'count' },
       { operation: 'sum', field: 'age' },
@@ -171,12 +168,12 @@ describe('lists', () => {
       none: { items: [{ total: 0, avg_n: null, max_n: null }] },
       nobody: { items: [] },
       texts: { items: [{ total: 3.5 }] },
-      wrong: 'total needs numbers, but an item has a value of type string that is none',
-      vast: 'total is too large a number',
+      wrong: 'total needs finite numbers, but an item has a string that is not one',
+      vast: 'total is too large for a number',
     })
   })
 
-  test('SPLIT, RENAME_KEYS, JOIN and COMPARE_DATASETS', async () => {
+  test('SPLIT, RENAME_KEYS, JOIN and COMPARE_DATASETS give the expected items', async () => {
     const left = [
       { id: 1, a: 'x' },
       { id: 2, a: 'y' },
@@ -258,11 +255,11 @@ describe('lists', () => {
         same: [{ id: 4, same: { p: 1, q: 2 } }],
         different: [{ left: left[1], right: { id: 2, a: 'n' }, fields: ['a'] }],
       },
-      wrong: 'left must hold objects only',
+      wrong: 'left must contain only objects',
     })
   })
 
-  test('100,000 items are work for a while, in which others get their turn; what would not fit fails', async () => {
+  test('work on 40,000 items does not block the thread, and an output that is too large fails', async () => {
     const stretch = watchThread()
     const run = await running.run({
       nodes: [
@@ -271,7 +268,7 @@ describe('lists', () => {
           id: 'make',
           type: 'MAP',
           config: {
-            items: '{{ [1..100000] }}',
+            items: '{{ [1..40000] }}',
             expression: '{"n": $item * 7919 % 100003, "g": $item % 100}',
           },
         },
@@ -298,19 +295,19 @@ describe('lists', () => {
         return { source, target }
       }),
     })
-    // Parsing some MB of JSON is the longest that this thread does at once.
+    // Parsing a few MB of JSON is the longest that the thread is blocked.
     expect(stretch.stop()).toBeLessThan(600)
     expect(run.status, run.errorMessage ?? '').toBe('SUCCESS')
     const { items: top } = nodeOf(run, 'top').outputData as { items: { n: number; g: number }[] }
     expect(top[0]!.g).toBe(0)
     expect(top[0]!.n).toBeGreaterThan(top[1]!.n)
     expect((nodeOf(run, 'group').outputData as { items: unknown[] }).items).toHaveLength(100)
-    expect(nodeOf(run, 'self').errorMessage).toMatch(/more than 8 MB/)
+    expect(nodeOf(run, 'self').errorMessage).toMatch(/larger than 8 MB/)
   }, 60_000)
 })
 
 describe('values', () => {
-  test('TRANSFORM and TEMPLATE', async () => {
+  test('TRANSFORM gives a value, TEMPLATE a text', async () => {
     const done = await outcomes(
       {
         list: ['TRANSFORM', { expression: '$input.people[age > 30].name' }],
@@ -337,7 +334,7 @@ describe('values', () => {
     })
   })
 
-  test('DATE', async () => {
+  test('DATE reads, moves, formats and compares dates', async () => {
     const value = '2026-03-28T12:00:00'
     const timezone = 'Europe/Berlin'
     const done = (await outcomes(
@@ -352,7 +349,7 @@ describe('values', () => {
         ],
         mail: ['DATE', { operation: 'parse', value: 'Sat, 28 Mar 2026 12:00:00 +0100' }],
         format: ['DATE', { operation: 'format', value, format: "cccc d. LLLL yyyy 'um' HH", locale: 'de' }],
-        // Over the change to summer time: a day later is 23 hours later.
+        // Across the change to summer time, when a day has 23 hours.
         day: ['DATE', { operation: 'add', value, amount: 1, unit: 'days', timezone }],
         hours: ['DATE', { operation: 'add', value, amount: '{{ 24 }}', unit: 'hour', timezone }],
         back: ['DATE', { operation: 'subtract', value: '2026-03-31', amount: 1, unit: 'month' }],
@@ -363,7 +360,7 @@ describe('values', () => {
         misfit: ['DATE', { operation: 'parse', value: '2026', inputFormat: 'd.M.yyyy' }],
         zone: ['DATE', { operation: 'now', timezone: '{{ "Mars/Base" }}' }],
         far: ['DATE', { operation: 'add', value, amount: 1e9, unit: 'years' }],
-        // Its regular expression would take for ages.
+        // luxon's regular expression for this format would take for ages.
         bomb: ['DATE', { operation: 'parse', value: `${'1'.repeat(120)}x`, inputFormat: 'hm'.repeat(40) }],
       },
       { at: 0 },
@@ -390,14 +387,14 @@ describe('values', () => {
       end: expect.objectContaining({ date: '2026-03-31T23:59:59.999Z' }),
       apart: { difference: 1.5 },
       wrong: 'value must be a date: ISO 8601, epoch milliseconds, or in the inputFormat',
-      misfit: 'value is no date in the format "d.M.yyyy"',
+      misfit: 'value must be a date in the format "d.M.yyyy"',
       zone: 'timezone must be a time zone such as Europe/Berlin',
-      far: 'value leads to a date out of range',
+      far: 'value must lead to a date within the years -9999 to 9999',
     })
-    expect(bomb).toMatch(/took longer|is no date/)
+    expect(bomb).toMatch(/took longer|must be a date/)
   }, 40_000)
 
-  test('DATE without a time zone of its own is in that of its workflow', async () => {
+  test('DATE without a time zone of its own uses the one of its workflow', async () => {
     const format = (id: string, config: Config) => {
       return {
         id,
@@ -411,20 +408,20 @@ describe('values', () => {
         { id: 'start', type: 'MANUAL_TRIGGER' },
         format('its', {}),
         format('own', { timezone: 'UTC' }),
-        format('told', { timezone: '{{ $execution.timezone }}' }),
+        format('given', { timezone: '{{ $execution.timezone }}' }),
       ],
       edges: [
         { source: 'start', target: 'its' },
         { source: 'start', target: 'own' },
-        { source: 'start', target: 'told' },
+        { source: 'start', target: 'given' },
       ],
     })
     expect(nodeOf(run, 'its').outputData).toMatchObject({ date: '2025-12-31T15:00:00.000Z', text: '+09:00' })
     expect(nodeOf(run, 'own').outputData).toMatchObject({ text: '+00:00' })
-    expect(nodeOf(run, 'told').outputData).toMatchObject({ text: '+09:00' })
+    expect(nodeOf(run, 'given').outputData).toMatchObject({ text: '+09:00' })
   })
 
-  test('CRYPTO and RANDOM', async () => {
+  test('CRYPTO computes hashes and encodings, RANDOM draws within its bounds', async () => {
     const value = 'äbc'
     const secret = 'key'
     const uuid = expect.stringMatching(
@@ -468,16 +465,16 @@ describe('values', () => {
       encode: { value: 'w6RiYw==' },
       decode: { value },
       hex: { value: 'äb' },
-      nothing: 'value is nothing',
-      broken: 'value is no base64',
-      binary: 'value holds bytes that are no UTF-8 text',
+      nothing: 'value must have a value, but it is empty',
+      broken: 'value must be valid base64',
+      binary: 'value must decode to UTF-8 text',
       integer: { value: expect.toSatisfy((n) => n === 5 || n === 6) },
       only: { value: -3 },
       id: { value: uuid },
       pick: { value: expect.stringMatching(/^[ab]$/) },
       pickNone: { value: null },
       wide: 'max must be less than 2^48 above min',
-      vast: 'max is too far from min',
+      vast: 'max must be closer to min',
       backward: 'max must not be below min',
     })
     expect(float!.value).toBeGreaterThanOrEqual(2)
@@ -487,7 +484,7 @@ describe('values', () => {
     expect([...shuffle!.items].sort((a, b) => a - b)).toEqual(order)
   })
 
-  test('CSV, JSON, XML and HTML', async () => {
+  test('CSV, JSON, XML and HTML are parsed and written', async () => {
     const csv = '\ufeffname,note\r\n"Ann ""A""","one\ntwo"\nBob\nEve,x,more\n'
     const xml = '<order no="7"><line>a</line><line>b</line></order>'
     const html =
@@ -553,38 +550,41 @@ describe('values', () => {
       empty: { items: [] },
       format: { text: 'a,b,c\n1,=1+1,\n"x,""y""",,[1]\n,,\n' },
       safe: { text: "'=1+1\n\n\n" },
-      broken: expect.stringMatching(/^value is no CSV: /),
-      sparse: 'The output would have more than 8 MB',
+      broken: expect.stringMatching(/^value is not valid CSV: /),
+      sparse: 'The output would be larger than 8 MB',
       json: { value: JSON.parse('{"a": [1, {"__proto__": 2}]}') },
       written: { text: '{\n "a": [\n  1\n ]\n}' },
-      noJson: 'value is no JSON',
+      noJson: 'value is not valid JSON',
       xml: { value },
       build: { text: '<order no="7">\n  <line>a</line>\n  <line>b</line>\n</order>\n' },
       noXml: expect.stringMatching(/^the XML cannot be converted: /),
-      noObject: 'value must be an object to build XML of',
-      noName: 'the XML cannot be converted: "b><c" is no name of an element or attribute',
+      noObject: 'value must be an object to build XML from',
+      noName: 'the XML cannot be converted: "b><c" is not a valid name for an element or attribute',
       text: { text: 'Shop\nA b\nC' },
       extract: { values: { title: 'Shop', texts: ['A b', 'C'], link: '/c?d=1&e', none: null } },
     })
   })
 })
 
-test('saving names what is wrong with a config', async () => {
+test('saving a workflow names every fault of a config', async () => {
   const cases: [type: string, config: Config, faults: string[]][] = [
     [
       'SORT',
       { items, by: [{ key: 'a', order: 'up' }] },
-      ['by: must be a field, {key, order: asc or desc}, or an array'],
+      ['by[0]: must be a field or {key, order}, not an object'],
     ],
     [
       'SORT',
       { items: 'x', by: 'a {{ $item.b }}' },
-      ['items: must be an array or an expression in {{ }}', 'by: must be one expression in {{ }}'],
+      [
+        'items: must be an array or an expression in {{ }}, not a string',
+        'by: must be one expression in {{ }}',
+      ],
     ],
     [
       'LIMIT',
       { items, count: -1, keep: 'middle' },
-      ['count: must be at least 0', 'keep: must be first or last'],
+      ['count: must be at least 0, not -1', 'keep: must be first or last, not "middle"'],
     ],
     ['AGGREGATE', { items, fields: [{ operation: 'sum' }] }, ['fields[0]: needs a field']],
     [
@@ -596,14 +596,14 @@ test('saving names what is wrong with a config', async () => {
           { operation: 'sum', field: 'a', as: 'x' },
         ],
       },
-      ['nodes[0].config: must not give two values the same name: see as'],
+      ['nodes[0].config: must not give two values the same name; set another with as'],
     ],
     [
       'AGGREGATE',
       { items, groupBy: '{{ $item.a }}' },
-      ['nodes[0].config: must name what an expression groups by: {key, as}'],
+      ['nodes[0].config: must name each group that is an expression: {key, as}'],
     ],
-    ['SPLIT', { separator: ',' }, ['nodes[0].config: must hold either value, or items and field']],
+    ['SPLIT', { separator: ',' }, ['nodes[0].config: must have either value, or items and field']],
     ['RENAME_KEYS', { items, keys: { a: 1 } }, ['keys: must give each key its new name']],
     ['JOIN', { left: items, right: items }, ['on: is required']],
     ['MAP', { items, expression: '$item +' }, [expect.stringMatching(/^expression: /)]],
@@ -614,12 +614,20 @@ test('saving names what is wrong with a config', async () => {
       [
         expect.stringMatching(/^unit: must be year, /),
         'timezone: must be a time zone such as Europe/Berlin',
-        'amount: is required to add',
+        'amount: is required for the operation add',
       ],
     ],
-    ['DATE', { operation: 'add', value: 'x' }, ['amount: is required to add', 'unit: is required to add']],
-    ['CRYPTO', { operation: 'hmac', value: 'x' }, ['secret: is required to hmac']],
-    ['RANDOM', { operation: 'roll' }, ['operation: must be integer, float, uuid, pick or shuffle']],
+    [
+      'DATE',
+      { operation: 'add', value: 'x' },
+      ['amount: is required for the operation add', 'unit: is required for the operation add'],
+    ],
+    ['CRYPTO', { operation: 'hmac', value: 'x' }, ['secret: is required for the operation hmac']],
+    [
+      'RANDOM',
+      { operation: 'roll' },
+      ['operation: must be integer, float, uuid, pick or shuffle, not "roll"'],
+    ],
     ['CSV', { operation: 'parse', delimiter: '||', value: 'x' }, ['delimiter: must be one character']],
     [
       'HTML',
@@ -630,9 +638,9 @@ test('saving names what is wrong with a config', async () => {
   for (const [type, config, faults] of cases) expect(await faultsOf(type, config), type).toEqual(faults)
 })
 
-test('the node types are told with their configs', async () => {
-  const answer = await running.request('/api/node-types', { as: running.admin })
-  const types = (await answer.json()) as { type: string; kind: string; config: { properties: Config } }[]
+test('GET /api/node-types lists the node types with their config schemas', async () => {
+  const response = await running.request('/api/node-types', { as: running.admin })
+  const types = (await response.json()) as { type: string; kind: string; config: { properties: Config } }[]
   const aggregate = types.find(({ type }) => type === 'AGGREGATE')
   expect(aggregate?.kind).toBe('pure')
   expect(Object.keys(aggregate!.config.properties)).toEqual(['items', 'groupBy', 'fields'])

@@ -3,10 +3,10 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { createEvaluator } from '../../../activities/expressions.ts'
-import { createHttpClient } from '../../../activities/http.ts'
-import { NodeFailure } from '../../../activities/nodes/failure.ts'
+import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import { createHttpClient } from '../../../activities/http/http.ts'
 import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
+import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 
 const evaluator = createEvaluator({ processes: 1 })
 const http = createHttpClient({ allowLoopback: true, allow: [] })
@@ -28,7 +28,7 @@ async function serve(listener: RequestListener) {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A server that answers with what it was sent. */
+/** A server that responds with the request it got. */
 const echo = () =>
   serve(async (req, res) => {
     let body = ''
@@ -37,7 +37,7 @@ const echo = () =>
     res.setHeader('content-type', 'application/json').end(JSON.stringify({ method, url, headers, body }))
   })
 
-const answer = (write: (res: ServerResponse) => unknown) => serve((_req, res) => void write(res))
+const serveResponse = (write: (res: ServerResponse) => unknown) => serve((_req, res) => void write(res))
 
 type Echoed = { method: string; url: string; headers: Record<string, string>; body: string }
 type Output = { status: number; headers: Record<string, string>; body: unknown }
@@ -66,7 +66,7 @@ const echoed = async (config: Record<string, unknown>, input?: unknown) =>
 
 async function failure(promise: Promise<unknown>): Promise<NodeFailure> {
   const error = await promise.then(
-    () => new Error('it did not fail'),
+    () => new Error('the request did not fail'),
     (error) => error,
   )
   expect(error).toBeInstanceOf(NodeFailure)
@@ -106,7 +106,7 @@ describe('the request', () => {
     ])
   })
 
-  test('GET is the default, without body or Idempotency-Key; an own key is kept', async () => {
+  test('GET is the default, without a body or Idempotency-Key; a key in the config is kept', async () => {
     const seen = await echoed({})
     expect(seen).toMatchObject({ method: 'GET', body: '', headers: { 'user-agent': 'Perdure' } })
     expect(seen.headers).not.toHaveProperty('idempotency-key')
@@ -132,13 +132,13 @@ describe('the request', () => {
     ['form', 'a=1&b=2', 'a=1&b=2', 'application/x-www-form-urlencoded'],
     ['text', 'id {{ $input.id }}', 'id 7', 'text/plain; charset=utf-8'],
     ['text', { a: 1 }, '{"a":1}', 'text/plain; charset=utf-8'],
-  ])('a %s body %j', async (bodyType, body, sent, type) => {
+  ])('sends a %s body given as %j', async (bodyType, body, sent, type) => {
     const seen = await echoed({ method: 'POST', body, bodyType }, { id: 7, text: 'a&b' })
     expect(seen.body).toBe(sent)
     expect(seen.headers['content-type']).toBe(type)
   })
 
-  test('an own content type is kept', async () => {
+  test('a content type in the config is kept', async () => {
     const seen = await echoed({
       method: 'POST',
       body: {},
@@ -163,9 +163,9 @@ describe('the request', () => {
     ['body', { method: 'POST', bodyType: 'form', body: '{{ 5 }}' }],
     ['timeoutMs', { timeoutMs: '{{ 0 }}' }],
     ['timeoutMs', { timeoutMs: '{{ "soon" }}' }],
-  ])('a bad %s is named and final: %j', async (key, config) => {
+  ])('a bad %s fails for good with a message that names it: %j', async (key, config) => {
     let hits = 0
-    const url = await answer((res) => res.end(String(++hits)))
+    const url = await serveResponse((res) => res.end(String(++hits)))
     const error = await failure(run({ url, ...config }, { bad: 'x\r\nX-Evil: 1"' }))
     expect(error).toMatchObject({ type: 'InvalidConfig', retryable: false })
     expect(error.message).toMatch(new RegExp(`^${key} `))
@@ -173,7 +173,7 @@ describe('the request', () => {
   })
 })
 
-describe('the answer', () => {
+describe('the response', () => {
   const json = 'application/json'
   test.each([
     [json, '{"a":1}', undefined, { a: 1 }],
@@ -194,20 +194,20 @@ describe('the answer', () => {
       JSON.parse('{"nul":"\\u0000","lone":"\\ud800","__proto__":1}'),
     ],
     [json, '[['.repeat(50_000), undefined, '[['.repeat(50_000)],
-  ])('%s %j as %s', async (type, body, responseType, expected) => {
-    const url = await answer((res) => res.setHeader('content-type', type).end(body))
+  ])('%s with body %j and responseType %s is parsed', async (type, body, responseType, expected) => {
+    const url = await serveResponse((res) => res.setHeader('content-type', type).end(body))
     const output = await run({ url, ...(responseType ? { responseType } : {}) })
     expect(output.body).toEqual(expected)
     expect(JSON.parse(JSON.stringify(output))).toEqual(output)
   })
 
   test.each(['{broken', 'NaN', `${'['.repeat(1_000)}${']'.repeat(1_000)}`])(
-    'what is no JSON is a final failure if JSON was promised: %.20s',
+    'invalid JSON is a final failure if responseType is json: %.20s',
     async (body) => {
-      const url = await answer((res) => res.end(body))
+      const url = await serveResponse((res) => res.end(body))
       const error = await failure(run({ url, responseType: 'json' }))
       expect(error).toMatchObject({ type: 'InvalidResponse', retryable: false })
-      expect(error.message).toContain('answered 200 with a body that is')
+      expect(error.message).toContain('responded with 200 and a body that is')
     },
   )
 
@@ -236,14 +236,14 @@ describe('failures', () => {
     [502, true],
     [503, true],
     [504, true],
-  ])('%i (retryable: %s)', async (status, retryable) => {
-    const url = await answer((res) => res.writeHead(status).end('it is so'))
+  ])('status %i is a failure (retryable: %s)', async (status, retryable) => {
+    const url = await serveResponse((res) => res.writeHead(status).end('it is so'))
     const error = await failure(run({ url: `${url}/path?token=t0ken-in-query`, method: 'POST' }))
     expect(error).toMatchObject({ type: `Http${status}`, retryable, retryAfterMs: undefined })
-    expect(error.message).toBe(`POST ${new URL(url).host} answered ${status}: it is so`)
+    expect(error.message).toBe(`POST ${new URL(url).host} responded with ${status}: it is so`)
   })
 
-  test('Retry-After is honoured where a retry makes sense', async () => {
+  test('Retry-After is honoured only for retryable statuses', async () => {
     const url = await serve((req, res) => {
       res.writeHead(Number(req.url?.slice(1)), { 'retry-after': '7' }).end()
     })
@@ -272,7 +272,7 @@ describe('failures', () => {
     expect(readRetryAfter(value, Date.parse('2026-11-21T12:00:00Z'))).toBe(expected)
   })
 
-  test('the excerpt is short, one line, and free of what was sent in confidence', async () => {
+  test('the excerpt of the body is short, on one line, and without the secrets of the request', async () => {
     const url = await serve((req, res) => {
       const { authorization, 'x-api-key': key } = req.headers
       res.writeHead(401).end(`no\n\0entry for ${authorization} or ${key} at ${req.url} ${'z'.repeat(5_000)}`)
@@ -284,7 +284,7 @@ describe('failures', () => {
     expect(error.message.length).toBeLessThan(300)
   })
 
-  test('reset, refused and slow are retryable', async () => {
+  test('a reset connection, a cut body and a slow response are retryable', async () => {
     const url = await serve((req, res) => {
       if (req.url === '/reset') req.socket.resetAndDestroy()
       if (req.url === '/cut')
@@ -298,9 +298,9 @@ describe('failures', () => {
     expect(slow.message).toContain('within 100 ms')
   })
 
-  test('a refused address, a redirect to one, a bomb and a loop of redirects are final', async () => {
+  test('a refused address, a redirect to one, a decompression bomb and a redirect loop are final', async () => {
     let hits = 0
-    const inside = await answer((res) => res.end(String(++hits)))
+    const inside = await serveResponse((res) => res.end(String(++hits)))
     const error = await failure(run({ url: inside }, {}, { http: strict }))
     expect(error).toMatchObject({ type: 'HttpRefusedAddress', retryable: false })
     expect(hits).toBe(0)
@@ -318,7 +318,7 @@ describe('failures', () => {
     }
   })
 
-  test('an abort throws its own reason and closes the call', async () => {
+  test('an abort throws the reason of the signal and closes the connection', async () => {
     const stop = new AbortController()
     const closed = Promise.withResolvers<void>()
     const reason = new Error('cancelled')

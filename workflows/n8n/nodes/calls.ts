@@ -1,261 +1,257 @@
-import { isObject } from '../../inputs.ts'
+import { isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { quote } from '../javascript.ts'
-import { type Mapper, part, type Tools } from '../mapper.ts'
+import { quoteString } from '../expressions/code.ts'
+import type { ItemFlow, MapperTools, NodeMapper, OutputUse } from '../mapper.ts'
+import { createPart, type MappedNode, mapToNode } from '../parts.ts'
+import { reportMissingOption } from '../report.ts'
 
-const BODY = '$exists($input.status) ? $input.body : $input'
-
-const http: Mapper = {
-  takes: 'item',
-  gives(node, { unwrap, lists }) {
-    const isText = readTextName(node) !== undefined
-    const path = unwrap || isFull(node) || isText || handlesErrors(node) ? '' : '.body'
-    return lists && !isText ? { card: 'many', path } : { card: 'one', path }
-  },
-  map(node, tools) {
-    const { parameters } = node
-    const config: Record<string, unknown> = {
-      url: tools.reader.template(parameters.url ?? '', 'parameters.url'),
-      method: tools.reader.template(
-        parameters.method ?? parameters.requestMethod ?? 'GET',
-        'parameters.method',
-      ),
-    }
-    const headers = readPairs(node, 'Headers', 'header', tools)
-    const query = readPairs(node, 'Query', 'query', tools)
-    if (Object.keys(headers).length > 0) config.headers = headers
-    if (Object.keys(query).length > 0) config.query = query
-    Object.assign(config, readBody(node, tools))
-    const options = isObject(parameters.options) ? parameters.options : {}
-    readOptions(options, config, tools)
-    const { authentication = 'none' } = parameters
-    if (authentication !== 'none') {
-      complainAuthentication(node, tools)
-    }
-    const main = {
-      ...part('HTTP_REQUEST', config),
-      ...(node.raw.retryOnFail === true ? {} : { retry: { maxAttempts: 1 } }),
-    }
-    const text = readTextName(node)
-    if (text !== undefined) config.responseType = 'text'
-    const named = `${quote(text ?? 'body')}: $input.body`
-    const shape = isFull(node)
-      ? `$exists($input.status) ? {"statusCode": $input.status, "headers": $input.headers, ${named}} : $input`
-      : text !== undefined
-        ? `$exists($input.status) ? {${named}} : $input`
-        : tools.unwrap || handlesErrors(node)
-          ? BODY
-          : undefined
-    return { parts: shape ? [main, part('TRANSFORM', { expression: shape }, '__body')] : [main] }
-  },
+/** Nodes that call a service or another workflow, or answer a caller. */
+export const CALL_MAPPERS: Record<string, NodeMapper> = {
+  httpRequest: { takes: 'item', outputFlow: findHttpOutput, map: mapHttpRequest },
+  respondToWebhook: { takes: 'any', passesInput: true, map: mapRespondToWebhook },
+  executeWorkflow: { takes: 'item', map: mapExecuteWorkflow },
 }
 
-/** Whether what comes out may be an error, which has no body. */
-function handlesErrors({ raw }: SourceNode): boolean {
+type Fields = Record<string, unknown>
+
+function findHttpOutput(node: SourceNode, { plainOutput, feedsLists }: OutputUse): ItemFlow {
+  const isText = findTextField(node) !== undefined
+  const isReshaped = plainOutput || isFullResponse(node) || isText || continuesOnError(node)
+  return { count: feedsLists && !isText ? 'many' : 'one', path: isReshaped ? '' : '.body' }
+}
+
+function mapHttpRequest(node: SourceNode, tools: MapperTools): MappedNode {
+  const { parameters } = node
+  const { reader } = tools
+  const config: Fields = {
+    url: reader.readTemplate(parameters.url ?? '', 'parameters.url'),
+    method: reader.readTemplate(parameters.method ?? parameters.requestMethod ?? 'GET', 'parameters.method'),
+  }
+  const headers = readHeadersOrQuery(node, 'Headers', tools)
+  const query = readHeadersOrQuery(node, 'Query', tools)
+  if (Object.keys(headers).length > 0) config.headers = headers
+  if (Object.keys(query).length > 0) config.query = query
+  Object.assign(config, readBody(node, tools))
+  readHttpOptions(isObject(parameters.options) ? parameters.options : {}, config, tools)
+  if ((parameters.authentication ?? 'none') !== 'none') reportAuthentication(node, tools)
+  if (findTextField(node) !== undefined) config.responseType = 'text'
+  // HTTP_REQUEST retries by default. The n8n node retries only if that is set.
+  const retry = node.raw.retryOnFail === true ? {} : { retry: { maxAttempts: 1 } }
+  const call = { ...createPart('HTTP_REQUEST', config), ...retry }
+  const shape = writeResponseShape(node, tools)
+  return { parts: shape ? [call, createPart('TRANSFORM', { expression: shape }, '__body')] : [call] }
+}
+
+/**
+ * JSONata that turns our response {status, headers, body} into what the n8n node outputs. An error, which has
+ * no status, stays as it is. Undefined if later nodes can read the body out of our response themselves.
+ */
+function writeResponseShape(node: SourceNode, { plainOutput }: MapperTools): string | undefined {
+  const textField = findTextField(node)
+  const body = `${quoteString(textField ?? 'body')}: $input.body`
+  const ifResponse = (shape: string) => `$exists($input.status) ? ${shape} : $input`
+  if (isFullResponse(node))
+    return ifResponse(`{"statusCode": $input.status, "headers": $input.headers, ${body}}`)
+  if (textField !== undefined) return ifResponse(`{${body}}`)
+  return plainOutput || continuesOnError(node) ? ifResponse('$input.body') : undefined
+}
+
+/** Whether the node may output an error, which has no body. */
+function continuesOnError({ raw }: SourceNode): boolean {
   return raw.continueOnFail === true || (typeof raw.onError === 'string' && raw.onError !== 'stopWorkflow')
 }
 
-function complainAuthentication({ parameters }: SourceNode, { complain }: Tools): void {
-  const kind = parameters.genericAuthType ?? parameters.nodeCredentialType ?? parameters.authentication
-  complain('credential', 'parameters.authentication', 'It calls without credentials: set them here', kind)
-}
-
-/** Whether it is to give {statusCode, headers, body} instead of the body. */
-function isFull({ parameters }: SourceNode): boolean {
+/** Whether the node outputs {statusCode, headers, body} instead of the body. */
+function isFullResponse({ parameters }: SourceNode): boolean {
   const options = Object(parameters.options)
   return options.response?.response?.fullResponse === true || options.fullResponse === true
 }
 
-/** The field that an answer stands in which is to be read as a text. */
-function readTextName({ parameters, version }: SourceNode): string | undefined {
+/** The field that gets the body if the response is read as text. Undefined if it is not. */
+function findTextField({ parameters, version }: SourceNode): string | undefined {
   const { responseFormat, outputPropertyName } = Object(Object(Object(parameters.options).response).response)
   if (responseFormat === 'text') return String(outputPropertyName ?? 'data')
   if (version >= 3 || parameters.responseFormat !== 'string') return undefined
   return String(parameters.dataPropertyName ?? 'data')
 }
 
-/** Headers or query: a list of pairs, JSON, or in old versions `headerParametersUi.parameter`. */
-function readPairs(
-  node: SourceNode,
-  name: 'Headers' | 'Query',
-  old: string,
-  tools: Tools,
-): Record<string, unknown> {
-  const { parameters } = node
-  const sends = parameters[`send${name}`] ?? node.version < 3
-  if (!sends) return {}
-  const key = name === 'Headers' ? 'headerParameters' : 'queryParameters'
-  const json =
-    parameters[`json${name}`] ?? (parameters.jsonParameters ? parameters[`${old}ParametersJson`] : undefined)
-  if (parameters[`specify${name}`] === 'json' || (json !== undefined && parameters.jsonParameters)) {
-    const read = tools.reader.json(String(json ?? '{}'), `parameters.json${name}`)
-    return isObject(read?.value) ? read.value : {}
-  }
-  const listed = Object(parameters[key] ?? parameters[`${key}Ui`])
-  const list = listed.parameters ?? listed.parameter
-  return pairs(list, `parameters.${key}.parameters`, tools)
+function reportAuthentication({ parameters }: SourceNode, { report }: MapperTools): void {
+  const kind = parameters.genericAuthType ?? parameters.nodeCredentialType ?? parameters.authentication
+  const message =
+    `n8n calls with a credential of the type "${kind}". Credentials are not imported, and Perdure calls ` +
+    'without one: set on the node what the service needs, for example a header.'
+  report('credential', 'parameters.authentication', message, kind)
 }
 
-function pairs(list: unknown, path: string, { reader }: Tools): Record<string, unknown> {
+/** The headers or the query: a list of pairs, or JSON. */
+function readHeadersOrQuery(node: SourceNode, which: 'Headers' | 'Query', tools: MapperTools): Fields {
+  const { parameters } = node
+  const sends = parameters[`send${which}`] ?? node.version < 3
+  if (!sends) return {}
+  const name = which === 'Headers' ? 'header' : 'query'
+  const json =
+    parameters[`json${which}`] ??
+    (parameters.jsonParameters ? parameters[`${name}ParametersJson`] : undefined)
+  if (parameters[`specify${which}`] === 'json' || (json !== undefined && parameters.jsonParameters)) {
+    const read = tools.reader.readJson(String(json ?? '{}'), `parameters.json${which}`)
+    return isObject(read?.value) ? read.value : {}
+  }
+  return readPairs(parameters, `${name}Parameters`, tools)
+}
+
+/** A list of pairs: `key.parameters`, or `keyUi.parameter` in old versions. */
+function readPairs(parameters: Fields, key: string, tools: MapperTools): Fields {
+  const listed = Object(parameters[key] ?? parameters[`${key}Ui`])
+  return readPairList(listed.parameters ?? listed.parameter, `parameters.${key}.parameters`, tools)
+}
+
+function readPairList(list: unknown, path: string, { reader }: MapperTools): Fields {
   const entries = (Array.isArray(list) ? list : []).flatMap((entry, i) => {
     const { name, value = '' } = Object(entry)
-    return typeof name === 'string' && name !== ''
-      ? [[String(reader.template(name, `${path}[${i}].name`)), reader.template(value, `${path}[${i}].value`)]]
-      : []
+    if (typeof name !== 'string' || name === '') return []
+    const key = String(reader.readTemplate(name, `${path}[${i}].name`))
+    return [[key, reader.readTemplate(value, `${path}[${i}].value`)]]
   })
   return Object.fromEntries(entries)
 }
 
-function readBody(node: SourceNode, tools: Tools): Record<string, unknown> {
+function readBody(node: SourceNode, tools: MapperTools): Fields {
   const { parameters } = node
-  const { complain, reader } = tools
+  const { report, reader } = tools
   const method = String(parameters.method ?? parameters.requestMethod ?? 'GET').toUpperCase()
   const sends = parameters.sendBody ?? (node.version < 3 && !['GET', 'HEAD'].includes(method))
   if (!sends) return {}
-  const kind = String(parameters.contentType ?? parameters.bodyContentType ?? 'json')
-  if (kind === 'json') {
-    const text =
-      parameters.jsonBody ?? (parameters.jsonParameters ? parameters.bodyParametersJson : undefined)
-    if (parameters.specifyBody === 'json' || (text !== undefined && node.version < 3)) {
-      const read = reader.json(String(text ?? ''), 'parameters.jsonBody')
-      return read ? { body: read.value } : {}
+  const contentType = String(parameters.contentType ?? parameters.bodyContentType ?? 'json')
+  switch (contentType) {
+    case 'json':
+      return readJsonBody(node, tools)
+    case 'form-urlencoded': {
+      const isString = parameters.specifyBody === 'string' || typeof parameters.body === 'string'
+      const body = isString
+        ? reader.readTemplate(parameters.body ?? '', 'parameters.body')
+        : readPairs(parameters, 'bodyParameters', tools)
+      return { body, bodyType: 'form' }
     }
-    const listed = Object(parameters.bodyParameters ?? parameters.bodyParametersUi)
-    const body = pairs(listed.parameters ?? listed.parameter, 'parameters.bodyParameters.parameters', tools)
-    return node.version < 3 && Object.keys(body).length === 0 ? {} : { body }
+    case 'raw': {
+      const { rawContentType } = parameters
+      if (rawContentType && rawContentType !== 'text/plain') {
+        const message =
+          `n8n sends the body as ${rawContentType}. Perdure sends it as text/plain: set the header ` +
+          'content-type on the node.'
+        report('parameter', 'parameters.rawContentType', message, rawContentType)
+      }
+      return { body: reader.readTemplate(parameters.body ?? '', 'parameters.body'), bodyType: 'text' }
+    }
   }
-  if (kind === 'form-urlencoded') {
-    if (parameters.specifyBody === 'string' || typeof parameters.body === 'string') {
-      return { body: reader.template(parameters.body ?? '', 'parameters.body'), bodyType: 'form' }
-    }
-    const listed = Object(parameters.bodyParameters ?? parameters.bodyParametersUi)
-    return {
-      body: pairs(listed.parameters ?? listed.parameter, 'parameters.bodyParameters.parameters', tools),
-      bodyType: 'form',
-    }
-  }
-  if (kind === 'raw') {
-    if (parameters.rawContentType && parameters.rawContentType !== 'text/plain') {
-      complain(
-        'parameter',
-        'parameters.rawContentType',
-        'Set the header content-type here',
-        parameters.rawContentType,
-      )
-    }
-    return { body: reader.template(parameters.body ?? '', 'parameters.body'), bodyType: 'text' }
-  }
-  complain(
-    'parameter',
-    'parameters.contentType',
-    `A body of the kind ${kind} cannot be sent: it calls without one`,
-    parameters.contentType,
-  )
+  const message =
+    `n8n sends a body of the type "${contentType}". Perdure cannot, and calls without a body: send it as ` +
+    'JSON, as a form or as text.'
+  report('parameter', 'parameters.contentType', message, parameters.contentType)
   return {}
 }
 
-function readOptions(options: Record<string, unknown>, config: Record<string, unknown>, tools: Tools): void {
+function readJsonBody(node: SourceNode, tools: MapperTools): Fields {
+  const { parameters, version } = node
+  const text = parameters.jsonBody ?? (parameters.jsonParameters ? parameters.bodyParametersJson : undefined)
+  if (parameters.specifyBody === 'json' || (text !== undefined && version < 3)) {
+    const read = tools.reader.readJson(String(text ?? ''), 'parameters.jsonBody')
+    return read ? { body: read.value } : {}
+  }
+  const body = readPairs(parameters, 'bodyParameters', tools)
+  return version < 3 && Object.keys(body).length === 0 ? {} : { body }
+}
+
+const FILE_RESPONSE =
+  'n8n keeps the response as a file. Perdure keeps no files, and reads the response as JSON or as text: ' +
+  'check the nodes that use the file.'
+const ERROR_RESPONSE =
+  'n8n continues with a response that has an error status. In Perdure a status of 400 or more fails the ' +
+  'node: set its onError to CONTINUE or BRANCH.'
+
+function readHttpOptions(options: Fields, config: Fields, { reader, report }: MapperTools): void {
   for (const [key, value] of Object.entries(options)) {
-    if (key === 'timeout') config.timeoutMs = tools.reader.template(value, 'parameters.options.timeout')
+    const path = `parameters.options.${key}`
+    if (key === 'timeout') config.timeoutMs = reader.readTemplate(value, path)
     else if (key === 'response' || key === 'fullResponse') {
       const { responseFormat, neverError } = Object(Object(value).response ?? {})
       if (responseFormat === 'json') config.responseType = 'json'
-      else if (responseFormat === 'file')
-        tools.complain('parameter', `parameters.options.${key}`, 'Files are not kept', value)
-      if (neverError)
-        tools.complain(
-          'parameter',
-          `parameters.options.${key}`,
-          'An answer of 400 or more fails the node',
-          value,
-        )
-    } else tools.complain('parameter', `parameters.options.${key}`, 'There is no such option', value)
+      else if (responseFormat === 'file') report('parameter', path, FILE_RESPONSE, value)
+      if (neverError) report('parameter', path, ERROR_RESPONSE, value)
+    } else reportMissingOption(report, path, value)
   }
 }
 
-const respond: Mapper = {
-  takes: 'any',
-  same: true,
-  map({ parameters }, tools) {
-    const { reader, complain } = tools
-    const { respondWith = 'firstIncomingItem', responseBody = '', options = {} } = parameters
-    const { responseCode, responseHeaders, ...rest } = Object(options)
-    const config: Record<string, unknown> = {}
-    if (responseCode !== undefined)
-      config.status = reader.template(responseCode, 'parameters.options.responseCode')
-    const headers = pairs(
-      Object(responseHeaders).entries,
-      'parameters.options.responseHeaders.entries',
-      tools,
+function mapRespondToWebhook({ parameters }: SourceNode, tools: MapperTools): MappedNode {
+  const { reader, report } = tools
+  const { responseCode, responseHeaders, ...rest } = Object(parameters.options ?? {})
+  const config: Fields = {}
+  if (responseCode !== undefined)
+    config.status = reader.readTemplate(responseCode, 'parameters.options.responseCode')
+  const headersPath = 'parameters.options.responseHeaders.entries'
+  const headers = readPairList(Object(responseHeaders).entries, headersPath, tools)
+  for (const [key, value] of Object.entries(rest)) {
+    reportMissingOption(report, `parameters.options.${key}`, value)
+  }
+  readResponse(parameters, config, headers, tools)
+  if (Object.keys(headers).length > 0) config.headers = headers
+  const response = createPart('RESPOND_TO_WEBHOOK', config)
+  if (tools.connectedOutputs === 0) return { parts: [response] }
+  // Our node outputs the response. The n8n node outputs its input.
+  const output = createPart('TRANSFORM', { expression: `$nodes.${tools.id}__in` }, '__out')
+  return { parts: [createPart('NO_OP', {}, '__in'), response, output] }
+}
+
+/** Adds what the node responds with to the config and the headers. */
+function readResponse(parameters: Fields, config: Fields, headers: Fields, tools: MapperTools): void {
+  const { reader, input, inputCode } = tools
+  const { respondWith = 'firstIncomingItem', responseBody = '' } = parameters
+  switch (respondWith) {
+    case 'json': {
+      const text = typeof responseBody === 'string' ? responseBody : JSON.stringify(responseBody)
+      const read = reader.readJson(text, 'parameters.responseBody')
+      if (read) config.body = read.value
+      return
+    }
+    case 'text':
+      config.body = reader.readTemplate(responseBody, 'parameters.responseBody')
+      return
+    case 'firstIncomingItem':
+      config.body = `{{ ${input.count === 'many' ? `(${inputCode})[0]` : inputCode} }}`
+      return
+    case 'allIncomingItems':
+      config.body = `{{ [${inputCode}] }}`
+      return
+    case 'noData':
+      return
+    case 'redirect':
+      config.status ??= 302
+      headers.location = reader.readTemplate(parameters.redirectURL ?? '', 'parameters.redirectURL')
+      return
+  }
+  throw new Error(`it responds with "${respondWith}", which Perdure cannot`)
+}
+
+function mapExecuteWorkflow({ parameters }: SourceNode, tools: MapperTools): MappedNode {
+  const { source = 'database', workflowId, mode = 'once', options = {} } = parameters
+  if (source !== 'database') throw new Error(`it takes the workflow that it executes from "${source}"`)
+  const theirs = String(isObject(workflowId) ? workflowId.value : (workflowId ?? ''))
+  const ours = tools.findWorkflow(theirs)
+  if (!ours) {
+    throw new Error(
+      `it executes the n8n workflow "${theirs}", and "workflows" does not say which workflow replaces it`,
     )
-    for (const [key, value] of Object.entries(rest)) {
-      complain('parameter', `parameters.options.${key}`, 'There is no such option', value)
-    }
-    switch (respondWith) {
-      case 'json': {
-        const text = typeof responseBody === 'string' ? responseBody : JSON.stringify(responseBody)
-        const read = reader.json(text, 'parameters.responseBody')
-        if (read) config.body = read.value
-        break
-      }
-      case 'text':
-        config.body = reader.template(responseBody, 'parameters.responseBody')
-        break
-      case 'firstIncomingItem':
-        config.body = `{{ ${tools.input.card === 'many' ? `(${tools.source})[0]` : tools.source} }}`
-        break
-      case 'allIncomingItems':
-        config.body = `{{ [${tools.source}] }}`
-        break
-      case 'noData':
-        break
-      case 'redirect':
-        config.status ??= 302
-        headers.location = reader.template(parameters.redirectURL ?? '', 'parameters.redirectURL')
-        break
-      default:
-        throw new Error(`it cannot answer with ${respondWith}`)
-    }
-    if (Object.keys(headers).length > 0) config.headers = headers
-    const main = part('RESPOND_TO_WEBHOOK', config)
-    if (tools.outputs === 0) return { parts: [main] }
-    // Ours puts out its answer, theirs what it was given.
-    return {
-      parts: [
-        part('NO_OP', {}, '__in'),
-        main,
-        part('TRANSFORM', { expression: `$nodes.${tools.id}__in` }, '__out'),
-      ],
-    }
-  },
-}
-
-const executeWorkflow: Mapper = {
-  takes: 'item',
-  map({ parameters }, tools) {
-    const { source = 'database', workflowId, mode = 'once', options = {} } = parameters
-    if (source !== 'database') throw new Error(`it runs a workflow from ${source}`)
-    const given = String(isObject(workflowId) ? workflowId.value : (workflowId ?? ''))
-    const found = tools.findWorkflow(given)
-    if (!found) throw new Error(`name in "workflows" which workflow here stands for its workflow ${given}`)
-    const mapping = Object(parameters.workflowInputs)
-    const defined =
-      mapping.mappingMode === 'defineBelow' &&
-      isObject(mapping.value) &&
-      Object.keys(mapping.value).length > 0
-    const input = defined
-      ? tools.reader.template(mapping.value, 'parameters.workflowInputs.value')
-      : `{{ ${tools.source} }}`
-    if (mode === 'once' && tools.input.card === 'many') {
-      tools.complain('items', 'parameters.mode', 'It runs once for each item, not once for all of them', mode)
-    }
-    const wait = Object(options).waitForSubWorkflow !== false
-    return { parts: [part('SUB_WORKFLOW', { workflowId: found, input, wait })] }
-  },
-}
-
-export const CALLS: Record<string, Mapper> = {
-  httpRequest: http,
-  respondToWebhook: respond,
-  executeWorkflow,
+  }
+  const { mappingMode, value } = Object(parameters.workflowInputs)
+  const definesInput = mappingMode === 'defineBelow' && isObject(value) && Object.keys(value).length > 0
+  const input = definesInput
+    ? tools.reader.readTemplate(value, 'parameters.workflowInputs.value')
+    : `{{ ${tools.inputCode} }}`
+  if (mode === 'once' && tools.input.count === 'many') {
+    const message =
+      'n8n executes the other workflow once, with all items. Perdure executes it once for each item: if it ' +
+      'needs all of them, collect them in front of this node.'
+    tools.report('items', 'parameters.mode', message, mode)
+  }
+  const wait = Object(options).waitForSubWorkflow !== false
+  return mapToNode('SUB_WORKFLOW', { workflowId: ours, input, wait })
 }

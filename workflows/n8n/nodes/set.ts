@@ -1,71 +1,74 @@
-import { isObject, setOwn } from '../../inputs.ts'
-import { type Code, quote } from '../javascript.ts'
-import { type Mapped, type Mapper, part, type Tools } from '../mapper.ts'
-import { asText } from '../values.ts'
+import { isObject, setOwn } from '../../json.ts'
+import type { SourceNode } from '../document.ts'
+import { castToString, type JsonataCode, quoteString, toPlainValue } from '../expressions/code.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
+import { createPart, type MappedNode, mapToNode } from '../parts.ts'
+import { joinTemplateParts, type TemplatePart, writeTemplate } from '../templates.ts'
 
-/** One field: its value as a template, and as JSONata, which is asked for where other fields stay. */
-type Field = { name: string; template: unknown; code: () => string }
-
-/** SET, Edit Fields: what it says alone, or with the fields of the item. */
-export const set: Mapper = {
-  takes: 'item',
-  map(node, tools) {
-    const { parameters, version } = node
-    if (parameters.mode === 'raw' || parameters.mode === 'json') return setRaw(parameters, version, tools)
-    const dots = Object(parameters.options).dotNotation !== false
-    const fields = version < 3 ? readOld(parameters, tools) : readNew(parameters, tools)
-    const kept = findKept(parameters, version, tools)
-    if (kept === undefined) return { parts: [part('SET', { values: nest(fields, dots) })] }
-    const tree = nest(
-      fields.map((field) => ({ ...field, template: CODE + field.code() })),
-      dots,
-    )
-    return { parts: [part('TRANSFORM', { expression: `$merge([${kept}, ${write(tree)}])` })] }
-  },
+/** The Edit Fields node, which was named Set. */
+export const SET_MAPPERS: Record<string, NodeMapper> = {
+  set: { takes: 'item', map: mapSet },
 }
 
-/** Marks JSONata where a value stands: no value begins with it. */
-const CODE = '\0'
+type Parameters = Record<string, unknown>
 
-function setRaw(parameters: Record<string, unknown>, version: number, tools: Tools): Mapped {
-  const given = parameters.jsonOutput ?? '{}'
+/** A field that the node sets: its value as a template and, for when other fields are kept, as JSONata. */
+type Field = { name: string; template: unknown; writeCode: () => string }
+
+function mapSet(node: SourceNode, tools: MapperTools): MappedNode {
+  const { parameters, version } = node
+  if (parameters.mode === 'raw' || parameters.mode === 'json') return mapJson(node, tools)
+  const hasPaths = Object(parameters.options).dotNotation !== false
+  const fields = version < 3 ? readOldFields(parameters, tools) : readFields(parameters, tools)
+  const kept = writeKeptFields(node, tools.inputCode)
+  if (kept === undefined) {
+    const values = fields.map(({ name, template }): [string, unknown] => [name, template])
+    return mapToNode('SET', { values: nestFields(values, hasPaths) })
+  }
+  const codes = fields.map(({ name, writeCode }): [string, unknown] => [name, writeCode()])
+  const expression = `$merge([${kept}, ${writeObject(nestFields(codes, hasPaths))}])`
+  return mapToNode('TRANSFORM', { expression })
+}
+
+/** The mode in which the fields are given as one JSON object. */
+function mapJson(node: SourceNode, tools: MapperTools): MappedNode {
+  const given = node.parameters.jsonOutput ?? '{}'
   const read =
-    typeof given === 'string' ? tools.reader.json(given, 'parameters.jsonOutput') : { value: given }
-  if (!read) throw new Error('its JSON cannot be read')
+    typeof given === 'string' ? tools.reader.readJson(given, 'parameters.jsonOutput') : { value: given }
+  if (!read) throw new Error('its JSON is not valid')
   const { value } = read
-  const kept = findKept(parameters, version, tools)
-  if (kept !== undefined && isObject(value)) {
-    const before = { ...tools, source: `$nodes.${tools.id}__in${tools.input.path}` }
-    const expression = `$merge([${findKept(parameters, version, before)}, $input])`
+  const kept = writeKeptFields(node, tools.inputCode)
+  if (isObject(value)) {
+    if (kept === undefined) return mapToNode('SET', { values: value })
+    const itemCode = `$nodes.${tools.id}__in${tools.input.path}`
+    const expression = `$merge([${writeKeptFields(node, itemCode)}, $input])`
     return {
       parts: [
-        part('NO_OP', {}, '__in'),
-        part('SET', { values: value }),
-        part('TRANSFORM', { expression }, '__all'),
+        createPart('NO_OP', {}, '__in'),
+        createPart('SET', { values: value }),
+        createPart('TRANSFORM', { expression }, '__all'),
       ],
     }
   }
-  if (isObject(value)) return { parts: [part('SET', { values: value })] }
-  if (typeof value !== 'string') throw new Error('its JSON is no object')
-  const expression = value.replace(/^\{\{|\}\}$/g, '').trim()
-  return {
-    parts: [
-      part('TRANSFORM', { expression: kept === undefined ? expression : `$merge([${kept}, ${expression}])` }),
-    ],
-  }
+  if (typeof value !== 'string') throw new Error('its JSON is not an object')
+  // The JSON is one expression, which readJson has put into braces.
+  const code = value.replace(/^\{\{|\}\}$/g, '').trim()
+  return mapToNode('TRANSFORM', { expression: kept === undefined ? code : `$merge([${kept}, ${code}])` })
 }
 
-function readOld({ values }: Record<string, unknown>, tools: Tools): Field[] {
-  const kinds: Record<string, string> = { string: 'string', number: 'number', boolean: 'boolean' }
-  return Object.entries(Object(values)).flatMap(([kind, list]) =>
+/** Before version 3, the fields are listed by type. */
+function readOldFields({ values }: Parameters, tools: MapperTools): Field[] {
+  return Object.entries(Object(values)).flatMap(([type, list]) =>
     (Array.isArray(list) ? list : []).map((entry, i) => {
       const { name = '', value } = Object(entry)
-      return readField(String(name), value, kinds[kind] ?? 'string', `parameters.values.${kind}[${i}]`, tools)
+      const known = type === 'number' || type === 'boolean' ? type : 'string'
+      return readField(String(name), value, known, `parameters.values.${type}[${i}]`, tools)
     }),
   )
 }
 
-function readNew({ assignments, fields }: Record<string, unknown>, tools: Tools): Field[] {
+/** One list of fields with their types. Versions before 3.3 have another form of it. */
+function readFields({ assignments, fields }: Parameters, tools: MapperTools): Field[] {
   const list = Object(assignments).assignments
   if (Array.isArray(list)) {
     return list.map((entry, i) => {
@@ -75,62 +78,71 @@ function readNew({ assignments, fields }: Record<string, unknown>, tools: Tools)
   }
   const older = Object(fields).values
   return (Array.isArray(older) ? older : []).map((entry, i) => {
-    const { name = '', type = 'stringValue' } = Object(entry)
-    const value = Object(entry)[type]
-    return readField(
-      String(name),
-      value,
-      String(type).replace(/Value$/, ''),
-      `parameters.fields.values[${i}]`,
-      tools,
-    )
+    const { name = '', type: key = 'stringValue' } = Object(entry)
+    const type = String(key).replace(/Value$/, '')
+    return readField(String(name), Object(entry)[key], type, `parameters.fields.values[${i}]`, tools)
   })
 }
 
-function readField(
-  given: string,
-  value: unknown,
+function readField(givenName: string, value: unknown, type: string, path: string, tools: MapperTools): Field {
+  const { reader, report } = tools
+  const name = givenName.replace(/^=/, '')
+  if (givenName.startsWith('=') && givenName.includes('{{')) {
+    const message =
+      "n8n computes this field's name. Perdure cannot, and takes the expression itself as the name: give " +
+      'the field a fixed name.'
+    report('expression', `${path}.name`, message, givenName)
+  }
+  const valuePath = `${path}.value`
+  const keepFixed = (fixed: unknown): Field => ({
+    name,
+    template: reader.readTemplate(fixed, valuePath),
+    writeCode: () => reader.readCode(fixed, valuePath).text,
+  })
+  if (typeof value !== 'string' || !value.startsWith('=')) return keepFixed(convertFixed(value, type))
+  const parts = reader.readParts(value, valuePath)
+  if (parts.every((part) => typeof part === 'string')) {
+    const fixed = convertFixed(parts.join(''), type)
+    if (typeof fixed !== 'string') return keepFixed(fixed)
+  }
+  return { name, ...readComputed(parts, value, type, valuePath, tools) }
+}
+
+/** The value of a field, if it begins with = and has expressions or text that stays a string. */
+function readComputed(
+  parts: TemplatePart[],
+  value: string,
   type: string,
   path: string,
-  { reader, complain }: Tools,
-): Field {
-  const name = given.replace(/^=/, '')
-  if (given.startsWith('=') && given.includes('{{'))
-    complain('expression', `${path}.name`, 'A computed name is not taken over', given)
-  const at = `${path}.value`
-  const keep = (fixed: unknown): Field => ({
-    name,
-    template: reader.template(fixed, at),
-    code: () => reader.code(fixed, at).text,
-  })
-  if (typeof value !== 'string' || !value.startsWith('=')) return keep(fix(value, type))
-  const parts = reader.parts(value, at)
+  { reader, report }: MapperTools,
+): Omit<Field, 'name'> {
   const [only] = parts
-  const plain = parts.every((part) => typeof part === 'string')
-  const fixed = plain ? fix(parts.join(''), type) : undefined
-  if (plain && typeof fixed !== 'string') return keep(fixed)
-  if (!plain && parts.length > 1 && (type === 'array' || type === 'object')) {
-    const read = reader.json(value, at)
-    const code = () => {
-      complain('expression', at, 'JSON with expressions in it stays a text beside other fields', value)
-      return reader.join(parts).text
+  const hasCode = parts.some((part) => typeof part === 'object')
+  if (hasCode && parts.length > 1 && (type === 'array' || type === 'object')) {
+    const read = reader.readJson(value, path)
+    const writeCode = () => {
+      const message =
+        'n8n reads this string as JSON when its expressions are filled in. Perdure leaves it a string, ' +
+        'because other fields of the item are kept: write the value as one expression.'
+      report('expression', path, message, value)
+      return joinTemplateParts(parts).text
     }
-    if (read) return { name, template: read.value, code }
+    if (read) return { template: read.value, writeCode }
   }
   if (parts.length === 1 && typeof only === 'object') {
-    const { text } = cast(only, type)
-    return { name, template: `{{ ${text} }}`, code: () => text }
+    const { text } = castToType(only, type)
+    return { template: `{{ ${text} }}`, writeCode: () => text }
   }
-  const whole = reader.join(parts)
-  if (!plain && type === 'number') {
-    const text = `$number(${whole.text})`
-    return { name, template: `{{ ${text} }}`, code: () => text }
+  const joined = joinTemplateParts(parts).text
+  if (hasCode && type === 'number') {
+    const text = `$number(${joined})`
+    return { template: `{{ ${text} }}`, writeCode: () => text }
   }
-  return { name, template: reader.write(parts), code: () => whole.text }
+  return { template: writeTemplate(parts), writeCode: () => joined }
 }
 
-/** A value that is no expression, as what n8n makes of it. */
-function fix(value: unknown, type: string): unknown {
+/** A value without expressions, converted to the type of its field as n8n does. */
+function convertFixed(value: unknown, type: string): unknown {
   if (typeof value !== 'string')
     return type === 'string' && value !== undefined && value !== null ? String(value) : (value ?? null)
   if (type === 'number') return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : null
@@ -143,25 +155,18 @@ function fix(value: unknown, type: string): unknown {
   }
 }
 
-function cast(code: Code, type: string): Code {
-  if (type === 'string') {
-    const settled = code.hint === 'time' ? { text: `$fromMillis(${code.text})`, hint: 'text' as const } : code
-    return asText(settled)
-  }
+function castToType(code: JsonataCode, type: string): JsonataCode {
+  if (type === 'string') return castToString(toPlainValue(code))
   if (type === 'number' && code.hint !== 'number') return { text: `$number(${code.text})`, hint: 'number' }
-  return code.hint === 'time' ? { text: `$fromMillis(${code.text})`, hint: 'text' } : code
+  return toPlainValue(code)
 }
 
-/** The fields of the item that stay beside the new ones, as JSONata; undefined where none do. */
-function findKept(
-  parameters: Record<string, unknown>,
-  version: number,
-  { source }: Tools,
-): string | undefined {
-  if (version < 3) return parameters.keepOnlySet === true ? undefined : source
-  const others =
+/** JSONata for the fields of the item that are kept beside the new ones. Undefined if none are. */
+function writeKeptFields({ parameters, version }: SourceNode, inputCode: string): string | undefined {
+  if (version < 3) return parameters.keepOnlySet === true ? undefined : inputCode
+  const keepsOthers =
     version < 3.3 ? (parameters.include ?? 'all') !== 'none' : parameters.includeOtherFields === true
-  if (!others) return undefined
+  if (!keepsOthers) return undefined
   const list = (key: string) =>
     JSON.stringify(
       String(parameters[key] ?? '')
@@ -169,28 +174,32 @@ function findKept(
         .map((name) => name.trim()),
     )
   if (parameters.include === 'selected')
-    return `$sift(${source}, function($v, $k){$k in ${list('includeFields')}})`
+    return `$sift(${inputCode}, function($v, $k){$k in ${list('includeFields')}})`
   if (parameters.include === 'except')
-    return `$sift(${source}, function($v, $k){$not($k in ${list('excludeFields')})})`
-  return source
+    return `$sift(${inputCode}, function($v, $k){$not($k in ${list('excludeFields')})})`
+  return inputCode
 }
 
-function nest(fields: Field[], dots: boolean): Record<string, unknown> {
-  const tree: Record<string, unknown> = {}
-  for (const { name, template } of fields) {
-    const keys = dots ? name.split('.') : [name]
+/** One object with all fields. With `hasPaths`, the dots in a name lead into inner objects. */
+function nestFields(fields: [name: string, value: unknown][], hasPaths: boolean): Parameters {
+  const tree: Parameters = {}
+  for (const [name, value] of fields) {
+    const keys = hasPaths ? name.split('.') : [name]
     let at = tree
     for (const key of keys.slice(0, -1)) {
       if (!isObject(at[key])) setOwn(at, key, {})
-      at = at[key] as Record<string, unknown>
+      at = at[key] as Parameters
     }
-    setOwn(at, keys.at(-1)!, template)
+    setOwn(at, keys.at(-1)!, value)
   }
   return tree
 }
 
-function write(value: unknown): string {
-  if (typeof value === 'string') return value.slice(CODE.length)
-  const fields = Object.entries(value as object).map(([key, entry]) => `${quote(key)}: ${write(entry)}`)
+/** JSONata for an object. The leaves of the tree are JSONata already. */
+function writeObject(tree: unknown): string {
+  if (typeof tree === 'string') return tree
+  const fields = Object.entries(tree as object).map(
+    ([key, value]) => `${quoteString(key)}: ${writeObject(value)}`,
+  )
   return `{${fields.join(', ')}}`
 }

@@ -1,104 +1,140 @@
-import { isObject } from '../../inputs.ts'
+import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { type Mapper, ONE, part, type Tools } from '../mapper.ts'
+import { type MapperTools, type NodeMapper, ONE_ITEM } from '../mapper.ts'
+import { createPart, type MappedNode, mapToNode } from '../parts.ts'
+import { type ProblemReporter, reportMissingOption } from '../report.ts'
 
-const manual: Mapper = {
-  takes: 'trigger',
-  map: () => ({ parts: [part('MANUAL_TRIGGER', {})] }),
+const manualTrigger: NodeMapper = { takes: 'trigger', map: () => mapToNode('MANUAL_TRIGGER', {}) }
+const scheduleTrigger: NodeMapper = { takes: 'trigger', map: mapSchedule }
+
+/** Nodes that start an execution. */
+export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
+  manualTrigger,
+  start: manualTrigger,
+  webhook: { takes: 'trigger', map: mapWebhook },
+  scheduleTrigger,
+  cron: scheduleTrigger,
+  interval: scheduleTrigger,
+  errorTrigger: { takes: 'trigger', map: mapErrorTrigger },
+  executeWorkflowTrigger: { takes: 'trigger', map: () => mapToNode('SUB_WORKFLOW_TRIGGER', {}) },
 }
 
-const RESPONSES: Record<string, string> = {
+/** A trigger of another type becomes a manual one: callers pass the data that the trigger would bring. */
+export const UNKNOWN_TRIGGER_MAPPER: NodeMapper = {
+  takes: 'trigger',
+  outputFlow: () => ONE_ITEM,
+  map(node, { report }) {
+    const message =
+      `In n8n this workflow is started by ${node.fullType}. Perdure has no such trigger, and a ` +
+      'MANUAL_TRIGGER takes its place: execute the workflow over the API, with the data that the trigger ' +
+      'would bring.'
+    report('node', 'type', message, node.raw)
+    return mapToNode('MANUAL_TRIGGER', {})
+  },
+}
+
+const RESPONSE_MODES: Record<string, string> = {
   onReceived: 'immediate',
   lastNode: 'lastNode',
   responseNode: 'responseNode',
   streaming: 'immediate',
 }
 
-const webhook: Mapper = {
-  takes: 'trigger',
-  map({ parameters, raw }, { complain }) {
-    const given = String(parameters.path || raw.webhookId || 'webhook')
-    const path =
-      given
-        .replace(/[^A-Za-z0-9_-]+/g, '-')
-        .replace(/^-+|-+$/g, '')
-        .slice(0, 100) || 'webhook'
-    if (path !== given) complain('parameter', 'parameters.path', `The path is "${path}" here`, given)
-    let method = parameters.httpMethod ?? 'GET'
-    if (Array.isArray(method)) {
-      if (method.length > 1)
-        complain('parameter', 'parameters.httpMethod', `It takes ${method[0]} only`, method)
-      method = method[0] ?? 'GET'
-    }
-    const { responseMode = 'onReceived', authentication = 'none', options = {} } = parameters
-    const mode = RESPONSES[String(responseMode)]
-    if (!mode || responseMode === 'streaming') {
-      complain('parameter', 'parameters.responseMode', 'It answers at once', responseMode)
-    }
-    if (authentication !== 'none') {
-      complain(
-        'credential',
-        'parameters.authentication',
-        'Set secretHeader or signature here: it takes calls of anybody',
-        authentication,
-      )
-    }
-    for (const [key, value] of Object.entries({
-      ...Object(parameters.responseData && { responseData: parameters.responseData }),
-      ...Object(options),
-    })) {
-      if (!(key === 'responseData' && value === 'firstEntryJson')) {
-        complain('parameter', `parameters.options.${key}`, 'There is no such option', value)
-      }
-    }
-    return { parts: [part('WEBHOOK_TRIGGER', { path, method, responseMode: mode ?? 'immediate' })] }
-  },
+function mapWebhook(node: SourceNode, { report }: MapperTools): MappedNode {
+  const { parameters } = node
+  const path = readPath(node, report)
+  const method = readMethod(parameters.httpMethod ?? 'GET', report)
+  const { responseMode: given = 'onReceived', authentication = 'none', options = {} } = parameters
+  const responseMode = getOwn(RESPONSE_MODES, String(given))
+  if (!responseMode || given === 'streaming') {
+    const message =
+      `n8n answers the caller in the mode "${given}". Perdure cannot, and answers as soon as the execution ` +
+      'is accepted: if the caller needs more, set another responseMode.'
+    report('parameter', 'parameters.responseMode', message, given)
+  }
+  if (authentication !== 'none') {
+    const message =
+      'n8n checks a credential of the caller. Credentials are not imported, and this webhook accepts calls ' +
+      'from anybody: set secretHeader or signature.'
+    report('credential', 'parameters.authentication', message, authentication)
+  }
+  const { responseData } = parameters
+  const all = { ...Object(responseData && { responseData }), ...Object(options) }
+  for (const [key, value] of Object.entries(all)) {
+    // This is what a webhook with lastNode does in Perdure, too.
+    if (key === 'responseData' && value === 'firstEntryJson') continue
+    reportMissingOption(report, `parameters.options.${key}`, value)
+  }
+  return mapToNode('WEBHOOK_TRIGGER', { path, method, responseMode: responseMode ?? 'immediate' })
 }
 
-const DAYS: Record<string, number> = { hours: 24, minutes: 60, seconds: 60 }
-
-/** Rules of a schedule as 5-field cron; undefined for what cron cannot say. */
-function readRule(rule: Record<string, unknown>): string | undefined {
-  const number = (key: string, fallback: number) =>
-    Number.isInteger(rule[key]) ? Number(rule[key]) : fallback
-  const [minute, hour] = [number('triggerAtMinute', 0), number('triggerAtHour', 0)]
-  const every = (key: string, fallback: number, within: number) => {
-    const size = number(key, fallback)
-    return size >= 1 && within % size === 0 ? (size === 1 ? '*' : `*/${size}`) : undefined
+function readPath({ parameters, raw }: SourceNode, report: ProblemReporter): string {
+  const given = String(parameters.path || raw.webhookId || 'webhook')
+  const plain = given
+    .replace(/[^A-Za-z0-9_-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 100)
+  const path = plain || 'webhook'
+  if (path !== given) {
+    const message =
+      `n8n listens at the path "${given}". Perdure allows only letters, digits, - and _ in a path, and ` +
+      `listens at "${path}": tell the callers.`
+    report('parameter', 'parameters.path', message, given)
   }
-  switch (rule.field ?? 'days') {
-    case 'cronExpression': {
-      const given = String(rule.expression ?? '')
-        .replace(/^=/, '')
-        .trim()
-        .split(/\s+/)
-      // n8n's has seconds in front; at second 0 it says the same.
-      if (given.length === 6 && /^0+$/.test(given[0]!)) given.shift()
-      return given.length === 5 ? given.join(' ') : undefined
-    }
-    case 'minutes': {
-      const step = every('minutesInterval', 5, DAYS.minutes!)
-      return step && `${step} * * * *`
-    }
-    case 'hours': {
-      const step = every('hoursInterval', 1, DAYS.hours!)
-      return step && `${minute} ${step} * * *`
-    }
-    case 'days':
-      return number('daysInterval', 1) === 1 ? `${minute} ${hour} * * *` : undefined
-    case 'weeks': {
-      const days = Array.isArray(rule.triggerAtDay) && rule.triggerAtDay.length > 0 ? rule.triggerAtDay : [0]
-      return number('weeksInterval', 1) === 1 ? `${minute} ${hour} * * ${days.join(',')}` : undefined
-    }
-    case 'months': {
-      const step = every('monthsInterval', 1, 12)
-      return step && `${minute} ${hour} ${number('triggerAtDayOfMonth', 1)} ${step} *`
-    }
-  }
+  return path
 }
 
-/** The old cron node: {mode, hour, minute, weekday, dayOfMonth, value, unit, cronExpression}. */
-function readOldRule(item: Record<string, unknown>): Record<string, unknown> {
+function readMethod(method: unknown, report: ProblemReporter): unknown {
+  if (!Array.isArray(method)) return method
+  if (method.length > 1) {
+    const message =
+      `n8n accepts calls by ${method.join(', ')}. A WEBHOOK_TRIGGER accepts one method, and this one ` +
+      `accepts ${method[0]}: add a WEBHOOK_TRIGGER for each of the others.`
+    report('parameter', 'parameters.httpMethod', message, method)
+  }
+  return method[0] ?? 'GET'
+}
+
+/** An n8n trigger may have several rules. The first one becomes the trigger, the others are reported. */
+function mapSchedule(node: SourceNode, { report }: MapperTools): MappedNode {
+  const rules = findRules(node)
+  const crons = (rules.length > 0 ? rules : [{}]).flatMap((rule, i) => {
+    const cron = writeCron(rule)
+    if (cron) return [cron]
+    // No schedule is better than one that fires too often: people notice that an execution is missing.
+    const message =
+      'n8n starts executions by this rule. A cron expression cannot say the same, so the rule was left ' +
+      'out: set the cron of a SCHEDULE_TRIGGER.'
+    report('parameter', `parameters.rule.interval[${i}]`, message, rule)
+    return []
+  })
+  const [first, ...others] = crons
+  if (first === undefined) return mapToNode('MANUAL_TRIGGER', {})
+  for (const cron of others) {
+    const message =
+      'n8n has several rules in this trigger. A SCHEDULE_TRIGGER has one cron expression, that of the ' +
+      `first rule: add another SCHEDULE_TRIGGER for "${cron}".`
+    report('parameter', 'parameters.rule', message, cron)
+  }
+  return mapToNode('SCHEDULE_TRIGGER', { cron: first })
+}
+
+/** The rules of the trigger, in the form of the newest of the three schedule nodes. */
+function findRules({ type, parameters }: SourceNode): Record<string, unknown>[] {
+  const listObjects = (value: unknown, key: string) => {
+    const list = Object(value)[key]
+    return Array.isArray(list) ? list.filter(isObject) : []
+  }
+  if (type === 'cron') return listObjects(parameters.triggerTimes, 'item').map(readCronItem)
+  if (type === 'interval') {
+    const { unit = 'seconds', interval = 1 } = parameters
+    return [{ field: unit, [`${unit}Interval`]: interval }]
+  }
+  return listObjects(parameters.rule, 'interval')
+}
+
+/** A rule of the old cron node: {mode, hour, minute, weekday, dayOfMonth, value, unit, cronExpression}. */
+function readCronItem(item: Record<string, unknown>): Record<string, unknown> {
   const at = { triggerAtHour: Number(item.hour ?? 14), triggerAtMinute: Number(item.minute ?? 0) }
   switch (item.mode ?? 'everyDay') {
     case 'everyMinute':
@@ -121,87 +157,59 @@ function readOldRule(item: Record<string, unknown>): Record<string, unknown> {
   return { field: String(item.mode) }
 }
 
-function findRules({ type, parameters }: SourceNode): Record<string, unknown>[] {
-  const listed = (value: unknown, key: string) => {
-    const list = Object(value)[key]
-    return Array.isArray(list) ? list.filter(isObject) : []
-  }
-  if (type === 'cron') return listed(parameters.triggerTimes, 'item').map(readOldRule)
-  if (type === 'interval') {
-    const { unit = 'seconds', interval = 1 } = parameters
-    return [{ field: unit, [`${unit}Interval`]: interval }]
-  }
-  return listed(parameters.rule, 'interval')
-}
-
-/** Several rules become several triggers: the first is the node, the others are made beside it by the caller. */
-const schedule: Mapper = {
-  takes: 'trigger',
-  map(node, { complain }) {
-    const rules = findRules(node)
-    const crons = (rules.length > 0 ? rules : [{}]).map((rule, i) => {
-      const cron = readRule(rule)
-      if (cron) return cron
-      complain(
-        'parameter',
-        `parameters.rule.interval[${i}]`,
-        'Cron cannot say this: set the schedule here',
-        rule,
-      )
-      // A firing that does not come is noticed; one too often does harm.
-      return undefined
-    })
-    const known = crons.filter((cron) => cron !== undefined)
-    if (known.length === 0) return { parts: [part('MANUAL_TRIGGER', {})] }
-    for (const cron of known.slice(1)) {
-      complain(
-        'parameter',
-        'parameters.rule',
-        `Add a SCHEDULE_TRIGGER for "${cron}": one has one cron expression`,
-        cron,
-      )
+/** A rule as a cron expression of five fields; undefined if cron cannot express it. */
+function writeCron(rule: Record<string, unknown>): string | undefined {
+  const read = (key: string, fallback: number) => (Number.isInteger(rule[key]) ? Number(rule[key]) : fallback)
+  const minute = read('triggerAtMinute', 0)
+  const hour = read('triggerAtHour', 0)
+  switch (rule.field ?? 'days') {
+    case 'cronExpression':
+      return readCronExpression(rule.expression)
+    case 'minutes': {
+      const step = writeStep(read('minutesInterval', 5), 60)
+      return step && `${step} * * * *`
     }
-    return { parts: [part('SCHEDULE_TRIGGER', { cron: known[0] })] }
-  },
+    case 'hours': {
+      const step = writeStep(read('hoursInterval', 1), 24)
+      return step && `${minute} ${step} * * *`
+    }
+    case 'days':
+      return read('daysInterval', 1) === 1 ? `${minute} ${hour} * * *` : undefined
+    case 'weeks': {
+      const given = rule.triggerAtDay
+      const days = Array.isArray(given) && given.length > 0 ? given : [0]
+      return read('weeksInterval', 1) === 1 ? `${minute} ${hour} * * ${days.join(',')}` : undefined
+    }
+    case 'months': {
+      const step = writeStep(read('monthsInterval', 1), 12)
+      return step && `${minute} ${hour} ${read('triggerAtDayOfMonth', 1)} ${step} *`
+    }
+  }
 }
 
-/** n8n tells more of the failed run under other names. */
+/** Undefined if the steps do not fit evenly: cron begins again with every hour, day or year. */
+function writeStep(size: number, whole: number): string | undefined {
+  if (size < 1 || whole % size !== 0) return undefined
+  return size === 1 ? '*' : `*/${size}`
+}
+
+function readCronExpression(expression: unknown): string | undefined {
+  const fields = String(expression ?? '')
+    .replace(/^=/, '')
+    .trim()
+    .split(/\s+/)
+  // In n8n an expression may begin with the seconds. If they are 0, they can be left out.
+  if (fields.length === 6 && /^0+$/.test(fields[0]!)) fields.shift()
+  return fields.length === 5 ? fields.join(' ') : undefined
+}
+
+/** Adds the fields of a failed execution that have other names in n8n. */
 const ERROR_SHAPE =
-  '$merge([$input, {"execution": $merge([$input.execution, {"error": {"message": $input.execution.errorMessage}, ' +
-  '"lastNodeExecuted": $input.execution.failedNode.nodeName}])}])'
+  '$merge([$input, {"execution": $merge([$input.execution, {"error": {"message": ' +
+  '$input.execution.errorMessage}, "lastNodeExecuted": $input.execution.failedNode.nodeName}])}])'
 
-const errorTrigger: Mapper = {
-  takes: 'trigger',
-  map: () => ({
-    parts: [part('ERROR_TRIGGER', {}), part('TRANSFORM', { expression: ERROR_SHAPE }, '__shape')],
-  }),
+function mapErrorTrigger(): MappedNode {
+  return {
+    parts: [createPart('ERROR_TRIGGER', {}), createPart('TRANSFORM', { expression: ERROR_SHAPE }, '__shape')],
+  }
 }
-
-const subWorkflow: Mapper = {
-  takes: 'trigger',
-  map: () => ({ parts: [part('SUB_WORKFLOW_TRIGGER', {})] }),
-}
-
-/** A trigger of another kind: the run can be tried by hand, with what it would bring. */
-const other: Mapper = {
-  takes: 'trigger',
-  gives: () => ONE,
-  map(node: SourceNode, { complain }: Tools) {
-    const message = `There is no trigger ${node.fullType}: runs are started by hand or over the API, with its data`
-    complain('node', 'type', message, node.raw)
-    return { parts: [part('MANUAL_TRIGGER', {})] }
-  },
-}
-
-export const TRIGGERS: Record<string, Mapper> = {
-  manualTrigger: manual,
-  start: manual,
-  webhook,
-  scheduleTrigger: schedule,
-  cron: schedule,
-  interval: schedule,
-  errorTrigger,
-  executeWorkflowTrigger: subWorkflow,
-}
-
-export const OTHER_TRIGGER = other

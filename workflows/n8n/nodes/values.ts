@@ -1,17 +1,28 @@
+import { getOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { quote } from '../javascript.ts'
-import { type Mapped, type Mapper, type Part, part, type Tools } from '../mapper.ts'
+import { quoteString } from '../expressions/code.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
+import { createPart, type MappedNode, type NodePart } from '../parts.ts'
 
-/** Nodes that put one value into a field: the value's node, and one that puts it there. */
-function put(tools: Tools, main: Part, field: string, value: string, keepsInput: boolean): Mapped {
-  const written = `{${quote(field)}: ${value}}`
-  if (!keepsInput) return { parts: [main, part('TRANSFORM', { expression: written }, '__put')] }
-  const before = `$nodes.${tools.id}__in${tools.input.path}`
-  const expression = `$merge([${before}, ${written}])`
-  return { parts: [part('NO_OP', {}, '__in'), main, part('TRANSFORM', { expression }, '__put')] }
+/** Nodes that compute one value. In n8n they put it into a field of the item, ours output only the value. */
+export const VALUE_MAPPERS: Record<string, NodeMapper> = {
+  dateTime: { takes: 'item', map: mapDateTime },
+  crypto: { takes: 'item', map: mapCrypto },
 }
 
-const EXTRACTS: Record<string, string> = {
+/** `value` is JSONata for what `part` outputs, as `$input`. With `keepsInput`, other fields are kept. */
+type FieldValue = { part: NodePart; field: string; value: string; keepsInput: boolean }
+
+function putInField(tools: MapperTools, { part, field, value, keepsInput }: FieldValue): MappedNode {
+  const object = `{${quoteString(field)}: ${value}}`
+  if (!keepsInput) return { parts: [part, createPart('TRANSFORM', { expression: object }, '__put')] }
+  const item = `$nodes.${tools.id}__in${tools.input.path}`
+  const expression = `$merge([${item}, ${object}])`
+  return { parts: [createPart('NO_OP', {}, '__in'), part, createPart('TRANSFORM', { expression }, '__put')] }
+}
+
+/** The parts of a date that n8n can extract, and the formats of DATE that give them. */
+const EXTRACTED_PARTS: Record<string, string> = {
   year: 'yyyy',
   month: 'M',
   week: 'W',
@@ -21,103 +32,97 @@ const EXTRACTS: Record<string, string> = {
   second: 's',
 }
 
-function dateTime({ parameters, version }: SourceNode, tools: Tools): Mapped {
-  if (version < 2) throw new Error('its first version has formats of its own: see DATE')
-  const { reader } = tools
-  const { operation = 'getCurrentDate' } = parameters
+function mapDateTime(node: SourceNode, tools: MapperTools): MappedNode {
+  if (node.version < 2)
+    throw new Error('its first version has date formats of its own, which DATE does not know')
+  const { parameters } = node
   const options = Object(parameters.options)
-  const keeps = options.includeInputFields === true
   const zone = typeof options.timezone === 'string' ? { timezone: options.timezone } : {}
-  const value = (key: string) => reader.template(parameters[key] ?? '', `parameters.${key}`)
-  const name = (fallback: string) => String(parameters.outputFieldName ?? fallback)
+  const { config, field, value = '$input.date' } = readDateOperation(node, tools)
+  return putInField(tools, {
+    part: createPart('DATE', config.operation === 'difference' ? config : { ...config, ...zone }),
+    field: String(parameters.outputFieldName ?? field),
+    value,
+    keepsInput: options.includeInputFields === true,
+  })
+}
+
+/** The config of DATE, the field that n8n uses by default, and the value if that is not `$input.date`. */
+type DateOperation = { config: Record<string, unknown>; field: string; value?: string }
+
+function readDateOperation({ parameters }: SourceNode, { reader }: MapperTools): DateOperation {
+  const { operation = 'getCurrentDate' } = parameters
+  const read = (key: string) => reader.readTemplate(parameters[key] ?? '', `parameters.${key}`)
   switch (operation) {
     case 'getCurrentDate':
-      return put(
-        tools,
-        part('DATE', { operation: 'now', ...zone }),
-        name('currentDate'),
-        '$input.date',
-        keeps,
-      )
+      return { config: { operation: 'now' }, field: 'currentDate' }
     case 'addToDate':
     case 'subtractFromDate': {
       const config = {
         operation: operation === 'addToDate' ? 'add' : 'subtract',
-        value: value('magnitude'),
-        amount: reader.template(parameters.duration ?? 0, 'parameters.duration'),
+        value: read('magnitude'),
+        amount: reader.readTemplate(parameters.duration ?? 0, 'parameters.duration'),
         unit: parameters.timeUnit ?? 'days',
       }
-      return put(tools, part('DATE', { ...config, ...zone }), name('newDate'), '$input.date', keeps)
+      return { config, field: 'newDate' }
     }
     case 'formatDate': {
-      const format =
+      const given =
         parameters.format === 'custom' ? parameters.customFormat : (parameters.format ?? 'MM/dd/yyyy')
       const config = {
         operation: 'format',
-        value: value('date'),
-        format: reader.template(format, 'parameters.format'),
+        value: read('date'),
+        format: reader.readTemplate(given, 'parameters.format'),
       }
-      return put(tools, part('DATE', { ...config, ...zone }), name('formattedDate'), '$input.text', keeps)
+      return { config, field: 'formattedDate', value: '$input.text' }
     }
     case 'extractDate': {
-      const format = EXTRACTS[String(parameters.part ?? 'month')]
-      if (!format) throw new Error(`it extracts the ${parameters.part}`)
-      const config = { operation: 'format', value: value('date'), format }
-      return put(tools, part('DATE', { ...config, ...zone }), name('datePart'), '$number($input.text)', keeps)
+      const format = getOwn(EXTRACTED_PARTS, String(parameters.part ?? 'month'))
+      if (!format) throw new Error(`it extracts "${parameters.part}" from a date, which Perdure cannot`)
+      const config = { operation: 'format', value: read('date'), format }
+      return { config, field: 'datePart', value: '$number($input.text)' }
     }
     case 'getTimeBetweenDates': {
       const units = Array.isArray(parameters.units) ? parameters.units : ['day']
       const [unit] = units.map((one) => String(one).replace(/s$/, ''))
-      if (units.length !== 1 || !unit) throw new Error('it tells a time in several units')
-      const config = { operation: 'difference', from: value('startDate'), to: value('endDate'), unit }
-      return put(
-        tools,
-        part('DATE', config),
-        name('timeDifference'),
-        `{${quote(`${unit}s`)}: $input.difference}`,
-        keeps,
-      )
+      if (units.length !== 1 || !unit)
+        throw new Error('it outputs the time between two dates in several units')
+      const config = { operation: 'difference', from: read('startDate'), to: read('endDate'), unit }
+      return { config, field: 'timeDifference', value: `{${quoteString(`${unit}s`)}: $input.difference}` }
     }
   }
-  throw new Error(`its operation ${operation} has no counterpart`)
+  throw new Error(`its operation "${operation}" has no counterpart`)
 }
 
 const ALGORITHMS = new Set(['md5', 'sha1', 'sha256', 'sha384', 'sha512'])
 
-function crypto({ parameters }: SourceNode, tools: Tools): Mapped {
-  const { action = 'hash', type = 'MD5', encoding = 'hex' } = parameters
-  const field = String(parameters.dataPropertyName ?? 'data')
-  const algorithm = String(type).toLowerCase().replace('-', '')
-  if (action === 'generate') {
-    const { encodingType = 'uuid', stringLength = 32 } = parameters
-    if (encodingType === 'uuid')
-      return put(tools, part('CRYPTO', { operation: 'uuid' }), field, '$input.value', true)
-    if (encodingType !== 'hex' && encodingType !== 'base64')
-      throw new Error(`it makes random ${encodingType}`)
-    const size = tools.reader.template(stringLength, 'parameters.stringLength')
-    return put(
-      tools,
-      part('CRYPTO', { operation: 'randomBytes', encoding: encodingType, size }),
-      field,
-      '$input.value',
-      true,
-    )
-  }
-  if ((action !== 'hash' && action !== 'hmac') || !ALGORITHMS.has(algorithm))
-    throw new Error(`its ${action} by ${type} has no counterpart`)
-  const config = {
-    operation: action,
-    value: tools.reader.template(parameters.value ?? '', 'parameters.value'),
-    algorithm,
-    encoding,
-    ...(action === 'hmac'
-      ? { secret: tools.reader.template(parameters.secret ?? '', 'parameters.secret') }
-      : {}),
-  }
-  return put(tools, part('CRYPTO', config), field, '$input.value', true)
+function mapCrypto({ parameters }: SourceNode, tools: MapperTools): MappedNode {
+  const config =
+    parameters.action === 'generate' ? readGenerate(parameters, tools) : readHash(parameters, tools)
+  return putInField(tools, {
+    part: createPart('CRYPTO', config),
+    field: String(parameters.dataPropertyName ?? 'data'),
+    value: '$input.value',
+    keepsInput: true,
+  })
 }
 
-export const VALUES: Record<string, Mapper> = {
-  dateTime: { takes: 'item', map: dateTime },
-  crypto: { takes: 'item', map: crypto },
+function readGenerate(parameters: Record<string, unknown>, { reader }: MapperTools): Record<string, unknown> {
+  const { encodingType = 'uuid', stringLength = 32 } = parameters
+  if (encodingType === 'uuid') return { operation: 'uuid' }
+  if (encodingType !== 'hex' && encodingType !== 'base64')
+    throw new Error(`it generates a random value of the type "${encodingType}"`)
+  const size = reader.readTemplate(stringLength, 'parameters.stringLength')
+  return { operation: 'randomBytes', encoding: encodingType, size }
+}
+
+function readHash(parameters: Record<string, unknown>, { reader }: MapperTools): Record<string, unknown> {
+  const { action = 'hash', type = 'MD5', encoding = 'hex' } = parameters
+  const algorithm = String(type).toLowerCase().replace('-', '')
+  if ((action !== 'hash' && action !== 'hmac') || !ALGORITHMS.has(algorithm))
+    throw new Error(`its action "${action}" with "${type}" has no counterpart`)
+  const value = reader.readTemplate(parameters.value ?? '', 'parameters.value')
+  const config = { operation: action, value, algorithm, encoding }
+  if (action === 'hash') return config
+  return { ...config, secret: reader.readTemplate(parameters.secret ?? '', 'parameters.secret') }
 }

@@ -1,0 +1,24 @@
+import type { Logger } from 'pino'
+import type { Store } from '../db/scope.ts'
+import type { Evaluator } from './expressions/evaluator.ts'
+import type { HttpClient } from './http/http.ts'
+import type { Metrics } from './metrics.ts'
+import type { AttemptLog } from './run/attemptlog.ts'
+import type { Tracing } from './tracing.ts'
+
+/** The dependencies of the activities, made once per process. */
+export type ActivityDeps = {
+  store: Store
+  evaluator: Evaluator
+  http: HttpClient
+  attempts: AttemptLog
+  log: Logger
+  /** The address under which users reach the service; resume URLs begin with it. */
+  publicUrl: string
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
+  /** The most records that one segment makes; tests set fewer than the default. */
+  segmentRecords?: number | undefined
+  /** Reports that a run has progressed, so that its rows are updated soon. */
+  touch: (executionId: string) => void
+}

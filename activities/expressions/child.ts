@@ -1,0 +1,162 @@
+import jsonata from 'jsonata'
+import { LRUCache } from 'lru-cache'
+import { RE2JS } from 're2js'
+import type { FormatConversion } from './formats.ts'
+import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
+import { toPlain } from './plain.ts'
+import { isTruthy } from './truth.ts'
+
+/**
+ * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the
+ * rest of the service. The process is killed if a job takes too long; a heap overflow ends only this process.
+ */
+
+const [timeoutMs = 1_000, totalMs = 5_000, maxChars = 8_000_000] = process.argv.slice(2).map(Number)
+const PROGRESS_MS = 100
+
+/** Compiled expressions and regular expressions are kept, up to this many characters of their sources. */
+const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => text.length }
+const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
+const patterns = new LRUCache<string, RE2JS>(KEPT)
+
+function compileSource(source: string): jsonata.Expression {
+  const known = expressions.get(source)
+  if (known) return known
+  const RegexEngine = LinearRegex as unknown as RegExpConstructor
+  const expression = jsonata(source, { timeout: timeoutMs, RegexEngine })
+  expression.registerFunction('eval', () => {
+    throw new Error('$eval is not available')
+  })
+  expressions.set(source, expression)
+  return expression
+}
+
+function compilePattern(native: RegExp): RE2JS {
+  const name = String(native)
+  const known = patterns.get(name)
+  if (known) return known
+  const flags = (native.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0) | (native.multiline ? RE2JS.MULTILINE : 0)
+  const pattern = RE2JS.compile(RE2JS.translateRegExp(native.source), flags)
+  patterns.set(name, pattern)
+  return pattern
+}
+
+/** The part of RegExp that JSONata uses, on an engine whose time is linear in the length of the text. */
+function LinearRegex(native: RegExp) {
+  const pattern = compilePattern(native)
+  let text: string | undefined
+  let matcher = pattern.matcher('')
+  return {
+    lastIndex: 0,
+    exec(input: string) {
+      if (input !== text) {
+        text = input
+        matcher = pattern.matcher(input)
+      }
+      if (this.lastIndex > input.length || !matcher.find(this.lastIndex)) {
+        this.lastIndex = 0
+        return null
+      }
+      this.lastIndex = matcher.end()
+      const groups = Array.from({ length: matcher.groupCount() + 1 }, (_, i) => matcher.group(i) ?? undefined)
+      return Object.assign(groups, { index: matcher.start() })
+    },
+  }
+}
+
+const now = () => performance.now()
+
+async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
+  if ('conversion' in job) return runConversion(job.conversion)
+  const started = now()
+  let reportedAt = started
+  let at = 0
+  const step = () => {
+    const time = now()
+    if (time - started > totalMs) return false
+    if (time - reportedAt > PROGRESS_MS) {
+      reportedAt = time
+      reply({ kind: 'progress' })
+    }
+    return true
+  }
+  try {
+    let roots = readRoots(job)
+    const items = 'items' in job ? (JSON.parse(job.items) as unknown[]) : []
+    const length = 'items' in job ? items.length : job.sources.length
+    const values: (string | null)[] = []
+    const kept: number[] = []
+    let chars = 0
+    for (; at < length; at++) {
+      if (!step()) return failJob(at, 'TOTAL')
+      const source = 'items' in job ? job.each : job.sources[at]!
+      const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
+      const value = toPlain(await compileSource(source.text).evaluate(contextOf(source, roots), bindings))
+      if ('items' in job && job.filter) {
+        if (isTruthy(value)) kept.push(at)
+      } else {
+        const text = value === undefined ? null : JSON.stringify(value)
+        chars += text?.length ?? 0
+        if (chars > maxChars) return failJob(at, 'SIZE')
+        values.push(text)
+      }
+      if (maySpoilRoots(job, source)) roots = readRoots(job)
+    }
+    if (!('items' in job)) return { kind: 'values', values }
+    if (job.filter) return { kind: 'kept', kept }
+    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]` }
+  } catch (error) {
+    return describeThrown(at, error)
+  }
+}
+
+/** Converts a format. The parsers are loaded only by a process that needs them. */
+async function runConversion(conversion: FormatConversion): Promise<EvaluatorReply> {
+  try {
+    const { convertFormat } = await import('./formats.ts')
+    const text = JSON.stringify(convertFormat(conversion))
+    return text.length > maxChars ? failJob(0, 'SIZE') : { kind: 'values', values: [text] }
+  } catch (error) {
+    return describeThrown(0, error)
+  }
+}
+
+function readRoots(job: ExpressionJob): Record<string, unknown> {
+  return JSON.parse(job.roots)
+}
+
+function contextOf(source: ExpressionSource, roots: Record<string, unknown>): unknown {
+  return source.context ? roots.input : undefined
+}
+
+/** JSONata's object constructor writes into empty arrays, so the next expression needs fresh roots. */
+function maySpoilRoots(job: ExpressionJob, source: ExpressionSource): boolean {
+  return source.text.includes('{') && job.roots.includes('[]')
+}
+
+function failJob(at: number, cause: EvaluatorFault, message = ''): EvaluatorReply {
+  return { kind: 'error', at, cause, message }
+}
+
+function describeThrown(at: number, error: unknown): EvaluatorReply {
+  const { code, message } = (error ?? {}) as { code?: string; message?: string }
+  if (code === 'D1012') return failJob(at, 'TIMEOUT')
+  if (error instanceof RangeError && /call stack/.test(error.message)) {
+    return failJob(at, 'ERROR', 'is nested too deeply')
+  }
+  if (error instanceof RangeError) return failJob(at, 'MEMORY')
+  return failJob(at, 'ERROR', String(message ?? error).slice(0, 500))
+}
+
+function reply(message: EvaluatorReply): void {
+  // Errors are ignored: if the service is gone, `disconnect` ends this process.
+  process.send?.(message, () => {})
+}
+
+// Ctrl-C reaches the whole process group, but this process must work on until the service ends it.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
+process.on('disconnect', () => process.exit(0))
+process.on('message', (job: EvaluatorJob) => void runJob(job).then(reply))
+Object.preventExtensions(Object.prototype)
+reply({ kind: 'ready' })

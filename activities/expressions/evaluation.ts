@@ -1,0 +1,159 @@
+import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
+import {
+  type CompiledExpression,
+  evaluateHere,
+  findDirectly,
+  isLight,
+  isLightForAll,
+  NOT_DIRECT,
+} from './compiled.ts'
+import { describeFault, describeReply, type ExpressionLimits, quoteExpression } from './failures.ts'
+import type { EvaluatorJob, ExpressionSource } from './job.ts'
+import { createPacer } from './pace.ts'
+import type { EvaluatorPool } from './pool.ts'
+import { isTruthy } from './truth.ts'
+import { weighValue } from './weight.ts'
+
+export type EvaluationDeps = { pool: EvaluatorPool; limits: ExpressionLimits }
+
+/** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
+export async function evaluateAll(
+  { pool, limits }: EvaluationDeps,
+  expressions: CompiledExpression[],
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const values: unknown[] = new Array(expressions.length)
+  const away: number[] = []
+  const pace = createPacer()
+  const bound = createResultBound(limits)
+  for (const [at, expression] of expressions.entries()) {
+    await pace()
+    const value = findDirectly(expression, bindings)
+    if (value !== NOT_DIRECT) {
+      bound(expression, value)
+      values[at] = value
+    } else if (isLight(expression, bindings)) {
+      values[at] = await evaluateHere(expression, bindings)
+      bound(expression, values[at])
+    } else away.push(at)
+  }
+  if (away.length === 0) return values
+  const heavy = away.map((at) => expressions[at]!)
+  const reply = await pool.run(findQueueKey(bindings), () => ({
+    roots: writeRootsOf(heavy, bindings),
+    sources: heavy.map(describeSource),
+  }))
+  if (reply.kind !== 'values') throw describeReply(reply, heavy, limits)
+  for (const [i, at] of away.entries()) {
+    const text = reply.values[i]!
+    values[at] = text === null ? undefined : JSON.parse(text)
+  }
+  return values
+}
+
+/** The items for which the expression is true, with `$item` and `$index` bound. */
+export async function filterItems(
+  deps: EvaluationDeps,
+  items: unknown[],
+  expression: CompiledExpression,
+  bindings: Bindings,
+): Promise<unknown[]> {
+  if (items.length === 0) return items
+  if (isLightForAll(expression, items, bindings)) {
+    const kept: unknown[] = []
+    const pace = createPacer()
+    for (const [index, item] of items.entries()) {
+      await pace()
+      if (isTruthy(await evaluateHere(expression, { ...bindings, item, index }))) kept.push(item)
+    }
+    return kept
+  }
+  const reply = await deps.pool.run(findQueueKey(bindings), () => makeEach(items, expression, bindings, true))
+  if (reply.kind !== 'kept') throw describeReply(reply, [expression], deps.limits)
+  return reply.kept.map((at) => items[at])
+}
+
+/** The expression's value for each item, with `$item` and `$index` bound; null if it finds nothing. */
+export async function mapItems(
+  { pool, limits }: EvaluationDeps,
+  items: unknown[],
+  expression: CompiledExpression,
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const direct = await mapDirectly(items, expression, bindings, createResultBound(limits))
+  if (direct) return direct
+  if (isLightForAll(expression, items, bindings)) {
+    const values: unknown[] = []
+    const pace = createPacer()
+    const bound = createResultBound(limits)
+    for (const [index, item] of items.entries()) {
+      await pace()
+      const value = (await evaluateHere(expression, { ...bindings, item, index })) ?? null
+      bound(expression, value)
+      values.push(value)
+    }
+    return values
+  }
+  const reply = await pool.run(findQueueKey(bindings), () => makeEach(items, expression, bindings, false))
+  if (reply.kind !== 'mapped') throw describeReply(reply, [expression], limits)
+  return JSON.parse(reply.text)
+}
+
+/** mapItems for plain paths, which most expressions are. Undefined if only JSONata can find all values. */
+async function mapDirectly(
+  items: unknown[],
+  expression: CompiledExpression,
+  bindings: Bindings,
+  bound: ResultBound,
+): Promise<unknown[] | undefined> {
+  if (!expression.path) return undefined
+  const values: unknown[] = []
+  const pace = createPacer()
+  const scope: Bindings = { ...bindings }
+  for (const [index, item] of items.entries()) {
+    await pace()
+    const value = findDirectly(expression, Object.assign(scope, { item, index }))
+    if (value === NOT_DIRECT) return undefined
+    bound(expression, value)
+    values.push(value ?? null)
+  }
+  return values
+}
+
+type ResultBound = (expression: CompiledExpression, value: unknown) => void
+
+/**
+ * Bounds the weight of all results of one call together, as many of them may be the same big value. A weight
+ * is up to five times the JSON; the exact check follows when an output is stored.
+ */
+function createResultBound(limits: ExpressionLimits): ResultBound {
+  const most = 8 * limits.maxChars
+  let weight = 0
+  return ({ source }, value) => {
+    weight += weighValue(value, most)
+    if (weight > most) throw describeFault('SIZE', quoteExpression(source), limits)
+  }
+}
+
+function makeEach(
+  items: unknown[],
+  expression: CompiledExpression,
+  bindings: Bindings,
+  filter: boolean,
+): EvaluatorJob {
+  const text = JSON.stringify(items)
+  const roots = writeRootsOf([expression], bindings, text.length)
+  return { roots, items: text, each: describeSource(expression), filter }
+}
+
+function describeSource({ source, reads }: CompiledExpression): ExpressionSource {
+  return { text: source, context: reads.context }
+}
+
+function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
+  return writeRoots(
+    expressions.map(({ reads }) => reads),
+    bindings,
+    spent,
+  )
+}

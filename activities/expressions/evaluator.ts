@@ -1,0 +1,90 @@
+import { availableParallelism } from 'node:os'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { type Bindings, findQueueKey } from './bindings.ts'
+import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
+import { describeFault, describeReply } from './failures.ts'
+import type { FormatConversion } from './formats.ts'
+import { findTimeFactor } from './job.ts'
+import { createEvaluatorPool } from './pool.ts'
+import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
+import { isTruthy } from './truth.ts'
+
+/**
+ * Evaluates what users write. All methods throw a NodeFailure: ExpressionFailed, ExpressionLimit for time,
+ * memory and size, or ExpressionsUnavailable (retryable) if no process can be had. Results may share the
+ * values that the expressions read: do not change them.
+ */
+export type Evaluator = {
+  /**
+   * Renders every string in a config value. A string that is a single expression becomes its value of any
+   * JSON type, or null if it finds nothing. In a string with other text around, nothing becomes '' and
+   * objects become JSON.
+   */
+  render(value: unknown, bindings: Bindings): Promise<unknown>
+  /** Tests a condition: a boolean, or an expression with or without `{{ }}`, cast as by `$boolean`. */
+  test(condition: unknown, bindings: Bindings): Promise<boolean>
+  /** The items for which the condition holds, with `$item` and `$index` bound. */
+  filter(items: unknown[], condition: unknown, bindings: Bindings): Promise<unknown[]>
+  /** The value of one expression, with or without `{{ }}`; null if it finds nothing. */
+  evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
+  /** The value of one expression for each item, with `$item` and `$index` bound. */
+  map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
+  convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** The most characters of JSON of all results of one call. */
+const MAX_RESULT = 8_000_000
+
+export function createEvaluator(
+  options: { processes?: number; timeoutMs?: number; heapMb?: number } = {},
+): Evaluator {
+  const { timeoutMs = 1_000, heapMb = 128, processes = Math.min(4, availableParallelism()) } = options
+  const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
+  const pool = createEvaluatorPool({ processes, ...limits })
+  const deps: EvaluationDeps = { pool, limits }
+  return {
+    async render(value, bindings) {
+      const { expressions, fill } = collectExpressions(value)
+      return fill ? fill(await evaluateAll(deps, expressions, bindings)) : value
+    },
+    async test(condition, bindings) {
+      const expression = compileCondition(condition)
+      if (typeof expression === 'boolean') return expression
+      const [value] = await evaluateAll(deps, [expression], bindings)
+      return isTruthy(value)
+    },
+    async filter(items, condition, bindings) {
+      const expression = compileCondition(condition)
+      if (typeof expression === 'boolean') return expression ? items : []
+      return filterItems(deps, items, expression, bindings)
+    },
+    async evaluate(text, bindings) {
+      const [value] = await evaluateAll(deps, [compileBareExpression(text)], bindings)
+      return value ?? null
+    },
+    async map(items, text, bindings) {
+      return mapItems(deps, items, compileBareExpression(text), bindings)
+    },
+    convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
+    close: () => pool.close(),
+  }
+}
+
+async function convertAway(
+  { pool, limits }: EvaluationDeps,
+  conversion: FormatConversion,
+  bindings: Bindings,
+): Promise<unknown> {
+  const job = { conversion }
+  const reply = await pool.run(findQueueKey(bindings), () => job)
+  if (reply.kind === 'values') return JSON.parse(reply.values[0]!)
+  if (reply.kind !== 'error') throw describeReply(reply, [], limits)
+  const what = `the ${conversion.kind.toUpperCase()}`
+  if (reply.cause === 'ERROR') {
+    throw new NodeFailure(`${what} cannot be converted: ${reply.message}`, { type: 'InvalidInput' })
+  }
+  const timeoutMs = limits.timeoutMs * findTimeFactor(job)
+  throw describeFault(reply.cause, what, { ...limits, timeoutMs }, reply.message)
+}

@@ -1,0 +1,76 @@
+import { XMLBuilder, XMLParser } from 'fast-xml-parser'
+import { DateTime } from 'luxon'
+import { type HTMLElement, parse } from 'node-html-parser'
+import { setOwn } from '../../workflows/json.ts'
+
+/** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
+export type HtmlPick = { selector: string; attribute?: string; all?: boolean }
+
+/** Work for parsers. Only in an evaluator process can their time and memory be bounded. */
+export type FormatConversion =
+  | { kind: 'xml'; parse: string }
+  | { kind: 'xml'; build: string }
+  | { kind: 'html'; text: string }
+  | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
+  /** Gives epoch milliseconds, or null if the text is not in the format. */
+  | { kind: 'date'; text: string; format: string; zone: string; locale: string }
+
+// Strings stay strings: a postcode must not become a number.
+const XML = {
+  ignoreAttributes: false,
+  attributeNamePrefix: '@',
+  textNodeName: '#text',
+  parseTagValue: false,
+  parseAttributeValue: false,
+} as const
+
+/** Carries out a conversion; `build` is the JSON of an object. Throws an Error for invalid input. */
+export function convertFormat(conversion: FormatConversion): unknown {
+  if (conversion.kind === 'xml') {
+    if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
+    const options = { ...XML, format: true, suppressBooleanAttributes: false }
+    const value = JSON.parse(conversion.build)
+    demandNames(value)
+    return new XMLBuilder(options).build(value)
+  }
+  if (conversion.kind === 'date') {
+    const { text, format, zone, locale } = conversion
+    const date = DateTime.fromFormat(text, format, { zone, locale })
+    return date.isValid ? date.toMillis() : null
+  }
+  if ('text' in conversion) return readPageText(conversion.text)
+  const page = parse(conversion.page)
+  const found: Record<string, unknown> = {}
+  for (const [name, { selector, attribute, all }] of conversion.picks) {
+    const read = (element: HTMLElement) =>
+      attribute === undefined ? readElement(element) : (element.getAttribute(attribute) ?? null)
+    const elements = all ? page.querySelectorAll(selector) : [page.querySelector(selector)]
+    const values = elements.flatMap((element) => (element ? [read(element)] : []))
+    setOwn(found, name, all ? values : (values[0] ?? null))
+  }
+  return found
+}
+
+const NAME = /^[\p{L}_:][\p{L}\p{M}\p{N}_:.\u00b7-]*$/u
+
+/** Checks the names, as the builder writes keys unchanged: `b><c` would make invalid or unintended XML. */
+function demandNames(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, child] of Object.entries(value)) {
+    const name = key.replace(/^[@?]/, '')
+    if (!Array.isArray(value) && key !== XML.textNodeName && !NAME.test(name)) {
+      throw new Error(`${JSON.stringify(key.slice(0, 100))} is not a valid name for an element or attribute`)
+    }
+    demandNames(child)
+  }
+}
+
+/** The text of a page as one reads it, without scripts and styles. */
+function readPageText(html: string): string {
+  return parse(html, { blockTextElements: { pre: true, script: false, style: false } }).structuredText.trim()
+}
+
+function readElement(element: HTMLElement): string {
+  const isCode = element.tagName === 'SCRIPT' || element.tagName === 'STYLE'
+  return isCode ? element.rawText : readPageText(element.outerHTML)
+}

@@ -1,0 +1,145 @@
+import { createFairQueue } from '../fairqueue.ts'
+import type { EvaluatorFault, EvaluatorJob, EvaluatorReply } from './job.ts'
+import {
+  type EvaluatorProcess,
+  type ProcessEnd,
+  type ProcessLimits,
+  startEvaluatorProcess,
+} from './process.ts'
+
+/**
+ * `run` calls `prepare` only when a process is free, so that waiting jobs hold no copies of their data, and
+ * rejects with what it throws. All other failures are replies of kind `error`: `at` is the index of the
+ * expression that failed, or -1 if that is unknown.
+ */
+export type EvaluatorPool = {
+  run(key: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply>
+  close(): Promise<void>
+}
+
+type QueuedJob = {
+  key: string
+  prepare: () => EvaluatorJob
+  tries: number
+  resolve: (reply: EvaluatorReply) => void
+  reject: (error: unknown) => void
+}
+
+type Slot = { process: EvaluatorProcess; ready: boolean; queued?: QueuedJob | undefined }
+
+const MAX_BOOTS = 3
+
+/**
+ * A pool of processes for expressions. Threads will not do: V8 ends the whole process, not only the thread,
+ * if one big allocation exceeds a thread's heap limit (measured with `$pad("x", 500000000)` and
+ * `[1..10000000]`). The keys of waiting jobs take turns, so that a flood from one workflow does not hold up
+ * the others.
+ */
+export function createEvaluatorPool({
+  processes,
+  ...limits
+}: ProcessLimits & { processes: number }): EvaluatorPool {
+  const slots = new Set<Slot>()
+  const waiting = createFairQueue<QueuedJob>()
+  let failedBoots = 0
+  let closed = false
+
+  function giveWork(): void {
+    for (const slot of slots) {
+      if (!slot.ready || slot.queued) continue
+      const queued = waiting.take()
+      if (!queued) return
+      begin(slot, queued)
+    }
+    const booting = [...slots].filter((slot) => !slot.ready).length
+    if (waiting.size() > booting && slots.size < processes) addSlot()
+  }
+
+  function begin(slot: Slot, queued: QueuedJob): void {
+    let job: EvaluatorJob
+    try {
+      job = queued.prepare()
+    } catch (error) {
+      queued.reject(error)
+      giveWork()
+      return
+    }
+    slot.queued = queued
+    slot.process.send(job)
+  }
+
+  function addSlot(): void {
+    const on = { reply: receive, end: remove }
+    const slot: Slot = { process: startEvaluatorProcess(limits, on), ready: false }
+    slots.add(slot)
+
+    function receive(reply: EvaluatorReply): void {
+      if (reply.kind === 'ready') {
+        slot.ready = true
+        failedBoots = 0
+      } else {
+        const { queued } = slot
+        slot.queued = undefined
+        queued?.resolve(reply)
+      }
+      giveWork()
+    }
+
+    function remove(end: ProcessEnd): void {
+      slots.delete(slot)
+      const { queued, ready } = slot
+      if (closed) {
+        queued?.resolve(STOPPING)
+        return
+      }
+      if (queued) settleLost(queued, end)
+      else if (!ready && ++failedBoots >= MAX_BOOTS) {
+        failedBoots = 0
+        resolveAll(createFault('DOWN', end.log.trim()))
+      }
+      // Start a process now, even if no job waits: the next job need not wait until it has booted.
+      if (slots.size === 0 && (queued || waiting.size() > 0)) addSlot()
+      giveWork()
+    }
+  }
+
+  /** Ends or repeats the job whose process ended while it was running. */
+  function settleLost(queued: QueuedJob, { late, signal }: ProcessEnd): void {
+    if (late) queued.resolve(createFault('TIMEOUT'))
+    // A kill from outside says nothing about the expression, so the job is repeated once.
+    else if (signal === 'SIGKILL' && queued.tries++ === 0) waiting.add(queued.key, queued)
+    else queued.resolve(createFault('MEMORY'))
+  }
+
+  function resolveAll(reply: EvaluatorReply): void {
+    for (let next = waiting.take(); next; next = waiting.take()) next.resolve(reply)
+  }
+
+  addSlot()
+  return {
+    async run(key, prepare) {
+      if (closed) return STOPPING
+      // The child processes are unreferenced and do not keep this process alive; a job under way must.
+      const alive = setInterval(() => {}, 60_000)
+      try {
+        return await new Promise<EvaluatorReply>((resolve, reject) => {
+          waiting.add(key, { key, prepare, tries: 0, resolve, reject })
+          giveWork()
+        })
+      } finally {
+        clearInterval(alive)
+      }
+    },
+    async close() {
+      closed = true
+      resolveAll(STOPPING)
+      await Promise.all([...slots].map(({ process }) => process.end()))
+    },
+  }
+}
+
+function createFault(cause: EvaluatorFault, message = ''): EvaluatorReply {
+  return { kind: 'error', at: -1, cause, message }
+}
+
+const STOPPING = createFault('DOWN', 'the service is stopping')

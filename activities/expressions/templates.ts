@@ -1,0 +1,93 @@
+import { LRUCache } from 'lru-cache'
+import { splitCondition, splitTemplate, type Template } from '../../workflows/expressions/expressions.ts'
+import { setOwn } from '../../workflows/json.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { type CompiledExpression, compileExpression } from './compiled.ts'
+import { expressionFailure } from './failures.ts'
+
+/** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
+type FillConfig = (values: unknown[]) => unknown
+
+const MAX_CONFIG_DEPTH = 200
+
+/** The expressions of a config value, and the function that fills in their values if there are any. */
+export function collectExpressions(value: unknown): {
+  expressions: CompiledExpression[]
+  fill: FillConfig | undefined
+} {
+  const expressions: CompiledExpression[] = []
+  return { expressions, fill: collectInto(expressions, value) }
+}
+
+function collectInto(found: CompiledExpression[], value: unknown, depth = 0): FillConfig | undefined {
+  if (typeof value === 'string') return value.includes('{{') ? collectText(value, found) : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  if (depth > MAX_CONFIG_DEPTH) throw expressionFailure('the config is nested too deeply')
+  const entries = Object.entries(value)
+  const fills = entries.map(([, item]) => collectInto(found, item, depth + 1))
+  if (!fills.some(Boolean)) return undefined
+  if (Array.isArray(value)) {
+    return (values) =>
+      value.map((item, i) => {
+        const fill = fills[i]
+        return fill ? fill(values) : item
+      })
+  }
+  return (values) => {
+    const filled: Record<string, unknown> = {}
+    for (const [i, [key, item]] of entries.entries()) {
+      const fill = fills[i]
+      setOwn(filled, key, fill ? fill(values) : item)
+    }
+    return filled
+  }
+}
+
+function collectText(text: string, found: CompiledExpression[]): FillConfig {
+  const parts = readCached(text).map((part) =>
+    typeof part === 'string' ? part : found.push(compileExpression(part.source)) - 1,
+  )
+  const [only] = parts
+  if (parts.length === 1 && typeof only === 'number') return (values) => values[only] ?? null
+  return (values) => parts.map((part) => (typeof part === 'string' ? part : writeText(values[part]))).join('')
+}
+
+function writeText(value: unknown): string {
+  if (value === undefined) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** Split templates, kept up to this many characters of their sources. */
+const templates = new LRUCache<string, Template>({
+  maxSize: 1_000_000,
+  sizeCalculation: (_, text) => text.length,
+})
+
+function readCached(text: string): Template {
+  const known = templates.get(text)
+  if (known) return known
+  try {
+    const template = splitTemplate(text)
+    templates.set(text, template)
+    return template
+  } catch (error) {
+    throw expressionFailure((error as Error).message)
+  }
+}
+
+/** Compiles a single expression, with or without `{{ }}`. Throws a NodeFailure for anything else. */
+export function compileBareExpression(text: unknown): CompiledExpression {
+  if (typeof text !== 'string') throw expressionFailure('an expression must be a string')
+  try {
+    return compileExpression(splitCondition(text).source)
+  } catch (error) {
+    throw error instanceof NodeFailure ? error : expressionFailure((error as Error).message)
+  }
+}
+
+/** Compiles a condition: a boolean, or an expression with or without `{{ }}`. Throws a NodeFailure. */
+export function compileCondition(condition: unknown): CompiledExpression | boolean {
+  if (typeof condition === 'boolean') return condition
+  if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
+  return compileBareExpression(condition)
+}

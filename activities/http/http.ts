@@ -1,0 +1,216 @@
+import { Agent, type Dispatcher } from 'undici'
+import { isSecretName } from '../../db/redaction/redact.ts'
+import { decompress, readResponseBytes } from './decompress.ts'
+import { createEgress, type EgressOptions } from './egress.ts'
+import { HttpError, toHttpError } from './httperror.ts'
+
+export type HttpRequest = {
+  method: string
+  /** http or https. A `user:password@` in it becomes a Basic Authorization header. */
+  url: string
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+  /** For everything: name lookup, connecting, redirects, the whole response. Default 60,000. */
+  timeoutMs?: number
+  signal?: AbortSignal
+  /** The largest response body, before and after decompression. Default 8 MiB. */
+  maxBytes?: number
+}
+
+/** Header names are in lower case; repeated headers are joined by ', '. `body` is decompressed. */
+export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array }
+
+export type HttpClient = {
+  /** Sends a request and follows redirects. Throws only HttpError; no response status is an error. */
+  request(req: HttpRequest): Promise<HttpResponse>
+  /** Closes every connection; requests under way fail. */
+  close(): Promise<void>
+}
+
+const MAX_REDIRECTS = 5
+const MAX_BYTES = 8 * 1024 * 1024
+const TIMEOUT_MS = 60_000
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+const METHOD = /^[A-Z][A-Z-]{0,30}$/
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+// Headers that frame a message or control the connection are set by the client only.
+const FRAMING = new Set(
+  'connection content-length expect host http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(
+    ' ',
+  ),
+)
+
+/**
+ * The one HTTP client for all requests whose target a user can choose. Its connections follow the egress
+ * rules (activities/http/egress.ts) and are kept alive and pooled per origin. It follows at most 5 redirects
+ * itself, without credentials to another origin, and uses no proxy from the environment.
+ */
+export function createHttpClient(options: EgressOptions): HttpClient {
+  const agent = new Agent({
+    connect: createEgress(options).connect,
+    allowH2: false,
+    // `request` has one deadline for everything.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: 64 * 1024,
+  })
+  return { request: (req) => request(agent, req), close: () => agent.destroy() }
+}
+
+async function request(agent: Agent, req: HttpRequest): Promise<HttpResponse> {
+  const hop = readRequest(req)
+  const maxBytes = req.maxBytes ?? MAX_BYTES
+  const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
+  const stop = new AbortController()
+  const onAbort = () => stop.abort(new HttpError('aborted', `the request to ${hop.url.host} was aborted`))
+  const timer = setTimeout(() => {
+    stop.abort(new HttpError('timeout', `no complete response from ${hop.url.host} within ${timeoutMs} ms`))
+  }, timeoutMs)
+  if (req.signal?.aborted) onAbort()
+  else req.signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    for (let hops = 0; ; hops++) {
+      const response = await send(agent, hop, stop.signal)
+      // A body that is given up emits an error, which would be unhandled.
+      response.body.on('error', () => {})
+      if (REDIRECTS.has(response.statusCode) && response.headers.location !== undefined) {
+        if (hops === MAX_REDIRECTS) {
+          response.body.destroy()
+          throw new HttpError(
+            'redirect',
+            `more than ${MAX_REDIRECTS} redirects, the last from ${hop.url.host}`,
+          )
+        }
+        // Reading a short body to its end keeps the connection usable.
+        await response.body.dump({ limit: 16_384 })
+        redirect(hop, response.statusCode, join(response.headers.location))
+        continue
+      }
+      const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
+      const body = await decompress(
+        raw,
+        join(response.headers['content-encoding'] ?? ''),
+        maxBytes,
+        hop.url.host,
+      )
+      const headers = Object.entries(response.headers).map(([name, value]) => [name, join(value ?? '')])
+      return { status: response.statusCode, headers: Object.fromEntries(headers), body }
+    }
+  } catch (error) {
+    throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
+  } finally {
+    clearTimeout(timer)
+    req.signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | null }
+
+function readRequest(req: HttpRequest): Hop {
+  const method = req.method.toUpperCase()
+  if (!METHOD.test(method) || method === 'CONNECT' || method === 'TRACE') {
+    throw new HttpError('bad-request', 'the method must be a word such as GET, and not CONNECT or TRACE')
+  }
+  const headers = new Map<string, string>()
+  for (const [name, value] of Object.entries(req.headers ?? {})) {
+    const fault = findRequestHeaderFault(name, value)
+    if (fault) throw new HttpError('bad-request', `a header ${fault}`)
+    headers.set(name.toLowerCase(), value)
+  }
+  const hop: Hop = {
+    method,
+    url: readUrl(req.url, headers),
+    headers,
+    body: req.body === undefined ? null : Buffer.from(req.body as string),
+  }
+  if (!headers.has('user-agent')) headers.set('user-agent', 'Perdure')
+  if (!headers.has('accept')) headers.set('accept', '*/*')
+  if (!headers.has('accept-encoding')) headers.set('accept-encoding', 'gzip, br')
+  return hop
+}
+
+/** What is wrong with a header that a user gave, as words that follow its name; null if nothing is. */
+export function findRequestHeaderFault(name: string, value: string): string | null {
+  if (!TOKEN.test(name)) return 'has a name that is not a valid HTTP header name'
+  if (FRAMING.has(name.toLowerCase())) return 'is set by the HTTP client itself and cannot be changed'
+  if (/[\r\n\0]/.test(value)) return 'must not contain a line break or NUL'
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) return 'must contain only Latin-1 characters'
+  return null
+}
+
+function readUrl(text: string, headers: Map<string, string>, base?: URL): URL {
+  const url = URL.parse(text, base?.href)
+  if (!url) throw new HttpError('bad-url', 'the URL does not parse')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new HttpError('bad-url', `the URL must begin with http:// or https://, not ${url.protocol}`)
+  }
+  if (url.username || url.password) {
+    const plain = `${decode(url.username)}:${decode(url.password)}`
+    if (!headers.has('authorization')) {
+      headers.set('authorization', `Basic ${Buffer.from(plain).toString('base64')}`)
+    }
+    url.username = ''
+    url.password = ''
+  }
+  return url
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+async function send(agent: Agent, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  signal.throwIfAborted()
+  const sent = agent.request({
+    origin: hop.url.origin,
+    path: hop.url.pathname + hop.url.search,
+    method: hop.method as Dispatcher.HttpMethod,
+    headers: Object.fromEntries(hop.headers),
+    body: hop.body,
+    signal,
+  })
+  // undici notices an abort only once it is connected, so a slow name server would delay it.
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+    sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+/** Changes `hop` into the next request. As in browsers, 303 leads to a GET, and 301 and 302 after a POST. */
+function redirect(hop: Hop, status: number, location: string): void {
+  const from = hop.url
+  let to: URL
+  try {
+    // undici decodes headers as Latin-1, but raw UTF-8 is common. Credentials in a location are dropped.
+    to = readUrl(Buffer.from(location, 'latin1').toString(), new Map(), from)
+  } catch (error) {
+    throw new HttpError('redirect', `a redirect from ${from.host} is not valid: ${(error as Error).message}`)
+  }
+  if (from.protocol === 'https:' && to.protocol === 'http:') {
+    throw new HttpError('redirect', `a redirect from ${from.host} leads from https to http`)
+  }
+  if (to.origin !== from.origin) {
+    for (const name of [...hop.headers.keys()]) {
+      if (isSecretName(name)) hop.headers.delete(name)
+    }
+  }
+  const post = hop.method === 'POST' && (status === 301 || status === 302)
+  if (post || (status === 303 && hop.method !== 'HEAD' && hop.method !== 'GET')) {
+    hop.method = 'GET'
+    hop.body = null
+    for (const name of [...hop.headers.keys()]) {
+      if (name.startsWith('content-')) hop.headers.delete(name)
+    }
+  }
+  hop.url = to
+}
+
+function join(value: string | string[]): string {
+  return Array.isArray(value) ? value.join(', ') : value
+}

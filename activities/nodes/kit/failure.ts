@@ -1,0 +1,25 @@
+import type { FailureType } from '../../../workflows/nodes/failures.ts'
+
+/**
+ * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
+ * names the kind of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...).
+ * `retryAfterMs` is the least delay before the next attempt.
+ */
+export class NodeFailure extends Error {
+  type: FailureType
+  retryable: boolean
+  retryAfterMs?: number
+
+  constructor(message: string, options: { type: FailureType; retryable?: boolean; retryAfterMs?: number }) {
+    super(message)
+    this.name = 'NodeFailure'
+    this.type = options.type
+    this.retryable = options.retryable ?? false
+    if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+/** The failure for a config value that is wrong once rendered. `problem` follows the key: `must be ...`. */
+export function invalidConfig(key: string, problem: string): NodeFailure {
+  return new NodeFailure(`${key} ${problem}`, { type: 'InvalidConfig' })
+}

@@ -1,0 +1,129 @@
+import canonicalize from 'canonicalize'
+import { createPacer } from '../../expressions/pace.ts'
+import { weighValue } from '../../expressions/weight.ts'
+import { NodeFailure } from './failure.ts'
+import type { NodeContext } from './node.ts'
+
+/**
+ * The items of a list node, from the config's `key`. A value that is not an array counts as a single item,
+ * because JSONata returns a single match without its array; null gives no items.
+ */
+export async function readItems({ config, bindings, evaluator }: NodeContext, key = 'items') {
+  const value = await evaluator.render(config[key], bindings)
+  return Array.isArray(value) ? (value as unknown[]) : value === null || value === undefined ? [] : [value]
+}
+
+/**
+ * The value of a field for each item, null if there is none. `field` is a key, a path of keys joined by dots,
+ * or a template whose expression is evaluated for each item.
+ */
+export async function readField(
+  { bindings, evaluator }: NodeContext,
+  items: unknown[],
+  field: string,
+): Promise<unknown[]> {
+  if (field.includes('{{')) return evaluator.map(items, field, bindings)
+  const names = field.split('.')
+  return items.map((item) => findOwn(item, [field]) ?? findOwn(item, names) ?? null)
+}
+
+/** readField for several fields: for each item an array of its values, in the order of the fields. */
+export async function readFields(context: NodeContext, items: unknown[], fields: string[]) {
+  const columns: unknown[][] = []
+  for (const field of fields) columns.push(await readField(context, items, field))
+  return items.map((_, at) => columns.map((column) => column[at]))
+}
+
+function findOwn(item: unknown, names: string[]): unknown {
+  let value = item
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
+}
+
+/** A string that is the same for equal JSON values, whatever the order of their keys. */
+export function writeKey(value: unknown): string {
+  try {
+    return canonicalize(value) ?? 'null'
+  } catch {
+    // canonicalize refuses lone surrogates, which JSON strings can hold.
+    return JSON.stringify(value)
+  }
+}
+
+/**
+ * Compares two values for Array.sort: booleans come before numbers, strings (by UTF-16 code units), and all
+ * other values, which are equal to each other. Null comes last in either order.
+ */
+export function compareValues(a: unknown, b: unknown, order: 'asc' | 'desc' = 'asc'): number {
+  const [left, right] = [rank(a), rank(b)]
+  if (left !== right)
+    return left === NOTHING || right === NOTHING || order === 'asc' ? left - right : right - left
+  if (left >= OTHER || a === b) return 0
+  return (a as string) < (b as string) === (order === 'asc') ? -1 : 1
+}
+
+const OTHER = 3
+const NOTHING = 4
+
+function rank(value: unknown): number {
+  if (value === null || value === undefined) return NOTHING
+  const at = ['boolean', 'number', 'string'].indexOf(typeof value)
+  return at < 0 ? OTHER : at
+}
+
+const RUN = 500
+
+/** Sorts into a new array, stably as Array.sort, but lets timers and sockets have their turn in between. */
+export async function sortItems<T>(items: T[], compare: (a: T, b: T) => number): Promise<T[]> {
+  const pace = createPacer()
+  let runs: T[][] = []
+  for (let at = 0; at < items.length; at += RUN) {
+    await pace()
+    runs.push(items.slice(at, at + RUN).sort(compare))
+  }
+  while (runs.length > 1) {
+    const merged: T[][] = []
+    for (let at = 0; at < runs.length; at += 2) {
+      const [left, right] = [runs[at]!, runs[at + 1]]
+      merged.push(right ? await mergeRuns(left, right, compare, pace) : left)
+    }
+    runs = merged
+  }
+  return runs[0] ?? []
+}
+
+async function mergeRuns<T>(
+  left: T[],
+  right: T[],
+  compare: (a: T, b: T) => number,
+  pace: () => Promise<void> | undefined,
+): Promise<T[]> {
+  const merged: T[] = []
+  let [i, j] = [0, 0]
+  while (i < left.length && j < right.length) {
+    if (merged.length % RUN === 0) await pace()
+    merged.push(compare(left[i]!, right[j]!) <= 0 ? left[i++]! : right[j++]!)
+  }
+  for (; i < left.length; i++) merged.push(left[i]!)
+  for (; j < right.length; j++) merged.push(right[j]!)
+  return merged
+}
+
+/** As weighValue counts, up to five times the JSON. The output's exact size is checked when it is stored. */
+const MAX_WEIGHT = 64_000_000
+
+/**
+ * Bounds an output that repeats its inputs. Call the returned function with each value that is added to the
+ * output, as often as it is added; it throws a NodeFailure (OutputTooLarge) once their weight is too large.
+ */
+export function createOutputBound(): (...values: unknown[]) => void {
+  let weight = 0
+  return (...values) => {
+    for (const value of values) weight += weighValue(value, MAX_WEIGHT)
+    if (weight <= MAX_WEIGHT) return
+    throw new NodeFailure('The output would be far larger than 8 MB', { type: 'OutputTooLarge' })
+  }
+}

@@ -1,0 +1,44 @@
+import type { Store } from '../../../db/scope.ts'
+import type { WebhookAnswer } from '../../../db/starts/webhooks.ts'
+import type { NodeInstance } from '../../../db/waits/pauses.ts'
+import type { Bindings } from '../../expressions/bindings.ts'
+import type { Evaluator } from '../../expressions/evaluator.ts'
+import type { HttpClient } from '../../http/http.ts'
+
+/** What a runner gets for one attempt. Its values are plain JSON, shared between nodes: never change them. */
+export type NodeContext = {
+  /** The config as stored: checked when it was saved, with templates not yet rendered. */
+  config: Record<string, unknown>
+  /** `$input`. */
+  input: unknown
+  /** The outputs of the taken in-edges' sources, in edge order. */
+  inputs: unknown[]
+  bindings: Bindings
+  evaluator: Evaluator
+  /** Aborted on cancel, on shutdown and when the attempt's time is up. */
+  signal: AbortSignal
+  /** The number of this attempt, from 1. */
+  attempt: number
+  /** The same for every attempt of the node: execution id and activity id. */
+  idempotencyKey: string
+  http: HttpClient
+  /** Where the node is in its run. Nodes that pause keep their rows under it. */
+  spot: NodeInstance & { store: Store; traceparent: string | undefined }
+  /** Sets the response to the webhook request that started the run; only the first call counts. */
+  answer: (answer: WebhookAnswer) => Promise<void>
+}
+
+/**
+ * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on.
+ * `pause` means that there is no result yet: somebody outside the run writes into the node's row and nudges
+ * the run, or the time `until` comes (null is never).
+ */
+export type NodeResult = {
+  output?: unknown
+  handle?: string
+  until?: number
+  pause?: { until: number | null }
+}
+
+/** Executes one attempt of a node; throws a NodeFailure if the node itself fails. */
+export type NodeRunner = (context: NodeContext) => Promise<NodeResult>

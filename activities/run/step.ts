@@ -1,0 +1,120 @@
+import { Fault } from '../../db/fault.ts'
+import { saveAnswer } from '../../db/starts/webhooks.ts'
+import { readVersion } from '../../db/workflows/versions.ts'
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { findItem, mergeInputs } from '../../workflows/input.ts'
+import { getOwn } from '../../workflows/json.ts'
+import type { Item } from '../../workflows/run/frame.ts'
+import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
+import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
+import { readResumeUrls } from './resumeurls.ts'
+import { demandInputRoom, type RunValues } from './values.ts'
+import { readVariables } from './variables.ts'
+
+/** One step or attempt of a node in a run: its place in the run and what it reads. */
+export type NodeStep = {
+  node: GraphNode
+  context: ExecutionContext
+  /** The sources of the taken in-edges, in edge order. */
+  sources: string[]
+  needs: string[]
+  /** Finds the output of a node, in this iteration or around it. */
+  find: (nodeId: string) => Envelope | undefined
+  triggerNodeId: string
+  /** The path of the iteration; '' outside of loops. */
+  iteration: string
+  /** The item of the iteration. It is also `$input` for nodes that have no node before them in the body. */
+  item?: Item | undefined
+  attempt: number
+  idempotencyKey: string
+  signal: AbortSignal
+}
+
+/** A node of the workflow's version, with its config. Throws NOT_FOUND if it is not in there. */
+export async function loadNode(
+  { store }: Pick<ActivityDeps, 'store'>,
+  { workflowId, version }: ExecutionContext,
+  nodeId: string,
+): Promise<GraphNode> {
+  const graph = await readVersion(store, workflowId, version)
+  const node = graph.nodes.find((candidate) => candidate.id === nodeId)
+  if (!node) throw new Fault('NOT_FOUND', `node ${nodeId} is not in version ${version}`)
+  return node
+}
+
+/**
+ * The context for a node's runner. Throws a NodeFailure if its inputs are too large; other errors mean that
+ * values cannot be read.
+ */
+export async function prepareStep(
+  deps: ActivityDeps,
+  values: RunValues,
+  step: NodeStep,
+): Promise<NodeContext> {
+  const { node, sources, iteration, context } = step
+  const { store, evaluator, http } = deps
+  const read = [...new Set([...sources, ...step.needs])]
+  demandInputRoom(read.flatMap((id) => step.find(id) ?? []))
+  const nodes: Record<string, unknown> = Object.create(null)
+  for (const id of read) {
+    const output = step.find(id)
+    if (output) nodes[id] = await values.open(output)
+  }
+  const item = step.item && (await readItem(values, step.item))
+  const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
+  const input = mergeInputs(inputs)
+  const loop =
+    iteration === '' && !step.item
+      ? {}
+      : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
+  const trigger = nodes[step.triggerNodeId]
+  const vars = await readVariables(store, context.workflowId, node.config)
+  const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
+  return {
+    config: node.config,
+    input,
+    inputs,
+    bindings: { input, nodes, trigger, vars, execution, ...loop },
+    evaluator,
+    http,
+    spot: {
+      store,
+      executionId: context.id,
+      traceparent: context.traceparent,
+      nodeId: node.id,
+      nodeName: node.name,
+      iteration,
+    },
+    signal: step.signal,
+    attempt: step.attempt,
+    idempotencyKey: step.idempotencyKey,
+    answer: (answer) => saveAnswer(store, context.id, answer),
+  }
+}
+
+async function readItem(values: RunValues, item: Item): Promise<unknown> {
+  if ('result' in item) return values.readResult(item.result)
+  return findItem(values.open, { items: item.page, ...item }, item.at)
+}
+
+// The trace is for operators: graphs do not see it in `$execution`.
+function showContext(context: ExecutionContext): ExecutionContext {
+  if (context.traceparent === undefined) return context
+  const { traceparent: _, ...shown } = context
+  return shown
+}
+
+/**
+ * Calls the node's runner; with `resumes`, looks again at what the node's pause waits for. What the runner
+ * throws is a failure of the node, not of the engine.
+ */
+export async function runStep(node: GraphNode, context: NodeContext, resumes = false): Promise<NodeResult> {
+  if (node.disabled) return { output: context.input }
+  const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
+  const runner = getOwn(runners, node.type)
+  if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
+  return runner(context)
+}

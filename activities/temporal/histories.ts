@@ -1,0 +1,221 @@
+import type { Client } from '@temporalio/client'
+import proto from '@temporalio/proto'
+import type { CloseKind, HistoryEvent, RunHistory } from '../../db/records/projection.ts'
+import type { Keys } from '../../db/seal.ts'
+import type { AttemptResult, RunInput } from '../../workflows/run/messages.ts'
+import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
+import { WORKER_LOST } from '../../workflows/run/records.ts'
+import { readPayload } from './codec.ts'
+
+const { EventType, RetryState } = proto.temporal.api.enums.v1
+type RawEvent = proto.temporal.api.history.v1.IHistoryEvent
+type RawFailure = proto.temporal.api.failure.v1.IFailure
+type RawPayload = proto.temporal.api.common.v1.IPayload
+
+const SEGMENT_MARKER = 'core_local_activity'
+
+type Position = { runId: string; lastEventId: number }
+
+/**
+ * Reads the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened. With
+ * `since` it yields only the events after that one. Only the newest history and one other are held in memory
+ * at a time. With `untilClosed` it waits up to MAX_WAIT_MS for the close event, by long polls. Yields nothing
+ * if Temporal does not know the execution (any more).
+ */
+export async function* readHistories(
+  client: Client,
+  keys: Keys,
+  executionId: string,
+  { untilClosed, since }: { untilClosed: boolean; since?: Position | null },
+): AsyncGenerator<RunHistory> {
+  const newest = await fetchEvents(client, executionId, '', untilClosed)
+  const start = startOf(newest)
+  if (!start) return
+  for (const runId of await listBefore(client, executionId, start, since?.runId)) {
+    const events = await fetchEvents(client, executionId, runId)
+    if (events.length > 0) yield read(events)
+  }
+  yield read(newest)
+
+  function read(events: RawEvent[]): RunHistory {
+    const runId = startOf(events)?.originalExecutionRunId ?? ''
+    const known = runId === since?.runId ? since.lastEventId : 0
+    const news = events.filter(({ eventId }) => Number(eventId) > known)
+    return { runId, events: news.map((event) => readEvent(keys, event)) }
+  }
+}
+
+/** The ids of the runs before this one, oldest first, as far as Temporal has them, back to `known`. */
+async function listBefore(
+  client: Client,
+  executionId: string,
+  start: StartAttributes,
+  known: string | undefined,
+): Promise<string[]> {
+  const ids: string[] = []
+  for (let next: StartAttributes | undefined = start; next && next.originalExecutionRunId !== known; ) {
+    const runId: string | null | undefined = next.continuedExecutionRunId
+    if (!runId) break
+    next = startOf(await fetchFirst(client, executionId, runId))
+    if (next) ids.unshift(runId)
+  }
+  return ids
+}
+
+type StartAttributes = NonNullable<RawEvent['workflowExecutionStartedEventAttributes']>
+
+function startOf([first]: RawEvent[]): StartAttributes | undefined {
+  return first?.workflowExecutionStartedEventAttributes ?? undefined
+}
+
+/** How long to wait for a close event. A run that should have closed by then is left to the sweeper. */
+const MAX_WAIT_MS = 30_000
+
+/** All events of a run (the newest run for ''); none if Temporal does not know the run. */
+async function fetchEvents(
+  client: Client,
+  workflowId: string,
+  runId: string,
+  waitNewEvent = false,
+): Promise<RawEvent[]> {
+  const events: RawEvent[] = []
+  const giveUp = Date.now() + MAX_WAIT_MS
+  let nextPageToken: Uint8Array | undefined
+  do {
+    const options = { nextPageToken, waitNewEvent, maximumPageSize: 1_000 }
+    const page = await fetchPage(client, { workflowId, runId }, options)
+    if (!page) return []
+    events.push(...(page.history?.events ?? []))
+    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
+  } while (nextPageToken && !(waitNewEvent && Date.now() > giveUp))
+  return events
+}
+
+async function fetchFirst(client: Client, workflowId: string, runId: string): Promise<RawEvent[]> {
+  const page = await fetchPage(client, { workflowId, runId }, { maximumPageSize: 1 })
+  return page?.history?.events ?? []
+}
+
+const NOT_FOUND = 5
+
+async function fetchPage(
+  { workflowService, options }: Client,
+  execution: { workflowId: string; runId: string },
+  page: { nextPageToken?: Uint8Array | undefined; waitNewEvent?: boolean; maximumPageSize: number },
+) {
+  try {
+    return await workflowService.getWorkflowExecutionHistory({
+      namespace: options.namespace,
+      execution,
+      ...page,
+    })
+  } catch (error) {
+    if ((error as { code?: number }).code === NOT_FOUND) return undefined
+    throw error
+  }
+}
+
+/** Reads a raw event of a live or recorded history. Its `time` is epoch milliseconds. */
+export function readEvent(keys: Keys, event: RawEvent): HistoryEvent {
+  const id = Number(event.eventId)
+  const { seconds, nanos } = event.eventTime ?? {}
+  const time = Number(seconds ?? 0) * 1_000 + Math.floor((nanos ?? 0) / 1e6)
+  return { id, time, ...readDetail(keys, event) }
+}
+
+type Detail = HistoryEvent extends infer E ? (E extends HistoryEvent ? Omit<E, 'id' | 'time'> : never) : never
+
+function readDetail(keys: Keys, event: RawEvent): Detail {
+  const payload = (from: RawPayload | null | undefined) => readPayload(keys, from as never)
+  switch (event.eventType) {
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
+      const start = event.workflowExecutionStartedEventAttributes!
+      const input = payload(start.input?.payloads?.[0]) as RunInput
+      return { kind: 'started', input, continuedFrom: start.continuedExecutionRunId || null }
+    }
+    case EventType.EVENT_TYPE_MARKER_RECORDED: {
+      const { markerName, details } = event.markerRecordedEventAttributes!
+      const result = details?.result?.payloads?.[0]
+      if (markerName !== SEGMENT_MARKER || !result) return { kind: 'other' }
+      return { kind: 'records', records: payload(result) as NodeRecord[] }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+      return { kind: 'scheduled', activityId: event.activityTaskScheduledEventAttributes!.activityId ?? '' }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED: {
+      const { scheduledEventId, attempt } = event.activityTaskStartedEventAttributes!
+      return { kind: 'attempt', scheduledId: Number(scheduledEventId), attempt: attempt ?? 1 }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
+      const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes!
+      const value = payload(result?.payloads?.[0]) as AttemptResult
+      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
+      const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error: readNodeError(keys, failure) }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
+      const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!
+      const gaveUp = retryState !== RetryState.RETRY_STATE_IN_PROGRESS
+      const error = gaveUp ? WORKER_LOST : readNodeError(keys, failure)
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
+    }
+    // The run learns at once that the activity is cancelled and goes on without waiting for its end.
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED: {
+      const { scheduledEventId } = event.activityTaskCancelRequestedEventAttributes!
+      return { kind: 'canceled', scheduledId: Number(scheduledEventId) }
+    }
+    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+      return {
+        kind: 'canceled',
+        scheduledId: Number(event.activityTaskCanceledEventAttributes!.scheduledEventId),
+      }
+    case EventType.EVENT_TYPE_TIMER_STARTED: {
+      const key = payload(event.userMetadata?.summary)
+      const timerId = event.timerStartedEventAttributes!.timerId ?? ''
+      return { kind: 'timer', timerId, key: typeof key === 'string' ? key : '' }
+    }
+    case EventType.EVENT_TYPE_TIMER_FIRED:
+      return { kind: 'fired', timerId: event.timerFiredEventAttributes!.timerId ?? '' }
+    case EventType.EVENT_TYPE_TIMER_CANCELED:
+      return { kind: 'stopped', timerId: event.timerCanceledEventAttributes!.timerId ?? '' }
+    default:
+      return readClose(keys, event) ?? { kind: 'other' }
+  }
+}
+
+function readClose(keys: Keys, event: RawEvent): Detail | undefined {
+  const close = (how: CloseKind, message: string | null = null, type: string | null = null): Detail => ({
+    kind: 'closed',
+    how,
+    message,
+    type,
+  })
+  switch (event.eventType) {
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+      return close('COMPLETED')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: {
+      const error = readNodeError(keys, event.workflowExecutionFailedEventAttributes!.failure)
+      return close('FAILED', error.message, error.type)
+    }
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+      return close('CANCELED')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+      return close('TERMINATED', event.workflowExecutionTerminatedEventAttributes!.reason || null)
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+      return close('TIMED_OUT')
+    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+      return close('CONTINUED_AS_NEW')
+    default:
+      return undefined
+  }
+}
+
+/** The message and type of a failure. The failure converter keeps the message in a sealed payload. */
+function readNodeError(keys: Keys, failure: RawFailure | null | undefined): NodeError {
+  const hidden = readPayload(keys, failure?.encodedAttributes as never) as { message?: string } | undefined
+  return {
+    message: hidden?.message ?? failure?.message ?? 'Unknown failure',
+    type: failure?.applicationFailureInfo?.type || 'Error',
+  }
+}

@@ -1,0 +1,257 @@
+import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
+import type { Logger } from 'pino'
+import { type Errand, markStarted, postponeErrand, settleErrand } from '../../db/outbox.ts'
+import { failUnstartable } from '../../db/records/lost.ts'
+import type { Store } from '../../db/scope.ts'
+import { startErrorWorkflow } from '../../db/starts/errorworkflow.ts'
+import { readRunStart } from '../../db/starts/runstart.ts'
+import { readCompiledPlan } from '../../db/workflows/compiled.ts'
+import { PlanError } from '../../workflows/graph/compile.ts'
+import type { RunInput } from '../../workflows/run/messages.ts'
+import { NUDGE } from '../../workflows/run/walk.ts'
+import type { Metrics } from '../metrics.ts'
+import { applyPresets } from '../run/presets.ts'
+import { runTraceparent, type Tracing } from '../tracing.ts'
+import { syncSchedules } from './schedules.ts'
+
+/** What carrying out errands needs. `eager` asks for eager starts, if a worker runs in this process. */
+export type ErrandCarrier = {
+  store: Store
+  client: Client
+  taskQueue: string
+  eager: boolean
+  log: Logger
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
+  /** Makes runs continue as new after this many events; for tests. */
+  continueAfterEvents?: number | undefined
+}
+
+/**
+ * A cancel or delete is repeated after this time: a start that was under way may have arrived after it, and a
+ * delete is complete only when Temporal no longer knows the execution.
+ */
+const SECOND_PASS_MS = 60_000
+const MAX_CHAIN = 10_000
+const RETRY_MS = 2_000
+const MAX_RETRY_MS = 10_000
+
+/**
+ * Carries out an errand of the outbox. True if that is done. False if it failed, in which case the row
+ * stays for the sweeper, and for the START of a queued execution, which is enqueued anew when the gate lets it
+ * in. Never throws. Safe to repeat and to race: starts are idempotent by id, and a run whose
+ * execution was cancelled or deleted in the meantime is ended again.
+ */
+export async function carryOutErrand(carrier: ErrandCarrier, errand: Errand, attempts = 1): Promise<boolean> {
+  const { store, log } = carrier
+  const { kind, subjectId } = errand
+  try {
+    if (kind === 'START') return await startOrFail(carrier, subjectId, attempts)
+    if (kind === 'ERROR') await startErrorRun(carrier, errand)
+    else if (kind === 'SIGNAL') await signalRun(carrier, errand)
+    else if (kind === 'SCHEDULE') await syncSchedules(carrier, subjectId)
+    else {
+      const mustRepeat =
+        kind === 'CANCEL' ? await cancelRun(carrier, subjectId) : await deleteRun(carrier, subjectId)
+      if (attempts > 1 && !mustRepeat) await settleErrand(store, errand)
+      else await postponeErrand(store, errand, SECOND_PASS_MS, null)
+    }
+    return true
+  } catch (error) {
+    log.warn({ err: error, ...errand, attempts }, 'an errand to Temporal failed')
+    const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 5))
+    await postponeErrand(store, errand, delay, String(error)).catch(() => {})
+    return false
+  }
+}
+
+/**
+ * Starts a run, or ends its execution if Temporal or the compiler refuses it for good. False if the execution
+ * is queued. Throws other errors, which may pass.
+ */
+async function startOrFail(carrier: ErrandCarrier, executionId: string, attempts: number): Promise<boolean> {
+  const { metrics } = carrier
+  try {
+    const trigger = await startRun(carrier, executionId, attempts)
+    if (trigger === QUEUED) return false
+    if (trigger !== null) metrics?.runsStarted.inc({ trigger })
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    const isFinal = error instanceof PlanError || code === GRPC_INVALID_ARGUMENT
+    if (!isFinal) throw error
+    await refuseRun(carrier, executionId, error as Error)
+  }
+  return true
+}
+
+const QUEUED = Symbol('waits for a place')
+
+/** Fails an execution that can never start, with the error's message. */
+export async function refuseRun(
+  { store, metrics, log }: ErrandCarrier,
+  executionId: string,
+  error: Error,
+): Promise<void> {
+  log.error({ err: error, executionId }, 'an execution cannot be started')
+  const message = `The execution could not be started: ${error.message}`
+  const ended = await failUnstartable(store, executionId, message)
+  if (!ended) return
+  metrics?.runsStarted.inc({ trigger: ended.trigger })
+  metrics?.runsEnded.inc(ended)
+}
+
+/** Returns the trigger if this call settled the execution's start, else null; QUEUED if it has to wait. */
+async function startRun(
+  carrier: ErrandCarrier,
+  executionId: string,
+  attempts: number,
+): Promise<string | typeof QUEUED | null> {
+  const { store, client, tracing } = carrier
+  const found = await prepareRun(carrier, executionId)
+  // The gate enqueues a new START when it lets the execution in, maybe just now: do not settle it here.
+  if (found?.queued) return QUEUED
+  if (!found?.run) {
+    const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
+    return settled && found ? found.trigger : null
+  }
+  const { run, trigger, accepted, teamId } = found
+  const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
+  const span = accepted
+    ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
+    : undefined
+  try {
+    await client.workflow.start('runGraph', {
+      workflowId: executionId,
+      taskQueue: carrier.taskQueue,
+      args: [run],
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      requestEagerStart: carrier.eager,
+      priority: { fairnessKey: teamId },
+    })
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
+      span?.end({ failure: (error as Error).name })
+      throw error
+    }
+  }
+  span?.end()
+  return (await noteStarted(carrier, executionId)) ? trigger : null
+}
+
+export type PreparedRun = {
+  trigger: string
+  teamId: string
+  accepted: string | null
+  queued: boolean
+  run?: RunInput
+}
+
+/**
+ * An execution with the input that its run is started with, or without `run` if it is not PENDING or is
+ * queued. Undefined if it does not exist. Throws a PlanError if its graph does not compile.
+ */
+export async function prepareRun(
+  carrier: ErrandCarrier,
+  executionId: string,
+): Promise<PreparedRun | undefined> {
+  const { store, tracing, continueAfterEvents } = carrier
+  const execution = await readRunStart(store, executionId)
+  if (!execution) return undefined
+  const { workflowId, workflowName, workflowVersion: version, trigger, teamId, timezone, input } = execution
+  const accepted = tracing ? execution.traceparent : null
+  const queued = execution.queuedAt !== null
+  if (execution.status !== 'PENDING' || queued) return { trigger, teamId, accepted, queued }
+  const run: RunInput = {
+    plan: await applyPresets(store, execution, await readCompiledPlan(store, execution), input),
+    context: {
+      id: executionId,
+      workflowId,
+      workflowName,
+      version,
+      trigger,
+      timezone,
+      ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
+    },
+    input,
+    timeoutMs: execution.timeoutMs,
+    ...(continueAfterEvents ? { continueAfterEvents } : {}),
+  }
+  return { trigger, teamId, accepted, queued, run }
+}
+
+/**
+ * Notes that Temporal has the run. If the execution was cancelled or deleted in the meantime, the run is
+ * ended. Returns true for only one of several callers.
+ */
+export async function noteStarted(carrier: ErrandCarrier, executionId: string): Promise<boolean> {
+  const marked = await markStarted(carrier.store, executionId)
+  if (marked === null) await deleteRun(carrier, executionId)
+  else if (marked.status === 'CANCELLED') await cancelRun(carrier, executionId)
+  return marked?.settled ?? false
+}
+
+async function startErrorRun(carrier: ErrandCarrier, errand: Errand): Promise<void> {
+  const { store, log } = carrier
+  const outcome = await startErrorWorkflow(store, errand.subjectId)
+  if (outcome.started) {
+    const { executionId: subjectId, fresh, queued, status } = outcome.started
+    if (fresh && !queued && status === 'PENDING')
+      await carryOutErrand(carrier, { kind: 'START', subjectId, key: '' })
+  } else if (outcome.reason) log.warn({ executionId: errand.subjectId }, outcome.reason)
+  await settleErrand(store, errand)
+}
+
+/** Nudges a run. One that has ended or not begun needs none: it looks at the row when it gets there. */
+async function signalRun({ store, client }: ErrandCarrier, errand: Errand): Promise<void> {
+  await ignoreMissing(() => client.workflow.getHandle(errand.subjectId).signal(NUDGE, errand.key))
+  await settleErrand(store, errand)
+}
+
+async function cancelRun({ client }: ErrandCarrier, executionId: string): Promise<false> {
+  await ignoreMissing(() => client.workflow.getHandle(executionId).cancel())
+  return false
+}
+
+/**
+ * Terminates the run, then deletes every run of the execution's chain from Temporal, which takes half a
+ * minute or more. True if Temporal still knew one of them, so that this must be repeated.
+ */
+async function deleteRun({ client }: ErrandCarrier, executionId: string): Promise<boolean> {
+  const { namespace } = client.options
+  await ignoreMissing(() => client.workflow.getHandle(executionId).terminate('The execution was deleted'))
+  let runId = ''
+  for (let run = 0; run < MAX_CHAIN; run++) {
+    const before = await ignoreMissing(async () => {
+      const execution = { workflowId: executionId, runId }
+      const request = { namespace, execution, maximumPageSize: 1 }
+      const page = await client.workflowService.getWorkflowExecutionHistory(request)
+      const start = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes
+      const workflowExecution = { ...execution, runId: start?.originalExecutionRunId ?? runId }
+      const parent = start?.parentWorkflowExecution
+      // A scheduled run is the child of its firing.
+      if (parent?.workflowId) {
+        const firing = { namespace, workflowExecution: parent }
+        await ignoreMissing(() => client.workflowService.deleteWorkflowExecution(firing))
+      }
+      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution })
+      return start?.continuedExecutionRunId ?? ''
+    })
+    if (!before) return run > 0 || before === ''
+    runId = before
+  }
+  return true
+}
+
+const GRPC_INVALID_ARGUMENT = 3
+const GRPC_NOT_FOUND = 5
+
+async function ignoreMissing<T>(call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call()
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || (error as { code?: number }).code === GRPC_NOT_FOUND)
+      return undefined
+    throw error
+  }
+}

@@ -1,0 +1,274 @@
+import { createHash } from 'node:crypto'
+import {
+  type CalendarSpec,
+  type Client,
+  ScheduleAlreadyRunning,
+  type ScheduleOptions,
+  type ScheduleOptionsStartWorkflowAction,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client'
+import type { Logger } from 'pino'
+import type { Store } from '../../db/scope.ts'
+import {
+  type DueSchedules,
+  forgetSchedule,
+  listScheduleErrands,
+  noteSchedule,
+  readDueSchedules,
+  readScheduleState,
+  settleSchedules,
+} from '../../db/starts/schedules.ts'
+import { type Cron, parseCron } from '../../workflows/graph/cron.ts'
+import type { Schedule } from '../../workflows/graph/schedules.ts'
+import type { Overlap } from '../../workflows/nodes/triggers.ts'
+import type { fire } from '../../workflows/run/fire.ts'
+
+export type ScheduleDeps = { store: Store; client: Client; taskQueue: string; log: Logger }
+
+/** The schedules that Temporal has of a workflow: their digests (see defineSchedule) by node id. */
+export type RegisteredDigests = Map<string, string>
+
+/** Part of every digest. A new revision makes the service register all schedules of older releases anew. */
+export const SCHEDULE_REVISION = '1'
+
+const MAX_PASSES = 10
+const AT_ONCE = 5
+
+/**
+ * Makes Temporal's schedules of a workflow what its row says. Safe to repeat and to race: if the row has
+ * changed in the meantime, it is done again. Does nothing if no SCHEDULE errand is queued, unless `found`
+ * says what Temporal really has. Throws if Temporal cannot be reached or refuses a schedule.
+ */
+export async function syncSchedules(
+  deps: ScheduleDeps,
+  workflowId: string,
+  found?: RegisteredDigests,
+): Promise<void> {
+  for (let pass = 1; pass <= MAX_PASSES; pass++) {
+    const queued = await listScheduleErrands(deps.store, workflowId)
+    if (pass === 1 && queued.length === 0 && !found) return
+    const due = await readDueSchedules(deps.store, workflowId)
+    await applySchedules(deps, workflowId, due, pass === 1 ? found : undefined)
+    if ((await readScheduleState(deps.store, workflowId)).state !== due.state) continue
+    await settleSchedules(deps.store, queued)
+    return
+  }
+  throw new Error(`the schedules of ${workflowId} change faster than they can be registered`)
+}
+
+async function applySchedules(
+  deps: ScheduleDeps,
+  workflowId: string,
+  due: DueSchedules,
+  found?: RegisteredDigests,
+): Promise<void> {
+  const { store, client, taskQueue, log } = deps
+  const wanted = new Set(due.wanted.map(({ nodeId }) => nodeId))
+  for (const nodeId of new Set([...due.sent.keys(), ...(found?.keys() ?? [])])) {
+    if (wanted.has(nodeId)) continue
+    await ignoreMissing(client.schedule.getHandle(nameSchedule(taskQueue, workflowId, nodeId)).delete())
+    await forgetSchedule(store, workflowId, nodeId)
+  }
+  let refusal: unknown
+  const put = async (schedule: Schedule) => {
+    const options = defineSchedule(taskQueue, workflowId, schedule)
+    const { nodeId } = schedule
+    const registered = due.sent.get(nodeId)
+    if (registered === options.digest && (found ?? due.sent).get(nodeId) === registered) return
+    if (registered === undefined) await noteSchedule(store, workflowId, nodeId, '')
+    try {
+      await register(client, options.schedule)
+    } catch (error) {
+      if (!isScheduleRefusal(error)) throw error
+      // The other schedules are still registered; the first refusal is thrown in the end.
+      log.error({ err: error, workflowId, nodeId }, 'Temporal refuses a schedule')
+      refusal ??= error
+      return
+    }
+    await noteSchedule(store, workflowId, nodeId, options.digest)
+  }
+  for (let at = 0; at < due.wanted.length; at += AT_ONCE) {
+    await Promise.all(due.wanted.slice(at, at + AT_ONCE).map(put))
+  }
+  if (refusal) throw refusal
+}
+
+const GRPC_INVALID_ARGUMENT = 3
+
+/** Whether the error means that Temporal will never accept the schedule, not that it cannot be reached. */
+export function isScheduleRefusal(error: unknown): boolean {
+  const { code, cause } = error as { code?: number; cause?: { code?: number } }
+  return (code ?? cause?.code) === GRPC_INVALID_ARGUMENT
+}
+
+type Definition = ScheduleOptions<ScheduleOptionsStartWorkflowAction<typeof fire>>
+
+/** Creates a schedule, or updates the existing one; a schedule that was paused by hand stays paused. */
+async function register(client: Client, options: Definition): Promise<void> {
+  try {
+    await client.schedule.create(options)
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error
+    await client.schedule
+      .getHandle(options.scheduleId)
+      .update(({ state: { paused, note } }) => ({ ...options, state: { paused, ...(note ? { note } : {}) } }))
+  }
+}
+
+/**
+ * The id of a schedule in Temporal. It includes the task queue, because installations may share a namespace,
+ * each with a task queue of its own.
+ */
+export function nameSchedule(taskQueue: string, workflowId: string, nodeId: string): string {
+  return `schedule:${taskQueue}:${workflowId}:${nodeId}`
+}
+
+/** Reads an id that nameSchedule made; undefined for schedules of others. */
+export function readScheduleName(
+  taskQueue: string,
+  id: string,
+): { workflowId: string; nodeId: string } | undefined {
+  const [, queue, workflowId, nodeId] = /^schedule:(.*):([\da-f-]{36}):([\w-]{1,100})$/s.exec(id) ?? []
+  return queue === taskQueue && workflowId && nodeId ? { workflowId, nodeId } : undefined
+}
+
+function defineSchedule(
+  taskQueue: string,
+  workflowId: string,
+  { nodeId, cron, timezone, overlap, catchupWindowMs }: Schedule,
+): { schedule: Definition; digest: string } {
+  const scheduleId = nameSchedule(taskQueue, workflowId, nodeId)
+  const calendars = describeCalendars(parseCron(cron).cron)
+  const action = {
+    type: 'startWorkflow' as const,
+    workflowType: 'fire',
+    workflowId: scheduleId,
+    taskQueue,
+    args: [{ workflowId, nodeId, cron, timezone }] as Parameters<typeof fire>,
+  }
+  const policies = { overlap: OVERLAP[overlap], catchupWindow: catchupWindowMs, pauseOnFailure: false }
+  const content = JSON.stringify([calendars, timezone, action, policies])
+  const digest = `${SCHEDULE_REVISION}.${createHash('sha256').update(content).digest('hex').slice(0, 24)}`
+  // The digest is stored as a comment, because Temporal's list of schedules includes comments.
+  const spec = { calendars: calendars.map((calendar) => ({ ...calendar, comment: digest })), timezone }
+  return { schedule: { scheduleId, spec, action, policies }, digest }
+}
+
+const OVERLAP = {
+  skip: ScheduleOverlapPolicy.SKIP,
+  bufferOne: ScheduleOverlapPolicy.BUFFER_ONE,
+  bufferAll: ScheduleOverlapPolicy.BUFFER_ALL,
+  cancelOther: ScheduleOverlapPolicy.CANCEL_OTHER,
+  allowAll: ScheduleOverlapPolicy.ALLOW_ALL,
+} as const satisfies Record<Overlap, ScheduleOverlapPolicy>
+
+const WEEK = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const
+const YEAR = [
+  'JANUARY',
+  'FEBRUARY',
+  'MARCH',
+  'APRIL',
+  'MAY',
+  'JUNE',
+  'JULY',
+  'AUGUST',
+  'SEPTEMBER',
+  'OCTOBER',
+  'NOVEMBER',
+  'DECEMBER',
+] as const
+
+/** A calendar requires both day fields to match. If cron lets either match, it takes two calendars. */
+function describeCalendars(cron: Cron): CalendarSpec[] {
+  const time = {
+    minute: cron.minute,
+    hour: cron.hour,
+    month: cron.month.map((month) => YEAR[month - 1]!),
+  }
+  const dayOfMonth = cron.dayOfMonth
+  const dayOfWeek = cron.dayOfWeek.map((day) => WEEK[day]!)
+  if (cron.eitherDay) {
+    return [
+      { ...time, dayOfMonth },
+      { ...time, dayOfWeek },
+    ]
+  }
+  return [{ ...time, dayOfMonth, dayOfWeek }]
+}
+
+/** This installation's schedules in Temporal's list, by workflow id. The list lags behind a little. */
+export async function listRegisteredDigests({
+  client,
+  taskQueue,
+}: Pick<ScheduleDeps, 'client' | 'taskQueue'>): Promise<Map<string, RegisteredDigests>> {
+  const byWorkflow = new Map<string, RegisteredDigests>()
+  const { namespace } = client.options
+  let nextPageToken: Uint8Array | undefined
+  do {
+    // The client's own list would decode memos, and other installations seal theirs with other keys.
+    const page = await client.workflowService.listSchedules({
+      namespace,
+      nextPageToken,
+      maximumPageSize: 1_000,
+    })
+    for (const { scheduleId, info } of page.schedules ?? []) {
+      const name = readScheduleName(taskQueue, scheduleId ?? '')
+      if (!name) continue
+      const found = byWorkflow.get(name.workflowId) ?? new Map()
+      byWorkflow.set(
+        name.workflowId,
+        found.set(name.nodeId, info?.spec?.structuredCalendar?.[0]?.comment ?? ''),
+      )
+    }
+    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
+  } while (nextPageToken)
+  return byWorkflow
+}
+
+/** What Temporal reports about a registered schedule. */
+export type RegisteredSchedule = {
+  nodeId: string
+  paused: boolean
+  nextRuns: Date[]
+  /** The time for which it fired last. */
+  lastSlot: Date | null
+  taken: number
+  missed: number
+  skipped: number
+}
+
+/** What Temporal has of these schedules; unknown ones are left out. Throws if it cannot be reached. */
+export async function describeSchedules(
+  { client, taskQueue }: Pick<ScheduleDeps, 'client' | 'taskQueue'>,
+  workflowId: string,
+  nodeIds: string[],
+): Promise<RegisteredSchedule[]> {
+  const all = await Promise.all(
+    nodeIds.map(async (nodeId) => {
+      const handle = client.schedule.getHandle(nameSchedule(taskQueue, workflowId, nodeId))
+      const found = await ignoreMissing(handle.describe())
+      if (!found) return []
+      const { info, state } = found
+      const last = info.recentActions.at(-1)?.action.workflow.workflowId.slice(-20)
+      return {
+        nodeId,
+        paused: state.paused,
+        nextRuns: info.nextActionTimes,
+        lastSlot: last && !Number.isNaN(Date.parse(last)) ? new Date(last) : null,
+        taken: info.numActionsTaken,
+        missed: info.numActionsMissedCatchupWindow,
+        skipped: info.numActionsSkippedOverlap,
+      }
+    }),
+  )
+  return all.flat()
+}
+
+async function ignoreMissing<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    if ((error as Error).name === 'ScheduleNotFoundError') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,65 @@
+import type { Logger } from 'pino'
+import type { Metrics } from '../activities/metrics.ts'
+import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
+import type { Tracing } from '../activities/tracing.ts'
+import type { Bus } from '../db/bus.ts'
+import type { Errand } from '../db/outbox.ts'
+import type { TeamPlan } from '../db/people/teams.ts'
+import type { Scope, Store } from '../db/scope.ts'
+
+/**
+ * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
+ */
+export type AppEnv = {
+  Variables: {
+    scope: Scope
+    requestId: string
+    ip: string
+    log: Logger
+    /** The `traceparent` of the request's span, if the request is traced. */
+    traceparent?: string
+    /** Finds the caller, at most once per request. Throws UNAUTHENTICATED. */
+    authenticate: () => Promise<Scope>
+    /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
+    countRequest: (findTeam?: FindTeam) => Promise<void>
+  }
+}
+
+/** Finds the team that a request names, if any. The caller need not be a member. */
+export type FindTeam = (scope: Scope) => Promise<string | undefined>
+
+export type ApiDeps = {
+  store: Store
+  /** Notifies this process of changes. Event streams and waiting requests end when it stops. */
+  bus: Bus
+  log: Logger
+  /** The URL under which users reach the service. If it is https, cookies are Secure. */
+  publicUrl: string
+  /** How many proxies in front append to X-Forwarded-For. 0 (the default) ignores that header. */
+  proxyHops?: number
+  /** Further host names, or `*.example.com`, under which the service is reached. Default: none. */
+  allowedHosts?: string[]
+  /** Further origins whose pages may use the API. Default: none. */
+  corsOrigins?: string[]
+  /** `false` lifts the rate limits. Requests are still counted, and the headers are still sent. */
+  rateLimits?: boolean
+  /** `open` lets anybody create an account. Default: `closed`. */
+  signUp?: 'open' | 'closed'
+  /** The team plan of new teams. The database's default is ENTERPRISE. */
+  defaultPlan?: TeamPlan
+  /** The metrics of the whole process. Without them the API creates its own. */
+  metrics?: Metrics
+  tracing?: Tracing | undefined
+  /** The Bearer token that /metrics requires. Without it only this machine may read the metrics. */
+  metricsToken?: string | undefined
+  /**
+   * Intervals of event streams in milliseconds: between heartbeats, between checks of the caller's right, and
+   * until a client that reads nothing is disconnected.
+   */
+  streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number }
+  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
+  /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
+  carryOut: (errand: Errand) => Promise<boolean>
+  /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */
+  describeSchedules?: ((workflowId: string, nodeIds: string[]) => Promise<RegisteredSchedule[]>) | undefined
+}

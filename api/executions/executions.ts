@@ -1,0 +1,267 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { cancelExecution } from '../../db/executions/cancel.ts'
+import {
+  hasEnded,
+  listTeamExecutions,
+  listWorkflowExecutions,
+  readExecution,
+} from '../../db/executions/executions.ts'
+import { EXECUTION_STATUSES, isEnded } from '../../db/executions/status.ts'
+import { EXECUTION_TRIGGERS, RECOVERIES } from '../../db/executions/triggers.ts'
+import { listNodeExecutions } from '../../db/records/records.ts'
+import type { Store } from '../../db/scope.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { ById, InTeam, uuidField } from '../http/fields.ts'
+import { checkTimeRange, paging, timeRange } from '../http/query.ts'
+import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
+import { carryOutEach } from '../outbox.ts'
+
+const POLL_MS = 25
+const END_WAIT_MS = 1_000
+
+const filters = {
+  ...paging,
+  ...timeRange,
+  status: v.optional(v.picklist(EXECUTION_STATUSES, `must be one of ${EXECUTION_STATUSES.join(', ')}`)),
+}
+
+const TeamExecutionsQuery = v.pipe(
+  v.object({ ...filters, workflowId: v.optional(uuidField) }),
+  checkTimeRange(),
+)
+const WorkflowExecutionsQuery = v.pipe(v.object({ ...filters, workflowId: uuidField }), checkTimeRange())
+
+const status = v.picklist(EXECUTION_STATUSES)
+const values = v.pipe(
+  v.record(v.string(), v.unknown()),
+  v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
+)
+// The document lists planned triggers too, so that generated clients still know all values when they come.
+const PLANNED_TRIGGERS = ['CHAT', 'EVALUATION', 'PLAYBOOK'] as const
+const trigger = v.picklist([...EXECUTION_TRIGGERS, ...PLANNED_TRIGGERS])
+const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
+const retriedFrom = v.pipe(
+  v.nullable(idSchema),
+  v.description('The execution that this one retries or reruns'),
+)
+const ExecutionItemSchema = v.pipe(
+  v.object({
+    id: idSchema,
+    workflowId: idSchema,
+    workflowName: v.string(),
+    status,
+    startedAt: v.nullable(timeSchema),
+    finishedAt: v.nullable(timeSchema),
+    durationMs: v.nullable(countSchema),
+    triggerType: trigger,
+    nodeCount: countSchema,
+    errorMessage,
+    retriedFrom,
+  }),
+  v.title('ExecutionItem'),
+)
+const NodeExecutionSchema = v.pipe(
+  v.object({
+    id: idSchema,
+    nodeId: v.pipe(v.string(), v.description("The node's id in the graph"), v.examples(['fetch'])),
+    nodeName: v.pipe(v.string(), v.examples(['Fetch'])),
+    nodeType: v.pipe(v.string(), v.examples(['HTTP_REQUEST'])),
+    iteration: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        "The number of the loop's iteration, from 0; `3.0` for a loop inside a loop; null outside of loops",
+      ),
+      v.examples(['0']),
+    ),
+    status,
+    startedAt: timeSchema,
+    completedAt: v.nullable(timeSchema),
+    durationMs: v.nullable(countSchema),
+    inputData: values,
+    outputData: v.nullable(values),
+    errorMessage,
+    handle: v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        'The source handle that the node took: a branch, `timeout` or `error`. Null for the main handle, ' +
+          'and as long as the node has not taken one',
+      ),
+    ),
+    retryCount: v.pipe(countSchema, v.description('The number of attempts after the first')),
+    pinned: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether its output was given when the execution was started, instead of executing the node',
+      ),
+    ),
+    takenFrom: v.pipe(v.nullable(idSchema), v.description('The earlier execution whose output was reused')),
+    childExecutionId: v.pipe(
+      v.nullable(idSchema),
+      v.description('The execution that a SUB_WORKFLOW node has started'),
+    ),
+  }),
+  v.title('NodeExecution'),
+)
+const ExecutionSchema = v.pipe(
+  v.object({
+    id: idSchema,
+    workflowId: idSchema,
+    workflowName: v.string(),
+    workflowVersion: versionSchema,
+    status,
+    trigger,
+    inputData: values,
+    outputData: v.nullable(values),
+    errorMessage,
+    createdAt: timeSchema,
+    queuedAt: v.pipe(
+      v.nullable(timeSchema),
+      v.description("When it began to wait, PENDING, because its workflow's concurrency limit was reached"),
+    ),
+    startedAt: v.nullable(timeSchema),
+    completedAt: v.nullable(timeSchema),
+    durationMs: v.nullable(countSchema),
+    parentExecutionId: v.pipe(
+      v.nullable(idSchema),
+      v.description('The execution whose SUB_WORKFLOW node started this one'),
+    ),
+    parentNodeId: v.nullable(v.string()),
+    retriedFrom,
+    recovery: v.pipe(
+      v.nullable(v.picklist(RECOVERIES)),
+      v.description('How it repeats that execution: RETRY from the failed nodes, RERUN from the start'),
+    ),
+    retries: v.pipe(
+      v.array(idSchema),
+      v.maxLength(100),
+      v.description('The newest executions that retry or rerun this one, at most 100'),
+    ),
+    onlyNode: v.pipe(
+      v.nullable(v.string()),
+      v.description('The node that was executed alone; null if the whole workflow was executed'),
+    ),
+    nodeExecutions: v.pipe(
+      v.array(NodeExecutionSchema),
+      v.maxLength(1_000),
+      v.description(
+        'At most 1,000, in the order they started. If there are more: those outside of loops first, then ' +
+          'failed ones, then the newest',
+      ),
+    ),
+    nodeExecutionsTotal: countSchema,
+  }),
+  v.title('Execution'),
+)
+const TIME_RANGE = '`from` (inclusive) and `to` (exclusive) select executions by their creation time.'
+const EXECUTION_PAGE = {
+  description: 'One page, newest first',
+  schema: pageSchema('ExecutionPage', ExecutionItemSchema),
+}
+
+/** The routes that list, read and cancel executions. */
+export function createExecutionRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/executions',
+      accept({
+        id: 'listWorkflowExecutions',
+        tag: 'Executions',
+        summary: "List a workflow's executions",
+        description: TIME_RANGE,
+        role: 'member',
+        query: WorkflowExecutionsQuery,
+        responses: { 200: EXECUTION_PAGE },
+      }),
+      async (c) => {
+        const { workflowId, ...query } = c.req.valid('query')
+        return c.json(await listWorkflowExecutions(c.get('scope'), workflowId, query))
+      },
+    )
+    .get(
+      '/api/executions/team/:teamId',
+      accept({
+        id: 'listTeamExecutions',
+        tag: 'Executions',
+        summary: "List a team's executions",
+        description: TIME_RANGE,
+        role: 'member',
+        params: InTeam,
+        query: TeamExecutionsQuery,
+        responses: { 200: EXECUTION_PAGE },
+      }),
+      async (c) =>
+        c.json(await listTeamExecutions(c.get('scope'), c.req.valid('param').teamId, c.req.valid('query'))),
+    )
+    .get(
+      '/api/executions/:id',
+      accept({
+        id: 'readExecution',
+        tag: 'Executions',
+        summary: 'Read an execution',
+        role: 'member',
+        of: 'executions',
+        params: ById,
+        responses: {
+          200: {
+            description: 'The execution, with its nodes in the order they started',
+            schema: ExecutionSchema,
+          },
+        },
+      }),
+      async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
+    )
+    .get(
+      '/api/executions/:id/nodes',
+      accept({
+        id: 'listNodeExecutions',
+        tag: 'Executions',
+        summary: "List an execution's node records",
+        description: 'All records, in the order the nodes started. The execution itself shows at most 1,000.',
+        role: 'member',
+        of: 'executions',
+        params: ById,
+        query: v.object(paging),
+        responses: {
+          200: { description: 'One page', schema: pageSchema('NodeExecutionPage', NodeExecutionSchema) },
+        },
+      }),
+      async (c) =>
+        c.json(await listNodeExecutions(c.get('scope'), c.req.valid('param').id, c.req.valid('query'))),
+    )
+    .post(
+      '/api/executions/:id/cancel',
+      accept({
+        id: 'cancelExecution',
+        tag: 'Executions',
+        summary: 'Cancel an execution',
+        description:
+          'After the response, the execution can only end CANCELLED. An execution that has ended cannot ' +
+          'be cancelled (409).',
+        role: 'OPERATOR',
+        of: 'executions',
+        params: ById,
+        responses: { 200: { description: 'The execution is being cancelled; the response has no body' } },
+        faults: [409],
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const status = await cancelExecution(c.get('scope'), id)
+        if (isEnded(status)) {
+          // It was PENDING and has ended in the database. Temporal is told in case a start is under way.
+          void deps.carryOut({ kind: 'CANCEL', subjectId: id, key: '' })
+        } else if (await carryOutEach(deps, 'CANCEL', [id])) {
+          await awaitEnd(deps.store, id)
+        }
+        return c.body(null, 200)
+      },
+    )
+}
+
+// Waits at most a second, so that the caller's next GET shows CANCELLED. The cancel is already stored.
+async function awaitEnd(store: Store, id: string): Promise<void> {
+  const deadline = Date.now() + END_WAIT_MS
+  while (!(await hasEnded(store, id)) && Date.now() < deadline) await pause(POLL_MS)
+}

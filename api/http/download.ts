@@ -1,0 +1,89 @@
+import type { Context } from 'hono'
+import type { AppEnv } from '../env.ts'
+
+/** A download is aborted if its client reads nothing for this long ... */
+const STALL_MS = 30_000
+
+/** ... or has not read all of it after this long (one hour). */
+const LIFE_MS = 3_600_000
+const CHUNK_BYTES = 64 * 1024
+
+/** Passes the next part of the body to `put`, in pieces. Resolves to false after the last part. */
+export type WriteNext = (put: (piece: string) => void) => Promise<boolean>
+
+/**
+ * A response body of text, produced part by part and only as fast as the client reads. If a part fails or is
+ * not read in time, the connection is destroyed, so that nobody mistakes an incomplete file for a complete
+ * one. `close` is called when no more parts are needed, for whatever reason.
+ */
+export function streamParts(
+  c: Context<AppEnv>,
+  next: WriteNext,
+  close: () => Promise<unknown>,
+): ReadableStream<Uint8Array> {
+  const log = c.get('log')
+  const path = c.req.path
+  const began = Date.now()
+  const takeChunk = createChunks(next)
+  let timer: NodeJS.Timeout | undefined
+  let over = false
+  const watch = (controller: ReadableStreamDefaultController) => {
+    timer = setTimeout(() => {
+      log.warn({ path }, 'the client does not read the response; the connection is closed')
+      fail(controller, new Error('The response was not read in time'))
+    }, STALL_MS)
+  }
+  const fail = (controller: ReadableStreamDefaultController, error: unknown) => {
+    if (over) return
+    over = true
+    clearTimeout(timer)
+    void close()
+    // Ending only the stream would look like the end of a complete response.
+    const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy: () => void } }
+    if (outgoing) outgoing.destroy()
+    else controller.error(error)
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      start: watch,
+      async pull(controller) {
+        clearTimeout(timer)
+        try {
+          if (Date.now() - began > LIFE_MS) throw new Error('The response took too long to read')
+          const { chunk, isLast } = await takeChunk()
+          if (over) return
+          if (chunk.length > 0) controller.enqueue(chunk)
+          if (!isLast) return watch(controller)
+          over = true
+          controller.close()
+          await close()
+        } catch (error) {
+          if (!over) log.error({ err: error, path }, 'the response was aborted')
+          fail(controller, error)
+        }
+      },
+      async cancel() {
+        over = true
+        clearTimeout(timer)
+        await close()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Cuts parts into chunks of 64 KB. A part is produced only when its first byte is needed. */
+function createChunks(next: WriteNext) {
+  let rest: Buffer = Buffer.alloc(0)
+  let more = true
+  return async (): Promise<{ chunk: Uint8Array; isLast: boolean }> => {
+    while (more && rest.length < CHUNK_BYTES) {
+      const pieces: string[] = []
+      more = await next((piece) => pieces.push(piece))
+      rest = Buffer.concat([rest, Buffer.from(pieces.join(''))])
+    }
+    const chunk = new Uint8Array(rest.subarray(0, CHUNK_BYTES))
+    rest = rest.subarray(chunk.length)
+    return { chunk, isLast: !more && rest.length === 0 }
+  }
+}

@@ -1,0 +1,82 @@
+import type { Context } from 'hono'
+import ipaddr from 'ipaddr.js'
+import { isDatabaseAway } from '../../db/connection.ts'
+import { Fault } from '../../db/fault.ts'
+import {
+  ADDRESS_LIMIT,
+  type CountedCaller,
+  countRequest,
+  type RequestCount,
+} from '../../db/operation/limits.ts'
+import type { Scope } from '../../db/scope.ts'
+import type { ApiDeps, AppEnv, FindTeam } from '../env.ts'
+
+type Put = (name: string, value: string) => void
+
+// Watching the service must not use up a limit. (The console's files are not listed: they are not counted
+// anyway, because they do not pass through `accept`.)
+const UNCOUNTED = /^\/(healthz|readyz|metrics|api\/docs(\/.*)?)$/
+
+/**
+ * Returns a function that counts one request, and only once, however often it is called. The request counts
+ * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
+ * without valid credentials the client's address. The function throws THROTTLED above the limit, and
+ * UNAVAILABLE if it cannot count.
+ */
+export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
+  putLimitHeaders(put)
+  let done = false
+  return async (findTeam?: FindTeam): Promise<void> => {
+    if (done || UNCOUNTED.test(c.req.path)) return
+    done = true
+    const count = await countRequest(deps.store, await findCounted(c, findTeam))
+    putLimitHeaders(put, count)
+    if (count.used <= count.limit || deps.rateLimits === false) return
+    const message = `More than ${count.limit} requests in this minute. Try again in ${count.wait} s`
+    throw new Fault('THROTTLED', message, { retryAfter: count.wait })
+  }
+}
+
+async function findCounted(c: Context<AppEnv>, findTeam: FindTeam | undefined): Promise<CountedCaller> {
+  const scope = await c
+    .get('authenticate')()
+    .catch((error) => {
+      if (!(error instanceof Fault)) throw error
+    })
+  if (!scope) return { kind: 'IP', id: readNetwork(c.get('ip')) }
+  const teamId = await chooseTeam(scope, findTeam)
+  if (teamId !== undefined) return { kind: 'TEAM', id: teamId }
+  return { kind: 'USER', id: scope.userId! }
+}
+
+async function chooseTeam(scope: Scope, findTeam: FindTeam | undefined): Promise<string | undefined> {
+  // A token has one team, or none if the user who created it has left the team.
+  if (scope.actor.kind === 'SDK_TOKEN') return scope.roles.keys().next().value
+  if (!findTeam || scope.roles.size === 0) return undefined
+  const named = await findTeam(scope).catch((error) => {
+    // Other errors of the request are reported after it has been counted.
+    if (isDatabaseAway(error)) throw error
+  })
+  return named && scope.roles.has(named) ? named : undefined
+}
+
+/** Sets the three X-RateLimit headers: from the count, else for an address that has sent no request yet. */
+export function putLimitHeaders(put: Put, count?: RequestCount): void {
+  const { limit, used, resetAt } = count ?? { limit: ADDRESS_LIMIT, used: 0, resetAt: nextMinute() }
+  put('X-RateLimit-Limit', String(limit))
+  put('X-RateLimit-Remaining', String(Math.max(0, limit - used)))
+  put('X-RateLimit-Reset', String(resetAt))
+}
+
+function nextMinute(): number {
+  return Math.floor(Date.now() / 60_000) * 60 + 60
+}
+
+/** The address to count against. For IPv6 it is the /64 network, because a single host may use all of it. */
+function readNetwork(address: string): string {
+  if (!ipaddr.isValid(address)) return 'unknown'
+  const ip = ipaddr.process(address)
+  if (ip.kind() === 'ipv4') return ip.toString()
+  const parts = (ip as ipaddr.IPv6).parts.slice(0, 4)
+  return `${parts.map((part) => part.toString(16)).join(':')}::/64`
+}

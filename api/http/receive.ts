@@ -1,0 +1,91 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { v7 as uuid } from 'uuid'
+import { Fault } from '../../db/fault.ts'
+import type { Scope } from '../../db/scope.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { authenticate, SESSION_COOKIE } from '../people/session.ts'
+import { createRequestCounter } from './ratelimit.ts'
+
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+// JSON and files may load nothing; a page may load from this origin. Neither may be framed.
+const NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
+const PAGE = [
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'",
+  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+].join('; ')
+
+/**
+ * Runs for every request: sets its id, the caller's address and the common response headers, logs it, and
+ * refuses writes that a page of another origin sends with the session cookie (FORBIDDEN).
+ */
+export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+  const secure = deps.publicUrl.startsWith('https:')
+  const own = new Set([new URL(deps.publicUrl).origin, ...(deps.corsOrigins ?? [])])
+  return async (c, next) => {
+    const given = c.req.header('x-request-id')
+    const requestId = given && /^[\w.:-]{1,128}$/.test(given) ? given : uuid()
+    c.set('requestId', requestId)
+    c.set('ip', readAddress(c, deps.proxyHops ?? 0))
+    c.set('log', deps.log.child({ requestId }))
+    let scope: Promise<Scope> | undefined
+    c.set('authenticate', () => {
+      scope ??= authenticate(deps, c)
+      return scope
+    })
+    const headers = new Map<string, string>()
+    const put = (name: string, value: string) => {
+      headers.set(name, value)
+      c.header(name, value)
+    }
+    put('X-Request-Id', requestId)
+    put('X-Content-Type-Options', 'nosniff')
+    put('X-Frame-Options', 'DENY')
+    put('Referrer-Policy', 'no-referrer')
+    put('Cross-Origin-Resource-Policy', 'same-origin')
+    put('Content-Security-Policy', NO_PAGE)
+    put('Cache-Control', 'no-store')
+    if (secure) put('Strict-Transport-Security', 'max-age=31536000')
+    c.set('countRequest', createRequestCounter(deps, c, put))
+    if (!SAFE.has(c.req.method) && isForeign(c, own)) {
+      await c.get('countRequest')()
+      throw new Fault('FORBIDDEN', 'A page of another origin must not write with the session cookie')
+    }
+    const start = performance.now()
+    await next()
+    completeHeaders(c.res.headers, headers)
+    const { status } = c.res
+    const level = SAFE.has(c.req.method) && status < 400 ? 'debug' : 'info'
+    const ms = Math.round(performance.now() - start)
+    c.get('log')[level]({ method: c.req.method, path: c.req.path, status, ms }, 'request')
+  }
+}
+
+function completeHeaders(given: Headers, wanted: Map<string, string>): void {
+  // A Response that the handler has constructed itself lacks the headers that were set before.
+  if (!given.has('X-Request-Id')) {
+    for (const [name, value] of wanted) if (!given.has(name)) given.set(name, value)
+  }
+  const isPage = given.get('Content-Type')?.startsWith('text/html')
+  if (isPage && given.get('Content-Security-Policy') === NO_PAGE) given.set('Content-Security-Policy', PAGE)
+}
+
+// Of all credentials, a browser adds only cookies to another page's request. So a page cannot forge a request
+// with a Bearer token, and webhooks do not use the session.
+function isForeign(c: Context, own: Set<string>): boolean {
+  const origin = c.req.header('origin')
+  if ((origin !== undefined && own.has(origin)) || !c.req.path.startsWith('/api/')) return false
+  if (/^bearer /i.test(c.req.header('authorization') ?? '')) return false
+  if (!(c.req.header('cookie') ?? '').includes(`${SESSION_COOKIE}=`)) return false
+  if (c.req.header('sec-fetch-site') === 'cross-site') return true
+  if (origin === undefined) return false
+  return !URL.canParse(origin) || new URL(origin).host !== c.req.header('host')
+}
+
+function readAddress(c: Context, proxyHops: number): string {
+  const forwarded = (c.req.header('x-forwarded-for') ?? '').split(',').map((part) => part.trim())
+  const hop = proxyHops > 0 ? forwarded.at(-proxyHops) : undefined
+  if (hop) return hop.slice(0, 64)
+  const incoming = (c.env as { incoming?: { socket?: { remoteAddress?: string } } } | undefined)?.incoming
+  return incoming?.socket?.remoteAddress ?? 'unknown'
+}

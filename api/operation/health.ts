@@ -1,0 +1,51 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { describeError } from '../http/errors.ts'
+import { ErrorSchema } from '../http/responses.ts'
+
+const PARTS = { database: v.boolean(), temporal: v.boolean(), worker: v.boolean() }
+
+/** /healthz responds if the process is alive, and /readyz tells whether the systems it depends on respond. */
+export function createHealthRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/healthz',
+      accept({
+        id: 'readHealth',
+        tag: 'Operation',
+        summary: 'Check that the process is alive',
+        role: 'public',
+        responses: {
+          200: { description: 'The process is alive', schema: v.object({ status: v.literal('ok') }) },
+        },
+      }),
+      (c) => c.json({ status: 'ok' as const }),
+    )
+    .get(
+      '/readyz',
+      accept({
+        id: 'readReadiness',
+        tag: 'Operation',
+        summary: 'Check that the service is ready',
+        description: 'Ready means that the database, Temporal and a worker respond.',
+        role: 'public',
+        responses: {
+          200: { description: 'All of them respond', schema: v.object(PARTS) },
+          503: {
+            description: 'At least one of them does not respond',
+            schema: v.object({ ...ErrorSchema.entries, ...PARTS }),
+            headers: { 'Retry-After': 'Seconds to wait before trying again' },
+          },
+        },
+      }),
+      async (c) => {
+        const parts = await deps.isReady()
+        if (parts.database && parts.temporal && parts.worker) return c.json(parts)
+        c.header('Retry-After', '2')
+        const away = Object.entries(parts).flatMap(([name, up]) => (up ? [] : [name]))
+        return c.json({ ...describeError(c.req.path, 503, `Not ready: ${away.join(', ')}`), ...parts }, 503)
+      },
+    )
+}

@@ -1,0 +1,37 @@
+import type { Errand, ErrandKind } from '../db/outbox.ts'
+import type { ApiDeps } from './env.ts'
+
+const WAIT_MS = 1_000
+
+/** A team may have very many executions: the sweeper carries out what exceeds this number, with a lease. */
+const MAX_AT_ONCE = 100
+
+/**
+ * Carries out errands right after the commit that wrote them. The caller waits one second at most: after that
+ * the errands continue in the background, and the sweeper repeats those that fail. True if all were done
+ * within that second.
+ */
+export async function carryOutErrands(deps: ApiDeps, errands: Errand[]): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, WAIT_MS, false)
+  })
+  const all = Promise.all(errands.map((errand) => deps.carryOut(errand)))
+  try {
+    return await Promise.race([all.then((done) => done.every(Boolean)), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Carries out an errand of one kind for each subject, like `carryOutErrands`. The sweeper takes those beyond
+ * the first hundred.
+ */
+export function carryOutEach(deps: ApiDeps, kind: ErrandKind, subjectIds: string[]): Promise<boolean> {
+  const some = subjectIds.slice(0, MAX_AT_ONCE)
+  return carryOutErrands(
+    deps,
+    some.map((subjectId) => ({ kind, subjectId, key: '' })),
+  )
+}

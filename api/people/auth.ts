@@ -1,0 +1,90 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { Fault } from '../../db/fault.ts'
+import { createSession, endSession, refreshSession } from '../../db/people/sessions.ts'
+import { signIn } from '../../db/people/signin.ts'
+import { readUser } from '../../db/people/users.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { boundedString } from '../http/fields.ts'
+import { messageResponse } from '../http/responses.ts'
+import { membershipsSchema, passwordField, personEntries } from './accounts.ts'
+import { clearCookie, readBearer, readSession, writeCookie } from './session.ts'
+
+const Login = v.object({ email: boundedString(320), password: passwordField })
+const UserSchema = v.pipe(v.object({ ...personEntries, teams: membershipsSchema }), v.title('User'))
+const COOKIE_SET = { 'Set-Cookie': 'The session cookie (HttpOnly), valid for 12 hours' }
+
+/** The routes to sign in, extend the session, and sign out. A session is a row; its cookie only names it. */
+export function createAuthRoutes(deps: ApiDeps) {
+  const { store } = deps
+  return new Hono<AppEnv>()
+    .post(
+      '/api/auth/login',
+      accept({
+        id: 'signIn',
+        tag: 'Authentication',
+        summary: 'Sign in',
+        description:
+          'Sets the session cookie. Wrong passwords are throttled, by account and by address (429).',
+        role: 'public',
+        json: Login,
+        example: { email: 'ada@example.com', password: 'correct horse battery staple' },
+        responses: {
+          200: {
+            description: 'The signed-in user with their teams',
+            schema: UserSchema,
+            headers: COOKIE_SET,
+          },
+        },
+        faults: [401],
+      }),
+      async (c) => {
+        const { email, password } = c.req.valid('json')
+        const { id } = await signIn(store, { email, password, ip: c.get('ip') })
+        const user = await readUser(store, id)
+        await writeCookie(deps, c, await createSession(store, id))
+        return c.json(user)
+      },
+    )
+    .post(
+      '/api/auth/refresh',
+      accept({
+        id: 'refreshSession',
+        tag: 'Authentication',
+        summary: 'Extend the session',
+        description:
+          'Replaces the session with a new one, valid for another 12 hours. An SDK token has no session: 401.',
+        role: 'session',
+        responses: { 200: { ...messageResponse('Session refreshed'), headers: COOKIE_SET } },
+      }),
+      async (c) => {
+        if (readBearer(c) !== undefined)
+          throw new Fault('UNAUTHENTICATED', 'An SDK token has no session to refresh')
+        const old = await readSession(store, c)
+        const session = old && (await refreshSession(store, old.id))
+        if (!session) throw new Fault('UNAUTHENTICATED', 'The session has ended; sign in again')
+        await writeCookie(deps, c, session)
+        return c.json({ message: 'Session refreshed' })
+      },
+    )
+    .post(
+      '/api/auth/logout',
+      accept({
+        id: 'signOut',
+        tag: 'Authentication',
+        summary: 'Sign out',
+        description: 'Ends the session, if there is one, and clears the cookie.',
+        role: 'public',
+        responses: {
+          200: { ...messageResponse('Signed out'), headers: { 'Set-Cookie': 'Clears the cookie' } },
+        },
+      }),
+      async (c) => {
+        const session = await readSession(store, c)
+        if (session) await endSession(store, session.id)
+        clearCookie(deps, c)
+        return c.json({ message: 'Signed out' })
+      },
+    )
+}

@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context } from 'hono'
+import type { StatusCode } from 'hono/utils/http-status'
+import type { Logger } from 'pino'
+import * as v from 'valibot'
+import type { Bus } from '../../db/bus.ts'
+import { isDatabaseAway } from '../../db/connection.ts'
+import { readExecution } from '../../db/executions/executions.ts'
+import { isEnded } from '../../db/executions/status.ts'
+import { type Scope, serviceScope } from '../../db/scope.ts'
+import type { StartedExecution } from '../../db/starts/start.ts'
+import {
+  awaitAnswer,
+  leaveAnswer,
+  readWebhookAnswer,
+  type Webhook,
+  type WebhookAnswer,
+} from '../../db/starts/webhooks.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { describeError } from '../http/errors.ts'
+import { ErrorSchema, idSchema, type ResponseSpec } from '../http/responses.ts'
+import { carryOutEach } from '../outbox.ts'
+
+/** How long to wait before trying again while the database is not reachable. */
+const AWAY_MS = 500
+
+/**
+ * Gives a page that a workflow responds with an origin of its own. In the console's origin its scripts could
+ * act as the user who is signed in there.
+ */
+const SANDBOX = 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts'
+
+const WebhookErrorSchema = v.pipe(
+  v.object({ ...ErrorSchema.entries, executionId: v.optional(idSchema) }),
+  v.title('WebhookError'),
+)
+
+/** The responses, besides 202, of a webhook whose trigger waits for the execution. */
+export const AWAITED_RESPONSES: Record<500 | 504 | 'default', ResponseSpec> = {
+  default: {
+    description:
+      "With responseMode lastNode, 200 and the execution's output as JSON. With responseNode, the response " +
+      'that the RESPOND_TO_WEBHOOK node defines',
+    type: '*/*',
+  },
+  500: {
+    description: 'The execution failed, was cancelled, or ended without a response',
+    schema: WebhookErrorSchema,
+  },
+  504: { description: 'There was no response in time. The execution continues', schema: WebhookErrorSchema },
+}
+
+/**
+ * Starts the execution of a webhook in Temporal and responds with its answer, or with how it ended. The
+ * execution continues if the caller disconnects or the time limit is over.
+ */
+export async function startAndRelayAnswer(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  hook: Webhook,
+  started: StartedExecution,
+): Promise<Response> {
+  const { executionId } = started
+  const { mode, timeoutMs } = hook.response
+  const { stopping } = deps.bus
+  const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), stopping, c.req.raw.signal])
+  const outcome = await startAndAwait(deps, hook, started, { signal, log: c.get('log') })
+  c.header('Location', `/api/executions/${executionId}`)
+  const refuse = (status: 500 | 504, message: string) =>
+    c.json({ ...describeError(c.req.path, status, message), executionId }, status)
+  if (!outcome) {
+    const why = stopping.aborted
+      ? 'The service is stopping'
+      : `The execution has not responded within ${timeoutMs} ms`
+    return refuse(504, `${why}; the execution continues`)
+  }
+  if (outcome.answer) return sendAnswer(c, outcome.answer)
+  if (outcome.status !== 'SUCCESS') return refuse(500, END_MESSAGES[outcome.status] ?? 'The execution failed')
+  if (mode === 'responseNode') return refuse(500, 'The execution ended without a response')
+  return c.json(outcome.output, 200)
+}
+
+/**
+ * `answer` is set by a RESPOND_TO_WEBHOOK node (mode responseNode), `output` is the execution's (lastNode).
+ */
+type WebhookOutcome = { status: string; answer: WebhookAnswer | null; output: unknown }
+
+/** Resolves once the execution has ended or has an answer; with undefined if `signal` is aborted first. */
+async function startAndAwait(
+  deps: ApiDeps,
+  hook: Webhook,
+  { executionId, fresh, queued }: StartedExecution,
+  { signal, log }: { signal: AbortSignal; log: Logger },
+): Promise<WebhookOutcome | undefined> {
+  const { mode } = hook.response
+  // Outputs that will not be kept (saveData) stay for as long as a request waits for them.
+  const held = mode === 'responseNode' || !hook.workflow.settings.saveData.outputs
+  if (held) await awaitAnswer(deps.store, executionId)
+  if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
+  const found = await waitFor(deps.bus, executionId, signal, async () => {
+    const reply = await readWebhookAnswer(deps.store, executionId)
+    if (!reply) return { status: 'DELETED', answer: null }
+    if (mode !== 'responseNode') reply.answer = null
+    return reply.answer || isEnded(reply.status) ? reply : undefined
+  })
+  const hasOutput = mode === 'lastNode' && found?.status === 'SUCCESS'
+  const output = hasOutput ? await readExecutionOutput(deps, hook, executionId) : null
+  if (held) {
+    leaveAnswer(deps.store, executionId).catch((err) =>
+      log.warn({ err, executionId }, 'could not remove the answer of a webhook'),
+    )
+  }
+  return found && { ...found, output }
+}
+
+async function readExecutionOutput(deps: ApiDeps, hook: Webhook, executionId: string): Promise<unknown> {
+  return (await readExecution(makeWebhookScope(deps, hook), executionId)).outputData
+}
+
+// The caller does not learn what went wrong: only the execution's team may read that.
+const END_MESSAGES: Record<string, string> = {
+  FAILED: 'The execution failed',
+  CANCELLED: 'The execution was cancelled',
+  DELETED: 'The execution was deleted',
+}
+
+function sendAnswer(c: Context<AppEnv>, { status, headers, body }: WebhookAnswer): Response {
+  const empty = body === null || [204, 205, 304].includes(status)
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json'
+  if (!empty) c.header('Content-Type', type)
+  c.header('Content-Security-Policy', SANDBOX)
+  for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  c.status(status as StatusCode)
+  return empty ? c.body(null) : c.body(text)
+}
+
+function makeWebhookScope({ store }: ApiDeps, { workflow }: Webhook): Scope {
+  const actor = { kind: 'SYSTEM', id: null, name: 'webhook' } as const
+  return serviceScope(store, actor, [[workflow.teamId, 'VIEWER']])
+}
+
+/** Calls `look` after each change of the execution until it finds something, or until `signal` is aborted. */
+async function waitFor<T>(
+  bus: Bus,
+  executionId: string,
+  signal: AbortSignal,
+  look: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  let changed = true
+  let wake = () => {}
+  const onChange = () => {
+    changed = true
+    wake()
+  }
+  signal.addEventListener('abort', onChange)
+  const leave = await bus.watch(executionId, onChange)
+  try {
+    while (!signal.aborted) {
+      if (!changed) await new Promise<void>((resolve) => (wake = resolve))
+      changed = false
+      try {
+        const found = await look()
+        if (found !== undefined) return found
+      } catch (error) {
+        if (!isDatabaseAway(error)) throw error
+        changed = true
+        await sleep(AWAY_MS, undefined, { signal }).catch(() => {})
+      }
+    }
+    return undefined
+  } finally {
+    signal.removeEventListener('abort', onChange)
+    leave()
+  }
+}

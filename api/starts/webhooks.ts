@@ -1,0 +1,66 @@
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import { Fault } from '../../db/fault.ts'
+import { checkSignature } from '../../db/starts/signature.ts'
+import { checkWebhookSecret, findWebhooks, startWebhook, type Webhook } from '../../db/starts/webhooks.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { collectByName, parseBody, readBytes } from '../http/body.ts'
+import { uuidField } from '../http/fields.ts'
+import { STARTED_RESPONSE, startAndRespond } from './start.ts'
+import { AWAITED_RESPONSES, startAndRelayAnswer } from './webhookresponse.ts'
+
+const OneHook = v.object({ workflowId: uuidField, path: v.string() })
+
+/**
+ * The route of webhooks. It needs no credentials, but a trigger may demand a secret header or a signature.
+ * The execution's input is {body, query, headers, method}. Header names are in lower case; cookie,
+ * authorization, proxy-authorization and the secret header are left out.
+ */
+export function createWebhookRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>().all(
+    '/hooks/:workflowId/:path',
+    accept({
+      id: 'fireWebhook',
+      tag: 'Webhooks',
+      summary: 'Fire a webhook trigger',
+      description:
+        'Starts an execution of an active workflow at its WEBHOOK_TRIGGER with this path and method. The ' +
+        'input is `{body, query, headers, method}`. The trigger may demand a secret in a header of its ' +
+        'choice, or a signature of the body. Its responseMode decides whether the response is 202 at once, ' +
+        'or waits for the execution.',
+      role: 'public',
+      params: OneHook,
+      anyBody: true,
+      responses: { 202: STARTED_RESPONSE, ...AWAITED_RESPONSES },
+      faults: [401, 405, 409],
+    }),
+    async (c) => {
+      const { workflowId, path } = c.req.valid('param')
+      const hooks = await findWebhooks(deps.store, workflowId, path)
+      const hook = hooks.find(({ method }) => method === c.req.method)
+      if (!hook) {
+        const allowed = hooks.map(({ method }) => method).join(', ')
+        c.header('Allow', allowed)
+        throw new Fault('METHOD_NOT_ALLOWED', `This webhook accepts ${allowed}, not ${c.req.method}`)
+      }
+      checkWebhookSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
+      const bytes = await readBytes(c)
+      if (hook.signature) checkSignature(hook.signature, bytes, (name) => c.req.header(name))
+      const call = {
+        body: await parseBody(bytes, c.req.header('content-type')),
+        query: collectByName(new URL(c.req.url).searchParams),
+        headers: readHeaders(c, hook),
+        method: c.req.method,
+      }
+      const started = await startWebhook(deps.store, hook, call, c.get('traceparent'))
+      if (hook.response.mode === 'immediate') return startAndRespond(deps, c, started)
+      return startAndRelayAnswer(deps, c, hook, started)
+    },
+  )
+}
+
+function readHeaders(c: Context, hook: Webhook): Record<string, string> {
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', hook.secretHeader])
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+}

@@ -1,0 +1,115 @@
+import * as v from 'valibot'
+import { GraphEdgeSchema, GraphNodeSchema } from '../../workflows/graph/elements.ts'
+import { MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
+import { NODES } from '../../workflows/nodes/nodes.ts'
+import type { NodeType } from '../../workflows/nodes/nodetype.ts'
+import type { Problem } from '../../workflows/problem.ts'
+import { ON_ERROR } from '../../workflows/run/plan.ts'
+import { type JsonSchema, translateSchema } from '../docs/jsonschema.ts'
+import { documentAs } from '../http/fields.ts'
+
+const base = translateSchema(GraphNodeSchema) as {
+  properties: Record<string, JsonSchema>
+  required: string[]
+}
+
+/** HTTP_REQUEST -> HttpRequest */
+const nameOf = (type: string) =>
+  type.toLowerCase().replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())
+
+const NodeSchema: JsonSchema = {
+  title: 'Node',
+  ...base,
+  description:
+    'One node. Its type says what `config` must hold. If `config` is missing, `data` is read instead.',
+  properties: {
+    ...base.properties,
+    type: { type: 'string', enum: Object.keys(NODES) },
+    config: { type: 'object' },
+  },
+  oneOf: Object.entries<NodeType>(NODES).map(([type, row]) => ({
+    title: `${nameOf(type)}Node`,
+    description: row.summary,
+    properties: { type: { const: type }, config: translateSchema(row.config) },
+  })),
+}
+
+/** The nodes and edges of a request. readGraph checks them as a whole; the OpenAPI document describes each. */
+export const graphFields = {
+  nodes: v.optional(
+    v.pipe(v.unknown(), documentAs<unknown>({ type: 'array', maxItems: MAX_NODES, items: NodeSchema })),
+  ),
+  edges: v.optional(
+    v.pipe(
+      v.unknown(),
+      documentAs<unknown>({
+        type: 'array',
+        maxItems: MAX_EDGES,
+        items: {
+          title: 'Edge',
+          description: 'A connection from one node to another.',
+          ...translateSchema(GraphEdgeSchema),
+        },
+      }),
+    ),
+  ),
+}
+
+/** Reports the problems of a graph together with those of the other fields. */
+export function addProblemIssues(problems: Problem[], addIssue: AddIssue): void {
+  for (const { path, message } of problems) addIssue({ message, path: [makePathItem(path)] })
+}
+
+type AddIssue = (issue: { message: string; path: [v.ObjectPathItem] }) => void
+
+/** Makes one key of a path as Valibot's issues have it. */
+export function makePathItem(key: string): v.ObjectPathItem {
+  return { type: 'object', origin: 'value', input: {}, key, value: null }
+}
+
+/** The nodes of a stored graph, with defaults filled in. */
+export const nodesSchema = v.array(
+  v.pipe(
+    v.object({
+      id: v.pipe(v.string(), v.examples(['fetch'])),
+      type: v.picklist(Object.keys(NODES)),
+      name: v.string(),
+      config: v.record(v.string(), v.unknown()),
+      position: v.optional(v.object({ x: v.number(), y: v.number() })),
+      parentId: v.optional(v.string()),
+      retry: v.optional(
+        v.object({
+          maxAttempts: v.optional(v.number()),
+          initialIntervalMs: v.optional(v.number()),
+          backoffCoefficient: v.optional(v.number()),
+          maxIntervalMs: v.optional(v.number()),
+        }),
+      ),
+      timeoutMs: v.optional(v.number()),
+      onError: v.picklist(ON_ERROR),
+      disabled: v.optional(v.boolean()),
+    }),
+    v.title('StoredNode'),
+  ),
+)
+export const edgesSchema = v.array(
+  v.pipe(
+    v.object({
+      id: v.optional(v.string()),
+      source: v.string(),
+      target: v.string(),
+      sourceHandle: v.nullable(v.string()),
+      targetHandle: v.optional(v.nullable(v.string())),
+    }),
+    v.title('StoredEdge'),
+  ),
+)
+
+/** A small graph that can be saved, activated and executed. */
+export const EXAMPLE_GRAPH = {
+  nodes: [
+    { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+    { id: 'greet', type: 'SET', config: { values: { text: 'Order {{ $input.order }}' } } },
+  ],
+  edges: [{ source: 'start', target: 'greet' }],
+}

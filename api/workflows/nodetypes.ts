@@ -1,0 +1,55 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { NODES } from '../../workflows/nodes/nodes.ts'
+import type { NodeType } from '../../workflows/nodes/nodetype.ts'
+import { NODE_KINDS } from '../../workflows/run/plan.ts'
+import { translateSchema } from '../docs/jsonschema.ts'
+import type { AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+
+const NodeTypeSchema = v.pipe(
+  v.object({
+    type: v.pipe(v.string(), v.examples(['IF_ELSE'])),
+    kind: v.picklist(NODE_KINDS),
+    summary: v.string(),
+    handles: v.pipe(
+      v.array(v.nullable(v.string())),
+      v.description('The source handles of its edges; null is the main one'),
+      v.examples([['true', 'false']]),
+    ),
+    retry: v.object({
+      maxAttempts: v.number(),
+      initialIntervalMs: v.number(),
+      backoffCoefficient: v.number(),
+      maxIntervalMs: v.number(),
+    }),
+    timeoutMs: v.number(),
+    config: v.pipe(v.record(v.string(), v.unknown()), v.description('The JSON Schema of its config')),
+  }),
+  v.title('NodeType'),
+)
+
+/** The node types, each with the JSON Schema of its config. */
+export function createNodeTypeRoutes() {
+  const types = Object.entries<NodeType>(NODES).map(([type, row]) => ({
+    type,
+    kind: row.kind,
+    summary: row.summary,
+    handles: row.handles({}),
+    retry: row.retry,
+    timeoutMs: row.timeoutMs,
+    // JSON Schema cannot express the checks that are functions. They are made when a workflow is saved.
+    config: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...translateSchema(row.config) },
+  }))
+  return new Hono<AppEnv>().get(
+    '/api/node-types',
+    accept({
+      id: 'listNodeTypes',
+      tag: 'Workflows',
+      summary: 'List the node types',
+      role: 'user',
+      responses: { 200: { description: 'Every node type', schema: v.array(NodeTypeSchema) } },
+    }),
+    (c) => c.json(types),
+  )
+}

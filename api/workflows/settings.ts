@@ -1,0 +1,121 @@
+import * as v from 'valibot'
+import { CONCURRENCY_POLICIES } from '../../db/workflows/settings.ts'
+import { readPathTemplate } from '../../workflows/expressions/paths.ts'
+import { findTimezone } from '../../workflows/graph/cron.ts'
+import { strictObject } from '../../workflows/object.ts'
+import { boundedString, uuidField } from '../http/fields.ts'
+import { idSchema } from '../http/responses.ts'
+
+const DAY_MS = 86_400_000
+
+function integerOf(what: string, min: number, max: number) {
+  return v.pipe(
+    v.number(`must be a number of ${what}`),
+    v.integer(`must be a whole number of ${what}`),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  )
+}
+
+const flag = v.optional(v.boolean('must be true or false'), true)
+
+const key = v.pipe(
+  boundedString(1_000),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    try {
+      readPathTemplate(dataset.value)
+    } catch (error) {
+      addIssue({ message: (error as Error).message })
+    }
+  }),
+  v.description(
+    'Executions with the same key share the limit. Its expressions can only be paths into the data that ' +
+      'starts the execution',
+  ),
+  v.examples(['{{ $trigger.body.customer }}']),
+)
+
+const concurrency = strictObject({
+  limit: integerOf('executions', 1, 1_000),
+  key: v.optional(v.nullable(key), null),
+  policy: v.optional(
+    v.picklist(CONCURRENCY_POLICIES, `must be one of ${CONCURRENCY_POLICIES.join(', ')}`),
+    'queue',
+  ),
+})
+
+const timezone = v.pipe(
+  boundedString(100),
+  v.check((name) => findTimezone(name) !== undefined, 'must be a time zone such as Europe/Berlin'),
+  v.examples(['Europe/Berlin']),
+)
+
+const retention = strictObject({
+  days: v.optional(v.nullable(integerOf('days', 1, 3_650)), null),
+  count: v.optional(v.nullable(integerOf('executions', 1, 1_000_000)), null),
+})
+
+/** The settings of a request. Each setting that is given replaces the stored one. */
+export const settingsField = strictObject({
+  timeoutMs: v.optional(
+    v.nullable(
+      v.pipe(
+        v.number('must be a number of milliseconds'),
+        v.integer('must be a whole number of milliseconds'),
+        v.minValue(1, 'must be at least 1'),
+        v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
+      ),
+    ),
+  ),
+  concurrency: v.optional(v.nullable(concurrency)),
+  errorWorkflowId: v.optional(v.nullable(uuidField)),
+  timezone: v.optional(v.nullable(timezone)),
+  retention: v.optional(v.nullable(retention)),
+  saveData: v.optional(strictObject({ inputs: flag, outputs: flag })),
+})
+
+const number = v.nullable(v.number())
+
+export const settingsSchema = v.pipe(
+  v.object({
+    timeoutMs: v.pipe(number, v.description('The time limit of an execution, in milliseconds')),
+    concurrency: v.pipe(
+      v.nullable(
+        v.object({
+          limit: v.number(),
+          key: v.nullable(v.string()),
+          policy: v.picklist(CONCURRENCY_POLICIES),
+        }),
+      ),
+      v.description(
+        'How many executions (with the same key, if a key is set) may be under way at once. At the ' +
+          'limit, `policy` decides about a new one: it is queued as PENDING, refused with 409, or takes ' +
+          'the place of the oldest, which is cancelled',
+      ),
+    ),
+    errorWorkflowId: v.pipe(
+      v.nullable(idSchema),
+      v.description('The workflow that is started at its ERROR_TRIGGER when an execution has failed'),
+    ),
+    timezone: v.pipe(
+      v.nullable(v.string()),
+      v.description('The time zone of nodes that do not set their own'),
+    ),
+    retention: v.pipe(
+      v.nullable(v.object({ days: number, count: number })),
+      v.description(
+        'When ended executions are removed: `days` after their end, or once there are `count` newer ' +
+          'executions',
+      ),
+    ),
+    saveData: v.pipe(
+      v.object({ inputs: v.boolean(), outputs: v.boolean() }),
+      v.description(
+        'Whether the data that executions were started with (inputs) and the outputs of their nodes are ' +
+          'kept after the execution has ended',
+      ),
+    ),
+  }),
+  v.title('WorkflowSettings'),
+)

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto'
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { EXPORT_FORMAT, exportWorkflow, importWorkflow, planImport } from '../../db/workflows/transfer.ts'
+import { readGraph } from '../../workflows/graph/read.ts'
+import { fillSecrets } from '../../workflows/graph/secrets.ts'
+import { PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
+import { strictRecord } from '../../workflows/object.ts'
+import { describeIssues } from '../../workflows/problem.ts'
+import type { AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { ById, boundedString, documentAs, trimmedString, uuidField } from '../http/fields.ts'
+import { countSchema, EXAMPLE_ID, LOCATION_HEADER, timeSchema } from '../http/responses.ts'
+import { addProblemIssues, EXAMPLE_GRAPH, edgesSchema, nodesSchema } from './graph.ts'
+import { settingsField, settingsSchema } from './settings.ts'
+import { WorkflowSchema } from './workflows.ts'
+
+/** An export of this service without its graph, which readGraph checks as a whole. */
+const TransferDocument = v.object({
+  format: v.literal(EXPORT_FORMAT),
+  formatVersion: v.literal(1, 'must be 1'),
+  name: v.optional(trimmedString(200), 'Imported workflow'),
+  description: v.optional(v.nullable(boundedString(5_000, 0)), null),
+  settings: v.optional(settingsField, {}),
+})
+
+const workflow = v.pipe(
+  v.custom<object>((value) => typeof value === 'object' && value !== null, 'must be an object or an array'),
+  documentAs<object>({ type: ['object', 'array'] }),
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    const given = dataset.value as { format?: unknown; nodes?: unknown; edges?: unknown; secrets?: unknown[] }
+    if (given.format !== EXPORT_FORMAT) return dataset.value
+    const parsed = v.safeParse(TransferDocument, given)
+    const omitted = given.secrets?.filter?.((path) => typeof path === 'string') ?? []
+    const list = Array.isArray(given.nodes) ? given.nodes : []
+    const { nodes, filled } = fillSecrets(list, omitted, () => randomBytes(24).toString('base64url'))
+    const { graph, problems } = readGraph(
+      { nodes: Array.isArray(given.nodes) ? nodes : given.nodes, edges: given.edges },
+      () => crypto.randomUUID(),
+    )
+    const noNodes = given.nodes === undefined ? [{ path: 'nodes', message: 'is required' }] : []
+    const all = [...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...noNodes, ...problems]
+    addProblemIssues(all, addIssue)
+    if (!parsed.success || all.length > 0) return NEVER
+    return { ...parsed.output, ...graph, secrets: filled }
+  }),
+)
+
+const NewImport = v.object({
+  teamId: uuidField,
+  name: v.optional(trimmedString(200)),
+  workflow,
+  workflows: v.optional(strictRecord(uuidField)),
+})
+const ImportQuery = v.object({
+  dryRun: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((value) => value === 'true'),
+    ),
+    'false',
+  ),
+})
+
+const ImportReportSchema = v.pipe(
+  v.object({
+    mapped: v.array(v.object({ node: v.string(), type: v.string(), id: v.string(), as: v.string() })),
+    problems: v.array(
+      v.object({
+        node: v.nullable(v.string()),
+        path: v.string(),
+        kind: v.picklist(PROBLEM_KINDS),
+        message: v.string(),
+        original: v.unknown(),
+      }),
+    ),
+    stickyNotes: countSchema,
+  }),
+  v.title('ImportReport'),
+)
+const ImportPlanSchema = v.pipe(
+  v.object({
+    name: v.string(),
+    description: v.nullable(v.string()),
+    nodes: v.array(v.record(v.string(), v.unknown())),
+    edges: v.array(v.record(v.string(), v.unknown())),
+    settings: v.record(v.string(), v.unknown()),
+    report: ImportReportSchema,
+  }),
+  v.title('ImportPlan'),
+)
+const ImportSchema = v.pipe(
+  v.object({ ...WorkflowSchema.entries, report: ImportReportSchema }),
+  v.title('Import'),
+)
+const WorkflowExportSchema = v.pipe(
+  v.object({
+    format: v.literal(EXPORT_FORMAT),
+    formatVersion: v.literal(1),
+    exportedAt: timeSchema,
+    name: v.string(),
+    description: v.nullable(v.string()),
+    settings: settingsSchema,
+    nodes: nodesSchema,
+    edges: edgesSchema,
+    secrets: v.pipe(
+      v.array(v.string()),
+      v.description('The paths of the secrets that were left out'),
+      v.examples([['nodes[0].config.secretHeader.value']]),
+    ),
+  }),
+  v.title('WorkflowExport'),
+)
+
+/** The export and import of workflows. */
+export function createTransferRoutes() {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/workflows/:id/export',
+      accept({
+        id: 'exportWorkflow',
+        tag: 'Workflows',
+        summary: 'Export a workflow',
+        description:
+          'A document with the newest graph, to be imported here or in another installation. Secrets are ' +
+          'left out; `secrets` lists their paths.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        responses: { 200: { description: 'The document', schema: WorkflowExportSchema } },
+      }),
+      async (c) => c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id)),
+    )
+    .post(
+      '/api/workflows/import',
+      accept({
+        id: 'importWorkflow',
+        tag: 'Workflows',
+        summary: 'Import a workflow',
+        description:
+          'Creates an inactive workflow from an export of this service, or from an n8n workflow (an export ' +
+          'of version 1 or 2, or the JSON that its editor copies to the clipboard). `report.problems` ' +
+          'lists everything that differs from the original. A node without a counterpart becomes a ' +
+          'STOP_AND_ERROR, so that no execution passes over work that was not done; an expression without ' +
+          'a counterpart fails when it is evaluated. Nodes that n8n runs once for each item of a list ' +
+          'become the body of a FOR_EACH. The response to an HTTP request counts as one item, even if it ' +
+          'is an array, unless the next node works on lists. If the document refers to other workflows, ' +
+          '`workflows` maps their ids to the ids of the workflows here that replace them. With ' +
+          '`dryRun=true` nothing is created, and the response is the converted graph.',
+        role: 'BUILDER',
+        query: ImportQuery,
+        json: NewImport,
+        example: {
+          teamId: EXAMPLE_ID,
+          workflow: { format: EXPORT_FORMAT, formatVersion: 1, name: 'Imported orders', ...EXAMPLE_GRAPH },
+        },
+        responses: {
+          200: {
+            description: 'With `dryRun=true`: the workflow that would be created',
+            schema: ImportPlanSchema,
+          },
+          201: {
+            description: 'The workflow, and the report of what differs from the original',
+            schema: ImportSchema,
+            headers: LOCATION_HEADER,
+            links: { readWorkflow: { parameters: { id: '$response.body#/id' } } },
+          },
+        },
+        faults: [409],
+      }),
+      async (c) => {
+        const input = c.req.valid('json')
+        if (c.req.valid('query').dryRun) return c.json(await planImport(c.get('scope'), input), 200)
+        const { workflow, report } = await importWorkflow(c.get('scope'), input)
+        c.header('Location', `/api/workflows/${workflow.id}`)
+        return c.json({ ...workflow, report }, 201)
+      },
+    )
+}

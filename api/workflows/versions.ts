@@ -1,0 +1,186 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import {
+  compareVersions,
+  deleteVersion,
+  listVersions,
+  readVersionDetail,
+} from '../../db/workflows/versions.ts'
+import { updateWorkflow } from '../../db/workflows/workflows.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { ById, uuidField } from '../http/fields.ts'
+import { paging, queryInteger } from '../http/query.ts'
+import {
+  countSchema,
+  idSchema,
+  messageResponse,
+  pageSchema,
+  timeSchema,
+  versionSchema,
+} from '../http/responses.ts'
+import { carryOutEach } from '../outbox.ts'
+import { edgesSchema, nodesSchema } from './graph.ts'
+import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
+import { WorkflowDetailSchema } from './workflows.ts'
+
+const versionField = queryInteger(1, 2_147_483_647)
+const OneVersion = v.object({ id: uuidField, version: versionField })
+const TwoVersions = v.object({ id: uuidField, version: versionField, other: versionField })
+
+const itemEntries = {
+  version: versionSchema,
+  createdAt: timeSchema,
+  createdBy: v.nullable(v.object({ id: idSchema, name: v.pipe(v.string(), v.examples(['Ada Byron'])) })),
+  nodeCount: countSchema,
+  current: v.boolean(),
+  inUse: v.pipe(v.boolean(), v.description('Whether there are executions of this version')),
+  restoredFrom: v.nullable(versionSchema),
+}
+
+const VersionItemSchema = v.pipe(v.object(itemEntries), v.title('VersionItem'))
+const VersionDetailSchema = v.pipe(
+  v.object({ workflowId: idSchema, ...itemEntries, nodes: nodesSchema, edges: edgesSchema }),
+  v.title('VersionDetail'),
+)
+const reordered = v.pipe(
+  v.boolean(),
+  v.description('Whether the entries that both versions have are in a different order'),
+)
+const VersionDiffSchema = v.pipe(
+  v.object({
+    from: versionSchema,
+    to: versionSchema,
+    nodes: v.object({
+      added: nodesSchema,
+      removed: nodesSchema,
+      changed: v.array(
+        v.object({
+          id: v.string(),
+          name: v.string(),
+          changes: v.array(
+            v.object({
+              path: v.pipe(v.string(), v.examples(['config.url'])),
+              from: v.optional(
+                v.pipe(v.unknown(), v.description('The old value; missing if `path` was added')),
+              ),
+              to: v.optional(
+                v.pipe(v.unknown(), v.description('The new value; missing if `path` was removed')),
+              ),
+            }),
+          ),
+        }),
+      ),
+      reordered,
+    }),
+    edges: v.object({ added: edgesSchema, removed: edgesSchema, reordered }),
+  }),
+  v.title('VersionDiff'),
+)
+
+/** The versions of a workflow's graph. */
+export function createVersionRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/workflows/:id/versions',
+      accept({
+        id: 'listVersions',
+        tag: 'Workflows',
+        summary: "List a workflow's versions",
+        description:
+          'Newest first. Each change of the graph creates a version; name, description and settings are ' +
+          'not versioned.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        query: v.object(paging),
+        responses: { 200: { description: 'One page', schema: pageSchema('VersionPage', VersionItemSchema) } },
+      }),
+      async (c) => c.json(await listVersions(c.get('scope'), c.req.valid('param').id, c.req.valid('query'))),
+    )
+    .get(
+      '/api/workflows/:id/versions/:version',
+      accept({
+        id: 'readVersion',
+        tag: 'Workflows',
+        summary: 'Read a version with its graph',
+        description: 'Secrets of webhooks are only shown to BUILDER and higher roles.',
+        role: 'member',
+        of: 'workflows',
+        params: OneVersion,
+        responses: { 200: { description: 'The version', schema: VersionDetailSchema } },
+      }),
+      async (c) => {
+        const { id, version } = c.req.valid('param')
+        return c.json(await readVersionDetail(c.get('scope'), id, version))
+      },
+    )
+    .get(
+      '/api/workflows/:id/versions/:version/diff/:other',
+      accept({
+        id: 'compareVersions',
+        tag: 'Workflows',
+        summary: 'Compare two versions',
+        description:
+          'Lists what changed from `version` to `other`. Nodes are matched by their ids, and each path ' +
+          'that differs is listed with both values. Edges are matched by their ends and handles. A changed ' +
+          'secret is listed, but its values are only shown to BUILDER and higher roles.',
+        role: 'member',
+        of: 'workflows',
+        params: TwoVersions,
+        responses: { 200: { description: 'What changed', schema: VersionDiffSchema } },
+      }),
+      async (c) => {
+        const { id, version, other } = c.req.valid('param')
+        return c.json(await compareVersions(c.get('scope'), id, version, other))
+      },
+    )
+    .post(
+      '/api/workflows/:id/versions/:version/restore',
+      accept({
+        id: 'restoreVersion',
+        tag: 'Workflows',
+        summary: 'Restore a version',
+        description:
+          'Makes the graph of this version the current one again, as a new version (unless the graph is ' +
+          "the same as the current one). The workflow's name, description and settings are kept. If the " +
+          'workflow is active, the graph must be valid for an active workflow. Without If-Match the last ' +
+          'write wins.',
+        role: 'BUILDER',
+        of: 'workflows',
+        params: OneVersion,
+        headers: IF_MATCH_HEADER,
+        responses: {
+          200: { description: 'The workflow', schema: WorkflowDetailSchema, headers: ETAG_HEADER },
+        },
+        faults: [409, 412],
+      }),
+      async (c) => {
+        const { id, version } = c.req.valid('param')
+        const workflow = await updateWorkflow(c.get('scope'), id, { restore: version }, readIfMatch(c))
+        await carryOutEach(deps, 'SCHEDULE', [id])
+        return respondWithWorkflow(c, workflow)
+      },
+    )
+    .delete(
+      '/api/workflows/:id/versions/:version',
+      accept({
+        id: 'deleteVersion',
+        tag: 'Workflows',
+        summary: 'Delete a version',
+        description:
+          'Cannot be undone. The current version, and a version that has executions, cannot be deleted ' +
+          '(409).',
+        role: 'BUILDER',
+        of: 'workflows',
+        params: OneVersion,
+        responses: { 200: messageResponse('Version deleted') },
+        faults: [409],
+      }),
+      async (c) => {
+        const { id, version } = c.req.valid('param')
+        await deleteVersion(c.get('scope'), id, version)
+        return c.json({ message: 'Version deleted' })
+      },
+    )
+}

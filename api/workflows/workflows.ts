@@ -1,0 +1,228 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
+import {
+  createWorkflow,
+  deleteWorkflow,
+  listWorkflows,
+  readWorkflow,
+  updateWorkflow,
+} from '../../db/workflows/workflows.ts'
+import { readGraph } from '../../workflows/graph/read.ts'
+import type { Problem } from '../../workflows/problem.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { ById, boundedString, trimmedString, uuidField } from '../http/fields.ts'
+import { paging } from '../http/query.ts'
+import {
+  countSchema,
+  EXAMPLE_ID,
+  idSchema,
+  LOCATION_HEADER,
+  messageResponse,
+  pageSchema,
+  timeSchema,
+  versionSchema,
+} from '../http/responses.ts'
+import { carryOutEach } from '../outbox.ts'
+import { addProblemIssues, EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema } from './graph.ts'
+import {
+  ETAG_HEADER,
+  IF_MATCH_HEADER,
+  nameUnknownFields,
+  readIfMatch,
+  respondWithWorkflow,
+} from './headers.ts'
+import { settingsField, settingsSchema } from './settings.ts'
+
+const workflowName = v.pipe(trimmedString(200), v.examples(['Orders']))
+const description = v.nullable(boundedString(5_000, 0))
+const WorkflowListQuery = v.object({
+  teamId: uuidField,
+  ...paging,
+  search: v.optional(boundedString(200, 0)),
+})
+const NewWorkflow = v.pipe(
+  v.object({
+    teamId: uuidField,
+    name: workflowName,
+    description: v.optional(description),
+    ...graphFields,
+    settings: v.optional(settingsField),
+  }),
+  v.rawCheck(({ dataset, addIssue }) => addProblemIssues(findProblems(dataset.value), addIssue)),
+)
+const WorkflowPatch = v.pipe(
+  v.object({
+    name: v.optional(workflowName),
+    description: v.optional(description),
+    active: v.optional(v.boolean('must be true or false')),
+    ...graphFields,
+    settings: v.optional(settingsField),
+  }),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const { nodes, edges } = Object(dataset.value)
+    // If only one of them is given, updateWorkflow takes the other from the stored graph and checks both.
+    if (nodes && edges) addProblemIssues(findProblems({ nodes, edges }), addIssue)
+  }),
+)
+const workflow = {
+  id: idSchema,
+  name: v.pipe(v.string(), v.examples(['Orders'])),
+  description: v.nullable(v.pipe(v.string(), v.examples(['Takes orders']))),
+  active: v.boolean(),
+  teamId: idSchema,
+  createdAt: timeSchema,
+  updatedAt: timeSchema,
+}
+
+export const WorkflowSchema = v.pipe(v.object(workflow), v.title('Workflow'))
+const WorkflowItemSchema = v.pipe(
+  v.object({
+    ...workflow,
+    nodeCount: countSchema,
+    lastExecutionStatus: v.nullable(v.picklist(EXECUTION_STATUSES)),
+  }),
+  v.title('WorkflowItem'),
+)
+export const WorkflowDetailSchema = v.pipe(
+  v.object({
+    ...workflow,
+    nodes: nodesSchema,
+    edges: edgesSchema,
+    settings: settingsSchema,
+    version: versionSchema,
+  }),
+  v.title('WorkflowDetail'),
+)
+const UNKNOWN =
+  "Keys of a config that the node's type does not know are dropped. The X-Unknown-Fields header then lists " +
+  'their paths as a JSON array.'
+const BY_ID = { id: '$response.body#/id' }
+const WORKFLOW_LINKS = {
+  readWorkflow: { parameters: BY_ID },
+  updateWorkflow: { parameters: BY_ID },
+  executeWorkflow: { parameters: BY_ID, requestBody: { teamId: '$response.body#/teamId' } },
+  listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
+  deleteWorkflow: { parameters: BY_ID },
+}
+
+/** A team's workflows. */
+export function createWorkflowRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/workflows',
+      accept({
+        id: 'listWorkflows',
+        tag: 'Workflows',
+        summary: "List a team's workflows",
+        description: 'Newest first. `search` matches any part of the name, ignoring case.',
+        role: 'member',
+        query: WorkflowListQuery,
+        responses: {
+          200: { description: 'One page', schema: pageSchema('WorkflowPage', WorkflowItemSchema) },
+        },
+      }),
+      async (c) => c.json(await listWorkflows(c.get('scope'), c.req.valid('query'))),
+    )
+    .post(
+      '/api/workflows',
+      accept({
+        id: 'createWorkflow',
+        tag: 'Workflows',
+        summary: 'Create a workflow',
+        description:
+          'The new workflow is inactive. All problems of the graph are reported at once. An inactive ' +
+          `workflow may lack a trigger, or have nodes that no trigger leads to. ${UNKNOWN}`,
+        role: 'BUILDER',
+        json: NewWorkflow,
+        example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE_GRAPH },
+        responses: {
+          201: {
+            description: 'The workflow',
+            schema: WorkflowSchema,
+            headers: LOCATION_HEADER,
+            links: WORKFLOW_LINKS,
+          },
+        },
+        faults: [409],
+      }),
+      async (c) => {
+        const workflow = await createWorkflow(c.get('scope'), c.req.valid('json'))
+        nameUnknownFields(c, c.req.valid('json').nodes)
+        c.header('Location', `/api/workflows/${workflow.id}`)
+        return c.json(workflow, 201)
+      },
+    )
+    .get(
+      '/api/workflows/:id',
+      accept({
+        id: 'readWorkflow',
+        tag: 'Workflows',
+        summary: 'Read a workflow',
+        description:
+          'Includes its newest graph. Secrets of webhooks are only shown to BUILDER and higher roles.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        responses: {
+          200: { description: 'The workflow', schema: WorkflowDetailSchema, headers: ETAG_HEADER },
+        },
+      }),
+      async (c) => respondWithWorkflow(c, await readWorkflow(c.get('scope'), c.req.valid('param').id)),
+    )
+    .put(
+      '/api/workflows/:id',
+      accept({
+        id: 'updateWorkflow',
+        tag: 'Workflows',
+        summary: 'Change a workflow',
+        description:
+          'Changes the fields that are given and keeps the others. A changed graph becomes a new version; ' +
+          'executions keep the version that they started with. Without If-Match the last write wins. ' +
+          `${UNKNOWN}`,
+        role: 'BUILDER',
+        of: 'workflows',
+        params: ById,
+        json: WorkflowPatch,
+        headers: IF_MATCH_HEADER,
+        example: { name: 'Daily orders', active: false },
+        responses: {
+          200: { description: 'The workflow', schema: WorkflowDetailSchema, headers: ETAG_HEADER },
+        },
+        faults: [409, 412],
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), readIfMatch(c))
+        await carryOutEach(deps, 'SCHEDULE', [id])
+        nameUnknownFields(c, c.req.valid('json').nodes)
+        return respondWithWorkflow(c, workflow)
+      },
+    )
+    .delete(
+      '/api/workflows/:id',
+      accept({
+        id: 'deleteWorkflow',
+        tag: 'Workflows',
+        summary: 'Delete a workflow and its executions',
+        description: 'Cannot be undone. Executions that are still running are ended.',
+        role: 'BUILDER',
+        of: 'workflows',
+        params: ById,
+        responses: { 200: messageResponse('Workflow deleted') },
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const executions = await deleteWorkflow(c.get('scope'), id)
+        await Promise.all([carryOutEach(deps, 'SCHEDULE', [id]), carryOutEach(deps, 'DELETE', executions)])
+        return c.json({ message: 'Workflow deleted' })
+      },
+    )
+}
+
+// db checks the graph again. Checking it here too reports its problems together with all others.
+function findProblems(body: unknown): Problem[] {
+  const input: { nodes?: unknown; edges?: unknown } = Object(body)
+  return readGraph(input, () => crypto.randomUUID()).problems
+}

@@ -1,0 +1,188 @@
+import { type RawBuilder, sql } from 'kysely'
+import { change } from '../change.ts'
+import { Fault } from '../fault.ts'
+import { demandTeam, type Scope, type Store } from '../scope.ts'
+import { recoverExecution, type VersionChoice } from '../starts/retry.ts'
+import { cancelOpen } from './cancel.ts'
+import { isEnded } from './status.ts'
+
+/**
+ * Selects the executions that meet all conditions. `from` (inclusive) and `to` (exclusive) are on createdAt.
+ */
+export type BulkFilter = {
+  status?: string | undefined
+  workflowId?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+  ids?: string[] | undefined
+}
+
+/** The result of a call. `remaining` of the `matched` executions are left for another call. */
+export type BulkTally = { matched: number; skipped: Skipped[]; remaining: number }
+type Skipped = { id: string; reason: string }
+
+const MAX_CANCELLED = 10_000
+const MAX_RETRIED = 1_000
+const MAX_SKIPPED = 1_000
+
+/** How many rows a transaction locks at most. */
+const CHUNK = 500
+const RETRIES_AT_ONCE = 4
+const MAX_MS = 20_000
+
+/** The idempotency key of bulk retries. No client can send it, since a header cannot hold a line feed. */
+const BULK_KEY = 'bulk\n'
+
+type Match = { id: string; place: 'queued' | 'started' | 'waiting'; total: number }
+
+/**
+ * Cancels a team's open executions (OPERATOR), at most 10,000 in one call: queued ones first, so that none
+ * starts in the place of a cancelled one. Works in small transactions, each with its audit entry. The
+ * sweepers tell Temporal at once.
+ */
+export async function bulkCancel(
+  scope: Scope,
+  teamId: string,
+  filter: BulkFilter,
+): Promise<BulkTally & { cancelled: number }> {
+  const { store } = scope
+  await demandTeam(scope, teamId, 'OPERATOR')
+  const rows = await findMatches(
+    store,
+    teamId,
+    filter,
+    sql`status in ('PENDING', 'RUNNING') and cancel_requested_at is null`,
+    sql`queued_at is null, status, created_at, id limit ${MAX_CANCELLED}`,
+  )
+  const skipped = await explainUnmatched(store, teamId, filter, rows)
+  const matched = rows[0]?.total ?? 0
+  let cancelled = 0
+  for (const chunk of chunksOf(rows)) {
+    const done = await change(scope, 'EXECUTIONS_CANCELLED', teamId, async (tx) => {
+      const ids = (await cancelOpen(tx, chunk)).map(({ id }) => id)
+      return { result: ids, ...describeCall(filter, { matched, cancelled: ids.length }) }
+    })
+    const left = chunk.filter((id) => !done.includes(id))
+    skipped.push(...left.map((id) => ({ id, reason: 'The execution has ended in the meantime' })))
+    cancelled += done.length
+  }
+  return { matched, cancelled, skipped: skipped.slice(0, MAX_SKIPPED), remaining: matched - rows.length }
+}
+
+/**
+ * Retries a team's failed and cancelled executions that nobody has retried yet (OPERATOR), the oldest first,
+ * for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only once. The audit
+ * entry is written before the retries; each new execution names who started it.
+ */
+export async function bulkRetry(
+  scope: Scope,
+  teamId: string,
+  filter: BulkFilter,
+  version: VersionChoice,
+): Promise<BulkTally & { retried: number; executions: { executionId: string; retriedFrom: string }[] }> {
+  const { store } = scope
+  await demandTeam(scope, teamId, 'OPERATOR')
+  const rows = await findMatches(
+    store,
+    teamId,
+    filter,
+    sql`status in ('FAILED', 'CANCELLED') and not exists (
+      select from executions r where r.retried_from = e.id and r.recovery = 'RETRY')`,
+    sql`created_at, id limit ${MAX_RETRIED}`,
+  )
+  const skipped = await explainUnmatched(store, teamId, filter, rows)
+  const matched = rows[0]?.total ?? 0
+  const executions: { executionId: string; retriedFrom: string }[] = []
+  await change(scope, 'EXECUTIONS_RETRIED', teamId, async () => ({
+    result: undefined,
+    ...describeCall({ ...filter, version }, { matched }),
+  }))
+  const until = Date.now() + MAX_MS
+  let seen = 0
+  const retry = async (id: string) => {
+    try {
+      const more = { version, idempotencyKey: BULK_KEY, swept: true }
+      const { fresh, executionId } = await recoverExecution(scope, id, 'RETRY', more)
+      if (fresh) executions.push({ executionId, retriedFrom: id })
+      else skipped.push({ id, reason: 'The execution has already been retried' })
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code === 'UNAVAILABLE') throw error
+      skipped.push({ id, reason: error.message })
+    }
+  }
+  while (seen < rows.length && Date.now() < until) {
+    const some = rows.slice(seen, seen + RETRIES_AT_ONCE)
+    await Promise.all(some.map(({ id }) => retry(id)))
+    seen += some.length
+  }
+  return {
+    matched,
+    retried: executions.length,
+    executions,
+    skipped: skipped.slice(0, MAX_SKIPPED),
+    remaining: matched - seen,
+  }
+}
+
+async function findMatches(
+  { db }: Store,
+  teamId: string,
+  { status, workflowId, from, to, ids }: BulkFilter,
+  fit: RawBuilder<unknown>,
+  order: RawBuilder<unknown>,
+): Promise<Match[]> {
+  const { rows } = await sql<Match>`
+    select id, count(*) over () as total,
+      case when queued_at is not null then 'queued' when status = 'RUNNING' then 'started' else 'waiting' end as place
+    from executions e where team_id = ${teamId} and ${fit}
+      and (${status ?? null}::text is null or status = ${status ?? null})
+      and (${workflowId ?? null}::uuid is null or workflow_id = ${workflowId ?? null})
+      and (${from ?? null}::timestamptz is null or created_at >= ${from ?? null})
+      and (${to ?? null}::timestamptz is null or created_at < ${to ?? null})
+      and (${ids ?? null}::uuid[] is null or id = any(${ids ?? null}::uuid[]))
+    order by ${order}`.execute(db)
+  return rows
+}
+
+/** Why executions named by id were not found. Another team's are reported as if they did not exist. */
+async function explainUnmatched(
+  { db }: Store,
+  teamId: string,
+  { ids = [] }: BulkFilter,
+  rows: Match[],
+): Promise<Skipped[]> {
+  const found = new Set(rows.map(({ id }) => id))
+  const left = [...new Set(ids)].filter((id) => !found.has(id))
+  if (left.length === 0) return []
+  const existing = await db
+    .selectFrom('executions')
+    .select(['id', 'status', 'cancelRequestedAt'])
+    .select(
+      sql<boolean>`exists (select from executions r
+        where r.retried_from = executions.id and r.recovery = 'RETRY')`.as('retried'),
+    )
+    .where('teamId', '=', teamId)
+    .where('id', 'in', left)
+    .execute()
+  const byId = new Map(existing.map((row) => [row.id, row]))
+  return left.map((id) => {
+    const row = byId.get(id)
+    if (!row) return { id, reason: 'There is no such execution' }
+    const cancels = !isEnded(row.status) && row.cancelRequestedAt !== null
+    const how = cancels ? ', being cancelled' : row.retried ? ', retried already' : ''
+    return { id, reason: `The execution does not match the filter: ${row.status}${how}` }
+  })
+}
+
+/** Chunks of ids with the same `place`: only the end of an execution that holds a place locks its gate. */
+function* chunksOf(rows: Match[]): Generator<string[]> {
+  for (const place of ['queued', 'waiting', 'started'] as const) {
+    const ids = rows.filter((row) => row.place === place).map(({ id }) => id)
+    for (let at = 0; at < ids.length; at += CHUNK) yield ids.slice(at, at + CHUNK)
+  }
+}
+
+/** The part of an audit entry that describes a bulk call. */
+function describeCall(filter: Record<string, unknown>, counts: Record<string, number>) {
+  return { resourceId: null, details: { filter, ...counts } }
+}

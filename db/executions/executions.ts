@@ -1,0 +1,160 @@
+import { sql } from 'kysely'
+import type { Tx } from '../connection.ts'
+import { missing } from '../fault.ts'
+import { enqueue } from '../outbox.ts'
+import { readOwner } from '../owners.ts'
+import { makePage, type Page } from '../page.ts'
+import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
+import { STORED_NODES } from '../records/stored.ts'
+import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
+import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
+import { isEnded, OPEN_STATUSES } from './status.ts'
+import type { Recovery } from './triggers.ts'
+
+export type ExecutionDetail = {
+  id: string
+  workflowId: string
+  workflowName: string
+  workflowVersion: number
+  status: string
+  trigger: string
+  inputData: Record<string, unknown>
+  errorMessage: string | null
+  createdAt: Date
+  /** Since when it waits for a place at its workflow's limit; null if it does not. */
+  queuedAt: Date | null
+  startedAt: Date | null
+  completedAt: Date | null
+  durationMs: number | null
+  /** The execution whose SUB_WORKFLOW node started this one, and that node. */
+  parentExecutionId: string | null
+  parentNodeId: string | null
+  /**
+   * `retriedFrom` is the execution that this one retries or reruns; `retries` the newest 100 that do so to
+   * this.
+   */
+  retriedFrom: string | null
+  recovery: Recovery | null
+  retries: string[]
+  /** The only node that was executed; null if all were. */
+  onlyNode: string | null
+} & ExecutionRecords
+
+/** A team's executions, newest first (VIEWER). A `workflowId` of another team matches nothing. */
+export async function listTeamExecutions(
+  scope: Scope,
+  teamId: string,
+  query: ExecutionQuery & { workflowId?: string | undefined },
+): Promise<Page<ExecutionItem>> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  const { workflowId } = query
+  if (workflowId === undefined) return listExecutions(scope.store, 'teamId', teamId, query)
+  const owner = await findWorkflowTeam(scope.store, workflowId)
+  if (owner !== teamId) return makePage([], 0, query)
+  return listExecutions(scope.store, 'workflowId', workflowId, query)
+}
+
+/** A workflow's executions, newest first (VIEWER). Throws NOT_FOUND. */
+export async function listWorkflowExecutions(
+  scope: Scope,
+  workflowId: string,
+  query: ExecutionQuery,
+): Promise<Page<ExecutionItem>> {
+  demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
+  return listExecutions(scope.store, 'workflowId', workflowId, query)
+}
+
+/** An execution with its node records (VIEWER). Throws NOT_FOUND. */
+export async function readExecution(scope: Scope, id: string): Promise<ExecutionDetail> {
+  const row = await scope.store.db
+    .selectFrom('executions')
+    .select(['id', 'teamId', 'workflowId', 'workflowName', 'workflowVersion', 'status', 'trigger'])
+    .select([
+      'triggerNodeId',
+      'inputData',
+      'errorMessage',
+      'createdAt',
+      'queuedAt',
+      'startedAt',
+      'completedAt',
+      'parentId',
+      'parentKey',
+      'retriedFrom',
+      'recovery',
+      'onlyNode',
+    ])
+    .select(
+      sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
+        order by r.created_at desc, r.id desc fetch first 100 rows only)`.as('retries'),
+    )
+    .select(STORED_NODES.as('nodes'))
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw missing('execution')
+  demand(scope, row.teamId, 'VIEWER')
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
+  return {
+    id,
+    workflowId: row.workflowId,
+    workflowName: row.workflowName,
+    workflowVersion: row.workflowVersion,
+    status: row.status,
+    trigger: row.trigger,
+    inputData: row.inputData as Record<string, unknown>,
+    outputData,
+    errorMessage: row.errorMessage,
+    createdAt: row.createdAt,
+    queuedAt: row.queuedAt,
+    startedAt: row.startedAt,
+    completedAt: row.completedAt,
+    durationMs: durationOf(row.startedAt, row.completedAt),
+    parentExecutionId: row.parentId,
+    parentNodeId: row.parentKey?.split('#')[0] ?? null,
+    retriedFrom: row.retriedFrom,
+    recovery: row.recovery as Recovery | null,
+    retries: row.retries,
+    onlyNode: row.onlyNode,
+    ...nodes,
+  }
+}
+
+/** Whether an execution has ended; true also if it is deleted. */
+export async function hasEnded(store: Store, id: string): Promise<boolean> {
+  const row = await store.db.selectFrom('executions').select('status').where('id', '=', id).executeTakeFirst()
+  return !row || isEnded(row.status)
+}
+
+/**
+ * Queues the removal from Temporal of a workflow's or a team's executions and returns their ids: all that are
+ * open, or that Temporal may still know, as it keeps histories for 30 days. Drops their other errands.
+ */
+export async function forgetExecutions(
+  tx: Tx,
+  owner: 'workflowId' | 'teamId',
+  id: string,
+): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('executions')
+    .select('id')
+    .where(owner, '=', id)
+    .where((eb) =>
+      eb.or([
+        eb('status', 'in', OPEN_STATUSES),
+        eb('completedAt', '>', sql<Date>`now() - interval '31 days'`),
+      ]),
+    )
+    .execute()
+  const ids = rows.map((row) => row.id)
+  await sql`delete from outbox where subject_id = any(${ids}::uuid[]) and kind <> 'DELETE'`.execute(tx)
+  await enqueue(tx, 'DELETE', ids)
+  return ids
+}
+
+async function findWorkflowTeam(store: Store, workflowId: string): Promise<string | undefined> {
+  const row = await store.db
+    .selectFrom('workflows')
+    .select('teamId')
+    .where('id', '=', workflowId)
+    .executeTakeFirst()
+  return row?.teamId
+}

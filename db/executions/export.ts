@@ -1,0 +1,235 @@
+import { setImmediate as breathe } from 'node:timers/promises'
+import { type ControlledTransaction, sql } from 'kysely'
+import { change } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import { openSnapshot } from '../connection.ts'
+import { type RedactionRules, redact } from '../redaction/redact.ts'
+import { readRules } from '../redaction/rules.ts'
+import type { DB } from '../schema.ts'
+import type { Scope } from '../scope.ts'
+import { takeExportSlot } from './exportslots.ts'
+
+/** An execution as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
+export type ExportedExecution = {
+  executionId: string
+  workflowId: string
+  workflowName: string
+  status: string
+  trigger: string
+  startedAt: string | null
+  completedAt: string | null
+  durationMs: number | null
+}
+
+/** A node record as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
+export type ExportedNode = {
+  nodeId: string
+  nodeType: string
+  nodeName: string
+  status: string
+  startedAt: string
+  completedAt: string | null
+  durationMs: number | null
+  error: string | null
+}
+
+type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
+
+/**
+ * A row as it is fetched. Times are in ms since 1970: Date objects for a million rows would cost too much.
+ */
+type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
+  Pick<ExportedNode, 'nodeType' | 'nodeName'> & {
+    started: number | null
+    completed: number | null
+    nodeId: string | null
+    nodeStatus: string
+    nodeStarted: number
+    nodeCompleted: number | null
+    nodeError: string | null
+  }
+
+/** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
+export type OpenExport = {
+  /**
+   * Passes up to 100 more node records to `each`, with their executions, the newest first; null for an
+   * execution that has no records. All records of an execution come with the same object. Returns false once
+   * there are no more.
+   */
+  read: (each: Each) => Promise<boolean>
+  /** Ends the export at once, even while a query is being executed. May be called at any time, and again. */
+  close: () => Promise<void>
+}
+
+const BATCH = 100
+const DAY_MS = 86_400_000
+
+/**
+ * Begins to read the executions of a team's last `days` days with their node records, all as they are at this
+ * moment (OPERATOR; with an audit entry). Throws UNAVAILABLE if other exports leave no slot for 30 s.
+ */
+export async function openExport(
+  scope: Scope,
+  teamId: string,
+  asked: { days: number; format: string },
+): Promise<OpenExport> {
+  const since = new Date(Date.now() - asked.days * DAY_MS)
+  await change(scope, 'EXECUTIONS_EXPORTED', teamId, async () => ({
+    result: undefined,
+    resourceId: null,
+    details: { ...asked, since },
+  }))
+  const { db } = scope.store
+  const freeSlot = await takeExportSlot(db, teamId)
+  const stop = new AbortController()
+  let tx: ControlledTransaction<DB> | undefined
+  // Without plugins, which would copy all rows.
+  let plain: Tx | undefined
+  let ended: Promise<void> | undefined
+  let finished = false
+  // Waits for the query that is being executed, and gives the connection back even if it is broken.
+  const rollback = async () => tx?.rollback().execute()
+  const end = () => {
+    ended ??= rollback()
+      .catch(() => {})
+      .then(freeSlot)
+    return ended
+  }
+  const fetch = async (): Promise<Row[]> => {
+    try {
+      const options = { signal: stop.signal, inflightQueryAbortStrategy: 'cancel query' } as const
+      const { rows } = await sql<Row>`fetch ${sql.lit(BATCH)} from export`.execute(plain!, options)
+      if (rows.length < BATCH) {
+        finished = true
+        await end()
+      }
+      return rows
+    } catch (error) {
+      await end()
+      throw error
+    }
+  }
+  try {
+    tx = await openSnapshot(db)
+    plain = tx.withoutPlugins()
+    const visit = createVisit(await readRules(tx))
+    await declareCursor(tx, teamId, since)
+    // At once, so that an error can become the response, and a small export frees its connection now.
+    let ahead: Row[] | undefined = await fetch()
+    return {
+      async read(each) {
+        stop.signal.throwIfAborted()
+        const rows = ahead ?? (finished ? [] : await fetch())
+        ahead = undefined
+        if (rows.length === 0) return false
+        await visit(rows, each)
+        // The driver's promises keep each other, and so these rows, alive until the next full garbage
+        // collection: the process would grow by 200 MB.
+        rows.length = 0
+        return true
+      },
+      close() {
+        stop.abort(new Error('The export is closed'))
+        return end()
+      },
+    }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/**
+ * PostgreSQL carries the lateral join out as a loop over the executions, so the rows come in this order, and
+ * the first ones at once: nothing has to sort them all.
+ */
+async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, since: Date): Promise<void> {
+  // An open snapshot keeps PostgreSQL from removing deleted rows. If this process hangs, the server ends it.
+  await sql`set local idle_in_transaction_session_timeout = '1h'`.execute(tx)
+  // Compiling the query would cost more than it saves.
+  await sql`set local jit = off`.execute(tx)
+  await sql`
+    declare export no scroll cursor for
+    select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
+      ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
+      n.node_type as "nodeType", n.node_name as "nodeName", n.status as "nodeStatus",
+      ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
+      n.error_message as "nodeError"
+    from (
+      select * from executions where team_id = ${teamId} and created_at >= ${since}
+      order by created_at desc, id desc) e
+    left join lateral (
+      select * from node_executions where execution_id = e.id
+      order by started_at, position, node_id, iteration) n on true`.execute(tx)
+}
+
+function toMs(column: string) {
+  return sql`(extract(epoch from ${sql.ref(column)}) * 1000)::float8`
+}
+
+const SLICE_MS = 10
+const CACHED_CHARS = 200_000
+
+/**
+ * Passes rows on, redacted. The same few strings come again and again, so their results are cached; between
+ * slices of 10 ms it lets other work have its turn.
+ */
+function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promise<void> {
+  const cache = new Map<string, string>()
+  let chars = 0
+  const mask = (text: string): string => {
+    const known = cache.get(text)
+    if (known !== undefined) return known
+    const clean = redact(text, { pii: true, rules })
+    chars += text.length + clean.length
+    if (chars > CACHED_CHARS) {
+      cache.clear()
+      chars = text.length + clean.length
+    }
+    cache.set(text, clean)
+    return clean
+  }
+  let execution: ExportedExecution | undefined
+  return async (rows, each) => {
+    let since = performance.now()
+    for (const row of rows) {
+      if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
+      each(execution, row.nodeId === null ? null : readNode(row, row.nodeId, mask))
+      if (performance.now() - since < SLICE_MS) continue
+      await breathe()
+      since = performance.now()
+    }
+  }
+}
+
+function readExecution(row: Row, mask: (text: string) => string): ExportedExecution {
+  const { executionId, workflowId, workflowName, status, trigger, started, completed } = row
+  return {
+    executionId,
+    workflowId,
+    workflowName: mask(workflowName),
+    status,
+    trigger,
+    startedAt: toIso(started),
+    completedAt: toIso(completed),
+    durationMs: completed === null ? null : completed - (started ?? completed),
+  }
+}
+
+function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
+  const { nodeType, nodeName, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  return {
+    nodeId: mask(nodeId),
+    nodeType,
+    nodeName: mask(nodeName),
+    status: nodeStatus,
+    startedAt: toIso(nodeStarted)!,
+    completedAt: toIso(nodeCompleted),
+    durationMs: nodeCompleted === null ? null : nodeCompleted - nodeStarted,
+    error: nodeError === null ? null : mask(nodeError),
+  }
+}
+
+function toIso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}

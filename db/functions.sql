@@ -1,0 +1,390 @@
+-- All functions and triggers of the database as they are after the last migration. Made by `npm run schema`, compared
+-- by `npm run check`: change them by a new migration, never here.
+
+-- An execution that has ended waits for nobody, whoever ended it.
+CREATE OR REPLACE FUNCTION public.abandon_pauses()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update pauses set status = 'ABANDONED', settled_at = now() where execution_id = new.id and status = 'OPEN';
+  return null;
+end $function$;
+
+-- Audit entries are added, and neither changed nor removed.
+CREATE OR REPLACE FUNCTION public.audit_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
+end $function$;
+
+-- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
+-- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if nobody asked
+-- in person. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns what stands afterwards.
+CREATE OR REPLACE FUNCTION public.cancel_executions(ids uuid[], why text DEFAULT NULL::text, due timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution uuid, stands text)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  pending uuid[];
+  running uuid[];
+begin
+  with open as (
+    select id, status from executions where id = any(ids) and status in ('PENDING', 'RUNNING')
+    order by id for update)
+  select array_agg(id) filter (where status = 'PENDING'), array_agg(id) filter (where status = 'RUNNING')
+    into pending, running from open;
+  if pending is not null then
+    delete from outbox where subject_id = any(pending) and kind = 'START';
+    update executions set status = 'CANCELLED', completed_at = now(),
+      cancel_requested_at = coalesce(cancel_requested_at, now()),
+      error_message = coalesce(why, 'The execution was cancelled before it started')
+      where id = any(pending);
+  end if;
+  if running is not null then
+    -- The first to ask is the reason.
+    update executions set cancel_requested_at = now(), cancel_reason = why
+      where id = any(running) and cancel_requested_at is null;
+  end if;
+  insert into outbox (kind, subject_id, team_id, due_at)
+    select 'CANCEL', id, team_id, due from executions where id = any(pending || running)
+  on conflict do nothing;
+  return query select id, status from executions where id = any(pending || running);
+end $function$;
+
+-- The name of cancel_executions before migration 0017, for processes of that release.
+CREATE OR REPLACE FUNCTION public.cancel_run(run uuid, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform cancel_executions(array[run], why);
+end $function$;
+
+-- Makes room for one execution that replaces others: cancels those that wait, and the oldest of those that have a
+-- place. The caller holds the gate, while the end of an execution waits for the gate with the execution's row locked:
+-- hence the short lock_timeout, after which the caller tries again.
+CREATE OR REPLACE FUNCTION public.clear_gate(gate uuid, places integer, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET lock_timeout TO '2ms'
+AS $function$
+begin
+  perform cancel_executions(array(select id from executions where gate_id = gate and queued_at is not null), why);
+  perform cancel_executions(array(
+    select id from executions where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null
+    order by created_at, id limit greatest(0, hold_gate(gate) - places + 1)), why);
+end $function$;
+
+-- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other.
+CREATE OR REPLACE FUNCTION public.count_executions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  my_slot integer := pg_backend_pid() % 32;
+begin
+  if tg_op = 'INSERT' then
+    insert into execution_counts as c
+      select team_id, workflow_id, status, my_slot, count(*) from added group by 1, 2, 3 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+  elsif tg_op = 'UPDATE' then
+    insert into execution_counts as c
+      select team_id, workflow_id, status, my_slot, sum(d) from (
+        select a.team_id, a.workflow_id, a.status, 1 as d
+          from added a join removed r using (id) where a.status <> r.status
+        union all
+        select r.team_id, r.workflow_id, r.status, -1
+          from added a join removed r using (id) where a.status <> r.status
+      ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+  else
+    -- A deleted workflow takes its counters along (see below); this serves the deletion of single runs.
+    insert into execution_counts as c
+      select r.team_id, r.workflow_id, r.status, my_slot, -count(*)
+        from removed r join workflows w on w.id = r.workflow_id group by 1, 2, 3 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+  end if;
+  return null;
+end $function$;
+
+-- What follows from the end of an execution, whoever writes it: its place goes to the next one, its parent is told,
+-- its children end, and its workflow's error workflow starts.
+CREATE OR REPLACE FUNCTION public.end_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.gate_id is not null and old.queued_at is null then
+    perform open_gate(new.gate_id, new.workflow_id);
+  end if;
+  if new.parent_id is not null and not new.detached then
+    insert into outbox (kind, subject_id, key, due_at)
+      select 'SIGNAL', id, new.parent_key, now() from executions
+      where id = new.parent_id and status in ('PENDING', 'RUNNING')
+    on conflict (subject_id, kind, key) do update set due_at = now();
+  end if;
+  if not new.keep_outputs and not is_awaited(new.id, new.parent_id, new.detached) then
+    perform wipe_outputs(new.id);
+  end if;
+  if exists (select from executions where parent_id = new.id and not detached) then
+    perform cancel_executions(array(
+      select id from executions
+      where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING')),
+      'The execution that waited for it has ended');
+    perform wipe_outputs(id) from executions
+      where parent_id = new.id and not detached and not keep_outputs and status not in ('PENDING', 'RUNNING');
+  end if;
+  if new.status = 'FAILED' and new.trigger <> 'ERROR' then
+    insert into outbox (kind, subject_id, due_at)
+      select 'ERROR', new.id, now() from workflows
+      where id = new.workflow_id and settings->>'errorWorkflowId' is not null
+    on conflict do nothing;
+  end if;
+  return null;
+end $function$;
+
+-- A deleted workflow takes its counts along.
+CREATE OR REPLACE FUNCTION public.forget_execution_counts()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from execution_counts where workflow_id = old.id;
+  return null;
+end $function$;
+
+-- Outputs that an execution was given go with its own if they are not kept.
+CREATE OR REPLACE FUNCTION public.forget_given()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.given := null;
+  return new;
+end $function$;
+
+-- Holds the gate until the transaction ends, and returns how many executions have a place in it. The count is a
+-- statement of its own after the lock, so that it sees what the last holder has done.
+CREATE OR REPLACE FUNCTION public.hold_gate(gate uuid)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(gate::text, 0));
+  return (select count(*) from executions
+    where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null);
+end $function$;
+
+-- Whether somebody may still read the outputs of an execution that does not keep them: its parent, or the webhook
+-- call that started it.
+CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return not detached and exists (select from executions where id = parent and status in ('PENDING', 'RUNNING'))
+    or exists (select from hook_answers where execution_id = run);
+end $function$;
+
+-- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
+CREATE OR REPLACE FUNCTION public.leave_answer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform wipe_outputs(id) from executions
+    where id = old.execution_id and not keep_outputs and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  return null;
+end $function$;
+
+-- An execution that is deleted while it is open ends for its parent and its children too.
+CREATE OR REPLACE FUNCTION public.leave_family()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.parent_id is not null and not old.detached then
+    insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', old.parent_id, old.parent_key, now())
+    on conflict (subject_id, kind, key) do update set due_at = now();
+  end if;
+  perform cancel_executions(array(
+    select id from executions
+    where parent_id = old.id and not detached and status in ('PENDING', 'RUNNING')),
+    'The execution that waited for it was deleted');
+  return null;
+end $function$;
+
+-- An execution that ends leaves its queue, and its input is blanked if it is not kept.
+CREATE OR REPLACE FUNCTION public.leave_queue()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.queued_at := null;
+  if not new.keep_inputs then
+    new.input_data := '{}';
+  end if;
+  return new;
+end $function$;
+
+-- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
+CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  taken integer;
+  room integer;
+begin
+  loop
+    taken := hold_gate(gate);
+    room := (select (settings->'concurrency'->>'limit')::integer from workflows where id = workflow) - taken;
+    exit when room <= 0;
+    with due as (
+      select id from executions where gate_id = gate and queued_at is not null
+      order by queued_at limit room for update),
+    moved as (update executions e set queued_at = null from due where e.id = due.id returning e.id)
+    insert into outbox (kind, subject_id, due_at) select 'START', id, now() from moved on conflict do nothing;
+    -- Again where somebody cancelled meanwhile whom we were about to let in: the next is let in for it.
+    exit when not exists (select from executions where gate_id = gate and queued_at is not null);
+  end loop;
+end $function$;
+
+-- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already belongs
+-- to nobody.
+CREATE OR REPLACE FUNCTION public.own_errand()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.team_id := coalesce((select team_id from executions where id = new.subject_id),
+    (select team_id from workflows where id = new.subject_id), new.team_id);
+  return new;
+end $function$;
+
+-- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
+-- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
+-- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
+CREATE OR REPLACE FUNCTION public.queue_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' and (not old.active and not new.active
+    or (old.active, old.version, old.settings::text) = (new.active, new.version, new.settings::text)) then
+    return null;
+  end if;
+  insert into outbox (kind, subject_id)
+  select 'SCHEDULE', coalesce(new.id, old.id)
+  where exists (select from schedules where workflow_id = coalesce(new.id, old.id))
+    or exists (select from outbox where subject_id = coalesce(new.id, old.id) and kind = 'SCHEDULE')
+    or new.active and exists (
+      select from workflow_versions v where v.workflow_id = new.id and v.version = new.version
+        and v.nodes::text like '%"SCHEDULE_TRIGGER"%')
+  on conflict (subject_id, kind, key) do update set id = default, attempts = default, due_at = default;
+  return null;
+end $function$;
+
+-- A webhook call that waits is told that its answer is there.
+CREATE OR REPLACE FUNCTION public.tell_answer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tell_run(new.execution_id);
+  return null;
+end $function$;
+
+-- Errands that are due at once wake the sweepers; the others are carried out by the process that wrote them. Due times
+-- are rounded to milliseconds, so `now` may lie just ahead.
+CREATE OR REPLACE FUNCTION public.tell_errand()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('outbox', '');
+  return null;
+end $function$;
+
+-- Notes which transaction changed what a stream shows of an execution, and tells those who watch it.
+CREATE OR REPLACE FUNCTION public.tell_execution()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (old.status, old.started_at, old.completed_at, old.error_message, old.cancel_requested_at)
+    is distinct from (new.status, new.started_at, new.completed_at, new.error_message, new.cancel_requested_at) then
+    new.changed := pg_current_xact_id();
+  end if;
+  perform tell_run(new.id);
+  return new;
+end $function$;
+
+-- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
+-- be told one by one.
+CREATE OR REPLACE FUNCTION public.tell_node()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' then
+    new.changed := pg_current_xact_id();
+  end if;
+  if not new.settled then
+    perform tell_run(new.execution_id);
+  end if;
+  return new;
+end $function$;
+
+-- Notifies those who watch an execution. The own transaction id is taken first: a follower whose read misses this
+-- transaction waits for it (db/bus.ts).
+CREATE OR REPLACE FUNCTION public.tell_run(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_current_xact_id();
+  if exists (select from watches where execution_id = run) then
+    perform pg_notify('run', run::text);
+  end if;
+end $function$;
+
+-- Removes the outputs of an execution that does not keep them. What came to its pauses is an output too; who decided
+-- what, and when, stays.
+CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update node_executions set output = null, loop = null
+    where execution_id = run and (output is not null or loop is not null);
+  delete from blobs where execution_id = run;
+  update pauses set data = null, decisions = (
+      select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',
+        'comment', null, 'form', null)), '[]') from json_array_elements(decisions) d)
+    where execution_id = run and (data is not null or json_array_length(decisions) > 0);
+end $function$;
+
+CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW WHEN ((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]))) EXECUTE FUNCTION leave_family();
+CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_run();
+CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
+CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
+CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
+CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
+CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
+CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
+CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN ((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count))) EXECUTE FUNCTION tell_node();
+CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
+CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
+CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
+CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
+CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

@@ -1,0 +1,160 @@
+import { type RawBuilder, sql } from 'kysely'
+import { perDatabase } from '../cache.ts'
+import { write } from '../change.ts'
+import { makePage, type Page, type PageRequest } from '../page.ts'
+import type { TeamPlan } from '../people/teams.ts'
+import { demandInstance, type Scope, type Store } from '../scope.ts'
+
+/** Requests per minute by team plan, in ascending order. */
+export const PLAN_LIMITS = {
+  FREE: 60,
+  TEAM: 300,
+  BUSINESS: 1_000,
+  ENTERPRISE: 5_000,
+} as const satisfies Record<TeamPlan, number>
+
+/** Requests per minute from an address without valid credentials. */
+export const ADDRESS_LIMIT = 300
+
+/** What a request counts against: a team, a user or an IP address. */
+export type CountedCaller = { kind: (typeof COUNTED_KINDS)[number]; id: string }
+
+export const COUNTED_KINDS = ['TEAM', 'USER', 'IP'] as const
+
+/**
+ * The count after a request: it is number `used` of `limit`. The next minute begins at `resetAt` (Unix
+ * seconds), in `wait` seconds.
+ */
+export type RequestCount = { limit: number; used: number; resetAt: number; wait: number }
+
+type Waiting = { resolve: (count: RequestCount) => void; reject: (error: unknown) => void }
+
+/** The requests that wait for the next count, by caller. */
+const waitingOf = perDatabase(() => new Map<string, Waiting[]>())
+
+/**
+ * Counts one request in the current minute of the database's clock. The request must be refused if `used` >
+ * `limit`; refused requests are not stored. Requests of the same caller that come during a count are added
+ * together in the next one, but each gets its own number.
+ */
+export function countRequest(store: Store, counted: CountedCaller): Promise<RequestCount> {
+  const open = waitingOf(store.db)
+  const key = `${counted.kind}:${counted.id}`
+  return new Promise((resolve, reject) => {
+    const waiting = open.get(key)
+    if (waiting) waiting.push({ resolve, reject })
+    else {
+      open.set(key, [{ resolve, reject }])
+      void countAll(store, counted, key, open)
+    }
+  })
+}
+
+async function countAll(
+  store: Store,
+  counted: CountedCaller,
+  key: string,
+  open: Map<string, Waiting[]>,
+): Promise<void> {
+  for (let batch = open.get(key)!; batch.length > 0; batch = open.get(key)!) {
+    open.set(key, [])
+    try {
+      const { most: limit, used, resetAt, wait } = await addCount(store, counted, key, batch.length)
+      const before = used === null ? limit : used - batch.length
+      for (const [i, { resolve }] of batch.entries()) resolve({ limit, used: before + i + 1, resetAt, wait })
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+  open.delete(key)
+}
+
+/**
+ * A single statement, so that any number of processes can count at once. `used` is null if the minute was
+ * full. The statement does not contain the word "limit", because such statements are not prepared (see
+ * db/connection.ts).
+ */
+async function addCount(store: Store, counted: CountedCaller, key: string, n: number) {
+  const { rows } = await write(store, (tx) =>
+    sql<{ most: number; used: number | null; resetAt: number; wait: number }>`
+    with bound as (select ${limitOf(counted)} as n),
+      added as (
+        insert into request_counts as c (key, minute, used) values (${key}, date_trunc('minute', now()), ${n})
+        on conflict (key, minute) do update set used = c.used + excluded.used
+          where c.used < (select n from bound)
+        returning used)
+    select (select n from bound) as most, (select used from added) as used,
+      extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
+      ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`.execute(tx),
+  )
+  const row = rows[0]!
+  if (row.resetAt !== purgeOf(store.db).resetAt) void purgeCounts(store, row.resetAt)
+  return row
+}
+
+/** The current limit, so that a changed plan applies from the next request on. */
+function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
+  if (kind === 'IP') return sql`${sql.lit(ADDRESS_LIMIT)}`
+  const plans =
+    kind === 'TEAM'
+      ? sql`teams t where t.id = ${id}`
+      : sql`members m join teams t on t.id = m.team_id where m.user_id = ${id}`
+  return sql`coalesce((select max(${PLAN_LIMIT}) from ${plans}), ${sql.lit(PLAN_LIMITS.FREE)})`
+}
+
+const PLAN_LIMIT = sql<number>`case t.plan ${sql.join(
+  Object.entries(PLAN_LIMITS).map(([plan, limit]) => sql`when ${sql.lit(plan)} then ${sql.lit(limit)}`),
+  sql` `,
+)} end`
+
+const purgeOf = perDatabase(() => ({ resetAt: 0 }))
+
+// Called at the first request of a minute: without requests the table does not grow.
+async function purgeCounts(store: Store, resetAt: number): Promise<void> {
+  purgeOf(store.db).resetAt = resetAt
+  await write(store, (tx) =>
+    sql`delete from request_counts where minute < now() - interval '5 minutes'`.execute(tx),
+  ).catch(() => {})
+}
+
+export type LimitItem = {
+  kind: CountedCaller['kind']
+  id: string
+  /** The team's name or the user's e-mail; null for an address. */
+  name: string | null
+  limit: number
+  used: number
+  remaining: number
+  resetAt: Date
+}
+
+/**
+ * What the requests of this minute count against, the busiest first. Throws FORBIDDEN unless for the
+ * instance's admin.
+ */
+export async function listLimits(scope: Scope, query: PageRequest): Promise<Page<LimitItem>> {
+  demandInstance(scope)
+  const { db } = scope.store
+  const now = sql`request_counts where minute = date_trunc('minute', now())`
+  const counted = await sql<{ total: number }>`select count(*) as total from ${now}`.execute(db)
+  const { rows } = await sql<Omit<LimitItem, 'remaining'>>`
+    with page as (
+      select split_part(key, ':', 1) as kind, substr(key, strpos(key, ':') + 1) as id, used,
+        minute + interval '1 minute' as reset_at, key
+      from ${now} order by used desc, key limit ${query.size} offset ${query.page * query.size})
+    select p.kind, p.id, p.used, p.reset_at,
+      case p.kind when 'TEAM' then (select name from teams where id = p.id::uuid)
+        when 'USER' then (select email from users where id = p.id::uuid) end as name,
+      case when p.kind = 'IP' then ${sql.lit(ADDRESS_LIMIT)} else coalesce(
+        (select max(${PLAN_LIMIT}) from teams t where t.id in (
+          select p.id::uuid where p.kind = 'TEAM'
+          union all select team_id from members where p.kind = 'USER' and user_id = p.id::uuid)),
+        ${sql.lit(PLAN_LIMITS.FREE)}) end as "limit"
+    from page p order by p.used desc, p.key`.execute(db)
+  const content = rows.map(({ kind, id, name, limit, used, resetAt }) => {
+    // Requests that were added together with the last accepted one are stored too, beyond the limit.
+    const taken = Math.min(used, limit)
+    return { kind, id, name, limit, used: taken, remaining: limit - taken, resetAt }
+  })
+  return makePage(content, counted.rows[0]!.total, query)
+}

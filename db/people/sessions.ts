@@ -1,0 +1,80 @@
+import { sql } from 'kysely'
+import { v4 as uuid } from 'uuid'
+import type { Role } from '../acts.ts'
+import { record } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import type { Store } from '../scope.ts'
+
+const LIFETIME_MS = 12 * 3_600_000
+
+export type Session = { id: string; userId: string; expiresAt: Date }
+
+/** Opens a session of 12 hours. */
+export async function createSession(store: Store, userId: string): Promise<Session> {
+  return record(store, (tx) => addSession(tx, userId))
+}
+
+/**
+ * Ends the session and opens another one of 12 hours. Resolves to null if it has ended or expired already: of
+ * two calls at once, only one gets the new session.
+ */
+export async function refreshSession(store: Store, sessionId: string): Promise<Session | null> {
+  return record(store, async (tx) => {
+    const old = await tx
+      .deleteFrom('sessions')
+      .where('id', '=', sessionId)
+      .where('expiresAt', '>', sql<Date>`now()`)
+      .returning('userId')
+      .executeTakeFirst()
+    return old ? addSession(tx, old.userId) : null
+  })
+}
+
+/** Ends the session. Does nothing if it has ended already. */
+export async function endSession(store: Store, sessionId: string): Promise<void> {
+  await record(store, (tx) => tx.deleteFrom('sessions').where('id', '=', sessionId).execute())
+}
+
+/** Ends all sessions of the user except `keep`, in the transaction that changes their password. */
+export async function endSessions(tx: Tx, userId: string, keep: string | null): Promise<void> {
+  await tx
+    .deleteFrom('sessions')
+    .where('userId', '=', userId)
+    .$if(keep !== null, (query) => query.where('id', '<>', keep))
+    .execute()
+}
+
+export type SessionCaller = {
+  userId: string
+  firstName: string
+  lastName: string
+  email: string
+  instanceAdmin: boolean
+  memberships: { teamId: string; role: Role }[]
+}
+
+/** The user of a session and their roles, in one query; null if the session has ended or expired. */
+export async function findSession(store: Store, sessionId: string): Promise<SessionCaller | null> {
+  const found = await sql<SessionCaller>`
+    select u.id as user_id, u.first_name, u.last_name, u.email, u.instance_admin,
+      coalesce((select json_agg(json_build_object('teamId', m.team_id, 'role', m.role))
+        from members m where m.user_id = u.id), '[]') as memberships
+    from sessions s join users u on u.id = s.user_id
+    where s.id = ${sessionId} and s.expires_at > now()`.execute(store.db)
+  return found.rows[0] ?? null
+}
+
+/** Removes expired sessions, and day-old counts of failed sign-ins and of sign-ups. Called hourly. */
+export async function purgeSessions(store: Store): Promise<void> {
+  await record(store, async (tx) => {
+    await sql`delete from sessions where expires_at <= now()`.execute(tx)
+    await sql`delete from signin_failures where updated_at < now() - interval '1 day'`.execute(tx)
+  })
+}
+
+async function addSession(tx: Tx, userId: string): Promise<Session> {
+  // A random id (v4): a v7 id would reveal when the session began.
+  const session = { id: uuid(), userId, expiresAt: new Date(Date.now() + LIFETIME_MS) }
+  await tx.insertInto('sessions').values(session).execute()
+  return session
+}

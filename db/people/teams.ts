@@ -1,0 +1,181 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import type { Role } from '../acts.ts'
+import { change } from '../change.ts'
+import type { Db, Tx } from '../connection.ts'
+import { forgetExecutions } from '../executions/executions.ts'
+import { Fault, missing } from '../fault.ts'
+import { demandTeam, type Scope, type Store } from '../scope.ts'
+
+export const TEAM_PLANS = ['FREE', 'TEAM', 'BUSINESS', 'ENTERPRISE'] as const
+export type TeamPlan = (typeof TEAM_PLANS)[number]
+
+export type Team = { id: string; name: string; description: string | null; createdAt: Date }
+export type TeamItem = {
+  id: string
+  name: string
+  memberCount: number
+  plan: TeamPlan
+  /** The caller's role in the team. */
+  role: Role
+  createdAt: Date
+}
+
+export type TeamDetail = Team & {
+  memberCount: number
+  workflowCount: number
+  credentialCount: number
+  plan: TeamPlan
+  updatedAt: Date
+}
+
+export type Membership = { teamId: string; teamName: string; role: Role }
+
+/** The caller's teams, by name. An SDK token has only its own team. */
+export async function listTeams(scope: Scope): Promise<TeamItem[]> {
+  const { rows } = await sql<Omit<TeamItem, 'role'>>`
+    select id, name, (select count(*) from members m where m.team_id = t.id) as member_count, plan, created_at
+    from teams t where id = any(${[...scope.roles.keys()]}::uuid[]) order by name, id`.execute(scope.store.db)
+  return rows.map(({ createdAt, ...row }) => ({ ...row, role: scope.roles.get(row.id)!, createdAt }))
+}
+
+/** A team of the caller, with the numbers of its members and workflows (VIEWER). Throws NOT_FOUND. */
+export async function readTeam(scope: Scope, teamId: string): Promise<TeamDetail> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  return describeTeam(scope.store.db, teamId)
+}
+
+/**
+ * Creates a team with the caller as its ADMIN. Without a `plan` it gets the default of the database. Throws
+ * FORBIDDEN for an SDK token, which can belong to one team only.
+ */
+export async function createTeam(
+  scope: Scope,
+  input: { name: string; description?: string | null | undefined; plan?: TeamPlan | undefined },
+): Promise<Team> {
+  const { userId } = scope
+  if (scope.actor.kind !== 'USER' || userId === null) {
+    throw new Fault('FORBIDDEN', 'Only a signed-in user can create a team')
+  }
+  const id = uuid()
+  const { name, description = null, plan } = input
+  // `change` checks the caller's right in the team, which they get only by creating it.
+  const founder: Scope = { ...scope, roles: new Map([...scope.roles, [id, 'ADMIN']]) }
+  return change(founder, 'TEAM_CREATED', id, async (tx) => {
+    const createdAt = await addTeam(tx, { id, name, description, plan, userId })
+    return { result: { id, name, description, createdAt }, resourceId: id, details: { name } }
+  })
+}
+
+/** Changes the given fields and keeps the others (ADMIN). Throws NOT_FOUND. */
+export async function updateTeam(
+  scope: Scope,
+  teamId: string,
+  patch: { name?: string | undefined; description?: string | null | undefined },
+): Promise<TeamDetail> {
+  return change(scope, 'TEAM_UPDATED', teamId, async (tx) => {
+    const old = await tx
+      .selectFrom('teams')
+      .select(['name', 'description'])
+      .where('id', '=', teamId)
+      .forNoKeyUpdate()
+      .executeTakeFirstOrThrow()
+    const name = patch.name ?? old.name
+    const description = patch.description === undefined ? old.description : patch.description
+    const changed = [
+      ...(name === old.name ? [] : ['name']),
+      ...(description === old.description ? [] : ['description']),
+    ]
+    if (changed.length > 0) await setTeam(tx, teamId, { name, description })
+    const result = await describeTeam(tx, teamId)
+    return { result, resourceId: teamId, details: { name, changed } }
+  })
+}
+
+/** Changes a team's plan. Throws FORBIDDEN unless for the operator: no role in the team allows it. */
+export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): Promise<void> {
+  if (scope.actor.kind !== 'SYSTEM')
+    throw new Fault('FORBIDDEN', 'Only the operator can change the plan of a team')
+  await change(scope, 'TEAM_PLAN_CHANGED', teamId, async (tx) => {
+    await setTeam(tx, teamId, { plan })
+    return { result: undefined, resourceId: teamId, details: { plan } }
+  })
+}
+
+/**
+ * Deletes a team and everything in it (ADMIN). Returns the ids of the executions that Temporal may still
+ * know: their DELETE is queued. The audit chain is kept; its last entry is this act.
+ */
+export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]> {
+  return change(scope, 'TEAM_DELETED', teamId, async (tx) => {
+    // `change` has locked the team's row: new members, workflows and executions wait, and then find no team.
+    const { name, memberCount, workflowCount } = await describeTeam(tx, teamId)
+    const executions = await forgetExecutions(tx, 'teamId', teamId)
+    // The workflows first: a trigger deletes their execution counts with them.
+    await tx.deleteFrom('workflows').where('teamId', '=', teamId).execute()
+    await tx.deleteFrom('teams').where('id', '=', teamId).execute()
+    const details = { name, memberCount, workflowCount, openOrRecentExecutions: executions.length }
+    return { result: executions, resourceId: teamId, details }
+  })
+}
+
+/** All teams, oldest first. Checks no rights: for the operator's commands, never for a handler. */
+export async function listAllTeams({ db }: Store): Promise<Omit<TeamItem, 'role'>[]> {
+  const { rows } = await sql<Omit<TeamItem, 'role'>>`
+    select id, name, (select count(*) from members m where m.team_id = t.id) as member_count, plan, created_at
+    from teams t order by created_at, id`.execute(db)
+  return rows
+}
+
+/** The user's teams, by name. */
+export async function readMemberships(store: Store, userId: string): Promise<Membership[]> {
+  const rows = await store.db
+    .selectFrom('members')
+    .innerJoin('teams', 'teams.id', 'members.teamId')
+    .select(['teams.id as teamId', 'teams.name as teamName', 'members.role'])
+    .where('members.userId', '=', userId)
+    .orderBy('teams.name')
+    .orderBy('teams.id')
+    .execute()
+  return rows.map((row) => ({ ...row, role: row.role as Role }))
+}
+
+/** Inserts a team and its first ADMIN. Returns when the team was created. */
+export async function addTeam(
+  tx: Tx,
+  input: {
+    id: string
+    name: string
+    description: string | null
+    plan?: TeamPlan | undefined
+    userId: string
+  },
+): Promise<Date> {
+  const { id, name, description, plan, userId } = input
+  const { createdAt } = await tx
+    .insertInto('teams')
+    .values({ id, name, description, ...(plan ? { plan } : {}) })
+    .returning('createdAt')
+    .executeTakeFirstOrThrow()
+  await tx.insertInto('members').values({ teamId: id, userId, role: 'ADMIN' }).execute()
+  return createdAt
+}
+
+async function describeTeam(db: Db, teamId: string): Promise<TeamDetail> {
+  // Credentials do not exist yet, so their number is always 0.
+  const { rows } = await sql<TeamDetail>`
+    select id, name, description, (select count(*) from members where team_id = t.id) as member_count,
+      (select count(*) from workflows where team_id = t.id) as workflow_count, 0 as credential_count,
+      plan, created_at, updated_at
+    from teams t where id = ${teamId}`.execute(db)
+  if (!rows[0]) throw missing('team')
+  return rows[0]
+}
+
+function setTeam(tx: Tx, teamId: string, fields: Partial<Pick<TeamDetail, 'name' | 'description' | 'plan'>>) {
+  return tx
+    .updateTable('teams')
+    .set({ ...fields, updatedAt: sql<Date>`now()` })
+    .where('id', '=', teamId)
+    .execute()
+}

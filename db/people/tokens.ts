@@ -1,0 +1,171 @@
+import { createHash, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import type { Role } from '../acts.ts'
+import { perDatabase } from '../cache.ts'
+import { change, record } from '../change.ts'
+import { Fault, invalid } from '../fault.ts'
+import { demandTeam, type Scope, type Store } from '../scope.ts'
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_LENGTH = 32
+const CHECK_LENGTH = 6
+const SHAPE = new RegExp(`^sdk_[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
+
+export type SdkToken = {
+  id: string
+  name: string
+  role: Role
+  /** The beginning and end of the token, to tell tokens apart. */
+  hint: string
+  createdAt: Date
+  lastUsedAt: Date | null
+  /** When the token stops being valid; null if it does not expire. */
+  expiresAt: Date | null
+}
+
+/**
+ * Creates an SDK token (ADMIN). The result is the only place where `token` itself can be read: only a hash is
+ * stored. Throws INVALID if `expiresAt` is not in the future, FORBIDDEN if the caller is not a user.
+ */
+export async function createToken(
+  scope: Scope,
+  teamId: string,
+  input: { name: string; role: Role; expiresAt?: Date | null | undefined },
+): Promise<SdkToken & { token: string }> {
+  const { userId } = scope
+  const { name, role, expiresAt = null } = input
+  if (userId === null) throw new Fault('FORBIDDEN', 'Only a user can create an SDK token')
+  if (expiresAt && expiresAt.getTime() <= Date.now()) {
+    throw invalid([{ path: 'expiresAt', message: 'must be in the future' }])
+  }
+  return change(scope, 'SDK_TOKEN_CREATED', teamId, async (tx) => {
+    const token = makeToken()
+    const id = uuid()
+    const hint = `${token.slice(0, 8)}…${token.slice(-4)}`
+    const { createdAt } = await tx
+      .insertInto('sdkTokens')
+      .values({ id, teamId, userId, name, role, tokenHash: hashToken(token), hint, expiresAt })
+      .returning('createdAt')
+      .executeTakeFirstOrThrow()
+    const result = { id, name, role, hint, createdAt, lastUsedAt: null, expiresAt, token }
+    const details = { name, role, ...(expiresAt ? { expiresAt } : {}) }
+    return { result, resourceId: id, details }
+  })
+}
+
+/** The team's tokens that are not revoked, newest first (ADMIN). */
+export async function listTokens(scope: Scope, teamId: string): Promise<SdkToken[]> {
+  await demandTeam(scope, teamId, 'ADMIN')
+  const rows = await scope.store.db
+    .selectFrom('sdkTokens')
+    .select(['id', 'name', 'role', 'hint', 'createdAt', 'lastUsedAt', 'expiresAt'])
+    .where('teamId', '=', teamId)
+    .where('revokedAt', 'is', null)
+    .orderBy('createdAt', 'desc')
+    .orderBy('id', 'desc')
+    .execute()
+  return rows.map((row) => ({ ...row, role: row.role as Role }))
+}
+
+/** Revokes a token at once (ADMIN). Throws NOT_FOUND if the team has no such token that is not revoked. */
+export async function revokeToken(scope: Scope, teamId: string, tokenId: string): Promise<void> {
+  await change(scope, 'SDK_TOKEN_REVOKED', teamId, async (tx) => {
+    const row = await tx
+      .updateTable('sdkTokens')
+      .set({ revokedAt: sql<Date>`now()` })
+      .where('id', '=', tokenId)
+      .where('teamId', '=', teamId)
+      .where('revokedAt', 'is', null)
+      .returning(['name', 'role'])
+      .executeTakeFirst()
+    if (!row) throw new Fault('NOT_FOUND', 'The team has no such SDK token')
+    return { result: undefined, resourceId: tokenId, details: row }
+  })
+}
+
+export type TokenCaller = {
+  id: string
+  name: string
+  teamId: string
+  userId: string
+  role: Role
+  /** The current role in the team of the user who created the token; null if they are no longer a member. */
+  makerRole: Role | null
+}
+
+type Lane = { done: Promise<void>; next?: Promise<TokenCaller | null> }
+
+const lanesOf = perDatabase(() => new Map<string, Lane>())
+
+/**
+ * Finds a valid token, with the current role of the user who created it; null if there is none. Calls that
+ * come during a lookup of the same token share the next lookup, which begins after all of them.
+ */
+export async function findToken(store: Store, token: string): Promise<TokenCaller | null> {
+  if (!isToken(token)) return null
+  const open = lanesOf(store.db)
+  const look = () => {
+    const found = readToken(store, token)
+    const settle = () => {
+      if (!lane.next) open.delete(token)
+    }
+    const lane: Lane = { done: found.then(settle, settle) }
+    open.set(token, lane)
+    return found
+  }
+  const lane = open.get(token)
+  if (!lane) return look()
+  lane.next ??= lane.done.then(look)
+  return lane.next
+}
+
+async function readToken(store: Store, token: string): Promise<TokenCaller | null> {
+  const found = await sql<TokenCaller & { used: boolean }>`
+    select t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
+      coalesce(t.last_used_at > now() - interval '1 minute', false) as used
+    from sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
+    where t.token_hash = ${hashToken(token)} and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now())`.execute(store.db)
+  const row = found.rows[0]
+  if (!row) return null
+  const { used, ...caller } = row
+  if (!used) await noteUse(store, caller.id)
+  return caller
+}
+
+// Writes at most once a minute, even with many requests at once, so that the row does not become a hot spot.
+async function noteUse(store: Store, id: string): Promise<void> {
+  await record(store, (tx) =>
+    sql`update sdk_tokens set last_used_at = now() where id in (
+      select id from sdk_tokens
+      where id = ${id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
+      for update skip locked)`.execute(tx),
+  )
+}
+
+/** Random base62 and a CRC32 in base62, so that a mistyped or invented token is refused without a query. */
+function makeToken(): string {
+  const body = `sdk_${Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(62)]).join('')}`
+  return body + checksum(body)
+}
+
+function isToken(token: string): boolean {
+  return SHAPE.test(token) && checksum(token.slice(0, -CHECK_LENGTH)) === token.slice(-CHECK_LENGTH)
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text)
+  let digits = ''
+  for (let i = 0; i < CHECK_LENGTH; i++) {
+    digits = ALPHABET[rest % 62] + digits
+    rest = Math.floor(rest / 62)
+  }
+  return digits
+}
+
+// Plain SHA-256 is enough: a token has 190 random bits, so that guessing is hopeless, unlike with a password.
+function hashToken(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}

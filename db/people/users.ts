@@ -1,0 +1,127 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { change, record } from '../change.ts'
+import type { Db, Tx } from '../connection.ts'
+import { Fault, invalid, missing } from '../fault.ts'
+import { type Store, serviceScope } from '../scope.ts'
+import { checkPassword, hashPassword, queueHashing } from './passwords.ts'
+import { findPasswordFault } from './strength.ts'
+import { addTeam, type Membership, readMemberships, type TeamPlan } from './teams.ts'
+
+export type NewUser = { email: string; password: string; firstName: string; lastName: string }
+
+export type User = { id: string; firstName: string; lastName: string; email: string }
+
+/** Creates a user without a team. Throws CONFLICT if the e-mail is taken, INVALID for a weak password. */
+export async function createUser(
+  store: Store,
+  input: NewUser,
+  { instanceAdmin = false }: { instanceAdmin?: boolean } = {},
+): Promise<User> {
+  demandPassword(input.password, 'password', input)
+  const passwordHash = await queueHashing(() => hashPassword(input.password))
+  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin }))
+}
+
+/** The key of the advisory lock under which the first admin is created. */
+const FIRST_ADMIN = 7_226_002
+
+/**
+ * Creates the instance's admin and a first team with them as its ADMIN; resolves to null if there are users
+ * already. Any number of processes may call this at once: only one creates them. Throws INVALID for a weak
+ * password.
+ */
+export async function createFirstAdmin(
+  store: Store,
+  input: NewUser & { teamName: string; plan?: TeamPlan | undefined },
+): Promise<{ user: User; teamId: string } | null> {
+  if (await hasUsers(store.db)) return null
+  demandPassword(input.password, 'password', input)
+  const passwordHash = await queueHashing(() => hashPassword(input.password))
+  const userId = uuid()
+  const teamId = uuid()
+  const name = `${input.firstName} ${input.lastName}`.trim() || input.email
+  const actor = { kind: 'USER', id: userId, name } as const
+  const scope = serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
+  const work = async (tx: Tx) => {
+    const user = await addUser(tx, { ...input, id: userId, passwordHash, instanceAdmin: true })
+    await addTeam(tx, { id: teamId, name: input.teamName, description: null, plan: input.plan, userId })
+    return { result: { user, teamId }, resourceId: teamId, details: { name: input.teamName } }
+  }
+  try {
+    return await change(scope, 'TEAM_CREATED', teamId, async (tx) => {
+      // If two processes start for the first time at once, the second waits here for the commit of the first.
+      await sql`select pg_advisory_xact_lock(${FIRST_ADMIN})`.execute(tx)
+      if (await hasUsers(tx)) throw new Fault('CONFLICT', 'There are users already')
+      return work(tx)
+    })
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'CONFLICT') return null
+    throw error
+  }
+}
+
+/** The condition for the account of this e-mail, whose case does not count. */
+export function hasEmail(email: string) {
+  return sql<boolean>`lower(email) = lower(${email})`
+}
+
+/** The user with this e-mail and password, else null. Takes the same time if nobody has the e-mail. */
+export async function verifyPassword(store: Store, email: string, password: string): Promise<User | null> {
+  const row = await store.db
+    .selectFrom('users')
+    .select(['id', 'firstName', 'lastName', 'email', 'passwordHash'])
+    .where(hasEmail(email))
+    .executeTakeFirst()
+  const { right, stale } = await checkPassword(row?.passwordHash ?? null, password)
+  if (!row || !right) return null
+  const { passwordHash, ...user } = row
+  if (stale) {
+    const fresh = await hashPassword(password)
+    await record(store, (tx) =>
+      tx
+        .updateTable('users')
+        .set({ passwordHash: fresh })
+        .where('id', '=', user.id)
+        .where('passwordHash', '=', passwordHash)
+        .execute(),
+    )
+  }
+  return user
+}
+
+/** The user with their teams, by team name. Throws NOT_FOUND. */
+export async function readUser(store: Store, userId: string): Promise<User & { teams: Membership[] }> {
+  const user = await store.db
+    .selectFrom('users')
+    .select(['id', 'firstName', 'lastName', 'email'])
+    .where('id', '=', userId)
+    .executeTakeFirst()
+  if (!user) throw missing('user')
+  return { ...user, teams: await readMemberships(store, userId) }
+}
+
+/** Throws INVALID if a new password is too weak for the user. `field` is the field that it was sent in. */
+export function demandPassword(password: string, field: string, user: Omit<NewUser, 'password'>): void {
+  const message = findPasswordFault(password, [user.email, user.firstName, user.lastName])
+  if (message) throw invalid([{ path: field, message }])
+}
+
+/** Whether anybody has an account yet. */
+export async function hasUsers(db: Db): Promise<boolean> {
+  return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+async function addUser(
+  tx: Tx,
+  input: Omit<User, 'id'> & { id?: string; passwordHash: string; instanceAdmin: boolean },
+): Promise<User> {
+  const { id = uuid(), email, firstName, lastName, passwordHash, instanceAdmin } = input
+  const added = await tx
+    .insertInto('users')
+    .values({ id, email, firstName, lastName, passwordHash, instanceAdmin })
+    .onConflict((oc) => oc.doNothing())
+    .executeTakeFirst()
+  if (added.numInsertedOrUpdatedRows === 0n) throw new Fault('CONFLICT', 'This e-mail already has an account')
+  return { id, firstName, lastName, email }
+}

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { sql } from 'kysely'
+import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
+import { write } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import { Fault } from '../fault.ts'
+import type { Store } from '../scope.ts'
+import { seal, unseal } from '../seal.ts'
+import { isDeeper } from './depth.ts'
+
+export const MAX_OUTPUT_BYTES = 8_000_000
+
+/** Deeper values would overflow the stack of something that reads them later, such as PostgreSQL. */
+const MAX_DEPTH = 1_000
+
+const PURPOSE = 'blob'
+
+/**
+ * Wraps an output as an envelope, to pass through Temporal: inline up to `inlineBytes` of JSON; a bigger one
+ * is stored sealed in `blobs`, and only a reference passes. Throws RangeError if it is larger than
+ * MAX_OUTPUT_BYTES or nested deeper than 1,000 levels. Undefined counts as null.
+ */
+export async function packOutput(
+  store: Store,
+  executionId: string,
+  output: unknown,
+  inlineBytes: number,
+): Promise<Envelope> {
+  const text = writeJson(output)
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= inlineBytes) return { v: output ?? null, bytes }
+  if (bytes > MAX_OUTPUT_BYTES) {
+    throw new RangeError(`The output has ${bytes} bytes; at most ${MAX_OUTPUT_BYTES} are allowed`)
+  }
+  const hash = createHash('sha256').update(text).digest('hex')
+  const sealed = seal(store.keys, PURPOSE, `${executionId}|${hash}`, gzipSync(text, { level: 1 }))
+  await write(store, (tx) =>
+    tx
+      .insertInto('blobs')
+      .values({ executionId, hash, bytes, sealed })
+      .onConflict((oc) => oc.doNothing())
+      .execute(),
+  )
+  return { ref: hash, bytes }
+}
+
+function writeJson(output: unknown): string {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(output) ?? 'null'
+  } catch {
+    // The stack overflowed, or the JSON is longer than a string can be. Both are reported below.
+  }
+  if (text !== undefined && !isDeeper(text, MAX_DEPTH)) return text
+  const what = text === undefined ? 'too big, or nested deeper than' : 'nested deeper than'
+  throw new RangeError(`The output is ${what} ${MAX_DEPTH} levels`)
+}
+
+/**
+ * Copies stored outputs from one execution to another, whose row need not exist before the transaction ends.
+ * Each copy is sealed anew, because the seal names the execution. Throws NOT_FOUND if one no longer exists.
+ */
+export async function copyOutputs(
+  tx: Tx,
+  { keys }: Pick<Store, 'keys'>,
+  from: string,
+  to: string,
+  hashes: Iterable<string>,
+): Promise<void> {
+  await sql`set constraints blobs_execution_id_fkey deferred`.execute(tx)
+  for (const hash of hashes) {
+    const blob = await tx
+      .selectFrom('blobs')
+      .select(['bytes', 'sealed'])
+      .where('executionId', '=', from)
+      .where('hash', '=', hash)
+      .executeTakeFirst()
+    if (!blob) throw new Fault('NOT_FOUND', `The stored output ${hash.slice(0, 12)} no longer exists`)
+    const plain = unseal(keys, PURPOSE, `${from}|${hash}`, blob.sealed)
+    const sealed = seal(keys, PURPOSE, `${to}|${hash}`, plain)
+    await tx
+      .insertInto('blobs')
+      .values({ executionId: to, hash, bytes: blob.bytes, sealed })
+      .onConflict((oc) => oc.doNothing())
+      .execute()
+  }
+}
+
+/** The value in an envelope. Throws NOT_FOUND if it is stored and has been deleted with its execution. */
+export async function openEnvelope(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
+  if ('v' in envelope) return envelope.v
+  if (envelope.ref === INPUT_REF) {
+    const row = await store.db
+      .selectFrom('executions')
+      .select('inputData')
+      .where('id', '=', executionId)
+      .executeTakeFirst()
+    if (!row) throw new Fault('NOT_FOUND', 'The execution has been deleted')
+    return row.inputData
+  }
+  const row = await store.db
+    .selectFrom('blobs')
+    .select('sealed')
+    .where('executionId', '=', executionId)
+    .where('hash', '=', envelope.ref)
+    .executeTakeFirst()
+  if (!row) throw new Fault('NOT_FOUND', `The stored output ${envelope.ref.slice(0, 12)} no longer exists`)
+  const plain = unseal(store.keys, PURPOSE, `${executionId}|${envelope.ref}`, row.sealed)
+  return JSON.parse(gunzipSync(plain).toString())
+}

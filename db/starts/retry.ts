@@ -1,0 +1,192 @@
+import { sql } from 'kysely'
+import { v7 as uuid, v5 as uuidv5 } from 'uuid'
+import type { Graph } from '../../workflows/graph/graph.ts'
+import { ITEM_PRESET } from '../../workflows/graph/single.ts'
+import { type Envelope, INPUT_REF, type Presets } from '../../workflows/run/plan.ts'
+import { isEnded } from '../executions/status.ts'
+import type { Recovery, Trigger } from '../executions/triggers.ts'
+import { Fault, missing } from '../fault.ts'
+import { copyOutputs } from '../records/outputs.ts'
+import { demand, type Scope, type Store } from '../scope.ts'
+import { readVersion } from '../workflows/versions.ts'
+import { findPinProblem, PINNED } from './pins.ts'
+import { findReusable } from './reuse.ts'
+import { checkSingleNode } from './single.ts'
+import {
+  addExecution,
+  readStartable,
+  type StartableWorkflow,
+  type StartedExecution,
+  type StartInput,
+} from './start.ts'
+
+/** Which version of the graph to execute: the one of the earlier execution, or the workflow's newest. */
+export const VERSION_CHOICES = ['same', 'current'] as const
+export type VersionChoice = (typeof VERSION_CHOICES)[number]
+
+export type RecoveredExecution = StartedExecution & {
+  retriedFrom: string
+  recovery: Recovery
+  workflowVersion: number
+  /** The ids of the nodes whose outputs are taken over, in the graph's order. */
+  takenOver: string[]
+}
+
+export type RecoverOptions = { version: VersionChoice; idempotencyKey?: string | undefined } & Pick<
+  StartInput,
+  'traceparent' | 'swept'
+>
+
+/**
+ * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
+ * nodes that succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR,
+ * or a BUILDER if outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the
+ * execution is open, has succeeded (RETRY), the version has no such trigger or node, or what is needed of it
+ * was not kept.
+ */
+export async function recoverExecution(
+  scope: Scope,
+  id: string,
+  how: Recovery,
+  { version, idempotencyKey, ...more }: RecoverOptions,
+): Promise<RecoveredExecution> {
+  const { store } = scope
+  const run = await readEnded(scope, id, how)
+  const found = await readStartable(store, run.workflowId, () => true)
+  if (!found) throw missing('workflow')
+  const before = await readVersion(store, run.workflowId, run.workflowVersion)
+  const workflow = version === 'current' ? found : { ...found, version: run.workflowVersion, graph: before }
+  checkStart(workflow, run)
+  const pinned = keepPins(workflow.graph, run)
+  const taken = how === 'RETRY' ? await findOutputs(store, run, before, workflow.graph) : {}
+  const given: Presets = { ...taken, ...pinned }
+  if (Object.keys(pinned).length > 0 || run.onlyNode !== null) demand(scope, run.teamId, 'BUILDER')
+  const newId = idempotencyKey === undefined ? uuid() : uuidv5(`${how} ${idempotencyKey}`, id)
+  const refs = Object.values(given).flatMap(({ output }) => refOf(output))
+  const started = await addExecution(store, workflow, {
+    ...more,
+    id: newId,
+    node: { id: run.triggerNodeId },
+    trigger: run.trigger as Trigger,
+    data: run.inputData as Record<string, unknown>,
+    by: scope.actor,
+    retriedFrom: id,
+    recovery: how,
+    onlyNode: run.onlyNode ?? undefined,
+    given: Object.keys(given).length > 0 ? given : undefined,
+    prepare: (tx) => copyOutputs(tx, store, id, newId, new Set(refs)).catch(rethrowGone),
+  })
+  const kept = started.fresh
+    ? { workflowVersion: workflow.version, given }
+    : await readAccepted(store, started.executionId)
+  const { workflowVersion } = kept
+  const { nodes } = await readVersion(store, run.workflowId, workflowVersion)
+  const isTaken = (node: string) => Object.hasOwn(kept.given, node) && kept.given[node]!.from !== PINNED
+  const takenOver = nodes.map((node) => node.id).filter(isTaken)
+  return { ...started, retriedFrom: id, recovery: how, workflowVersion, takenOver }
+}
+
+/** The version and presets of the execution that an earlier request with the same key has started. */
+async function readAccepted(store: Store, id: string): Promise<{ workflowVersion: number; given: Presets }> {
+  const run = await store.db
+    .selectFrom('executions')
+    .select(['workflowVersion', 'given'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!run) throw missing('execution')
+  // Not those that this request would have: the workflow may have changed since.
+  return { workflowVersion: run.workflowVersion, given: (run.given ?? {}) as Presets }
+}
+
+type Ended = Awaited<ReturnType<typeof readEnded>>
+
+async function readEnded(scope: Scope, id: string, how: Recovery) {
+  const run = await scope.store.db
+    .selectFrom('executions')
+    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'trigger', 'triggerNodeId'])
+    .select(['inputData', 'keepInputs', 'given', 'onlyNode'])
+    .select(
+      sql<boolean>`exists (select from node_executions n
+        where n.execution_id = executions.id and n.given_by = ${PINNED})`.as('pinned'),
+    )
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!run) throw missing('execution')
+  demand(scope, run.teamId, 'OPERATOR')
+  if (!isEnded(run.status)) throw new Fault('CONFLICT', 'The execution is still under way')
+  if (how === 'RETRY' && run.status === 'SUCCESS') {
+    throw new Fault('CONFLICT', 'The execution succeeded, so it has no failed node; rerun it instead')
+  }
+  if (!run.keepInputs) throw new Fault('CONFLICT', 'The input of the execution was not kept')
+  return run
+}
+
+function checkStart({ graph, version }: StartableWorkflow, { triggerNodeId, onlyNode }: Ended): void {
+  const first = graph.nodes.find(({ id }) => id === (onlyNode ?? triggerNodeId))
+  if (onlyNode !== null && first) checkSingleNode(graph, onlyNode)
+  else if (!first || first.disabled) {
+    const what =
+      onlyNode === null ? `trigger "${triggerNodeId}" to start at` : `node "${onlyNode}" to execute`
+    throw new Fault('CONFLICT', `Version ${version} has no ${what}`)
+  }
+}
+
+/** The execution's pinned outputs. Throws if one cannot be pinned again: its node must not be executed. */
+function keepPins(graph: Graph, { given, pinned, onlyNode }: Ended): Presets {
+  if (given === null && pinned)
+    throw new Fault('CONFLICT', 'The pinned outputs of the execution were not kept')
+  const pins = Object.entries((given ?? {}) as Presets).filter(([, { from }]) => from === PINNED)
+  for (const [id] of pins) {
+    const problem = onlyNode === null ? findPinProblem(graph, id) : undefined
+    if (problem)
+      throw new Fault('CONFLICT', `The output of node "${id}" cannot be pinned in this version: ${problem}`)
+  }
+  return Object.fromEntries(pins)
+}
+
+/** What a retry takes over: outputs that the execution made, or had itself taken over from an earlier one. */
+async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph): Promise<Presets> {
+  const rows = await store.db
+    .selectFrom('nodeExecutions')
+    .select(['nodeId', 'status', 'output', 'handle', 'givenBy'])
+    .where('executionId', '=', run.id)
+    .where('iteration', '=', '')
+    .execute()
+  const failed = await store.db
+    .selectFrom('nodeExecutions')
+    .select('nodeId')
+    .distinct()
+    .where('executionId', '=', run.id)
+    .where('iteration', '<>', '')
+    .where('status', '=', 'FAILED')
+    .where('output', 'is', null)
+    .execute()
+  const known = new Map<string, { status: string; output: unknown; handle: string | null; from: string }>()
+  for (const [id, { output, handle, from }] of Object.entries((run.given ?? {}) as Presets)) {
+    if (from !== PINNED && id !== ITEM_PRESET) known.set(id, { status: 'SUCCESS', output, handle, from })
+  }
+  for (const { nodeId, status, output, handle, givenBy } of rows) {
+    known.set(nodeId, { status, output, handle, from: givenBy ?? run.id })
+  }
+  const statuses = new Map([...known].map(([id, { status }]) => [id, status]))
+  const failedInside = new Set(failed.map(({ nodeId }) => nodeId))
+  const taken: Presets = Object.create(null)
+  for (const id of findReusable(before, after, { statuses, failedInside })) {
+    const { output, handle, from } = known.get(id)!
+    if (output === null) throw notKept()
+    taken[id] = { output: output as Envelope, handle, from }
+  }
+  return taken
+}
+
+function refOf(output: Envelope): string[] {
+  return 'ref' in output && output.ref !== INPUT_REF ? [output.ref] : []
+}
+
+function notKept(): Fault {
+  return new Fault('CONFLICT', 'The outputs of the execution were not kept; rerun it instead')
+}
+
+function rethrowGone(error: unknown): never {
+  throw error instanceof Fault && error.code === 'NOT_FOUND' ? notKept() : error
+}

@@ -1,0 +1,73 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { nodeType } from '../../workflows/nodes/nodes.ts'
+
+/** The statuses of the nodes that have a record outside of loops, and the nodes that failed inside loops. */
+export type EarlierExecution = { statuses: Map<string, string>; failedInside: Set<string> }
+
+/**
+ * The ids of the nodes outside of loops whose outputs another execution may take over: they succeeded, their
+ * type, config and all nodes upstream are the same in both graphs, and no node upstream is executed again. A
+ * loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it.
+ */
+export function findReusable(before: Graph, after: Graph, past: EarlierExecution): string[] {
+  const old = indexGraph(before)
+  const current = indexGraph(after)
+  const failedLoops = new Set<string>()
+  for (const id of past.failedInside) {
+    for (let loop = old.byId.get(id)?.parentId; loop !== undefined; loop = old.byId.get(loop)?.parentId) {
+      failedLoops.add(loop)
+    }
+  }
+  const isSame = (id: string): boolean => isDeepStrictEqual(describe(old, id), describe(current, id))
+  const known = new Map<string, boolean>()
+  /** Whether the node and all nodes before it would give the same outputs again. */
+  const holds = (id: string): boolean => {
+    let held = known.get(id)
+    if (held === undefined) {
+      const status = past.statuses.get(id)
+      held =
+        (status === undefined || status === 'SUCCESS') &&
+        !failedLoops.has(id) &&
+        isSame(id) &&
+        (old.sources.get(id) ?? []).every(([source]) => holds(source))
+      known.set(id, held)
+    }
+    return held
+  }
+  return before.nodes
+    .filter((node) => node.parentId === undefined && nodeType(node.type)?.kind !== 'trigger')
+    .map(({ id }) => id)
+    .filter((id) => past.statuses.get(id) === 'SUCCESS' && holds(id))
+}
+
+type Index = {
+  byId: Map<string, GraphNode>
+  children: Map<string, string[]>
+  /** The edges into each node, in the author's order: inputs are merged in this order. */
+  sources: Map<string, [source: string, handle: string | null][]>
+}
+
+function indexGraph({ nodes, edges }: Graph): Index {
+  const index: Index = { byId: new Map(), children: new Map(), sources: new Map() }
+  for (const node of nodes) {
+    index.byId.set(node.id, node)
+    const { parentId } = node
+    if (parentId !== undefined) {
+      index.children.set(parentId, [...(index.children.get(parentId) ?? []), node.id].sort())
+    }
+  }
+  for (const { source, sourceHandle, target } of edges) {
+    index.sources.set(target, [...(index.sources.get(target) ?? []), [source, sourceHandle]])
+  }
+  return index
+}
+
+/** All that a node's output depends on, except the nodes before it; for a loop, also its body. */
+function describe(index: Index, id: string): unknown {
+  const node = index.byId.get(id)
+  if (!node) return undefined
+  const { type, config, disabled = false, parentId } = node
+  const body = index.children.get(id)?.map((child) => [child, describe(index, child)])
+  return { type, config, disabled, parentId, sources: index.sources.get(id), body }
+}

@@ -1,0 +1,151 @@
+import { sql } from 'kysely'
+import { v5 as uuid } from 'uuid'
+import { findSchedules, isSchedule, type Schedule } from '../../workflows/graph/schedules.ts'
+import { write } from '../change.ts'
+import { cancelOpen } from '../executions/cancel.ts'
+import { missing } from '../fault.ts'
+import { demand, type Scope, type Store } from '../scope.ts'
+import { readSettings } from '../workflows/settings.ts'
+import { readVersion } from '../workflows/versions.ts'
+import { addExecution, readStartable } from './start.ts'
+
+/** The schedules that a workflow should have, and those that Temporal was sent. */
+export type DueSchedules = {
+  /** Changes whenever `wanted` may change. */
+  state: string
+  wanted: Schedule[]
+  /** The digest of what was sent to Temporal, by node id. */
+  sent: Map<string, string>
+}
+
+/**
+ * The ids of a workflow's SCHEDULE errands. They must be read before its schedules: an errand queued in
+ * between is then not settled with them, and is carried out by itself.
+ */
+export async function listScheduleErrands(store: Store, workflowId: string): Promise<number[]> {
+  const errands = await store.db
+    .selectFrom('outbox')
+    .select('id')
+    .where('subjectId', '=', workflowId)
+    .where('kind', '=', 'SCHEDULE')
+    .execute()
+  return errands.map(({ id }) => id)
+}
+
+/** Reads which schedules a workflow should have: none if it is inactive or deleted. */
+export async function readDueSchedules(store: Store, workflowId: string): Promise<DueSchedules> {
+  const { rows } = await sql<{ nodeId: string; digest: string }>`
+    select node_id, digest from schedules where workflow_id = ${workflowId}`.execute(store.db)
+  const sent = new Map(rows.map(({ nodeId, digest }) => [nodeId, digest]))
+  const { state, workflow } = await readScheduleState(store, workflowId)
+  const graph = workflow?.active ? await readVersion(store, workflowId, workflow.version) : undefined
+  const wanted = graph ? findSchedules(graph, readSettings(workflow!.settings).timezone) : []
+  return { state, wanted, sent }
+}
+
+/** What `DueSchedules.state` is now, and the workflow that it was computed from, if there is one. */
+export async function readScheduleState(store: Store, workflowId: string) {
+  const workflow = await store.db
+    .selectFrom('workflows')
+    .select(['active', 'version', 'settings'])
+    .where('id', '=', workflowId)
+    .executeTakeFirst()
+  const timezone = workflow && readSettings(workflow.settings).timezone
+  const state = JSON.stringify(workflow?.active ? [workflow.version, timezone] : null)
+  return { state, workflow }
+}
+
+/** Notes that Temporal may have a schedule; `digest` is '' until it has been sent. */
+export async function noteSchedule(
+  store: Store,
+  workflowId: string,
+  nodeId: string,
+  digest: string,
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`insert into schedules (workflow_id, node_id, digest) values (${workflowId}, ${nodeId}, ${digest})
+    on conflict (workflow_id, node_id) do update set digest = excluded.digest`.execute(tx),
+  )
+}
+
+export async function forgetSchedule(store: Store, workflowId: string, nodeId: string): Promise<void> {
+  await write(store, (tx) =>
+    tx.deleteFrom('schedules').where('workflowId', '=', workflowId).where('nodeId', '=', nodeId).execute(),
+  )
+}
+
+/** Removes errands that are done; one that a later change has queued stays. */
+export async function settleSchedules(store: Store, errands: number[]): Promise<void> {
+  if (errands.length === 0) return
+  await write(store, (tx) => tx.deleteFrom('outbox').where('id', 'in', errands).execute())
+}
+
+/**
+ * All schedules of all teams that Temporal was sent, unless their workflow has a SCHEDULE errand queued.
+ */
+export async function listSentSchedules(
+  store: Store,
+): Promise<{ workflowId: string; nodeId: string; digest: string }[]> {
+  const { rows } = await sql<{ workflowId: string; nodeId: string; digest: string }>`
+    select workflow_id, node_id, digest from schedules s
+    where not exists (select from outbox where subject_id = s.workflow_id and kind = 'SCHEDULE')`.execute(
+    store.db,
+  )
+  return rows
+}
+
+/** The id of a firing's execution. The same slot (`scheduledAt`, ISO 8601) always gives the same id. */
+export function nameFiring(workflowId: string, nodeId: string, scheduledAt: string): string {
+  return uuid(`${nodeId}@${scheduledAt}`, workflowId)
+}
+
+/**
+ * Accepts the execution of a firing, or finds it, and returns its id. Null if the workflow is no longer
+ * active or no longer has the trigger: its schedule is about to be deleted.
+ */
+export async function startFiring(
+  store: Store,
+  firing: { workflowId: string; nodeId: string; scheduledAt: string } & Record<string, unknown>,
+): Promise<string | null> {
+  const { workflowId, ...data } = firing
+  const workflow = await readStartable(store, workflowId, () => true)
+  const node = workflow?.graph.nodes.find(({ id }) => id === firing.nodeId)
+  if (!workflow?.active || !node || !isSchedule(node)) return null
+  const id = nameFiring(workflowId, firing.nodeId, firing.scheduledAt)
+  const by = { kind: 'SYSTEM' as const, id: null, name: 'schedule' }
+  const started = await addExecution(store, workflow, { id, node, trigger: 'SCHEDULE', data, by })
+  return started.executionId
+}
+
+/** Cancels the execution of a cancelled firing, and queues a CANCEL. Does nothing if it has ended. */
+export async function cancelFiring(store: Store, executionId: string): Promise<void> {
+  const why = 'The firing of its schedule was cancelled'
+  await write(store, (tx) => cancelOpen(tx, [executionId], { why }))
+}
+
+/** The schedules of a workflow's newest graph (VIEWER); Temporal has them only if the workflow is active. */
+export async function readSchedules(
+  scope: Scope,
+  workflowId: string,
+): Promise<{ active: boolean; schedules: Schedule[] }> {
+  const workflow = await readStartable(scope.store, workflowId, (teamId) => {
+    demand(scope, teamId, 'VIEWER')
+    return true
+  })
+  if (!workflow) throw missing('workflow')
+  return {
+    active: workflow.active,
+    schedules: findSchedules(workflow.graph, workflow.settings.timezone),
+  }
+}
+
+/** The statuses of these executions by id; those that do not exist are left out. */
+export async function readStatuses(store: Store, ids: string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = await store.db
+    .selectFrom('executions')
+    .select(['id', 'status'])
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(rows.map(({ id, status }) => [id, status]))
+}

@@ -1,0 +1,68 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { Fault } from '../fault.ts'
+
+/** How a webhook's caller signs: by an HMAC of the body, or of `timestamp.body` if there is a timestamp. */
+export type Signature = {
+  header: string
+  secret: string
+  algorithm?: 'sha256' | 'sha1' | 'sha512'
+  encoding?: 'hex' | 'base64'
+  /** What precedes the signature in the header: `sha256=`, `v1=`. */
+  prefix?: string
+  /** The header that holds the time in Unix seconds; if it is `header` itself, its part `t=` does. */
+  timestampHeader?: string
+  toleranceSeconds?: number
+}
+
+const TOLERANCE_SECONDS = 300
+
+/**
+ * Throws UNAUTHENTICATED unless the header holds the body's signature and the timestamp, if one is required,
+ * is at most `toleranceSeconds` away from now. The header may hold several signatures with commas between
+ * them, as senders do while they change the secret. Compares in constant time.
+ */
+export function checkSignature(
+  signature: Signature,
+  body: Uint8Array,
+  readHeader: (name: string) => string | undefined,
+): void {
+  const { header, secret, algorithm = 'sha256', encoding = 'hex', prefix = '', timestampHeader } = signature
+  const parts = (readHeader(header) ?? '').split(',').map((part) => part.trim())
+  const hmac = createHmac(algorithm, secret)
+  if (timestampHeader !== undefined) {
+    const isSameHeader = timestampHeader.toLowerCase() === header.toLowerCase()
+    const sent = isSameHeader
+      ? parts.find((part) => part.startsWith('t='))?.slice(2)
+      : readHeader(timestampHeader)?.trim()
+    const seconds = /^\d{1,12}$/.test(sent ?? '') ? Number(sent) : Number.NaN
+    const away = Math.abs(Date.now() / 1_000 - seconds)
+    if (!(away <= (signature.toleranceSeconds ?? TOLERANCE_SECONDS))) {
+      throw new Fault(
+        'UNAUTHENTICATED',
+        `The timestamp in the header ${timestampHeader} is missing, or too far from the current time`,
+      )
+    }
+    hmac.update(`${sent}.`)
+  }
+  // Compared as strings: decoding would drop whatever follows a valid signature, and so accept it.
+  const expected = Buffer.from(normalize(hmac.update(body).digest(encoding), encoding))
+  const given = parts
+    .filter((part) => part.startsWith(prefix))
+    .map((part) => Buffer.from(normalize(part.slice(prefix.length), encoding)))
+  // All signatures are compared, so that the time taken does not show which one matched.
+  const matching = given.filter(
+    (bytes) => bytes.length === expected.length && timingSafeEqual(bytes, expected),
+  )
+  if (matching.length === 0) {
+    throw new Fault('UNAUTHENTICATED', `The header ${header} must hold the signature of the body`)
+  }
+}
+
+/** Accepts hex in either case, and base64 in either alphabet, padded or not. */
+function normalize(text: string, encoding: 'hex' | 'base64'): string {
+  if (encoding === 'hex') return text.toLowerCase()
+  return text
+    .replace(/={0,2}$/, '')
+    .replaceAll('-', '+')
+    .replaceAll('_', '/')
+}

@@ -1,0 +1,156 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type RawBuilder, sql } from 'kysely'
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { ResponseMode } from '../../workflows/nodes/webhooks.ts'
+import { write } from '../change.ts'
+import { Fault, missing } from '../fault.ts'
+import { MAX_OUTPUT_BYTES } from '../records/outputs.ts'
+import type { Store } from '../scope.ts'
+import { seal, unseal } from '../seal.ts'
+import type { Signature } from './signature.ts'
+import { addExecution, readStartable, type StartableWorkflow, type StartedExecution } from './start.ts'
+
+/** A WEBHOOK_TRIGGER of an active workflow. */
+export type Webhook = {
+  workflow: StartableWorkflow
+  node: GraphNode
+  method: string
+  /** The header that must hold the trigger's secret, in lower case; null if the trigger has no secret. */
+  secretHeader: string | null
+  signature: Signature | null
+  /** Whether the response waits for the execution, and for how long. */
+  response: { mode: ResponseMode; timeoutMs: number }
+}
+
+/**
+ * The response of an execution to its webhook's caller. `body` is sent as it is if a string, else as JSON;
+ * null is no body.
+ */
+export type WebhookAnswer = { status: number; headers: Record<string, string>; body: unknown }
+
+const RESPONSE_TIMEOUT_MS = 30_000
+const PURPOSE = 'hook answer'
+
+/** The request to a webhook, which is the trigger data of the execution. */
+export type WebhookCall = {
+  body: unknown
+  query: Record<string, string | string[]>
+  headers: Record<string, string>
+  method: string
+}
+
+/**
+ * The triggers at a path, one per method. Throws NOT_FOUND if there are none, or the workflow is inactive.
+ */
+export async function findWebhooks(store: Store, workflowId: string, path: string): Promise<Webhook[]> {
+  const workflow = await readStartable(store, workflowId, () => true)
+  const nodes = workflow?.active ? workflow.graph.nodes : []
+  const hooks = nodes.flatMap((node) => {
+    const config = node.config as TriggerConfig
+    if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled || config.path !== path) return []
+    const secretHeader = config.secretHeader?.name.toLowerCase() ?? null
+    const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
+    const response = { mode, timeoutMs: config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS }
+    return [{ workflow: workflow!, node, method, secretHeader, signature, response }]
+  })
+  if (hooks.length === 0) throw missing('webhook')
+  return hooks
+}
+
+/** Throws UNAUTHENTICATED unless `given` is the trigger's secret. Compares in constant time. */
+export function checkWebhookSecret(hook: Webhook, given: string | undefined): void {
+  if (hook.secretHeader === null) return
+  const { secretHeader } = hook.node.config as { secretHeader: { value: string } }
+  if (given === undefined || !timingSafeEqual(digest(given), digest(secretHeader.value))) {
+    throw new Fault('UNAUTHENTICATED', `The header ${hook.secretHeader} must hold the secret of this webhook`)
+  }
+}
+
+/** Accepts an execution of the webhook's workflow that starts at the webhook. Throws as addExecution does. */
+export async function startWebhook(
+  store: Store,
+  hook: Webhook,
+  call: WebhookCall,
+  traceparent?: string,
+): Promise<StartedExecution> {
+  const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
+  const { workflow, node } = hook
+  return addExecution(store, workflow, { node, trigger: 'WEBHOOK', data: call, by, traceparent })
+}
+
+/** Notes that a request waits for the execution's response. To be called before its run is started. */
+export async function awaitAnswer(store: Store, executionId: string): Promise<void> {
+  await write(store, (tx) => tx.insertInto('hookAnswers').values({ executionId }).execute())
+}
+
+/** Notes that the request no longer waits. Removes the response, and outputs that were kept only for it. */
+export async function leaveAnswer(store: Store, executionId: string): Promise<void> {
+  await removeAnswers(store, sql`id = ${executionId}`)
+}
+
+/** Longer than any request waits for its execution. */
+const LONGEST_WAIT_MS = 600_000
+
+/** Does what leaveAnswer does for requests whose process died while they waited. */
+export async function purgeAnswers(store: Store): Promise<void> {
+  await removeAnswers(store, sql`created_at < now() - ${LONGEST_WAIT_MS} * interval '1 millisecond'`)
+}
+
+async function removeAnswers(store: Store, which: RawBuilder<unknown>): Promise<void> {
+  // Without the lock, an execution that ends at this moment would still see the request waiting, while we
+  // would still see the execution open: neither would remove its outputs.
+  await write(store, (tx) =>
+    sql`
+    with run as (
+      select id from executions where ${which} and id in (select execution_id from hook_answers) for share)
+    delete from hook_answers using run where execution_id = run.id`.execute(tx),
+  )
+}
+
+/**
+ * Stores the response of an execution for the request that waits for it, if one does; only the first response
+ * counts. Throws RangeError if it is larger than MAX_OUTPUT_BYTES.
+ */
+export async function saveAnswer(store: Store, executionId: string, answer: WebhookAnswer): Promise<void> {
+  const bytes = Buffer.from(JSON.stringify(answer))
+  if (bytes.length > MAX_OUTPUT_BYTES) {
+    throw new RangeError(`The response has ${bytes.length} bytes; at most ${MAX_OUTPUT_BYTES} are allowed`)
+  }
+  await write(store, (tx) =>
+    tx
+      .updateTable('hookAnswers')
+      .set({ answer: seal(store.keys, PURPOSE, executionId, bytes) })
+      .where('executionId', '=', executionId)
+      .where('answer', 'is', null)
+      .execute(),
+  )
+}
+
+/** The status of an execution, and its response to its webhook if there is one; null if it is deleted. */
+export async function readWebhookAnswer(
+  store: Store,
+  executionId: string,
+): Promise<{ status: string; answer: WebhookAnswer | null } | null> {
+  const row = await store.db
+    .selectFrom('executions as e')
+    .leftJoin('hookAnswers as h', 'h.executionId', 'e.id')
+    .select(['e.status', 'h.answer'])
+    .where('e.id', '=', executionId)
+    .executeTakeFirst()
+  if (!row) return null
+  const answer = row.answer && unseal(store.keys, PURPOSE, executionId, row.answer).toString()
+  return { status: row.status, answer: answer === null ? null : (JSON.parse(answer) as WebhookAnswer) }
+}
+
+type TriggerConfig = {
+  path?: string
+  method?: string
+  secretHeader?: { name: string }
+  signature?: Signature
+  responseMode?: ResponseMode
+  responseTimeoutMs?: number
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

@@ -1,0 +1,154 @@
+import { sql } from 'kysely'
+import { write } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import { isEnded } from '../executions/status.ts'
+import { nodeExecutionId } from '../records/projection.ts'
+import type { Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
+
+/** A node of an execution, in one iteration; `iteration` is '' outside of loops. */
+export type NodeInstance = { executionId: string; nodeId: string; nodeName: string; iteration: string }
+
+/** OPEN until it is settled, once: it is decided or received, expires, or its execution or iteration ends. */
+export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
+export type PauseStatus = (typeof PAUSE_STATUSES)[number]
+
+export const PAUSE_KINDS = ['APPROVAL', 'EVENT'] as const
+
+export type DecidedBy = { id: string | null; name: string; email: string | null }
+
+export const DECISIONS = ['approved', 'rejected'] as const
+
+/** What one approver decided; `at` is ISO 8601 in UTC. */
+export type Decision = {
+  decision: (typeof DECISIONS)[number]
+  by: DecidedBy
+  at: string
+  comment: string | null
+  form: Record<string, unknown> | null
+}
+
+/** What a node waits for; without a limit of time if `timeoutMs` is null. */
+export type PauseRequest = { timeoutMs: number | null } & (
+  | { kind: 'EVENT'; name: string }
+  | {
+      kind: 'APPROVAL'
+      message: string | null
+      approvers: string[]
+      approverIds: string[]
+      form: unknown
+      required: number
+      selfApproval: boolean
+    }
+)
+
+/** `leftMs` is the time until the deadline, by PostgreSQL's clock; null without a deadline. */
+export type Pause = { status: PauseStatus; decisions: Decision[]; data: unknown; leftMs: number | null }
+
+/**
+ * Opens the pause of a node, unless it has one already, and returns it as it is now. Returns undefined if it
+ * has none and the execution has ended, or is deleted.
+ */
+export async function openPause(
+  store: Store,
+  spot: NodeInstance,
+  request: PauseRequest,
+): Promise<Pause | undefined> {
+  const { executionId, nodeId, iteration } = spot
+  const id = nodeExecutionId(executionId, nodeId, iteration)
+  const approval = request.kind === 'APPROVAL' ? request : undefined
+  const name = request.kind === 'EVENT' ? request.name : null
+  // The lock keeps the execution from ending before the row is there to be abandoned with it.
+  await write(store, (tx) =>
+    sql`
+    with run as (
+      select id, team_id, workflow_id from executions
+      where id = ${executionId} and status in ('PENDING', 'RUNNING') for share)
+    insert into pauses (id, execution_id, team_id, workflow_id, kind, node_id, node_name, iteration, name, message,
+      approvers, approver_ids, form, required, self_approval, deadline)
+    select ${id}, id, team_id, workflow_id, ${request.kind}, ${nodeId}, ${cleanText(spot.nodeName)}, ${iteration},
+      ${name}, ${approval?.message ?? null}, ${approval?.approvers ?? []}::text[], ${approval?.approverIds ?? []}::uuid[],
+      ${approval?.form ? JSON.stringify(approval.form) : null}::json, ${approval?.required ?? 1}::integer,
+      ${approval?.selfApproval ?? true}::boolean,
+      clock_timestamp() + ${request.timeoutMs}::float8 * interval '1 millisecond'
+    from run on conflict (id) do nothing`.execute(tx),
+  )
+  return readPause(store, spot)
+}
+
+/** The user ids of the members of an execution's team who have these e-mail addresses, ignoring case. */
+export async function findMembers(store: Store, executionId: string, emails: string[]): Promise<string[]> {
+  if (emails.length === 0) return []
+  const { rows } = await sql<{ id: string }>`
+    select u.id from executions e join members m on m.team_id = e.team_id join users u on u.id = m.user_id
+    where e.id = ${executionId} and lower(u.email) = any(${emails.map((email) => email.toLowerCase())}::text[])`.execute(
+    store.db,
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** A pause as it is now; undefined if the node has none. Settles it as EXPIRED if its deadline has passed. */
+export async function readPause(
+  store: Store,
+  { executionId, nodeId, iteration }: Omit<NodeInstance, 'nodeName'>,
+): Promise<Pause | undefined> {
+  const id = nodeExecutionId(executionId, nodeId, iteration)
+  for (;;) {
+    const { rows } = await sql<Pause>`
+      select status, decisions, data,
+        (extract(epoch from deadline - clock_timestamp()) * 1000)::float8 as left_ms
+      from pauses where id = ${id}`.execute(store.db)
+    const [pause] = rows
+    if (pause?.status !== 'OPEN' || pause.leftMs === null || pause.leftMs > 0) return pause
+    await write(store, (tx) =>
+      sql`update pauses set status = 'EXPIRED', settled_at = now()
+      where id = ${id} and status = 'OPEN' and deadline <= clock_timestamp()`.execute(tx),
+    )
+  }
+}
+
+/**
+ * Locks an execution, so that it does not end before the transaction does. Returns why nothing can be sent to
+ * it any more; undefined if it can.
+ */
+export async function holdExecution(tx: Tx, executionId: string): Promise<string | undefined> {
+  const execution = await tx
+    .selectFrom('executions')
+    .select(['status', 'cancelRequestedAt'])
+    .where('id', '=', executionId)
+    .forShare()
+    .executeTakeFirst()
+  if (!execution) return 'The execution has been deleted'
+  if (isEnded(execution.status)) return `The execution has ended: ${execution.status}`
+  return execution.cancelRequestedAt === null ? undefined : 'The execution is being cancelled'
+}
+
+/**
+ * Ends what waits in iterations of loops that are over: abandons pauses, and cancels sub-workflows that are
+ * waited for. `nodeIds` are the nodes that may wait there. `path` is the iteration around the loop ('' for
+ * the root), or, if `itself` is true, the iteration that is over.
+ */
+export async function abandonLoopPauses(
+  store: Store,
+  executionId: string,
+  nodeIds: string[],
+  path: string,
+  itself: boolean,
+): Promise<void> {
+  const inside = path === '' ? '%' : `${path}.%`
+  const own = itself ? path : null
+  // Cancelled children free places for executions whose rows may be locked: `write` then tries again.
+  await write(store, (tx) =>
+    sql`
+    with abandoned as (
+      update pauses set status = 'ABANDONED', settled_at = now()
+      where execution_id = ${executionId} and status = 'OPEN' and node_id = any(${nodeIds}::text[])
+        and (iteration like ${inside} or iteration = ${own}::text))
+    select cancel_executions(array(
+      select id from executions
+      where parent_id = ${executionId} and not detached and status in ('PENDING', 'RUNNING')
+        and split_part(parent_key, '#', 1) = any(${nodeIds}::text[])
+        and (split_part(parent_key, '#', 2) like ${inside} or split_part(parent_key, '#', 2) = ${own}::text)),
+      'The execution that started it no longer waits for it')`.execute(tx),
+  )
+}

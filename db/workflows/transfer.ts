@@ -1,0 +1,178 @@
+import { v7 as uuid } from 'uuid'
+import { type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
+import { dropSecrets } from '../../workflows/graph/secrets.ts'
+import { convertWorkflow } from '../../workflows/n8n/convert.ts'
+import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
+import { repairGraph } from '../../workflows/n8n/repair.ts'
+import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
+import type { Problem } from '../../workflows/problem.ts'
+import { invalid } from '../fault.ts'
+import { demandTeam, type Scope } from '../scope.ts'
+import type { WorkflowSettings } from './settings.ts'
+import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
+
+export const EXPORT_FORMAT = 'perdure.workflow'
+
+/** An exported workflow. `secrets` are the paths of the secrets that were left out. */
+export type WorkflowDocument = {
+  format: typeof EXPORT_FORMAT
+  formatVersion: 1
+  exportedAt: Date
+  name: string
+  description: string | null
+  settings: WorkflowSettings
+  nodes: GraphNode[]
+  edges: GraphEdge[]
+  secrets: string[]
+}
+
+export type WorkflowImport = {
+  teamId: string
+  name?: string | undefined
+  /** A WorkflowDocument that the API has checked, or any value that may be a workflow exported by n8n. */
+  workflow: unknown
+  /** Ids of workflows here, by the ids of the workflows that they replace in the document. */
+  workflows?: Record<string, string> | undefined
+}
+
+/** The input for the new workflow, and a report of what differs from the document. */
+export type ImportedWorkflow = {
+  name: string
+  description: string | null
+  nodes: unknown[]
+  edges: unknown[]
+  settings: Partial<WorkflowSettings>
+  report: ImportReport
+}
+
+/** Exports a workflow with its newest graph, but without its secrets (VIEWER). Throws NOT_FOUND. */
+export async function exportWorkflow(scope: Scope, id: string): Promise<WorkflowDocument> {
+  const { name, description, settings, nodes, edges } = await readWorkflow(scope, id)
+  const dropped = nodes.map(dropSecrets)
+  return {
+    format: EXPORT_FORMAT,
+    formatVersion: 1,
+    exportedAt: new Date(),
+    name,
+    description,
+    settings,
+    nodes: dropped.map(({ node }) => node),
+    edges,
+    secrets: dropped.flatMap(({ dropped }, i) => dropped.map((path) => `nodes[${i}].${path}`)),
+  }
+}
+
+/** Converts a document without creating a workflow (BUILDER). Throws INVALID for an unknown format. */
+export async function planImport(scope: Scope, input: WorkflowImport): Promise<ImportedWorkflow> {
+  await demandTeam(scope, input.teamId, 'BUILDER')
+  const { workflow } = input
+  const plan = isDocument(workflow)
+    ? await readDocument(scope, input, workflow)
+    : readN8nWorkflow(workflow, (id) => input.workflows?.[id])
+  const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
+  return { ...plan, name: name === '' ? 'Imported workflow' : name }
+}
+
+/**
+ * Creates an inactive workflow from a document (BUILDER). Throws what planImport and createWorkflow throw.
+ */
+export async function importWorkflow(
+  scope: Scope,
+  input: WorkflowImport,
+): Promise<{ workflow: Workflow; report: ImportReport }> {
+  const { report, ...plan } = await planImport(scope, input)
+  return { workflow: await createWorkflow(scope, { ...plan, teamId: input.teamId }), report }
+}
+
+function isDocument(workflow: unknown): workflow is WorkflowDocument {
+  return Object(workflow).format === EXPORT_FORMAT
+}
+
+function readN8nWorkflow(
+  workflow: unknown,
+  findWorkflow: (id: string) => string | undefined,
+): ImportedWorkflow {
+  checkSize(workflow)
+  const converted = convertWorkflow(workflow, findWorkflow)
+  if (!converted) {
+    throw invalid([
+      { path: 'workflow', message: `must be a workflow exported by n8n, or of the format ${EXPORT_FORMAT}` },
+    ])
+  }
+  const { report } = converted
+  const repaired = repairGraph(converted, (problem) => void report.problems.push(problem), uuid)
+  if (repaired.problems.length > 0) {
+    throw invalid(repaired.problems.map(({ path, message }) => ({ path: `workflow.${path}`, message })))
+  }
+  const { name = '', settings } = converted
+  return { name, description: null, nodes: repaired.nodes, edges: repaired.edges, settings, report }
+}
+
+/** Refuses a graph that is too large to be saved, before any time is spent on converting it. */
+function checkSize(workflow: unknown): void {
+  if (!isN8nDocument(workflow)) return
+  const { nodes, links } = measureN8nDocument(workflow)
+  const problems: Problem[] = []
+  if (nodes === 0) problems.push({ path: 'workflow.nodes', message: 'must not be empty' })
+  if (nodes > MAX_NODES) {
+    const message = `has ${nodes} nodes; at most ${MAX_NODES} are allowed`
+    problems.push({ path: 'workflow.nodes', message })
+  }
+  if (links > MAX_EDGES) {
+    const message = `has ${links} connections; at most ${MAX_EDGES} are allowed`
+    problems.push({ path: 'workflow.connections', message })
+  }
+  if (problems.length > 0) throw invalid(problems)
+}
+
+/** Reads Perdure's own format: secrets have to be set again, and the team must have the error workflow. */
+async function readDocument(
+  scope: Scope,
+  input: WorkflowImport,
+  document: WorkflowDocument,
+): Promise<ImportedWorkflow> {
+  const problems: ImportProblem[] = []
+  for (const path of document.secrets) {
+    // The import has put a random value in its place: the webhook refuses every call until the secret is set.
+    const node = document.nodes[Number(/\d+/.exec(path)?.[0])]
+    const message = 'The secret was not exported: set it on the node.'
+    problems.push({ node: node?.name ?? null, path, kind: 'secret', message, original: null })
+  }
+  const nodes = document.nodes.map((node) => ({ ...node, config: replaceWorkflow(node, input.workflows) }))
+  const settings = { ...document.settings }
+  const { errorWorkflowId } = settings
+  if (errorWorkflowId) {
+    const replacement = input.workflows?.[errorWorkflowId] ?? errorWorkflowId
+    const row = await scope.store.db
+      .selectFrom('workflows')
+      .select('teamId')
+      .where('id', '=', replacement)
+      .executeTakeFirst()
+    settings.errorWorkflowId = row?.teamId === input.teamId ? replacement : null
+    if (settings.errorWorkflowId === null) {
+      const message =
+        'The error workflow is not a workflow of this team, so it was left out: name its replacement in ' +
+        '"workflows", or set errorWorkflowId.'
+      problems.push({
+        node: null,
+        path: 'settings.errorWorkflowId',
+        kind: 'setting',
+        message,
+        original: errorWorkflowId,
+      })
+    }
+  }
+  const mapped = document.nodes.map(({ name, type, id }) => ({ node: name, type, id, as: type }))
+  const { name, description = null, edges } = document
+  return { name, description, nodes, edges, settings, report: { mapped, problems, stickyNotes: 0 } }
+}
+
+function replaceWorkflow(
+  { config }: GraphNode,
+  workflows: Record<string, string> = {},
+): Record<string, unknown> {
+  const { workflowId } = config
+  const found =
+    typeof workflowId === 'string' && Object.hasOwn(workflows, workflowId) && workflows[workflowId]
+  return found ? { ...config, workflowId: found } : config
+}

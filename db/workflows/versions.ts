@@ -1,0 +1,227 @@
+import { sql } from 'kysely'
+import { LRUCache } from 'lru-cache'
+import { compareGraphs, type GraphDiff } from '../../workflows/graph/diff.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { hideSecrets } from '../../workflows/graph/secrets.ts'
+import { covers } from '../acts.ts'
+import { perDatabase } from '../cache.ts'
+import { change } from '../change.ts'
+import { json, type Tx } from '../connection.ts'
+import { Fault, missing } from '../fault.ts'
+import { readOwner } from '../owners.ts'
+import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { demand, type Scope, type Store } from '../scope.ts'
+
+/** A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. */
+export type VersionItem = {
+  version: number
+  createdAt: Date
+  createdBy: { id: string; name: string } | null
+  nodeCount: number
+  current: boolean
+  inUse: boolean
+  restoredFrom: number | null
+}
+
+export type VersionDetail = VersionItem & Graph & { workflowId: string }
+
+const MAX_CACHED_BYTES = 64_000_000
+
+/** Added to the size of each entry, so that the number of tiny graphs is bounded too. */
+const ENTRY_BYTES = 4_000
+
+const graphsOf = perDatabase(
+  () =>
+    new LRUCache<string, { graph: Graph; bytes: number }>({
+      maxSize: MAX_CACHED_BYTES,
+      sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
+    }),
+)
+
+/**
+ * The graph of a version. Versions never change, so graphs are cached and shared between callers, which must
+ * not change them. Throws NOT_FOUND.
+ */
+export async function readVersion(store: Store, workflowId: string, version: number): Promise<Graph> {
+  const graphs = graphsOf(store.db)
+  const key = `${workflowId}/${version}`
+  const known = graphs.get(key)
+  if (known) return known.graph
+  const row = await store.db
+    .selectFrom('workflowVersions')
+    .select(['nodes', 'edges'])
+    .select(sql<number>`octet_length(nodes::text) + octet_length(edges::text)`.as('bytes'))
+    .where('workflowId', '=', workflowId)
+    .where('version', '=', version)
+    .executeTakeFirst()
+  if (!row) throw new Fault('NOT_FOUND', 'There is no such version of the workflow')
+  const graph = { nodes: row.nodes, edges: row.edges } as Graph
+  graphs.set(key, { graph, bytes: row.bytes })
+  return graph
+}
+
+/** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
+export async function addVersion(
+  tx: Tx,
+  workflowId: string,
+  version: number,
+  graph: Graph,
+  createdBy: string | null,
+  restoredFrom: number | null = null,
+): Promise<void> {
+  await tx
+    .insertInto('workflowVersions')
+    .values({
+      workflowId,
+      version,
+      nodes: json(graph.nodes),
+      edges: json(graph.edges),
+      nodeCount: graph.nodes.length,
+      createdBy,
+      restoredFrom,
+    })
+    .execute()
+}
+
+/** A workflow's versions, the newest first (VIEWER). Throws NOT_FOUND. */
+export async function listVersions(
+  scope: Scope,
+  workflowId: string,
+  query: PageRequest,
+): Promise<Page<VersionItem>> {
+  await demandWorkflow(scope, workflowId)
+  const found = scope.store.db.selectFrom('workflowVersions as v').where('v.workflowId', '=', workflowId)
+  const total = await countRows(found)
+  const rows = await selectItems(scope.store, workflowId)
+    .orderBy('v.version', 'desc')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  return makePage(rows.map(describeVersion), total, query)
+}
+
+/** A version with its graph (VIEWER). Only a BUILDER sees the secrets of webhooks. Throws NOT_FOUND. */
+export async function readVersionDetail(
+  scope: Scope,
+  workflowId: string,
+  version: number,
+): Promise<VersionDetail> {
+  const show = await demandWorkflow(scope, workflowId)
+  const row = await selectItems(scope.store, workflowId)
+    .select(['v.nodes', 'v.edges'])
+    .where('v.version', '=', version)
+    .executeTakeFirst()
+  if (!row) throw noVersion(version)
+  const { nodes, edges } = row as unknown as Graph
+  return { workflowId, ...describeVersion(row), nodes: nodes.map(show), edges }
+}
+
+/**
+ * What changed from one version to another (VIEWER). Of a secret that the caller may not see, the result says
+ * only that it has changed. Throws NOT_FOUND.
+ */
+export async function compareVersions(
+  scope: Scope,
+  workflowId: string,
+  from: number,
+  to: number,
+): Promise<{ from: number; to: number } & GraphDiff> {
+  const show = await demandWorkflow(scope, workflowId)
+  const rows = await scope.store.db
+    .selectFrom('workflowVersions')
+    .select(['version', 'nodes', 'edges'])
+    .where('workflowId', '=', workflowId)
+    .where('version', 'in', [from, to])
+    .execute()
+  const find = (version: number) => {
+    const row = rows.find((one) => one.version === version)
+    if (!row) throw noVersion(version)
+    return row as unknown as Graph
+  }
+  return { from, to, ...compareGraphs(find(from), find(to), show) }
+}
+
+/** Deletes a version (BUILDER). Throws NOT_FOUND, or CONFLICT if it is the current one or has executions. */
+export async function deleteVersion(scope: Scope, workflowId: string, version: number): Promise<void> {
+  const teamId = await readOwner(scope.store, 'workflows', workflowId)
+  await change(scope, 'WORKFLOW_VERSION_DELETED', teamId, async (tx) => {
+    // The lock keeps anybody from making this version the current one. Of this delete and a start that has
+    // read the version as the current one, the later one fails at the foreign key.
+    const workflow = await tx
+      .selectFrom('workflows')
+      .select(['name', 'version'])
+      .where('id', '=', workflowId)
+      .forNoKeyUpdate()
+      .executeTakeFirst()
+    if (!workflow) throw missing('workflow')
+    if (workflow.version === version) throw new Fault('CONFLICT', `Version ${version} is the current one`)
+    const { numDeletedRows } = await tx
+      .deleteFrom('workflowVersions')
+      .where('workflowId', '=', workflowId)
+      .where('version', '=', version)
+      .executeTakeFirst()
+      .catch((error: { constraint?: string }) => {
+        if (error.constraint !== 'executions_version_fkey') throw error
+        throw new Fault('CONFLICT', `Version ${version} has executions, so it cannot be deleted`)
+      })
+    if (numDeletedRows === 0n) throw noVersion(version)
+    return { result: undefined, resourceId: workflowId, details: { name: workflow.name, version } }
+  })
+}
+
+/**
+ * Checks that the caller may read the workflow, and returns a function that hides secrets they may not see.
+ */
+async function demandWorkflow(scope: Scope, id: string): Promise<(node: GraphNode) => GraphNode> {
+  const teamId = await readOwner(scope.store, 'workflows', id)
+  demand(scope, teamId, 'VIEWER')
+  return covers(scope.roles.get(teamId)!, 'BUILDER') ? (node) => node : hideSecrets
+}
+
+function selectItems(store: Store, workflowId: string) {
+  return store.db
+    .selectFrom('workflowVersions as v')
+    .innerJoin('workflows as w', 'w.id', 'v.workflowId')
+    .leftJoin('users as u', 'u.id', 'v.createdBy')
+    .select(['v.version', 'v.createdAt', 'v.nodeCount', 'v.restoredFrom'])
+    .select(['w.version as currentVersion', 'u.id as userId', 'u.firstName', 'u.lastName'])
+    .select((eb) =>
+      eb
+        .exists(
+          eb
+            .selectFrom('executions as e')
+            .select('e.id')
+            .whereRef('e.workflowId', '=', 'v.workflowId')
+            .whereRef('e.workflowVersion', '=', 'v.version'),
+        )
+        .as('inUse'),
+    )
+    .where('v.workflowId', '=', workflowId)
+}
+
+function describeVersion(row: {
+  version: number
+  createdAt: Date
+  nodeCount: number
+  restoredFrom: number | null
+  currentVersion: number
+  userId: string | null
+  firstName: string | null
+  lastName: string | null
+  inUse: unknown
+}): VersionItem {
+  const { version, createdAt, nodeCount, restoredFrom, userId } = row
+  return {
+    version,
+    createdAt,
+    createdBy: userId === null ? null : { id: userId, name: `${row.firstName} ${row.lastName}` },
+    nodeCount,
+    current: version === row.currentVersion,
+    inUse: row.inUse === true,
+    restoredFrom,
+  }
+}
+
+function noVersion(version: number): Fault {
+  return new Fault('NOT_FOUND', `The workflow has no version ${version}`)
+}

@@ -1,0 +1,288 @@
+import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { checkActivation } from '../../workflows/graph/check.ts'
+import type { Graph } from '../../workflows/graph/graph.ts'
+import { readGraph } from '../../workflows/graph/read.ts'
+import { hideSecrets } from '../../workflows/graph/secrets.ts'
+import { type Act, covers } from '../acts.ts'
+import { change } from '../change.ts'
+import { json, type Tx } from '../connection.ts'
+import { forgetExecutions } from '../executions/executions.ts'
+import { Fault, invalid, missing } from '../fault.ts'
+import { readOwner } from '../owners.ts'
+import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { demand, demandTeam, type Scope } from '../scope.ts'
+import { openGates } from '../starts/gate.ts'
+import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
+import { checkSubWorkflows } from './subworkflows.ts'
+import { addVersion, readVersion } from './versions.ts'
+
+export type Workflow = {
+  id: string
+  name: string
+  description: string | null
+  active: boolean
+  teamId: string
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type WorkflowItem = Workflow & { nodeCount: number; lastExecutionStatus: string | null }
+export type WorkflowDetail = Workflow & Graph & { settings: WorkflowSettings; version: number }
+
+const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', 'updatedAt'] as const
+
+/** A team's workflows, newest first (VIEWER). `search` matches any part of the name, ignoring case. */
+export async function listWorkflows(
+  scope: Scope,
+  query: PageRequest & { teamId: string; search?: string | undefined },
+): Promise<Page<WorkflowItem>> {
+  await demandTeam(scope, query.teamId, 'VIEWER')
+  let found = scope.store.db.selectFrom('workflows as w').where('w.teamId', '=', query.teamId)
+  if (query.search) {
+    const pattern = `%${query.search.replace(/[\\%_]/g, '\\$&')}%`
+    found = found.where('w.name', 'ilike', pattern)
+  }
+  const total = await countRows(found)
+  const content = await found
+    .innerJoin('workflowVersions as v', (join) =>
+      join.onRef('v.workflowId', '=', 'w.id').onRef('v.version', '=', 'w.version'),
+    )
+    .select(COLUMNS.map((column) => `w.${column}` as const))
+    .select('v.nodeCount')
+    .select((eb) =>
+      eb
+        .selectFrom('executions as e')
+        .select('e.status')
+        .whereRef('e.workflowId', '=', 'w.id')
+        .orderBy('e.createdAt', 'desc')
+        .orderBy('e.id', 'desc')
+        .limit(1)
+        .as('lastExecutionStatus'),
+    )
+    .orderBy('w.createdAt', 'desc')
+    .orderBy('w.id', 'desc')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  return makePage(content, total, query)
+}
+
+/**
+ * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
+ * CONFLICT if the team has a workflow of this name.
+ */
+export async function createWorkflow(
+  scope: Scope,
+  input: {
+    teamId: string
+    name: string
+    description?: string | null | undefined
+    nodes?: unknown
+    edges?: unknown
+    settings?: Partial<WorkflowSettings> | undefined
+  },
+): Promise<Workflow> {
+  const { teamId, name } = input
+  await demandTeam(scope, teamId, 'BUILDER')
+  const graph = checkGraph(input)
+  return guardName(name, () =>
+    change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
+      const id = uuid()
+      const settings = { ...DEFAULT_SETTINGS, ...input.settings }
+      if (settings.errorWorkflowId) {
+        await checkErrorWorkflow({ ...scope.store, db: tx }, teamId, settings.errorWorkflowId)
+      }
+      await checkSubWorkflows({ ...scope.store, db: tx }, teamId, graph)
+      const result = await tx
+        .insertInto('workflows')
+        .values({
+          id,
+          teamId,
+          name,
+          description: input.description ?? null,
+          version: 1,
+          settings: json(settings),
+          createdBy: scope.userId,
+        })
+        .returning(COLUMNS)
+        .executeTakeFirstOrThrow()
+      await addVersion(tx, id, 1, graph, scope.userId)
+      return { result, resourceId: id, details: { name, nodeCount: graph.nodes.length } }
+    }),
+  )
+}
+
+/**
+ * A workflow with its newest graph (VIEWER). Only a BUILDER sees the secrets of webhooks. Throws NOT_FOUND.
+ */
+export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDetail> {
+  const row = await scope.store.db
+    .selectFrom('workflows')
+    .select([...COLUMNS, 'version', 'settings'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw missing('workflow')
+  demand(scope, row.teamId, 'VIEWER')
+  const { nodes, edges } = await readVersion(scope.store, id, row.version)
+  const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
+  return { ...row, settings: readSettings(row.settings), nodes: open ? nodes : nodes.map(hideSecrets), edges }
+}
+
+/** The entity tag of a workflow's current state: it changes with everything that an update can change. */
+export function tagWorkflow(workflow: {
+  id: string
+  name: string
+  description: string | null
+  active: boolean
+  version: number
+  settings: unknown
+  updatedAt: Date
+}): string {
+  const { id, name, description, active, version, settings, updatedAt } = workflow
+  const state = [id, name, description, active, version, settings, updatedAt]
+  return createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 22)
+}
+
+/**
+ * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A
+ * changed graph becomes a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name;
+ * INVALID if the graph is not valid, or if the workflow is active without a trigger or with unreachable
+ * nodes; PRECONDITION_FAILED if `expected` does not contain the workflow's current tag (see tagWorkflow).
+ */
+export async function updateWorkflow(
+  scope: Scope,
+  id: string,
+  patch: {
+    name?: string | undefined
+    description?: string | null | undefined
+    active?: boolean | undefined
+    nodes?: unknown
+    edges?: unknown
+    settings?: Partial<WorkflowSettings> | undefined
+    /** The version whose graph becomes the current one again. */
+    restore?: number | undefined
+  },
+  expected?: string[],
+): Promise<WorkflowDetail> {
+  const teamId = await readOwner(scope.store, 'workflows', id)
+  demand(scope, teamId, 'BUILDER')
+  return guardName(patch.name ?? '', () =>
+    change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
+      const old = await lockWorkflow(tx, id)
+      if (expected && !expected.includes(tagWorkflow(old))) {
+        throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
+      }
+      const store = { ...scope.store, db: tx }
+      const stored = await readVersion(store, id, old.version)
+      const { restore } = patch
+      const given = restore ?? patch.nodes ?? patch.edges
+      const base = restore === undefined ? stored : await readVersion(store, id, restore)
+      // An old version is checked again, since the rules for graphs may have changed.
+      const graph = isNone(given)
+        ? stored
+        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges })
+      const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
+      if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
+      const active = patch.active ?? old.active
+      if (active && (redrawn || !old.active)) {
+        const problems = checkActivation(graph)
+        if (problems.length > 0) throw invalid(problems)
+      }
+      const version = old.version + (redrawn ? 1 : 0)
+      const fields = {
+        name: patch.name ?? old.name,
+        description: patch.description === undefined ? old.description : patch.description,
+        active,
+        settings: { ...old.settings, ...patch.settings },
+        version,
+      }
+      const { errorWorkflowId } = fields.settings
+      // An unchanged setting is not checked: an error workflow that has been deleted is simply skipped.
+      if (errorWorkflowId && errorWorkflowId !== old.settings.errorWorkflowId) {
+        await checkErrorWorkflow(store, teamId, errorWorkflowId, { id, graph })
+      }
+      const changed = Object.entries(fields)
+        .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
+        .map(([key]) => key)
+      if (redrawn) await addVersion(tx, id, version, graph, scope.userId, restore)
+      const { updatedAt } = await tx
+        .updateTable('workflows')
+        .set({ ...fields, settings: json(fields.settings) })
+        .$if(changed.length > 0, (query) => query.set({ updatedAt: sql<Date>`now()` }))
+        .where('id', '=', id)
+        .returning('updatedAt')
+        .executeTakeFirstOrThrow()
+      if (changed.includes('settings')) await openGates(tx, id)
+      const result = { ...old, ...fields, updatedAt, ...graph }
+      return {
+        act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
+        result,
+        resourceId: id,
+        details: {
+          name: fields.name,
+          changed,
+          version,
+          ...(restore === undefined ? {} : { restored: restore }),
+        },
+      }
+    }),
+  )
+}
+
+/**
+ * Deletes a workflow with all its executions (BUILDER). Returns the ids of the executions that Temporal may
+ * still know: their DELETE is queued, which also ends running ones. Throws NOT_FOUND.
+ */
+export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]> {
+  const teamId = await readOwner(scope.store, 'workflows', id)
+  return change(scope, 'WORKFLOW_DELETED', teamId, async (tx) => {
+    // The lock also makes the insert of a new execution wait, which then finds no workflow.
+    const { name } = await lockWorkflow(tx, id)
+    const executions = await forgetExecutions(tx, 'workflowId', id)
+    await tx.deleteFrom('workflows').where('id', '=', id).execute()
+    return {
+      result: executions,
+      resourceId: id,
+      details: { name, openOrRecentExecutions: executions.length },
+    }
+  })
+}
+
+async function lockWorkflow(tx: Tx, id: string) {
+  const row = await tx
+    .selectFrom('workflows')
+    .select([...COLUMNS, 'version', 'settings'])
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!row) throw missing('workflow')
+  return { ...row, settings: readSettings(row.settings) }
+}
+
+function checkGraph(input: { nodes?: unknown; edges?: unknown }): Graph {
+  const { graph, problems } = readGraph(input, uuid)
+  if (problems.length > 0) throw invalid(problems)
+  return graph
+}
+
+async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if ((error as { constraint?: string }).constraint === 'workflows_team_id_name_key') {
+      throw new Fault('CONFLICT', `The team already has a workflow named "${name}"`)
+    }
+    throw error
+  }
+}
+
+function actOf(before: boolean, after: boolean): Act {
+  if (before === after) return 'WORKFLOW_UPDATED'
+  return after ? 'WORKFLOW_ACTIVATED' : 'WORKFLOW_DEACTIVATED'
+}
+
+function isNone(value: unknown): boolean {
+  return value === undefined || value === null
+}

@@ -1,0 +1,190 @@
+import { afterAll, expect, test } from 'vitest'
+import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import { createHttpClient } from '../../../activities/http/http.ts'
+import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
+import type { NodeContext } from '../../../activities/nodes/kit/node.ts'
+import { RUNNERS } from '../../../activities/nodes/runners.ts'
+import { mergeInputs } from '../../../workflows/input.ts'
+import { NODES } from '../../../workflows/nodes/nodes.ts'
+
+const evaluator = createEvaluator({ processes: 1 })
+const http = createHttpClient({ allowLoopback: true, allow: [] })
+afterAll(async () => {
+  await evaluator.close()
+  await http.close()
+})
+
+type Type = keyof typeof RUNNERS
+
+function run(type: Type, config: Record<string, unknown>, inputs: unknown[] = [{ n: 2, items: [1, 2, 3] }]) {
+  const input = mergeInputs(inputs)
+  const context: NodeContext = {
+    config,
+    input,
+    inputs,
+    bindings: {
+      input,
+      nodes: { first: { id: 1 } },
+      trigger: { day: 'mon' },
+      vars: {},
+      execution: { id: 'e' },
+    },
+    evaluator,
+    signal: new AbortController().signal,
+    attempt: 1,
+    idempotencyKey: 'e:n',
+    answer: async () => {},
+    spot: undefined as never,
+    http,
+  }
+  return RUNNERS[type](context)
+}
+
+async function failureOf(
+  type: Type,
+  config: Record<string, unknown>,
+  inputs?: unknown[],
+): Promise<NodeFailure> {
+  const error = await run(type, config, inputs).then(
+    (result) => expect.fail(`did not fail, but returned ${JSON.stringify(result)}`),
+    (thrown) => thrown,
+  )
+  expect(error).toBeInstanceOf(NodeFailure)
+  expect(error.retryable).toBe(false)
+  return error
+}
+
+test('every node type has a runner, except triggers and loops', () => {
+  const types = Object.entries(NODES).flatMap(([type, row]) =>
+    row.kind === 'trigger' || row.kind === 'loop' ? [] : [type],
+  )
+  expect(Object.keys(RUNNERS).sort()).toEqual(types.sort())
+})
+
+test('SET outputs exactly its values', async () => {
+  const values = {
+    n: '{{ $input.n * 2 }}',
+    text: 'on {{ $trigger.day }}',
+    list: ['{{ $nodes.first }}', 1],
+    none: '{{ $input.x }}',
+  }
+  expect(await run('SET', { values })).toEqual({
+    output: { n: 4, text: 'on mon', list: [{ id: 1 }, 1], none: null },
+  })
+  expect(await run('SET', { values: {} })).toEqual({ output: {} })
+  const { output } = await run('SET', { values: JSON.parse('{"__proto__": {"x": "{{ $input.n }}"}}') })
+  expect(JSON.stringify(output)).toBe('{"__proto__":{"x":2}}')
+  expect((await failureOf('SET', { values: 'x' })).message).toBe('values must be an object')
+  expect((await failureOf('SET', { values: { a: '{{ $error("no") }}' } })).message).toMatch(/no$/)
+})
+
+test('IF_ELSE passes its input on by true or false', async () => {
+  const input = { n: 2 }
+  for (const [condition, handle] of [
+    ['$input.n = 2', 'true'],
+    ['{{ $input.n > 2 }}', 'false'],
+    ['$sum([$input.n]) = 2', 'true'],
+    ['$input.missing', 'false'],
+    [false, 'false'],
+  ]) {
+    const result = await run('IF_ELSE', { condition }, [input])
+    expect(result).toEqual({ output: input, handle })
+    expect(result.output).toBe(input)
+  }
+  expect((await failureOf('IF_ELSE', { condition: 3 })).message).toMatch(/expression or a boolean/)
+})
+
+test('SWITCH takes the first case whose condition holds, or default', async () => {
+  const cases = [
+    { handle: 'one', condition: '$input.n = 1' },
+    { handle: 'two', condition: '{{ $input.n >= 2 }}' },
+    { handle: 'never', condition: '$error("looked at")' },
+  ]
+  expect(await run('SWITCH', { cases })).toMatchObject({ handle: 'two', output: { n: 2 } })
+  expect(await run('SWITCH', { cases }, [{ n: 1 }])).toMatchObject({ handle: 'one' })
+  expect(await run('SWITCH', { cases: cases.slice(0, 1) })).toMatchObject({ handle: 'default' })
+  expect(await run('SWITCH', { cases: [] })).toMatchObject({ handle: 'default' })
+  expect((await failureOf('SWITCH', { cases }, [{ n: 0 }])).message).toMatch(/looked at/)
+})
+
+test('MERGE combines objects or appends everything, in edge order', async () => {
+  expect(await run('MERGE', {}, [{ a: 1, b: 1 }, { b: 2 }])).toEqual({ output: { a: 1, b: 2 } })
+  expect(await run('MERGE', { mode: 'combine' }, [{ a: 1 }, 5])).toEqual({ output: [{ a: 1 }, 5] })
+  expect(await run('MERGE', { mode: 'append' }, [[1, [2]], { a: 1 }, null, []])).toEqual({
+    output: [1, [2], { a: 1 }, null],
+  })
+  expect((await failureOf('MERGE', { mode: 'zip' })).message).toBe('mode must be combine or append')
+})
+
+test('FILTER keeps the items for which its condition holds', async () => {
+  expect(await run('FILTER', { items: '{{ $input.items }}', condition: '$item > 1' })).toEqual({
+    output: { items: [2, 3] },
+  })
+  expect(await run('FILTER', { items: [1, '{{ $input.n }}'], condition: '{{ $index = 1 }}' })).toEqual({
+    output: { items: [2] },
+  })
+  expect(await run('FILTER', { items: '{{ $input.items[$ > 2] }}', condition: true })).toEqual({
+    output: { items: [3] },
+  })
+  expect(await run('FILTER', { items: '{{ $input.missing }}', condition: true })).toEqual({
+    output: { items: [] },
+  })
+})
+
+test('WAIT returns until when to wait, and passes its input on', async () => {
+  const input = { n: 2, text: '1500' }
+  const before = Date.now()
+  for (const [config, ms] of [
+    [{ durationMs: 5_000 }, 5_000],
+    [{ durationMs: '{{ $input.n * 1000 }}' }, 2_000],
+    [{ durationMs: '{{ $input.text }}' }, 1_500],
+    [{ durationMs: '{{ $input.n }}000' }, 2_000],
+  ] as const) {
+    const { output, until } = await run('WAIT', config, [input])
+    expect(output).toBe(input)
+    expect(until! - ms).toBeGreaterThanOrEqual(before)
+    expect(until! - ms).toBeLessThanOrEqual(Date.now())
+  }
+  const day = new Date(Date.now() + 86_400_000).toISOString()
+  expect((await run('WAIT', { until: '{{ $input.day }}' }, [{ day }])).until).toBe(Date.parse(day))
+  const past = await run('WAIT', { until: '2020-01-01T00:00:00+02:00' }, [input])
+  expect(past.until).toBeGreaterThanOrEqual(before)
+  expect(past.until).toBeLessThanOrEqual(Date.now())
+})
+
+test('WAIT names the key of a value that is not a valid time', async () => {
+  const cases: [Record<string, unknown>, RegExp][] = [
+    [{ durationMs: '{{ $input.missing }}' }, /^durationMs must be a number of milliseconds, not null$/],
+    [{ durationMs: '{{ "soon" }}' }, /^durationMs must be a number of milliseconds, not "soon"$/],
+    [{ durationMs: '{{ -5 }}' }, /^durationMs must not be negative/],
+    [{ durationMs: '{{ $input }}' }, /^durationMs must be a number of milliseconds, not object$/],
+    [{ durationMs: '{{ 367 * 86400000 }}' }, /^durationMs must be at most 366 days$/],
+    [{ until: '{{ "tomorrow" }}' }, /^until must be an ISO 8601 time with its zone, not "tomorrow"$/],
+    [{ until: '{{ "2026-01-01T00:00:00" }}' }, /^until must be an ISO 8601 time with its zone/],
+    [{ until: '{{ "2026-13-45T00:00:00Z" }}' }, /^until must be an ISO 8601 time/],
+    [{ until: '{{ $input.n }}' }, /^until must be an ISO 8601 time with its zone, not 2$/],
+    [{ until: '9999-01-01T00:00:00Z' }, /^until must be at most 366 days away$/],
+  ]
+  for (const [config, message] of cases) {
+    const failure = await failureOf('WAIT', config)
+    expect(failure.type).toBe('InvalidConfig')
+    expect(failure.message).toMatch(message)
+  }
+})
+
+test('STOP_AND_ERROR fails with its message, without a retry', async () => {
+  const failure = await failureOf('STOP_AND_ERROR', { message: 'order {{ $input.n }} is wrong' })
+  expect(failure).toMatchObject({ message: 'order 2 is wrong', type: 'StopAndError' })
+  expect((await failureOf('STOP_AND_ERROR', { message: '{{ $input }}' })).message).toBe(
+    '{"n":2,"items":[1,2,3]}',
+  )
+  expect((await failureOf('STOP_AND_ERROR', { message: '{{ $input.x }}' })).message).toBe(
+    'Stopped without a message',
+  )
+})
+
+test('NO_OP passes its input on', async () => {
+  const input = { n: 1 }
+  expect((await run('NO_OP', {}, [input])).output).toBe(input)
+  expect((await run('NO_OP', {}, [])).output).toBeNull()
+})

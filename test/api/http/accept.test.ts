@@ -1,0 +1,97 @@
+import { Hono } from 'hono'
+import { pino } from 'pino'
+import * as v from 'valibot'
+import { expect, test } from 'vitest'
+import type { AppEnv } from '../../../api/env.ts'
+import { accept, findRule } from '../../../api/http/accept.ts'
+import { respondWithError } from '../../../api/http/errors.ts'
+import { boundedString, uuidField } from '../../../api/http/fields.ts'
+import { queryInteger } from '../../../api/http/query.ts'
+import { keep } from '../../support/keep.ts'
+import { startService } from '../../support/service.ts'
+
+const service = await keep(startService())
+
+test('every route of the API has a rule, so that none can forget to say who may call it', () => {
+  const routes = new Map<string, boolean>()
+  for (const { method, path, handler } of service.app.routes) {
+    if (method === 'ALL') continue
+    const key = `${method} ${path}`
+    routes.set(key, routes.get(key) || findRule(handler) !== undefined)
+  }
+  expect(routes.size).toBeGreaterThan(5)
+  // The console's page and files are public, and not part of the API.
+  const unruled = [...routes].filter(([, ruled]) => !ruled).map(([route]) => route)
+  expect(unruled).toEqual(['GET /', 'GET /console/:name'])
+})
+
+const app = new Hono<AppEnv>()
+app.use(async (c, next) => {
+  c.set('log', pino({ level: 'silent' }))
+  c.set('countRequest', async () => {})
+  await next()
+})
+app.onError((error, c) => respondWithError(c, error))
+const rule = {
+  id: 'makeThing',
+  tag: 'Things',
+  responses: {},
+  summary: 'A route',
+  role: 'public',
+  params: v.object({ id: uuidField }),
+  query: v.object({ page: v.optional(queryInteger(0, 10), '0'), search: v.optional(boundedString(5)) }),
+  json: v.object({
+    name: boundedString(5),
+    tags: v.optional(v.array(v.object({ key: boundedString(3) })), []),
+    note: v.optional(v.number()),
+  }),
+} as const
+app.post('/things/:id', accept(rule), (c) =>
+  c.json({ ...c.req.valid('param'), ...c.req.valid('query'), ...c.req.valid('json') }),
+)
+
+const ID = '0190b5a2-0000-7000-8000-0123456789ab'
+const ask = (path: string, json: unknown) =>
+  app.request(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(json),
+  })
+
+test('parameters, query and body are parsed together: unknown fields are dropped, defaults filled in', async () => {
+  const response = await ask(`/things/${ID.toUpperCase()}?search=%C3%A4&more=1`, { name: 'n', admin: true })
+  expect(await response.json()).toEqual({ id: ID, page: 0, search: 'ä', name: 'n', tags: [] })
+})
+
+test('all problems are reported at once, each with its path', async () => {
+  const response = await ask('/things/1?page=-1&search=abcdef', {
+    tags: [{ key: 'a' }, { key: 5 }, {}],
+    note: 'x',
+  })
+  expect(response.status).toBe(400)
+  const { errors } = (await response.json()) as { errors: { path: string; message: string }[] }
+  expect(errors.map((problem) => problem.path)).toEqual([
+    'id',
+    'page',
+    'search',
+    'name',
+    'tags[1].key',
+    'tags[2].key',
+    'note',
+  ])
+  expect(errors[3]!.message).toBe('is required')
+})
+
+test('a query key that takes one value but is given twice is 400', async () => {
+  expect((await ask(`/things/${ID}?page=1&page=2`, { name: 'n' })).status).toBe(400)
+  for (const page of ['1e3', ' 1', '0x1', '', '11', '99999999999999999999']) {
+    expect([page, (await ask(`/things/${ID}?page=${page}`, { name: 'n' })).status]).toEqual([page, 400])
+  }
+})
+
+test('a response neither repeats a megabyte of input nor lists a hundred thousand problems', async () => {
+  const long = await ask(`/things/${ID}`, { name: 'n', note: 'x'.repeat(1_000_000) })
+  expect((await long.text()).length).toBeLessThan(3_000)
+  const many = await ask(`/things/${ID}`, { name: 'n', tags: Array(100_000).fill(1) })
+  expect(((await many.json()) as { errors: unknown[] }).errors.length).toBe(500)
+})

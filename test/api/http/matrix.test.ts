@@ -1,0 +1,303 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createApp } from '../../../api/app.ts'
+import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
+import { findRule, type Rule } from '../../../api/http/accept.ts'
+import { EXAMPLE_ID } from '../../../api/http/responses.ts'
+import { covers, type Role } from '../../../db/acts.ts'
+import { createToken } from '../../../db/people/tokens.ts'
+import type { Scope } from '../../../db/scope.ts'
+import { makeResumeToken } from '../../../db/waits/events.ts'
+import { createVariable } from '../../../db/workflows/variables.ts'
+import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
+import { keep } from '../../support/keep.ts'
+import { PASSWORD, type Service, startService } from '../../support/service.ts'
+
+/** The callers: their role in the team, and the kind of their credentials. */
+const CALLERS = {
+  nobody: {},
+  'a stranger': { cookie: true },
+  "the instance's admin": { cookie: true, instance: true },
+  'an OPERATOR': { cookie: true, role: 'OPERATOR' },
+  'a BUILDER': { cookie: true, role: 'BUILDER' },
+  'an ADMIN': { cookie: true, role: 'ADMIN' },
+  'a VIEWER token': { token: true, role: 'VIEWER' },
+  'an OPERATOR token': { token: true, role: 'OPERATOR' },
+  'a BUILDER token': { token: true, role: 'BUILDER' },
+  'an ADMIN token': { token: true, role: 'ADMIN' },
+  "another team's ADMIN token": { token: true },
+} as const satisfies Record<string, Caller>
+type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
+
+/** Routes that check more than the caller's role. Their own tests cover that. */
+const OWN_GUARD = new Set(['readMetrics'])
+
+const { routes } = createApp({
+  store: {} as Service['store'],
+  bus: {} as Service['bus'],
+  log: pino({ level: 'silent' }),
+  publicUrl: 'http://127.0.0.1:3000',
+  isReady: async () => ({ database: true, temporal: true, worker: true }),
+  carryOut: async () => false,
+})
+const document = describeApi(routes, '0')
+const table = routes.flatMap(({ method, path, handler }) => {
+  const rule = findRule(handler)
+  if (!rule || OWN_GUARD.has(rule.id)) return []
+  const methods = Object.entries(document.paths[path.replace(/:(\w+)/g, '{$1}')]!)
+  const chosen = methods.filter(([verb]) => method === 'ALL' || verb === method.toLowerCase())
+  return chosen.map(([verb, operation]) => ({
+    name: `${verb.toUpperCase()} ${path}`,
+    verb,
+    path,
+    rule,
+    operation,
+  }))
+})
+
+const service = await keep(startService({ rateLimits: false, signUp: 'open' }))
+const stranger = await service.otherTeam()
+const people: Record<string, { id: string; email: string; cookie: string }> = {
+  'a stranger': stranger,
+  "the instance's admin": { id: service.user.id, email: service.user.email, cookie: service.admin },
+  'an OPERATOR': await service.signUp(),
+  'a BUILDER': await service.signUp(),
+  'an ADMIN': await service.signUp(),
+  colleague: await service.signUp(),
+}
+const foreignToken = await service.token('ADMIN', stranger.cookie, stranger.teamId)
+
+/** What the rule says about a caller: whether they pass, or the status they get. */
+function expected(rule: Rule, { cookie, token, instance, role }: Caller): 'passes' | 401 | 403 {
+  if (rule.role === 'public') return 'passes'
+  if (!cookie && !token) return 401
+  // A token has no session to extend.
+  if (rule.id === 'refreshSession' && token) return 401
+  if (rule.role === 'user') return 'passes'
+  if (rule.role === 'session') return token ? 403 : 'passes'
+  if (rule.role === 'instance') return instance ? 'passes' : 403
+  if (!role) return 403
+  return rule.role === 'member' || covers(role, rule.role) ? 'passes' : 403
+}
+
+/** A new team with one resource of each kind, and with all callers in their roles. */
+async function makeWorld() {
+  const { db } = service.store
+  const teamId = crypto.randomUUID()
+  await db.insertInto('teams').values({ id: teamId, name: 'World' }).execute()
+  const roles = {
+    'an OPERATOR': 'OPERATOR',
+    'a BUILDER': 'BUILDER',
+    'an ADMIN': 'ADMIN',
+    colleague: 'OPERATOR',
+  }
+  const members = Object.entries(roles).map(([who, role]) => ({ teamId, userId: people[who]!.id, role }))
+  await db.insertInto('members').values(members).execute()
+  const userId = people['an ADMIN']!.id
+  const scope: Scope = {
+    store: service.store,
+    actor: { kind: 'USER', id: userId, name: 'ADMIN' },
+    userId,
+    instanceAdmin: false,
+    roles: new Map([[teamId, 'ADMIN']]),
+    requestId: null,
+    ip: null,
+  }
+  const tokens: Partial<Record<Role, { id: string; token: string }>> = {}
+  for (const role of ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'] as const)
+    tokens[role] = await createToken(scope, teamId, { name: role, role })
+  const spare = await createToken(scope, teamId, { name: 'spare', role: 'VIEWER' })
+  const workflow = await createWorkflow(scope, { teamId, name: 'World', nodes: NODES, edges: EDGES })
+  // Version 1 has no executions and is not the current version, so it can be deleted.
+  await updateWorkflow(scope, workflow.id, {
+    active: true,
+    nodes: NODES.map((node) => ({ ...node, name: node.id })),
+    edges: EDGES,
+  })
+  const executionId = crypto.randomUUID()
+  await db
+    .insertInto('executions')
+    .values({
+      id: executionId,
+      teamId,
+      workflowId: workflow.id,
+      workflowName: 'World',
+      workflowVersion: 2,
+      nodeCount: HOOKS.length,
+      trigger: 'API',
+      triggerNodeId: 'GET',
+      inputData: '{}',
+      inputBytes: 2,
+      startedByKind: 'USER',
+    })
+    .execute()
+  const endedId = crypto.randomUUID()
+  const { rows } =
+    await sql`insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count,
+      trigger, trigger_node_id, input_data, input_bytes, started_by_kind, status, completed_at)
+    select ${endedId}, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id,
+      input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}
+    returning id`.execute(db)
+  if (rows.length === 0) throw new Error('no ended execution')
+  const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
+  const approvalId = crypto.randomUUID()
+  await db
+    .insertInto('pauses')
+    .values([
+      { ...waiting, id: approvalId, kind: 'APPROVAL', nodeId: 'a' },
+      { ...waiting, id: crypto.randomUUID(), kind: 'EVENT', nodeId: 'b', name: 'paid' },
+    ])
+    .execute()
+  const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
+  const ids = {
+    workflowId: workflow.id,
+    executionId,
+    endedId,
+    spareId: spare.id,
+    variableId: variable.id,
+    approvalId,
+    resumeToken,
+  }
+  return { teamId, tokens, ...ids }
+}
+
+type World = Awaited<ReturnType<typeof makeWorld>>
+
+const HOOKS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => ({
+  id: method,
+  type: 'WEBHOOK_TRIGGER',
+  config: { path: 'hook', method },
+}))
+
+const NODES = [...HOOKS, { id: 'pass', type: 'NO_OP', config: {} }]
+const EDGES = [{ source: 'GET', target: 'pass' }]
+
+/** Fills the parameters of a path. What an `id` refers to follows from the segment before it. */
+function fillPath(path: string, world: World): string {
+  const ids: Record<string, string> = {
+    teamId: world.teamId,
+    workflowId: world.workflowId,
+    userId: people.colleague!.id,
+    path: 'hook',
+    version: '1',
+    other: '2',
+    '/workflows': world.workflowId,
+    // Only an ended execution can be retried or executed again.
+    '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
+    nodeId: 'pass',
+    '/sdk-tokens': world.spareId,
+    '/variables': world.variableId,
+    '/approvals': world.approvalId,
+    name: 'paid',
+    token: world.resumeToken,
+    chapter: 'nodes',
+    image: 'execution.png',
+  }
+  return path
+    .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {
+      const id = name === 'id' ? ids[before] : ids[name]
+      if (!id) throw new Error(`the matrix has no value for :${name} in ${path}`)
+      return `${before}/${id}`
+    })
+    .replace(/\/:(\w+)/g, (_, name: string) => `/${ids[name]}`)
+}
+
+function fillQuery(operation: Operation, world: World): string {
+  const needed = (operation.parameters ?? []).filter(
+    ({ in: where, required }) => where === 'query' && required,
+  )
+  const values: Record<string, string> = { teamId: world.teamId, workflowId: world.workflowId }
+  const pairs = needed.map(({ name }) => `${name}=${values[String(name)]}`)
+  return pairs.length > 0 ? `?${pairs.join('&')}` : ''
+}
+
+/**
+ * The document's example with real values: the team's id, the e-mail of an existing user, the right password.
+ */
+function fillBody({ operationId, requestBody }: Operation, world: World): unknown {
+  const example = requestBody?.content['application/json']?.example
+  if (example === undefined) return undefined
+  const fresh = `${randomBytes(6).toString('hex')}@example.com`
+  const address = operationId === 'register' ? fresh : people['a stranger']!.email
+  const text = JSON.stringify(example).replaceAll(EXAMPLE_ID, world.teamId)
+  const body = JSON.parse(text.replaceAll('ada@example.com', address))
+  if (operationId === 'signIn') body.password = PASSWORD
+  if (operationId === 'changePassword')
+    Object.assign(body, { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` })
+  return body
+}
+
+/**
+ * The credentials of a caller. `throwaway` copies the account, because the request may change its session or
+ * password.
+ */
+async function findCredentials(who: string, caller: Caller, world: World, throwaway: boolean) {
+  if (caller.token) return caller.role ? world.tokens[caller.role]!.token : foreignToken
+  if (!caller.cookie) return undefined
+  if (!throwaway) return people[who]!.cookie
+  return service.signIn(await copyUser(people[who]!.id))
+}
+
+/** Makes a user with the same name, password and flags, but in no team. Returns their e-mail. */
+async function copyUser(id: string): Promise<string> {
+  const { db } = service.store
+  const email = `${randomBytes(6).toString('hex')}@example.com`
+  const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+  await db
+    .insertInto('users')
+    .values({ ...user, id: crypto.randomUUID(), email })
+    .execute()
+  return email
+}
+
+test('the matrix covers every route', () => {
+  expect(table.length).toBeGreaterThan(35)
+  const unruled = routes.filter(
+    ({ method, path, handler }) => method !== 'ALL' && path.startsWith('/api/') && !findRule(handler),
+  )
+  const ruled = new Set(table.map(({ name }) => name))
+  expect(unruled.filter(({ method, path }) => !ruled.has(`${method} ${path}`))).toEqual([])
+})
+
+test.each(table)(
+  '$name admits exactly the callers that its rule names',
+  async ({ verb, path, rule, operation }) => {
+    const writes = verb !== 'get'
+    const ask = async (who: string, caller: Caller, world: World) => {
+      const throwaway = writes && (rule.role === 'public' || rule.role === 'session')
+      const as = await findCredentials(who, caller, world, throwaway)
+      const json = fillBody(operation, world)
+      const url = fillPath(path, world) + fillQuery(operation, world)
+      const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
+      return { who, status: response.status }
+    }
+    const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
+      who,
+      caller,
+      due: expected(rule, caller),
+    }))
+
+    const shared = await makeWorld()
+    const before = await countEntries(shared.teamId)
+    for (const { who, caller, due } of callers.filter(({ due }) => due !== 'passes')) {
+      expect(await ask(who, caller, shared)).toEqual({ who, status: due })
+    }
+    expect(await countEntries(shared.teamId), 'a refused caller left something behind').toBe(before)
+    for (const { who, caller } of callers.filter(({ due }) => due === 'passes')) {
+      const { status } = await ask(who, caller, writes ? await makeWorld() : shared)
+      expect({ who, status }).toEqual({ who, status: status < 300 ? status : 'below 300' })
+    }
+  },
+)
+
+async function countEntries(teamId: string): Promise<number> {
+  const entries = await service.store.db
+    .selectFrom('auditEntries')
+    .select('id')
+    .where('teamId', '=', teamId)
+    .execute()
+  return entries.length
+}

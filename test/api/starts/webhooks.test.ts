@@ -1,0 +1,352 @@
+import { createHmac } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { keep } from '../../support/keep.ts'
+import { startService } from '../../support/service.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: responses are read field by field
+type Body = any
+
+let count = 0
+
+const service = await keep(startService())
+const workflowId = await create([
+  { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } },
+  { id: 'in-get', type: 'WEBHOOK_TRIGGER', config: { path: 'orders', method: 'GET' } },
+  { id: 'put', type: 'WEBHOOK_TRIGGER', config: { path: 'put', method: 'PUT' } },
+  { id: 'off', type: 'WEBHOOK_TRIGGER', config: { path: 'off' }, disabled: true },
+  {
+    id: 'secret',
+    type: 'WEBHOOK_TRIGGER',
+    config: { path: 'secret', secretHeader: { name: 'X-Hook-Key', value: 'open sesame' } },
+  },
+])
+await activate(workflowId, true)
+
+async function create(nodes: object[]): Promise<string> {
+  const json = { teamId: service.teamId, name: `hooks ${++count}`, nodes, edges: [] }
+  const answer = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
+  expect(answer.status).toBe(201)
+  return ((await answer.json()) as Body).id
+}
+
+async function activate(id: string, active: boolean) {
+  const answer = await service.request(`/api/workflows/${id}`, {
+    method: 'PUT',
+    as: service.admin,
+    json: { active },
+  })
+  expect(answer.status).toBe(200)
+}
+
+async function fire(path: string, init: RequestInit = { method: 'POST' }) {
+  const answer = await service.request(`/hooks/${path}`, init)
+  const text = await answer.text()
+  return { status: answer.status, headers: answer.headers, body: (text ? JSON.parse(text) : null) as Body }
+}
+
+/** Fires a webhook and returns the input of the execution that it started. */
+async function inputOf(path: string, init?: RequestInit): Promise<Body> {
+  const { status, body } = await fire(`${workflowId}/${path}`, init)
+  expect(status, JSON.stringify(body)).toBe(202)
+  const answer = await service.request(`/api/executions/${body.executionId}`, { as: service.admin })
+  return ((await answer.json()) as Body).inputData
+}
+
+const post = (body: string | Uint8Array, type?: string): RequestInit => ({
+  method: 'POST',
+  body,
+  headers: type ? { 'content-type': type } : {},
+})
+
+test('a request starts an execution with its body, query, headers and method as the input', async () => {
+  const { status, body, headers } = await fire(`${workflowId}/orders?a=1&b=2&b=3&__proto__=x`, {
+    method: 'POST',
+    body: '{"n":[1,null]}',
+    headers: {
+      'Content-Type': 'application/json; charset=utf-8',
+      'X-Shop': 'Main',
+      Cookie: 'perdure_session=x',
+      Authorization: 'Bearer x',
+    },
+  })
+  expect(status).toBe(202)
+  expect(body).toEqual({
+    executionId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    status: 'PENDING',
+    startedAt: expect.stringMatching(/Z$/),
+  })
+  expect(headers.get('location')).toBe(`/api/executions/${body.executionId}`)
+  const answer = await service.request(`/api/executions/${body.executionId}`, { as: service.admin })
+  expect(await answer.json()).toMatchObject({ trigger: 'WEBHOOK', status: 'PENDING', workflowId })
+  const row = await service.store.db
+    .selectFrom('executions')
+    .select(['triggerNodeId', 'startedByKind', 'startedById', 'inputData'])
+    .where('id', '=', body.executionId)
+    .executeTakeFirstOrThrow()
+  expect(row).toEqual({
+    triggerNodeId: 'in',
+    startedByKind: 'SYSTEM',
+    startedById: null,
+    inputData: {
+      body: { n: [1, null] },
+      query: { a: '1', b: ['2', '3'] },
+      headers: { 'content-type': 'application/json; charset=utf-8', 'x-shop': 'Main' },
+      method: 'POST',
+    },
+  })
+})
+
+const manyParts = `${'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n'.repeat(1_001)}--b--`
+const inParts = new FormData()
+for (const [name, value] of ['a 1', 'a \u20ac', '__proto__ x'].map((field) => field.split(' '))) {
+  inParts.append(name!, value!)
+}
+inParts.append('file', new File([new Uint8Array([0xff, 0, 1])], 'a.bin', { type: 'image/png' }))
+
+test.each([
+  ['JSON of any kind', post('[1]', 'application/vnd.api+json'), [1]],
+  ['a form', post('a=1&b=2&b=3&c=', 'application/x-www-form-urlencoded'), { a: '1', b: ['2', '3'], c: '' }],
+  [
+    'a form in parts',
+    { method: 'POST', body: inParts },
+    {
+      a: ['1', '\u20ac'],
+      file: { filename: 'a.bin', contentType: 'image/png', base64: '/wAB' },
+    },
+  ],
+  ['too many parts', post(manyParts, 'multipart/form-data; boundary=b'), manyParts],
+  ['parts that are none', post('x', 'multipart/form-data; boundary=b'), 'x'],
+  ['text', post('<a/>', 'application/xml'), '<a/>'],
+  ['bytes', post(new Uint8Array([0xff, 0, 1]), 'application/octet-stream'), { base64: '/wAB' }],
+  ['nothing', { method: 'POST' }, null],
+])('a body of %s', async (_what, init, expected) => {
+  expect((await inputOf('orders', init)).body).toEqual(expected)
+})
+
+test('each method of a path has its own trigger', async () => {
+  expect(await inputOf('orders', { method: 'GET' })).toMatchObject({ method: 'GET', body: null })
+  const wrong = await fire(`${workflowId}/orders`, { method: 'PUT' })
+  expect(wrong.status).toBe(405)
+  expect(wrong.headers.get('allow')).toBe('POST, GET')
+  expect(wrong.body).toMatchObject({
+    status: 405,
+    error: 'Method Not Allowed',
+    path: `/hooks/${workflowId}/orders`,
+  })
+  expect((await fire(`${workflowId}/put`, { method: 'POST' })).status).toBe(405)
+  expect((await fire(`${workflowId}/put`, { method: 'PUT' })).status).toBe(202)
+  expect((await fire(`${workflowId}/put`, { method: 'HEAD' })).status).toBe(405)
+})
+
+test('a webhook with a secret demands it, and the secret never reaches the execution', async () => {
+  const send = (headers: Record<string, string>) => fire(`${workflowId}/secret`, { method: 'POST', headers })
+  expect((await send({})).status).toBe(401)
+  expect((await send({ 'x-hook-key': 'open' })).status).toBe(401)
+  expect((await send({ 'x-hook-key': 'open sesame!' })).status).toBe(401)
+  expect(
+    (await inputOf('secret', { method: 'POST', headers: { 'x-hook-key': 'open sesame', 'x-b': 'c' } }))
+      .headers,
+  ).toEqual({
+    'x-b': 'c',
+  })
+})
+
+test('unknown, disabled and inactive webhooks respond 404', async () => {
+  expect((await fire('00000000-0000-4000-8000-000000000000/orders')).status).toBe(404)
+  expect((await fire(`${workflowId}/nothing`)).status).toBe(404)
+  expect((await fire(`${workflowId}/off`)).status).toBe(404)
+  expect((await fire(`${workflowId}/orders/more`)).status).toBe(404)
+  expect((await fire('no-uuid/orders')).status).toBe(400)
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } }])
+  expect((await fire(`${id}/orders`)).status).toBe(404)
+  await activate(id, true)
+  expect((await fire(`${id}/orders`)).status).toBe(202)
+  await activate(id, false)
+  expect((await fire(`${id}/orders`)).status).toBe(404)
+})
+
+test('refuses broken JSON, prototype keys and bodies over 1.5 MB, even if they are chunked', async () => {
+  const path = `${workflowId}/orders`
+  expect((await fire(path, post('{', 'application/json'))).status).toBe(400)
+  expect((await fire(path, post('{"__proto__":{}}', 'application/json'))).status).toBe(400)
+  expect((await fire(path, post('x'.repeat(1_500_001), 'text/plain'))).status).toBe(413)
+  expect((await fire(path, post('x'.repeat(1_499_000), 'text/plain'))).status).toBe(202)
+  const chunks = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(100_000))
+    },
+  })
+  const init = { method: 'POST', body: chunks, duplex: 'half' } as RequestInit
+  expect((await fire(path, init)).status).toBe(413)
+})
+
+test('two hundred concurrent requests start two hundred executions', async () => {
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'many' } }])
+  await activate(id, true)
+  const answers = await Promise.all(Array.from({ length: 200 }, () => fire(`${id}/many`)))
+  expect(new Set(answers.map(({ body }) => body.executionId)).size).toBe(200)
+  const list = await service.request(`/api/executions?workflowId=${id}&status=PENDING`, { as: service.admin })
+  expect(await list.json()).toMatchObject({ totalElements: 200, totalPages: 10 })
+})
+
+const BODY = '{"amount": 1,  "text": "\u00e4"}'
+const sign = (text: string, secret = 'key', algorithm = 'sha256', encoding: 'hex' | 'base64' = 'hex') =>
+  createHmac(algorithm, secret).update(text).digest(encoding)
+
+/**
+ * Creates an active webhook with a signature. Returns a function that fires it and returns the response's
+ * status.
+ */
+async function signed(signature: object) {
+  const config = { path: 'in', signature: { secret: 'key', ...signature } }
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config }])
+  await activate(id, true)
+  return async (headers: Record<string, string>, body = BODY) => {
+    const type = { 'content-type': 'application/json' }
+    return (await fire(`${id}/in`, { method: 'POST', headers: { ...type, ...headers }, body })).status
+  }
+}
+
+test("GitHub's signature must be of the body as it was sent, with the right key", async () => {
+  const send = await signed({ header: 'X-Hub-Signature-256', prefix: 'sha256=' })
+  expect(await send({ 'X-Hub-Signature-256': `sha256=${sign(BODY)}` })).toBe(202)
+  expect(await send({ 'x-hub-signature-256': `sha256=${sign(BODY).toUpperCase()}` })).toBe(202)
+  for (const wrong of [
+    sign(BODY),
+    `sha256=${sign(`${BODY} `)}`,
+    `sha256=${sign(JSON.stringify(JSON.parse(BODY)))}`,
+    `sha256=${sign(BODY, 'other')}`,
+    `sha256=${sign(BODY).slice(2)}`,
+    `sha256=${sign(BODY)}x`,
+    `sha256=${sign(BODY)}00`,
+    `sha1=${sign(BODY, 'key', 'sha1')}`,
+    'sha256=',
+    '',
+  ]) {
+    expect([wrong, await send({ 'X-Hub-Signature-256': wrong })]).toEqual([wrong, 401])
+  }
+  expect(await send({})).toBe(401)
+  // The signature is checked before the body is parsed.
+  expect(await send({ 'X-Hub-Signature-256': 'sha256=' }, '{')).toBe(401)
+  expect(await send({ 'X-Hub-Signature-256': `sha256=${sign('{')}` }, '{')).toBe(400)
+})
+
+test('signatures may be in base64, of other algorithms, and of an empty body', async () => {
+  const send = await signed({ header: 'X-Shopify-Hmac-Sha256', encoding: 'base64', algorithm: 'sha512' })
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512', 'base64') })).toBe(202)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign(BODY, 'key', 'sha512') })).toBe(401)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': `${sign(BODY, 'key', 'sha512', 'base64')}!` })).toBe(401)
+  expect(await send({ 'X-Shopify-Hmac-Sha256': sign('', 'key', 'sha512', 'base64') }, '')).toBe(202)
+})
+
+test("Stripe's signature includes a recent timestamp, and may have several values", async () => {
+  const send = await signed({
+    header: 'Stripe-Signature',
+    prefix: 'v1=',
+    timestampHeader: 'Stripe-Signature',
+  })
+  const now = Math.floor(Date.now() / 1_000)
+  const at = (seconds: number, secret?: string) => sign(`${seconds}.${BODY}`, secret)
+  expect(await send({ 'Stripe-Signature': `t=${now},v1=${at(now)},v0=x` })).toBe(202)
+  expect(await send({ 'Stripe-Signature': `t=${now},v1=${at(now, 'old')},v1=${at(now)}` })).toBe(202)
+  for (const wrong of [
+    `t=${now - 301},v1=${at(now - 301)}`,
+    `t=${now + 400},v1=${at(now + 400)}`,
+    `t=${now},v1=${at(now - 1)}`,
+    `v1=${at(now)}`,
+    `t=x,v1=${sign(`x.${BODY}`)}`,
+    `t=,v1=${sign(`.${BODY}`)}`,
+  ]) {
+    expect([wrong, await send({ 'Stripe-Signature': wrong })]).toEqual([wrong, 401])
+  }
+  const own = await signed({ header: 'X-Sig', timestampHeader: 'X-Time', toleranceSeconds: 10 })
+  expect(await own({ 'X-Sig': at(now), 'X-Time': String(now) })).toBe(202)
+  expect(await own({ 'X-Sig': at(now - 20), 'X-Time': String(now - 20) })).toBe(401)
+  expect(await own({ 'X-Sig': at(now) })).toBe(401)
+})
+
+test('the key of a signature is shown only to those who can set it', async () => {
+  const signature = { header: 'X-Sig', secret: 'very secret' }
+  const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', signature } }])
+  const read = async (role: 'OPERATOR' | 'BUILDER') => {
+    const answer = await service.request(`/api/workflows/${id}`, { as: await service.token(role) })
+    return ((await answer.json()) as Body).nodes[0].config.signature
+  }
+  expect((await read('BUILDER')).secret).toBe('very secret')
+  expect(await read('OPERATOR')).toEqual({
+    header: 'X-Sig',
+    secret: '***',
+    algorithm: 'sha256',
+    encoding: 'hex',
+  })
+})
+
+test('configs of WEBHOOK_TRIGGER and RESPOND_TO_WEBHOOK are checked when a workflow is saved', async () => {
+  const nodes = [
+    {
+      id: 'in',
+      type: 'WEBHOOK_TRIGGER',
+      config: {
+        path: 'in',
+        responseMode: 'never',
+        responseTimeoutMs: 300_001,
+        signature: { header: 'X Sig', secret: '', algorithm: 'md5' },
+      },
+    },
+    {
+      id: 'r',
+      type: 'RESPOND_TO_WEBHOOK',
+      config: {
+        status: 199,
+        headers: {
+          'Set-Cookie': 'perdure_session=x',
+          'Content-Length': '1',
+          'X A': 'b',
+          'X-B': 'a\nb',
+          'X-C': 'c',
+        },
+      },
+    },
+  ]
+  const json = { teamId: service.teamId, name: 'faulty hooks', nodes, edges: [] }
+  const answer = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
+  expect(answer.status).toBe(400)
+  const { errors } = (await answer.json()) as Body
+  expect(Object.fromEntries(errors.map(({ path, message }: Body) => [path, message]))).toEqual({
+    'nodes[0].config.responseMode': 'must be immediate, lastNode or responseNode, not "never"',
+    'nodes[0].config.responseTimeoutMs': 'must be at most 300000, not 300001',
+    'nodes[0].config.signature.header': 'must be the name of a header',
+    'nodes[0].config.signature.secret': 'must not be empty',
+    'nodes[0].config.signature.algorithm': 'must be sha256, sha1 or sha512, not "md5"',
+    'nodes[1].config.status': 'must be at least 200, not 199',
+    'nodes[1].config.headers.Set-Cookie': 'cannot be set by a workflow',
+    'nodes[1].config.headers.Content-Length': 'cannot be set by a workflow',
+    'nodes[1].config.headers.X A': 'is not the name of a header',
+    'nodes[1].config.headers.X-B': 'has characters that a header cannot have',
+  })
+})
+
+test('an active workflow with responseMode responseNode needs a RESPOND_TO_WEBHOOK', async () => {
+  const hook = { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', responseMode: 'responseNode' } }
+  const respond = { id: 'r', type: 'RESPOND_TO_WEBHOOK', config: {} }
+  const other = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const activated = async (nodes: object[], edges: object[]) => {
+    const json = { teamId: service.teamId, name: `answers ${++count}`, nodes, edges }
+    const made = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
+    expect(made.status).toBe(201)
+    const { id } = (await made.json()) as Body
+    const put = { method: 'PUT', as: service.admin, json: { active: true } }
+    const answer = await service.request(`/api/workflows/${id}`, put)
+    return answer.status === 200 ? 200 : ((await answer.json()) as Body).errors
+  }
+  const fault = {
+    path: 'nodes[0].config.responseMode',
+    message: 'the webhook "in" must lead to a RESPOND_TO_WEBHOOK node that is not disabled',
+  }
+  const fromHook = { source: 'in', target: 'r' }
+  expect(await activated([hook, respond], [fromHook])).toBe(200)
+  expect(await activated([hook], [])).toEqual([fault])
+  expect(await activated([hook, { ...respond, disabled: true }], [fromHook])).toEqual([fault])
+  expect(await activated([hook, other, respond], [{ source: 'start', target: 'r' }])).toEqual([fault])
+  expect(await activated([{ ...hook, disabled: true }, other], [])).toBe(200)
+})

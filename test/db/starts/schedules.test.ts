@@ -1,0 +1,433 @@
+import { ScheduleOverlapPolicy } from '@temporalio/client'
+import { afterAll, expect, test } from 'vitest'
+import { listRegisteredDigests, nameSchedule } from '../../../activities/temporal/schedules.ts'
+import { nameFiring } from '../../../db/starts/schedules.ts'
+import type { Engine } from '../../../worker/service/engine.ts'
+import { parseCron } from '../../../workflows/graph/cron.ts'
+import type { ExecutionBody } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+
+const running = await keep(startRunning())
+afterAll(async () => {
+  // A schedule that remained would fire for ever in a Temporal that outlives the test.
+  for (const [workflowId, schedules] of await listRegisteredDigests({
+    client: client(),
+    taskQueue: running.taskQueue,
+  })) {
+    for (const nodeId of schedules.keys()) await handleOf(workflowId, nodeId).delete()
+  }
+})
+
+type Node = { id: string; type: string; config: Record<string, unknown> }
+type ScheduleAnswer = {
+  nodeId: string
+  cron: string
+  timezone: string
+  registered: boolean
+  nextRuns: string[]
+  lastRun: { executionId: string; scheduledAt: string; status: string } | null
+  firings: number
+  skipped: number
+}
+
+/** Due once a year, so that only the tests make it fire. */
+const YEARLY = '0 0 1 1 *'
+const trigger = (id: string, more: Record<string, unknown> = {}): Node => ({
+  id,
+  type: 'SCHEDULE_TRIGGER',
+  config: { cron: YEARLY, ...more },
+})
+const quick = (...triggers: Node[]) => ({
+  nodes: [...triggers, { id: 'set', type: 'SET', config: { values: { at: '{{ $trigger.scheduledAt }}' } } }],
+  edges: edges(`${triggers.map(({ id }) => id).join(' ')} -> set`),
+})
+
+/** A graph whose executions wait until they are cancelled, or for half a minute. */
+const slow = (overlap: string) => ({
+  nodes: [trigger('tick', { overlap }), { id: 'wait', type: 'WAIT', config: { durationMs: 30_000 } }],
+  edges: edges('tick -> wait'),
+})
+
+const client = () => running.engine.client
+const handleOf = (workflowId: string, nodeId: string) =>
+  client().schedule.getHandle(nameSchedule(running.taskQueue, workflowId, nodeId))
+
+/** Changes a workflow and waits until Temporal has been told: the response waits a second at most. */
+async function change(id: string, patch: object): Promise<void> {
+  await running.ask('PUT', `/api/workflows/${id}`, patch)
+  await isTold(id)
+}
+
+const activate = (id: string, active = true) => change(id, { active })
+const isTold = (id: string) => eventually(async () => expect(await queued(id)).toEqual([]))
+const list = (id: string) => running.ask<ScheduleAnswer[]>('GET', `/api/workflows/${id}/schedules`)
+
+async function createActive(graph: { nodes: Node[]; edges: ReturnType<typeof edges> }): Promise<string> {
+  const id = await running.create(graph)
+  await activate(id)
+  return id
+}
+
+const slotOf = (year: number) => `${year}-01-01T00:00:00.000Z`
+
+/** The Temporal workflow that the schedule starts for a year's slot. */
+const firingOf = (workflowId: string, nodeId: string, year: number) =>
+  client().workflow.getHandle(
+    `${nameSchedule(running.taskQueue, workflowId, nodeId)}-${slotOf(year).replace('.000', '')}`,
+  )
+const statusOf = async (firing: ReturnType<typeof firingOf>) => (await firing.describe()).status.name
+
+/** Makes the slots of these years fire now. Returns the ids of their executions. */
+async function fire(
+  workflowId: string,
+  nodeId: string,
+  years: number[],
+  overlap?: ScheduleOverlapPolicy,
+): Promise<string[]> {
+  const spans = years.map((year) => {
+    const at = Date.parse(slotOf(year))
+    return { start: new Date(at - 1_000), end: new Date(at + 1_000), ...(overlap ? { overlap } : {}) }
+  })
+  await handleOf(workflowId, nodeId).backfill(spans)
+  return years.map((year) => nameFiring(workflowId, nodeId, slotOf(year)))
+}
+
+/** Waits until the execution exists and `holds` returns true for it. */
+async function appears(
+  id: string,
+  holds: (run: ExecutionBody) => boolean = () => true,
+): Promise<ExecutionBody> {
+  await eventually(async () => {
+    const answer = await running.request(`/api/executions/${id}`, { as: running.admin })
+    expect(answer.status).toBe(200)
+  })
+  return running.until(id, holds)
+}
+
+const ended = (id: string) => appears(id, (run) => ['SUCCESS', 'FAILED', 'CANCELLED'].includes(run.status))
+
+async function eventually(check: () => Promise<void>, withinMs = 45_000): Promise<void> {
+  const giveUp = Date.now() + withinMs
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (Date.now() > giveUp) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+/** Those of the node ids that Temporal has schedules of, read one by one because its list lags behind. */
+async function registered(workflowId: string, ...nodeIds: string[]): Promise<string[]> {
+  const found = await running.engine.describeSchedules(workflowId, nodeIds)
+  return found.map(({ nodeId }) => nodeId)
+}
+
+async function countExecutions(workflowId: string): Promise<number> {
+  const path = `/api/executions/team/${running.teamId}?workflowId=${workflowId}`
+  return (await running.ask<{ totalElements: number }>('GET', path)).totalElements
+}
+
+const queued = async (subjectId: string) =>
+  running.store.db
+    .selectFrom('outbox')
+    .select(['kind', 'attempts'])
+    .where('subjectId', '=', subjectId)
+    .execute()
+
+test('a wrong cron expression, time zone or policy is refused when the graph is saved', async () => {
+  const config = { cron: '60 0 0 13 8', timezone: '+01:00', overlap: 'queue', catchupWindowMs: 1 }
+  const nodes = [{ id: 'tick', type: 'SCHEDULE_TRIGGER', config }]
+  const json = { name: 'Wrong', teamId: running.teamId, nodes }
+  const answer = await running.request('/api/workflows', { method: 'POST', as: running.admin, json })
+  const { errors } = (await answer.json()) as { errors: { path: string; message: string }[] }
+  expect(answer.status).toBe(400)
+  expect(errors.map(({ path, message }) => `${path.replace('nodes[0].config.', '')}: ${message}`)).toEqual([
+    'cron: minute: "60" is not a number from 0 to 59',
+    'cron: day of month: "0" is not a number from 1 to 31',
+    expect.stringMatching(/^cron: month: "13" is not a number from 1 to 12 or one of JAN, /),
+    expect.stringMatching(/^cron: day of week: "8" is not a number from 0 to 7 or one of SUN, /),
+    'timezone: must be a time zone such as Europe/Berlin',
+    expect.stringMatching(/^overlap: must be one of skip, /),
+    'catchupWindowMs: must be at least 10000 (10 s)',
+  ])
+})
+
+test('schedules follow the activation, graph, settings and deletion of their workflow', async () => {
+  const id = await running.create(quick(trigger('a'), trigger('b', { cron: '0 2 * * *' })))
+  expect(await registered(id, 'a', 'b')).toEqual([])
+  expect((await list(id)).map(({ nodeId, registered }) => [nodeId, registered])).toEqual([
+    ['a', false],
+    ['b', false],
+  ])
+
+  await activate(id)
+  const [, b] = await list(id)
+  expect(b).toMatchObject({ registered: true, timezone: 'UTC', lastRun: null, firings: 0 })
+  expect(b!.nextRuns).toHaveLength(5)
+  expect(b!.nextRuns[0]).toMatch(/T02:00:00.000Z$/)
+
+  await change(id, { settings: { timezone: 'Asia/Tokyo' } })
+  expect((await list(id))[1]).toMatchObject({
+    timezone: 'Asia/Tokyo',
+    nextRuns: expect.arrayContaining([expect.stringMatching(/T17:00:00.000Z$/)]),
+  })
+
+  await change(id, quick(trigger('a', { timezone: 'UTC' }), trigger('c')))
+  expect(await registered(id, 'a', 'b', 'c')).toEqual(['a', 'c'])
+  await running.ask('POST', `/api/workflows/${id}/versions/1/restore`)
+  await isTold(id)
+  expect(await registered(id, 'a', 'b', 'c')).toEqual(['a', 'b'])
+
+  await activate(id, false)
+  expect(await registered(id, 'a', 'b', 'c')).toEqual([])
+  await activate(id)
+  expect(await registered(id, 'a', 'b')).toEqual(['a', 'b'])
+  await running.ask('DELETE', `/api/workflows/${id}`)
+  await isTold(id)
+  expect(await registered(id, 'a', 'b')).toEqual([])
+})
+
+/** The next `count` times in UTC at which cron would fire. */
+function findNext(text: string, count: number): string[] {
+  const { cron } = parseCron(text)
+  const found: string[] = []
+  for (let at = Math.ceil((Date.now() + 1) / 60_000) * 60_000; found.length < count; at += 60_000) {
+    const time = new Date(at)
+    const days = [cron.dayOfMonth.includes(time.getUTCDate()), cron.dayOfWeek.includes(time.getUTCDay())]
+    const fits =
+      cron.month.includes(time.getUTCMonth() + 1) &&
+      (cron.eitherDay ? days.some(Boolean) : days.every(Boolean)) &&
+      cron.hour.includes(time.getUTCHours()) &&
+      cron.minute.includes(time.getUTCMinutes())
+    if (fits) found.push(time.toISOString())
+  }
+  return found
+}
+
+test('Temporal reads the expressions as cron does, even if both day fields are restricted', async () => {
+  const all = [
+    '5 4 13 * FRI',
+    '0 12 */2 * 1',
+    '*/7 3 * JAN-mar,7 *',
+    '30 23 31 * *',
+    '0 0 * * 7',
+    '59 23 * FEB 1-5/2',
+  ]
+  const id = await createActive(quick(...all.map((cron, at) => trigger(`t${at}`, { cron }))))
+  const expected = all.map((cron) => findNext(cron, 5))
+  expect((await list(id)).map(({ nextRuns }) => nextRuns)).toEqual(expected)
+})
+
+test('the schedules of a deleted team are deleted', async () => {
+  const team = await running.ask<{ id: string }>('POST', '/api/teams', { name: 'Short-lived' })
+  const json = { name: 'Ticks', teamId: team.id, ...quick(trigger('tick')) }
+  const { id } = await running.ask<{ id: string }>('POST', '/api/workflows', json)
+  await activate(id)
+  expect(await registered(id, 'tick')).toEqual(['tick'])
+  await running.ask('DELETE', `/api/teams/${team.id}`)
+  expect(await queued(id)).toEqual([{ kind: 'SCHEDULE', attempts: 1 }])
+  await running.store.db
+    .updateTable('outbox')
+    .set({ dueAt: new Date(0) })
+    .where('subjectId', '=', id)
+    .execute()
+  await running.engine.sweep()
+  expect(await registered(id, 'tick')).toEqual([])
+})
+
+test('every firing starts an execution of the current version, and a slot only one', async () => {
+  const id = await createActive(quick(trigger('a', { timezone: 'UTC' }), trigger('b')))
+  const [first = ''] = await fire(id, 'a', [2001])
+  const run = await ended(first)
+  // Temporal shares its workers fairly between teams by this key.
+  const { raw } = await running.engine.client.workflow.getHandle(first).describe()
+  expect(raw.workflowExecutionInfo?.priority?.fairnessKey).toBe(running.teamId)
+  expect(run).toMatchObject({
+    status: 'SUCCESS',
+    trigger: 'SCHEDULE',
+    workflowVersion: 1,
+    outputData: { at: slotOf(2001) },
+    inputData: { scheduledAt: slotOf(2001), cron: YEARLY, timezone: 'UTC', nodeId: 'a' },
+  })
+  expect(run.inputData.firedAt).toMatch(/^20.*Z$/)
+  expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['a', 'set'])
+
+  await change(id, quick(trigger('a', { timezone: 'UTC' }), trigger('c')))
+  await fire(id, 'a', [2001])
+  const [second = ''] = await fire(id, 'a', [2002], ScheduleOverlapPolicy.ALLOW_ALL)
+  expect(await ended(second)).toMatchObject({ status: 'SUCCESS', workflowVersion: 2 })
+  await eventually(async () => {
+    const [a] = await list(id)
+    expect(a).toMatchObject({
+      firings: 3,
+      lastRun: { executionId: second, scheduledAt: slotOf(2002), status: 'SUCCESS' },
+    })
+  })
+  expect(await countExecutions(id)).toBe(2)
+
+  // An execution that is started by hand has no slot: its data is the caller's.
+  expect(await running.ended(await running.execute(id, { scheduledAt: 'now' }))).toMatchObject({
+    status: 'SUCCESS',
+    outputData: { at: 'now' },
+  })
+})
+
+/** Firings of a deleted workflow. The last test checks that they are gone, because Temporal takes a while. */
+const deleted: ReturnType<typeof firingOf>[] = []
+
+test('the policy skip skips slots while an execution is open, but not once it is cancelled', async () => {
+  const id = await createActive(slow('skip'))
+  const [first = ''] = await fire(id, 'tick', [2001], ScheduleOverlapPolicy.SKIP)
+  await appears(first, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  const [second = ''] = await fire(id, 'tick', [2002], ScheduleOverlapPolicy.SKIP)
+  await eventually(async () => expect((await list(id))[0]).toMatchObject({ firings: 1, skipped: 1 }))
+  expect((await running.request(`/api/executions/${second}`, { as: running.admin })).status).toBe(404)
+
+  await running.ask('POST', `/api/executions/${first}/cancel`)
+  expect(await ended(first)).toMatchObject({ status: 'CANCELLED' })
+  await eventually(async () =>
+    expect((await handleOf(id, 'tick').describe()).info.runningActions).toHaveLength(0),
+  )
+  const [third = ''] = await fire(id, 'tick', [2003], ScheduleOverlapPolicy.SKIP)
+  await appears(third, (run) => run.status === 'RUNNING')
+  await running.ask('DELETE', `/api/workflows/${id}`)
+  deleted.push(firingOf(id, 'tick', 2001), firingOf(id, 'tick', 2003))
+})
+
+test('terminating a firing in Temporal cancels its execution', async () => {
+  const id = await createActive(slow('skip'))
+  const [runId = ''] = await fire(id, 'tick', [2001])
+  await appears(runId, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  await firingOf(id, 'tick', 2001).terminate('by hand')
+  expect(await ended(runId)).toMatchObject({ status: 'CANCELLED' })
+})
+
+test('with the policy cancelOther, a newer firing cancels the execution of an older one', async () => {
+  const id = await createActive(slow('cancelOther'))
+  const [first = ''] = await fire(id, 'tick', [2001])
+  await appears(first, (run) => run.nodeExecutions.some(({ nodeId }) => nodeId === 'wait'))
+  const [second = ''] = await fire(id, 'tick', [2002])
+  expect(await ended(first)).toMatchObject({ status: 'CANCELLED' })
+  await appears(second, (run) => run.status === 'RUNNING')
+  await running.ask('DELETE', `/api/workflows/${id}`)
+})
+
+test('a firing waits while its execution is queued, and cancels it when it is cancelled', async () => {
+  const graph = { ...slow('allowAll'), settings: { concurrency: { limit: 1, policy: 'queue' } } }
+  const id = await createActive(graph)
+  const [first = ''] = await fire(id, 'tick', [2001])
+  await appears(first, (run) => run.status === 'RUNNING')
+  const [second = '', third = ''] = await fire(id, 'tick', [2002, 2003])
+  await appears(second, (run) => run.status === 'PENDING')
+  await appears(third, (run) => run.status === 'PENDING')
+  await firingOf(id, 'tick', 2003).cancel()
+  expect(await ended(third)).toMatchObject({
+    status: 'CANCELLED',
+    errorMessage: 'The firing of its schedule was cancelled',
+  })
+  await running.ask('POST', `/api/executions/${first}/cancel`)
+  await appears(second, (run) => run.status === 'RUNNING')
+  expect(await statusOf(firingOf(id, 'tick', 2002))).toBe('RUNNING')
+  await running.ask('POST', `/api/executions/${second}/cancel`)
+  await ended(second)
+  await eventually(async () => expect(await statusOf(firingOf(id, 'tick', 2002))).toBe('COMPLETED'))
+})
+
+test('a firing of a workflow that is no longer active starts nothing', async () => {
+  const id = await createActive(quick(trigger('tick')))
+  await running.store.db.updateTable('workflows').set({ active: false }).where('id', '=', id).execute()
+  await fire(id, 'tick', [2001])
+  await eventually(async () => {
+    expect(await statusOf(firingOf(id, 'tick', 2001))).toBe('COMPLETED')
+  })
+  expect(await countExecutions(id)).toBe(0)
+})
+
+test('slots that fire while no worker and no API runs are executed when they are back', async () => {
+  const id = await createActive(quick(trigger('tick', { overlap: 'bufferAll' })))
+  running.use(undefined)
+  await running.engine.stop()
+  const slots = [2001, 2002, 2003]
+  const ids = await fire(id, 'tick', slots)
+  await eventually(async () =>
+    expect((await handleOf(id, 'tick').describe()).info.runningActions).toHaveLength(1),
+  )
+  const [one, two] = (await Promise.all([running.addEngine(), running.addEngine()])) as [Engine, Engine]
+  running.use(one)
+  running.engine = one
+  try {
+    for (const [at, runId] of ids.entries()) {
+      expect(await ended(runId)).toMatchObject({ status: 'SUCCESS', outputData: { at: slotOf(slots[at]!) } })
+    }
+    expect(await countExecutions(id)).toBe(3)
+
+    // Two engines at once restore a schedule that was deleted by hand, and delete one that has no workflow.
+    // One of another task queue stays.
+    await handleOf(id, 'tick').delete()
+    const orphan = nameSchedule(running.taskQueue, crypto.randomUUID(), 'tick')
+    const foreign = nameSchedule(`${running.taskQueue}:other`, crypto.randomUUID(), 'tick')
+    const action = { type: 'startWorkflow' as const, workflowType: 'fire', taskQueue: 'nobody' }
+    for (const scheduleId of [orphan, foreign])
+      await client().schedule.create({ scheduleId, spec: {}, action })
+    await eventually(async () => {
+      await Promise.all([one.reconcile(), two.reconcile()])
+      expect(await registered(id, 'tick')).toEqual(['tick'])
+      await expect(client().schedule.getHandle(orphan).describe()).rejects.toMatchObject({
+        name: 'ScheduleNotFoundError',
+      })
+    })
+    await expect(client().schedule.getHandle(foreign).describe()).resolves.toBeDefined()
+    await client().schedule.getHandle(foreign).delete()
+  } finally {
+    await two.stop()
+  }
+})
+
+test('an activation while Temporal is away is carried out later, with the changes made since', async () => {
+  const id = await running.create(quick(trigger('a')))
+  running.use(undefined)
+  await running.ask('PUT', `/api/workflows/${id}`, { active: true })
+  const away = await running.request(`/api/workflows/${id}/schedules`, { as: running.admin })
+  expect(away.status).toBe(503)
+  await running.ask('PUT', `/api/workflows/${id}`, quick(trigger('b')))
+  running.use(running.engine)
+  expect(await queued(id)).toEqual([{ kind: 'SCHEDULE', attempts: 1 }])
+  await running.store.db
+    .updateTable('outbox')
+    .set({ dueAt: new Date(0) })
+    .where('subjectId', '=', id)
+    .execute()
+  await running.engine.sweep()
+  expect(await registered(id, 'a', 'b')).toEqual(['b'])
+  expect(await queued(id)).toEqual([])
+})
+
+test('after many simultaneous changes, the schedules are those of the last one', async () => {
+  const id = await running.create(quick(trigger('a')))
+  const changes = Array.from({ length: 12 }, (_, n) =>
+    running.ask('PUT', `/api/workflows/${id}`, { active: n % 3 !== 2, ...quick(trigger(n % 2 ? 'a' : 'b')) }),
+  )
+  await Promise.all(changes)
+  const { active, nodes } = await running.ask<{ active: boolean; nodes: Node[] }>(
+    'GET',
+    `/api/workflows/${id}`,
+  )
+  await isTold(id)
+  // A change that tells Temporal after the last one has finds that its state is outdated, and tells it again.
+  await eventually(async () => {
+    expect(await registered(id, 'a', 'b')).toEqual(active ? [nodes[0]!.id] : [])
+  })
+})
+
+test("the firings of a deleted workflow's executions are removed from Temporal", async () => {
+  expect(deleted).toHaveLength(2)
+  for (const firing of deleted) {
+    await eventually(async () => {
+      await expect(firing.describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
+    }, 60_000)
+  }
+}, 90_000)

@@ -1,0 +1,95 @@
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { PASSWORD } from './service.ts'
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** Whether tests in a browser are skipped because there is none. With CI set they are never skipped. */
+export const missing = !existsSync(CHROMIUM) && !process.env.CI
+if (missing)
+  console.warn(`There is no browser at ${CHROMIUM}, so the console is not tested. Set CHROMIUM to one.`)
+
+/**
+ * Opens a new page for each test of a describe. A test fails if the page logs an error or a warning, opens a
+ * dialog, or sends a request to another origin.
+ */
+export function useBrowser(readOrigin: () => string) {
+  let browser: Browser
+  let context: BrowserContext
+  let page: Page
+  let faults: string[]
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  })
+  afterAll(() => browser?.close())
+
+  beforeEach(async () => {
+    context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+    page = await context.newPage()
+    page.setDefaultTimeout(45_000)
+    faults = []
+    page.on('console', (message) => {
+      // The browser itself logs every 4xx. How the page handles it is for the tests to check.
+      const refused = /^Failed to load resource: the server responded with a status of 4\d\d/.test(
+        message.text(),
+      )
+      if (['error', 'warning'].includes(message.type()) && !refused) faults.push(`console: ${message.text()}`)
+    })
+    page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
+    page.on('dialog', (dialog) => {
+      faults.push(`dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    context.on('request', (request) => {
+      if (new URL(request.url()).origin !== readOrigin()) faults.push(`request: ${request.url()}`)
+    })
+  })
+
+  afterEach(async () => {
+    await context?.close()
+    expect(faults).toEqual([])
+  })
+
+  return {
+    get page() {
+      return page
+    },
+    async signIn(hash = '', email = 'admin@example.com') {
+      await page.goto(`${readOrigin()}/${hash}`)
+      await page.getByLabel('E-mail').fill(email)
+      await page.getByLabel('Password').fill(PASSWORD)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    },
+    heading: (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor(),
+  }
+}
+
+/** Checks that the edges of the graph have these labels, and that no node's box covers one. */
+export async function expectClearLabels(page: Page, texts: string[]): Promise<void> {
+  const clear = await page.locator('.graph svg').evaluate((svg) => {
+    const leaves = [...svg.querySelectorAll('.node:not(.loop) .box')].map((box) =>
+      box.getBoundingClientRect(),
+    )
+    return [...svg.querySelectorAll('.handle')].map((label) => {
+      const { left, right, top, bottom } = label.getBoundingClientRect()
+      const free = leaves.every(
+        (box) => box.left >= right || box.right <= left || box.top >= bottom || box.bottom <= top,
+      )
+      return [label.textContent, free]
+    })
+  })
+  expect(clear).toEqual(texts.map((text) => [text, true]))
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import type { Example } from './engine/graphs.ts'
+import { until } from './until.ts'
+
+export const ENDED = ['SUCCESS', 'FAILED', 'CANCELLED']
+
+export type NodeBody = {
+  nodeId: string
+  iteration: string | null
+  status: string
+  retryCount: number
+  startedAt: string
+  completedAt: string | null
+  durationMs: number | null
+  inputData: Record<string, unknown>
+  outputData: Record<string, unknown> | null
+  errorMessage: string | null
+  handle: string | null
+}
+
+export type ExecutionBody = {
+  id: string
+  status: string
+  trigger: string
+  errorMessage: string | null
+  createdAt: string
+  startedAt: string | null
+  completedAt: string | null
+  durationMs: number | null
+  inputData: Record<string, unknown>
+  outputData: Record<string, unknown> | null
+  workflowVersion: number
+  nodeExecutions: NodeBody[]
+  nodeExecutionsTotal: number
+}
+
+export type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'>
+
+/** Sends a request as the team's ADMIN, or as `as`: an SDK token or a cookie header. */
+export type Send = (
+  path: string,
+  init: { method: string; as?: string; json?: unknown; headers?: Record<string, string> },
+) => Promise<Response>
+
+/** Creates a client of the API, for workflows and executions, that uses `send` for its requests. */
+export function createClient(options: { send: Send; teamId: string }) {
+  const { send, teamId } = options
+
+  async function ask<T>(method: string, path: string, json?: unknown, as?: string): Promise<T> {
+    const response = await send(path, { method, json, ...(as ? { as } : {}) })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path} responded with ${response.status}: ${text}`)
+    return (text ? JSON.parse(text) : undefined) as T
+  }
+
+  async function create(graph: Graph): Promise<string> {
+    const name = `w ${randomBytes(6).toString('hex')}`
+    const { nodes, edges, settings } = graph
+    return (await ask<{ id: string }>('POST', '/api/workflows', { name, teamId, nodes, edges, settings })).id
+  }
+
+  async function execute(workflowId: string, data: Record<string, unknown> = {}): Promise<string> {
+    const path = `/api/workflows/${workflowId}/execute`
+    return (await ask<{ executionId: string }>('POST', path, { teamId, data })).executionId
+  }
+
+  const read = (id: string) => ask<ExecutionBody>('GET', `/api/executions/${id}`)
+
+  /** Polls the execution until `holds` returns true. */
+  const untilRun = (
+    id: string,
+    holds: (run: ExecutionBody) => boolean,
+    withinMs?: number,
+  ): Promise<ExecutionBody> =>
+    until(() => read(id), { holds, ...(withinMs === undefined ? {} : { withinMs }) })
+
+  const ended = (id: string, withinMs?: number) => untilRun(id, (run) => ENDED.includes(run.status), withinMs)
+
+  /** Saves the graph, executes it, and waits for its end. */
+  async function run(graph: Graph, data: Record<string, unknown> = {}): Promise<ExecutionBody> {
+    return ended(await execute(await create(graph), data))
+  }
+
+  return { ask, create, execute, read, until: untilRun, ended, run }
+}
+
+/** The first record of a node. Throws if it has none. */
+export function nodeOf(run: ExecutionBody, nodeId: string): NodeBody {
+  const found = run.nodeExecutions.find((node) => node.nodeId === nodeId)
+  if (!found) throw new Error(`no record of ${nodeId}`)
+  return found
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import { NativeConnection } from '@temporalio/worker'
+import { pino } from 'pino'
+import { inject } from 'vitest'
+import { type Engine, type EngineOptions, startEngine } from '../../worker/service/engine.ts'
+import { installRuntime } from '../../worker/service/runtime.ts'
+import { createClient, ENDED, type ExecutionBody } from './client.ts'
+import { CHILD, type Example } from './engine/graphs.ts'
+import { startService } from './service.ts'
+
+export { nodeOf } from './client.ts'
+
+const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
+
+/**
+ * Starts the API with an engine, on a task queue of its own. The API hands its errands to this engine,
+ * until `use` names another one.
+ */
+export async function startRunning(options: Partial<EngineOptions> = {}) {
+  installRuntime(log)
+  let engine: Engine | undefined
+  const { metrics, tracing } = options
+  const service = await startService({
+    ...(metrics ? { metrics } : {}),
+    tracing,
+    carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),
+    describeSchedules: async (workflowId, nodeIds) => {
+      if (!engine) throw new Error('there is no engine')
+      return engine.describeSchedules(workflowId, nodeIds)
+    },
+  })
+  const taskQueue = `test-${randomBytes(4).toString('hex')}`
+  const connections: NativeConnection[] = []
+
+  /** Starts an engine on the same database and task queue. The API hands errands to it only after `use`. */
+  async function addEngine(more: Partial<EngineOptions> = {}): Promise<Engine> {
+    const connection = await NativeConnection.connect({
+      address: inject('temporalAddress'),
+      grpcCompression: { codec: 'none' },
+    })
+    connections.push(connection)
+    return startEngine({
+      store: service.store,
+      bus: service.bus,
+      connection,
+      namespace: 'default',
+      taskQueue,
+      egress: { allowLoopback: true, allow: [] },
+      publicUrl: 'http://127.0.0.1:3000',
+      stuckRunMinutes: 60,
+      log,
+      bundle: { codePath: inject('workflowBundle') },
+      ...options,
+      ...more,
+    })
+  }
+
+  const client = createClient({
+    send: (path, init) => service.request(path, { as: service.admin, ...init }),
+    teamId: service.teamId,
+  })
+
+  engine = await addEngine()
+  return {
+    ...service,
+    engine,
+    taskQueue,
+    addEngine,
+    /** Sends the API's errands to this engine from now on; with undefined they stay in the outbox. */
+    use(next: Engine | undefined) {
+      engine = next
+    },
+    ...client,
+    async stop() {
+      await engine?.stop()
+      for (const connection of connections) await connection.close()
+      await service.stop()
+    },
+  }
+}
+
+export type Running = Awaited<ReturnType<typeof startRunning>>
+
+/** Executes an example, after creating it and the workflow that it calls. Returns the execution's id. */
+export async function startExample(host: Running, example: Example): Promise<string> {
+  const { child } = example
+  const text = JSON.stringify(example)
+  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : example
+  return host.execute(await host.create(graph), example.data)
+}
+
+/** Does to an execution what its example's `meddle` says: cancel, terminate, or answer its pauses. */
+export async function meddle(host: Running, id: string, example: Example): Promise<void> {
+  if (!example.meddle) return
+  if (example.meddle.how === 'answer') return answerAll(host, id)
+  const { when, how } = example.meddle
+  await host.until(id, (run) => run.nodeExecutions.some((node) => node.nodeId === when))
+  if (how === 'cancel') await host.ask('POST', `/api/executions/${id}/cancel`)
+  else await host.engine.client.workflow.getHandle(id).terminate('by hand')
+}
+
+/** Approves approvals and sends events until the execution has ended, except those of nodes named `late`. */
+async function answerAll(host: Running, id: string): Promise<void> {
+  type Waits = { content: { id: string; kind: string; name: string; nodeId: string }[] }
+  while (!ENDED.includes((await host.read(id)).status)) {
+    const { content } = await host.ask<Waits>('GET', `/api/executions/${id}/waits`)
+    for (const wait of content.filter(({ nodeId }) => nodeId !== 'late')) {
+      if (wait.kind === 'EVENT')
+        await host.ask('POST', `/api/executions/${id}/events/${wait.name}`, { came: wait.name })
+      else await host.ask('POST', `/api/approvals/${wait.id}`, { decision: 'approved' })
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+/** Executes an example, does what its `meddle` says, and waits for its end. */
+export async function runExample(host: Running, example: Example): Promise<ExecutionBody> {
+  const id = await startExample(host, example)
+  await meddle(host, id, example)
+  return host.ended(id)
+}

@@ -1,0 +1,161 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { createApp } from '../../api/app.ts'
+import type { ApiDeps } from '../../api/env.ts'
+import { SESSION_COOKIE } from '../../api/people/session.ts'
+import type { Role } from '../../db/acts.ts'
+import { openBus } from '../../db/bus.ts'
+import { type Database, openDatabase } from '../../db/connection.ts'
+import { createFirstAdmin, createUser } from '../../db/people/users.ts'
+import type { Store } from '../../db/scope.ts'
+import type { Keys } from '../../db/seal.ts'
+import { startListener } from '../../worker/service/listener.ts'
+import { checkResponse } from './contract.ts'
+import { cloneDatabase } from './database.ts'
+
+export const PASSWORD = 'correct horse battery staple'
+
+/** A request. `as` is an SDK token or a cookie header; `json` becomes the body. */
+export type Ask = RequestInit & { as?: string; json?: unknown }
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses field by field
+export type Body = any
+
+/**
+ * Starts the API on a database of its own, without an engine. `admin` is the cookie of the ADMIN of `teamId`.
+ */
+export async function startService(options: Partial<ApiDeps> = {}) {
+  const database = await cloneDatabase()
+  const { db, close } = openDatabase(database.url, { max: 10, name: 'test' })
+  // The full Database type, because tests write rows that the service itself never would.
+  const store: Store & { db: Database } = { db, keys: makeKeys() }
+  const bus = openBus(database.url, { name: 'test' })
+  const app = createApp({
+    store,
+    bus,
+    log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+    publicUrl: 'http://127.0.0.1:3000',
+    isReady: async () => ({ database: true, temporal: true, worker: true }),
+    carryOut: async () => false,
+    ...options,
+  })
+  const closing: (() => Promise<unknown>)[] = []
+
+  /** Sends a request, and checks the response against the OpenAPI document. */
+  const request = async (path: string, init: Ask = {}) => {
+    const response = await app.request(path, toInit(init))
+    await checkResponse(app.routes, { method: init.method ?? 'GET', path }, response)
+    return response
+  }
+
+  /** Does the same, and reads the response: `body` is the parsed JSON, or null if there is no body. */
+  async function call(method: string, path: string, as?: string, json?: unknown, headers = {}) {
+    const response = await request(path, { method, json, headers, ...(as ? { as } : {}) })
+    const text = await response.text()
+    const body: Body = text === '' ? null : JSON.parse(text)
+    return { status: response.status, headers: response.headers, body, text }
+  }
+
+  /** Signs in and returns the cookie header. */
+  async function signIn(email: string, password = PASSWORD): Promise<string> {
+    const response = await request('/api/auth/login', { method: 'POST', json: { email, password } })
+    if (response.status !== 200)
+      throw new Error(`the sign-in responded with ${response.status}: ${await response.text()}`)
+    return readCookie(response)
+  }
+
+  /** Creates a user, adds it to `team` if a role is given, and signs it in. */
+  async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
+    const email = `${randomBytes(6).toString('hex')}@example.com`
+    const { id } = await createUser(store, { email, password: PASSWORD, firstName: 'Ada', lastName: 'Byron' })
+    if (role) await db.insertInto('members').values({ teamId: team, userId: id, role }).execute()
+    return { id, email, cookie: await signIn(email) }
+  }
+
+  /** Creates another team, with a new user as its only ADMIN. */
+  async function otherTeam() {
+    const user = await signUp()
+    const id = crypto.randomUUID()
+    await db
+      .insertInto('teams')
+      .values({ id, name: `Team ${id.slice(0, 8)}` })
+      .execute()
+    await db.insertInto('members').values({ teamId: id, userId: user.id, role: 'ADMIN' }).execute()
+    return { ...user, teamId: id }
+  }
+
+  /** Creates an SDK token of the team in the name of `as`, and returns it. */
+  async function token(role: Role, as = admin, team = teamId): Promise<string> {
+    const path = `/api/teams/${team}/sdk-tokens`
+    const response = await request(path, { method: 'POST', as, json: { name: `a ${role} token`, role } })
+    if (response.status !== 201)
+      throw new Error(`creating a token responded with ${response.status}: ${await response.text()}`)
+    return ((await response.json()) as { token: string }).token
+  }
+
+  /** Also serves the API over real HTTP, on a free loopback port; returns its URL. */
+  async function listen(): Promise<string> {
+    const listener = await startListener(app.fetch, 0, '127.0.0.1')
+    closing.push(() => listener.stop(1_000))
+    return `http://127.0.0.1:${listener.port}`
+  }
+
+  async function stop(): Promise<void> {
+    await bus.stop()
+    for (const end of closing.reverse()) await end()
+    await close()
+    await database.drop()
+  }
+
+  const first = await createFirstAdmin(store, {
+    email: 'admin@example.com',
+    password: PASSWORD,
+    firstName: 'Grace',
+    lastName: 'Hopper',
+    teamName: 'Default',
+  })
+  if (!first) throw new Error('the cloned database has users already')
+  const teamId = first.teamId
+  const admin = await signIn('admin@example.com')
+  const { user } = first
+  return {
+    app,
+    store,
+    bus,
+    database,
+    request,
+    call,
+    signIn,
+    signUp,
+    otherTeam,
+    token,
+    listen,
+    stop,
+    teamId,
+    admin,
+    user,
+  }
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>
+
+/** Makes keys with one new master key. */
+export function makeKeys(): Keys {
+  return { current: 'k1', byId: new Map([['k1', randomBytes(32)]]) }
+}
+
+/** Reads the session cookie of a response, in the form of a Cookie header. */
+export function readCookie(response: Response): string {
+  const cookie = response.headers.getSetCookie().find((line) => line.startsWith(`${SESSION_COOKIE}=`))
+  if (!cookie) throw new Error('no session cookie was set')
+  return cookie.split(';')[0]!
+}
+
+function toInit({ as, json, ...init }: Ask): RequestInit {
+  const headers = new Headers(init.headers)
+  if (as?.startsWith('sdk_')) headers.set('authorization', `Bearer ${as}`)
+  else if (as) headers.set('cookie', as)
+  if (json === undefined) return { ...init, headers }
+  if (!headers.has('content-type')) headers.set('content-type', 'application/json')
+  return { ...init, headers, body: JSON.stringify(json) }
+}

@@ -1,0 +1,214 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, test } from 'vitest'
+import { takeLock } from '../../../worker/local/lock.ts'
+import { onServer } from '../../support/database.ts'
+import { keep } from '../../support/keep.ts'
+import { startService } from '../../support/service.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+const service = await keep(startService())
+const dataDir = mkdtempSync(join(tmpdir(), 'perdure-cli-'))
+const { current, byId } = service.store.keys
+const keys = `${current}:${byId.get(current)!.toString('base64')}`
+const env: Record<string, string> = {
+  DATABASE_URL: service.database.url,
+  DATA_DIR: dataDir,
+  PERDURE_KEYS: keys,
+}
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
+
+/** Runs the launcher as npx does: on whatever Node the machine has, from another folder. */
+function perdure(
+  args: string[],
+  { input = '', set = env, program = [join(ROOT, 'worker/perdure.js')] } = {},
+) {
+  const [first = '', ...rest] = program
+  const command = first.endsWith('.js') ? 'node' : first
+  const child = spawn(command, [...(command === 'node' ? [first] : rest), ...args], {
+    cwd: command === 'node' ? tmpdir() : ROOT,
+    // Without node_modules/.bin, so that `node` is the machine's own.
+    env: {
+      ...set,
+      HOME: process.env.HOME,
+      PATH: process.env
+        .PATH!.split(':')
+        .filter((folder) => !folder.includes('node_modules'))
+        .join(':'),
+    },
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (part) => (out += part))
+  child.stderr.on('data', (part) => (err += part))
+  child.stdin.end(input)
+  return new Promise<{ code: number | null; out: string; err: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, out, err })),
+  )
+}
+
+const login = (email: string, password: string) =>
+  service.request('/api/auth/login', { method: 'POST', json: { email, password } })
+
+test('npx perdure works in the project and prints the usage', async () => {
+  const help = await perdure(['--help'], { program: ['npx', 'perdure'] })
+  expect(help).toMatchObject({ code: 0, err: '' })
+  expect(help.out).toContain('audit verify')
+}, 60_000)
+
+test('user add creates an account in a team; user passwd sets a new password and ends all sessions', async () => {
+  const role = ['--team', service.teamId, '--role', 'builder']
+  const made = await perdure(['user', 'add', 'ada@example.com', '--first-name', 'Ada', ...role])
+  expect(made).toMatchObject({ code: 0, err: '' })
+  const password = /^Password: (\S+) /m.exec(made.out)![1]!
+  const signedIn = await login('ada@example.com', password)
+  expect(await signedIn.json()).toMatchObject({
+    firstName: 'Ada',
+    teams: [{ teamId: service.teamId, role: 'BUILDER' }],
+  })
+  const cookie = signedIn.headers.getSetCookie()[0]!.split(';')[0]!
+
+  const changed = await perdure(['user', 'passwd', 'ADA@example.com', '--password-stdin'], {
+    input: 'another horse entirely\n',
+  })
+  expect(changed).toMatchObject({ code: 0, err: '' })
+  expect(changed.out).not.toContain('another horse')
+  expect((await service.request('/api/auth/me', { as: cookie })).status).toBe(401)
+  expect((await login('ada@example.com', 'another horse entirely')).status).toBe(200)
+
+  const entry = await service.store.db
+    .selectFrom('auditEntries')
+    .select(['actorKind', 'actorName', 'actorId'])
+    .where('action', '=', 'MEMBER_ADDED')
+    .executeTakeFirstOrThrow()
+  expect(entry).toEqual({ actorKind: 'SYSTEM', actorName: 'cli', actorId: null })
+}, 60_000)
+
+test('exits with 1 after a refusal and 2 after a wrong command or environment, with a message and no stack', async () => {
+  const nowhere = crypto.randomUUID()
+  const input = 'password1234'
+  const cases: [string[], number, string][] = [
+    [['user', 'add', 'admin@example.com'], 1, 'already has an account'],
+    [['user', 'add', 'x@example.com', '--password-stdin'], 1, 'password: is too easy to guess'],
+    [['user', 'add', 'x@example.com', '--team', nowhere, '--role', 'ADMIN'], 1, 'no such team'],
+    [['user', 'passwd', 'nobody@example.com'], 1, 'Nobody has an account'],
+    [['team', 'plan', nowhere, 'FREE'], 1, 'no such team'],
+    [['audit', 'verify', nowhere], 1, 'no such team'],
+    [['token', 'create', service.teamId, '--name', ' '], 2, '--name must be given'],
+    [['token', 'create', nowhere], 1, 'no such team'],
+    [
+      ['team', 'plan', service.teamId, 'GOLD'],
+      2,
+      'the plan must be one of FREE, TEAM, BUSINESS, ENTERPRISE, not GOLD',
+    ],
+    [['team', 'plan', 'x', 'FREE'], 2, 'not a UUID'],
+    [['user', 'add', 'x'], 2, 'not an e-mail'],
+    [['user', 'remove', 'x'], 2, '"user" must be followed by add or passwd'],
+    [['passwd', 'hunter2-secret'], 2, 'no command "passwd"'],
+    [['token', 'create', 'a', 'b'], 2, 'token create takes at most 1 argument, not 2'],
+    [['user', 'add', 'x@example.com', '--colour', 'red'], 2, '--colour'],
+  ]
+  for (const [args, code, said] of cases) {
+    const done = await perdure(args, { input })
+    expect([args, done.code, done.err]).toEqual([args, code, expect.stringContaining(said)])
+    expect(done.err).not.toMatch(/\.ts:\d|hunter2/)
+  }
+  const users = await service.store.db.selectFrom('users').select('email').execute()
+  expect(users.map(({ email }) => email)).not.toContain('x@example.com')
+  const alone = await perdure(['team', 'list'], { set: { DATA_DIR: dataDir } })
+  expect([alone.code, alone.err]).toEqual([2, expect.stringContaining('DATABASE_URL must be set')])
+}, 120_000)
+
+test('team plan sets the plan, team list shows it, token create creates a token with the given role', async () => {
+  const planned = await perdure(['team', 'plan', service.teamId, 'business'])
+  expect(planned.code).toBe(0)
+  const detail = await (await service.request(`/api/teams/${service.teamId}`, { as: service.admin })).json()
+  expect(detail).toMatchObject({ plan: 'BUSINESS' })
+  const listed = await perdure(['team', 'list'])
+  expect(listed.out).toMatch(new RegExp(`^${service.teamId} +BUSINESS +\\d+ +"Default"\n$`))
+
+  const expires = new Date(Date.now() + 3_600_000).toISOString()
+  const options = ['--name', 'ci', '--role', 'viewer', '--expires', expires]
+  const made = await perdure(['token', 'create', service.teamId, ...options])
+  expect(made).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^sdk_\w{38}\n$/) })
+  const token = made.out.trim()
+  expect((await service.request(`/api/teams/${service.teamId}`, { as: token })).status).toBe(200)
+  const tokens = await service.request(`/api/teams/${service.teamId}/sdk-tokens`, { as: service.admin })
+  expect(await tokens.json()).toMatchObject([{ name: 'ci', role: 'Viewer', expiresAt: expires }])
+  const builder = await service.signUp('OPERATOR')
+  const bound = await perdure([
+    'token',
+    'create',
+    service.teamId,
+    '--name',
+    'b',
+    '--role',
+    'ADMIN',
+    '--user',
+    builder.email,
+  ])
+  const members = `/api/teams/${service.teamId}/members`
+  expect((await service.request(members, { as: bound.out.trim() })).status).toBe(403)
+}, 60_000)
+
+test('audit verify shows which chains are intact, and exits with 1 if one is broken', async () => {
+  const other = await service.request('/api/teams', {
+    method: 'POST',
+    as: service.admin,
+    json: { name: 'O' },
+  })
+  const { id } = (await other.json()) as { id: string }
+  const intact = await perdure(['audit', 'verify'])
+  expect(intact).toMatchObject({ code: 0, err: '' })
+  expect(intact.out.trim().split('\n')).toHaveLength(2)
+  const [, checkpoint] = new RegExp(`^${id}  intact  1 entries  last (\\S+)$`, 'm').exec(intact.out)!
+  await service.request(`/api/teams/${id}`, { method: 'PUT', as: service.admin, json: { name: 'P' } })
+  const noted = await perdure(['audit', 'verify', id, '--checkpoint', checkpoint!])
+  expect(noted).toMatchObject({ code: 0, out: expect.stringContaining('2 entries') })
+  const forged = await perdure(['audit', 'verify', id, '--checkpoint', `1:${'0'.repeat(64)}`])
+  expect(forged).toMatchObject({ code: 1, out: expect.stringContaining('checkpoint_mismatch') })
+
+  await onServer(
+    service.database.url,
+    `alter table audit_entries disable trigger user;
+    update audit_entries set actor_name = 'Mallory' where team_id = '${id}' and seq = 1`,
+  )
+  const broken = await perdure(['audit', 'verify'])
+  expect(broken).toMatchObject({ code: 1, err: '' })
+  expect(broken.out).toMatch(new RegExp(`^${id}  BROKEN  2 entries .*\n  entry_modified  .*entry 1`, 'm'))
+  expect(broken.out).toMatch(new RegExp(`^${service.teamId}  intact`, 'm'))
+  expect((await perdure(['audit', 'verify', service.teamId])).code).toBe(0)
+}, 60_000)
+
+test('a command finds the database and the keys of a running `npm start` in the data folder', async () => {
+  const lock = takeLock(dataDir)
+  lock.publish({
+    databaseUrl: service.database.url,
+    temporalAddress: '127.0.0.1:1',
+    url: 'http://127.0.0.1:1',
+  })
+  const { current, byId } = service.store.keys
+  const keys = Object.fromEntries([...byId].map(([id, key]) => [id, key.toString('base64')]))
+  writeFileSync(join(dataDir, 'keys.json'), JSON.stringify({ current, keys }))
+  const listed = await perdure(['team', 'list'], { set: { DATA_DIR: dataDir } })
+  lock.release()
+  expect(listed).toMatchObject({ code: 0, err: '', out: expect.stringContaining(service.teamId) })
+}, 60_000)
+
+test('token create defaults to the first team and BUILDER, and prints only the token on stdout', async () => {
+  await service.otherTeam()
+  const made = await perdure(['token', 'create'])
+  expect(made).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^sdk_\w{38}\n$/),
+    err: expect.stringMatching(/^An SDK token of the team "Default", role BUILDER/),
+  })
+  const teams = await service.request('/api/teams', { as: made.out.trim() })
+  expect(await teams.json()).toMatchObject([{ id: service.teamId, role: 'BUILDER' }])
+  const tokens = await service.request(`/api/teams/${service.teamId}/sdk-tokens`, { as: service.admin })
+  expect(((await tokens.json()) as unknown[])[0]).toMatchObject({ name: 'cli', role: 'Builder' })
+}, 60_000)

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
+import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { createDocument, editFields } from './documents.ts'
+
+const TEMPLATES = ['orders', 'report', 'alarm', 'sources', 'batches', 'parent']
+
+const readTemplate = (name: string) => {
+  const raw = JSON.parse(readFileSync(new URL(`./${name}.json`, import.meta.url), 'utf8'))
+  return Array.isArray(raw) ? raw[0] : raw
+}
+
+/** Does what an import does, without storing the workflow. */
+function importDocument(raw: unknown) {
+  const converted = convertWorkflow(raw, () => undefined)
+  if (!converted) return undefined
+  const { report } = converted
+  const repaired = repairGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
+  return { ...repaired, report }
+}
+
+test('expressions that depend on the time zone are reported, because Perdure computes in UTC', () => {
+  const listProblems = (value: string) => {
+    const assignments = { assignments: [{ id: '1', name: 'at', value, type: 'string' }] }
+    const set = { id: '1', name: 'Set', type: 'n8n-nodes-base.set', typeVersion: 3.4, position: [0, 0] }
+    const imported = importDocument({ nodes: [{ ...set, parameters: { assignments } }], connections: {} })
+    return imported!.report.problems.map(({ message }) => message)
+  }
+  const zoned = ['$today', '$now.toFormat("HH:mm")', '$now.toISODate()', '$now.hour', '$now.startOf("day")']
+  for (const source of zoned) {
+    expect(listProblems(`={{ ${source} }}`), source).toEqual([
+      expect.stringContaining("workflow's time zone"),
+    ])
+  }
+  expect(listProblems('={{ $now.plus({ hours: 1 }).toMillis() }}')).toEqual([])
+})
+
+const junk = fc.oneof(
+  fc.constantFrom(
+    null,
+    true,
+    -1,
+    1e9,
+    '',
+    '={{',
+    '={{ $json. }}',
+    '={{ $("x").all() }}',
+    '__proto__',
+    [],
+    {},
+    [[]],
+  ),
+  fc.jsonValue({ maxDepth: 3 }),
+)
+
+/** A copy of the document with `value` at a place that `picks` leads to. */
+function spoil(document: unknown, picks: number[], value: unknown): unknown {
+  const copy = structuredClone(document)
+  let at = copy as Record<string, unknown>
+  for (const pick of picks) {
+    const keys = Object.keys(at)
+    const key = keys[pick % Math.max(1, keys.length)]
+    if (key === undefined) break
+    const inner = at[key]
+    if (typeof inner !== 'object' || inner === null || pick % 7 === 0) {
+      at[key] = value
+      break
+    }
+    at = inner as Record<string, unknown>
+  }
+  return copy
+}
+
+test('the first version of Loop Over Items, which does not loop by itself, becomes a placeholder', () => {
+  const document = readTemplate('batches')
+  const first = document.nodes.find(({ type }: { type: string }) => type.endsWith('splitInBatches'))
+  first.typeVersion = 1
+  const imported = importDocument(document)!
+  expect(imported.problems).toEqual([])
+  expect(imported.report.mapped).toContainEqual(
+    expect.objectContaining({ node: first.name, as: 'STOP_AND_ERROR' }),
+  )
+  expect(imported.report.problems).toContainEqual(
+    expect.objectContaining({ node: first.name, message: expect.stringContaining('noItemsLeft') }),
+  )
+})
+
+test('words that every JavaScript object knows mean nothing in a document', () => {
+  const parameters: Record<string, [string, object]> = {
+    Wait: ['wait@1.1', { unit: 'constructor' }],
+    Summary: ['summarize@1', { fieldsToSummarize: { values: [{ aggregation: 'constructor', field: 'x' }] } }],
+    Join: [
+      'merge@2',
+      { mode: 'combine', joinMode: 'constructor', mergeByFields: { values: [{ field1: 'x' }] } },
+    ],
+    Hook: ['webhook@2', { path: 'x', responseMode: 'constructor' }],
+    Part: ['dateTime@2', { operation: 'extractDate', part: 'constructor' }],
+    Switch: ['switch@1', { rules: { rules: [{ operation: 'constructor' }] } }],
+    If: ['if@1', { conditions: { number: [{ operation: 'constructor' }] } }],
+    All: ['aggregate@1', { aggregate: 'aggregateAllItemData', include: 'constructor' }],
+    Set: editFields({
+      a: '$now.plus(1, "constructor")',
+      b: 'Math.constructor(1)',
+      c: '$execution.constructor',
+    }),
+  }
+  const document = createDocument(parameters as Parameters<typeof createDocument>[0])
+  const settings = { constructor: 1, toString: 'v1', callerPolicy: 'constructor' }
+  const imported = importDocument({ ...document, settings })!
+  expect(imported.problems).toEqual([])
+  expect(JSON.stringify(imported)).not.toMatch(/native code|NaN/)
+  const reported = imported.report.problems.map(({ path }) => path)
+  for (const key of Object.keys(settings)) expect(reported).toContain(`settings.${key}`)
+  for (const node of ['Wait', 'Summary', 'Join', 'Hook', 'Part', 'All', 'Set'])
+    expect(imported.report.problems).toContainEqual(expect.objectContaining({ node }))
+})
+
+test('whatever is wrong in a document, it is refused or becomes a graph that can be saved', () => {
+  const spoils = fc.array(fc.tuple(fc.array(fc.nat(1_000), { minLength: 1, maxLength: 9 }), junk), {
+    maxLength: 6,
+  })
+  fc.assert(
+    fc.property(fc.constantFrom(...TEMPLATES), spoils, (name, all) => {
+      const document = all.reduce<unknown>(
+        (doc, [picks, value]) => spoil(doc, picks, value),
+        readTemplate(name),
+      )
+      const imported = importDocument(document)
+      expect(imported?.problems ?? []).toEqual([])
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('however nodes are connected, they become a graph that can be saved', () => {
+  const types = [
+    'manualTrigger@1',
+    'if@2',
+    'switch@3',
+    'splitOut@1',
+    'splitInBatches@3',
+    'merge@3',
+    'httpRequest@4',
+    'set@3.4',
+    'aggregate@1',
+    'filter@2',
+    'code@2',
+    'wait@1.1',
+    'respondToWebhook@1',
+    'limit@1',
+  ]
+  const arrow = fc.tuple(fc.nat(11), fc.nat(2), fc.nat(11), fc.nat(1))
+  const kinds = fc.array(fc.constantFrom(...types), { minLength: 1, maxLength: 12 })
+  fc.assert(
+    fc.property(kinds, fc.array(arrow, { maxLength: 24 }), fc.boolean(), (kinds, arrows, handlesErrors) => {
+      const nodes = Object.fromEntries(
+        kinds.map((kind, i): [string, [string, object, object]] => [
+          `N ${i}`,
+          [
+            kind,
+            { fieldToSplitOut: 'x', url: "={{ $('N 1').item.json.u }}" },
+            handlesErrors ? { onError: 'continueErrorOutput' } : {},
+          ],
+        ]),
+      ) as Parameters<typeof createDocument>[0]
+      const links = arrows
+        .filter(([from, , to]) => from < kinds.length && to < kinds.length)
+        .map(([from, output, to, input]) => `N ${from}:${output} -> N ${to}:${input}`)
+      const imported = importDocument(createDocument(nodes, ...links))!
+      expect(imported.problems).toEqual([])
+      // Every node is in the report, even if a placeholder took its place.
+      expect(imported.report.mapped.map(({ node }) => node).sort()).toEqual(Object.keys(nodes).sort())
+      for (const { message } of imported.report.problems) {
+        expect(message).toMatch(/\.$/)
+        expect(message).not.toMatch(/undefined/)
+      }
+    }),
+    { numRuns: 200 },
+  )
+})

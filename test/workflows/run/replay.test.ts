@@ -1,0 +1,131 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Payload } from '@temporalio/common'
+import proto from '@temporalio/proto'
+import { Worker } from '@temporalio/worker'
+import { describe, expect, inject, test } from 'vitest'
+import { FAILURE_CONVERTER, openPayload } from '../../../activities/temporal/codec.ts'
+import { nameSchedule } from '../../../activities/temporal/schedules.ts'
+import type { Keys } from '../../../db/seal.ts'
+import { NODES } from '../../../workflows/nodes/nodes.ts'
+import { type Example, examples } from '../../support/engine/graphs.ts'
+import { type Running, runExample, startRunning } from '../../support/running.ts'
+import { startTarget } from '../../support/servers/target.ts'
+import { until } from '../../support/until.ts'
+
+const { History } = proto.temporal.api.history.v1
+const FOLDER = fileURLToPath(new URL('./histories/', import.meta.url))
+
+type Tree = { [key: string]: unknown }
+
+function isPayload(value: unknown): value is Payload {
+  return typeof value === 'object' && value !== null && 'metadata' in value && 'data' in value
+}
+
+/** Opens every sealed payload of a history, at any depth. */
+function openAll(keys: Keys, tree: unknown): void {
+  if (typeof tree !== 'object' || tree === null) return
+  for (const [key, value] of Object.entries(tree as Tree)) {
+    if (isPayload(value)) (tree as Tree)[key] = openPayload(keys, value)
+    else openAll(keys, value)
+  }
+}
+
+type Recorded = { file: string; text: string }
+
+const readRecorded = (): Recorded[] =>
+  readdirSync(FOLDER)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => ({ file, text: readFileSync(`${FOLDER}${file}`, 'utf8') }))
+
+/** The node types that a recorded plan has. */
+function readTypes({ text }: Recorded): string[] {
+  const { input } = JSON.parse(text).events[0].workflowExecutionStartedEventAttributes
+  const plan = Buffer.from(input.payloads[0].data, 'base64').toString()
+  return [...plan.matchAll(/"type":"([A-Z_]+)"/g)].map(([, type]) => type!)
+}
+
+/** Replays recorded histories with today's code, and returns what went wrong. */
+async function replay(recorded: Recorded[]): Promise<string[]> {
+  const workflowBundle = { codePath: inject('workflowBundle') }
+  const dataConverter = { failureConverterPath: FAILURE_CONVERTER }
+  const histories = recorded.map(({ file, text }) => ({
+    workflowId: file,
+    history: History.fromObject(JSON.parse(text)),
+  }))
+  const faults: string[] = []
+  for await (const result of Worker.runReplayHistories({ workflowBundle, dataConverter }, histories)) {
+    if (result.error) faults.push(`${result.workflowId}: ${result.error.message}`)
+  }
+  return faults
+}
+
+/**
+ * `npm run histories`: executes the examples that are not recorded, or have a node type that no recorded history has,
+ * and adds their histories, unsealed. What is recorded stays: code must go on replaying what older code has begun.
+ * `EXAMPLES=chain,loops npm run histories` records these once more, for example after a change with `patched`.
+ */
+describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
+  test('examples with something new, and the firing of a schedule', { timeout: 120_000 }, async () => {
+    mkdirSync(FOLDER, { recursive: true })
+    const recorded = readRecorded()
+    expect(await replay(recorded), 'mend the code first, with `patched`').toEqual([])
+    const covered = new Set(recorded.flatMap(readTypes))
+    const names = recorded.map(({ file }) => file.split('.')[0]!)
+    const asked = process.env.RECORD_HISTORIES!.split(',')
+    const target = await startTarget()
+    const running = await startRunning()
+    const write = async (name: string, workflowId: string) => {
+      const history = await running.engine.client.workflow.getHandle(workflowId).fetchHistory()
+      openAll(running.store.keys, history)
+      const plain = History.toObject(History.fromObject(history), {
+        longs: String,
+        enums: String,
+        bytes: String,
+      })
+      const count = names.filter((known) => known === name).length
+      const file = count === 0 ? name : `${name}.${count + 1}`
+      writeFileSync(`${FOLDER}${file}.json`, `${JSON.stringify(plain, null, 1)}\n`)
+      console.log(`recorded ${file}.json`)
+    }
+    const all = examples(target.url)
+    for (const [name, example] of Object.entries(all)) {
+      const types = example.nodes.map(({ type }) => type)
+      const isKnown = names.includes(name) && types.every((type) => covered.has(type))
+      if (isKnown && !asked.includes(name)) continue
+      await write(name, (await runExample(running, example)).id)
+      for (const type of types) covered.add(type)
+    }
+    if (!names.includes('fire')) await write('fire', await runFiring(running, all.scheduled!))
+    await running.stop()
+    await target.stop()
+  })
+})
+
+describe('recorded histories', () => {
+  test("replay with today's code", async () => {
+    expect(await replay(readRecorded())).toEqual([])
+  })
+
+  test('cover every node type', () => {
+    const covered = new Set(readRecorded().flatMap(readTypes))
+    const missing = Object.keys(NODES).filter((type) => !covered.has(type))
+    expect(missing, 'add these to test/support/engine/graphs.ts, then `npm run histories`').toEqual([])
+  })
+})
+
+/** Makes a schedule fire once and returns the id of the Temporal workflow that it started. */
+async function runFiring(running: Running, example: Example): Promise<string> {
+  const id = await running.create(example)
+  await running.ask('PUT', `/api/workflows/${id}`, { active: true })
+  const { client } = running.engine
+  const schedule = client.schedule.getHandle(nameSchedule(running.taskQueue, id, 'start'))
+  await schedule.trigger()
+  const [action] = await until(async () => (await schedule.describe()).info.recentActions, {
+    holds: (actions) => actions.length > 0,
+  })
+  const { workflowId } = action!.action.workflow
+  await client.workflow.getHandle(workflowId).result()
+  await schedule.delete()
+  return workflowId
+}

@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, expectTypeOf, test } from 'vitest'
+import type { FireActivities, Fired, FireInput, Firing } from '../../../workflows/run/fire.ts'
+import type { Failure, Frame, Item, Loop, Result, Wait } from '../../../workflows/run/frame.ts'
+import type {
+  Activities,
+  AttemptInput,
+  AttemptResult,
+  Carried,
+  RunInput,
+  SegmentInput,
+} from '../../../workflows/run/messages.ts'
+import type {
+  Envelope,
+  ExecutionContext,
+  LoopSpec,
+  Plan,
+  PlanEdge,
+  PlanNode,
+  Retry,
+} from '../../../workflows/run/plan.ts'
+import {
+  ENGINE_FAILED,
+  type ItemPage,
+  NODE_FAILED,
+  type NodeRecord,
+  RUN_TIMED_OUT,
+  STUCK_REASON,
+  WORKER_LOST,
+} from '../../../workflows/run/records.ts'
+import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
+
+// Keys in histories and rows must keep their names, since open executions have been written with them. Add
+// new keys here; renaming or removing one breaks those executions.
+const KEYS = {
+  Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
+  PlanNode: 'id name type kind alone parentId loop readsItem given silent onError retry timeoutMs needs',
+  LoopSpec: 'mode concurrency collects max pure',
+  PlanEdge: 'source handle target',
+  Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
+  Envelope: 'v ref bytes',
+  ExecutionContext: 'id workflowId workflowName version trigger timezone traceparent startedAt',
+  NodeRecord:
+    'nodeId iteration status output error handle until pause loop over folded merged startedAt completedAt',
+  ItemPage: 'from items deep',
+  Frame: 'iteration loopId at item outcomes outputs loops waits failure elsewhere',
+  Loop: 'count pages next frames results chunks last over failure',
+  Wait: 'until handle pause due',
+  Item: 'page at deep result',
+  Result: 'v ref bytes ends merge error',
+  Failure: 'message type nodeId at',
+  RunInput: 'plan context input timeoutMs continueAfterEvents carried',
+  Carried: 'startedAt deadline root nudges',
+  SegmentInput: 'plan context input root busy drains',
+  AttemptInput: 'node context triggerNodeId inlineBytes sources outputs iteration item',
+  AttemptResult: 'output handle',
+  Activities: 'walkSegment runNode',
+  FireInput: 'workflowId nodeId cron timezone awaiting',
+  Firing: 'workflowId nodeId cron timezone scheduledAt firedAt',
+  Fired: 'executionId run teamId',
+  FireActivities: 'recordFiring noteStarted cancelFired hasEnded',
+} as const
+
+type Split<S extends string> = S extends `${infer Word} ${infer Rest}` ? Word | Split<Rest> : S
+type Listed = { -readonly [K in keyof typeof KEYS]: Split<(typeof KEYS)[K]> }
+type KeysOf<T> = T extends unknown ? keyof T : never
+
+/** Checked by the compiler, in `npm run check`. */
+test('the stored types have exactly the listed keys', () => {
+  expectTypeOf<Listed>().toEqualTypeOf<{
+    Plan: KeysOf<Plan>
+    PlanNode: KeysOf<PlanNode>
+    LoopSpec: KeysOf<LoopSpec>
+    PlanEdge: KeysOf<PlanEdge>
+    Retry: KeysOf<Retry>
+    Envelope: KeysOf<Envelope>
+    ExecutionContext: KeysOf<ExecutionContext>
+    NodeRecord: KeysOf<NodeRecord>
+    ItemPage: KeysOf<ItemPage>
+    Frame: KeysOf<Frame>
+    Loop: KeysOf<Loop>
+    Wait: KeysOf<Wait>
+    Item: KeysOf<Item>
+    Result: KeysOf<Result>
+    Failure: KeysOf<Failure>
+    RunInput: KeysOf<RunInput>
+    Carried: KeysOf<Carried>
+    SegmentInput: KeysOf<SegmentInput>
+    AttemptInput: KeysOf<AttemptInput>
+    AttemptResult: KeysOf<AttemptResult>
+    Activities: KeysOf<Activities>
+    FireInput: KeysOf<FireInput>
+    Firing: KeysOf<Firing>
+    Fired: KeysOf<Fired>
+    FireActivities: KeysOf<FireActivities>
+  }>()
+})
+
+test('the recorded histories have only listed keys, and all those that an ordinary run writes', () => {
+  const seen = new Map<string, Set<string>>()
+  const see = (type: keyof typeof KEYS, value: object) => {
+    const keys = seen.get(type) ?? new Set()
+    for (const key of Object.keys(value)) keys.add(key)
+    seen.set(type, keys)
+  }
+  for (const value of listPayloads()) {
+    const { plan, node, context } = value as Partial<RunInput & AttemptInput>
+    if (plan) {
+      see('RunInput', value)
+      see('Plan', plan)
+      for (const edge of plan.edges) see('PlanEdge', edge)
+      for (const { loop } of plan.nodes) if (loop) see('LoopSpec', loop)
+    } else if (node) see('AttemptInput', value)
+    for (const one of [...(plan?.nodes ?? []), ...(node ? [node] : [])]) {
+      see('PlanNode', one)
+      see('Retry', one.retry)
+    }
+    if (context) see('ExecutionContext', context)
+    if (Array.isArray(value) && value.every((record) => Object.hasOwn(Object(record), 'nodeId'))) {
+      for (const record of value as NodeRecord[]) {
+        see('NodeRecord', record)
+        if (record.status === 'LOOPING') for (const page of record.loop.pages) see('ItemPage', page)
+      }
+    }
+  }
+  // Only some runs write these: a run of a single node, one with presets, one that a test makes continue as
+  // new, a traced one, one with a loop of very many items or results, and one in a time zone of its own.
+  const rare = 'item alone given continueAfterEvents carried traceparent deep timezone folded merged'.split(
+    ' ',
+  )
+  expect([...seen.keys()].sort()).toEqual(
+    'AttemptInput ExecutionContext ItemPage LoopSpec NodeRecord Plan PlanEdge PlanNode Retry RunInput'.split(
+      ' ',
+    ),
+  )
+  for (const [type, keys] of seen) {
+    const listed: string[] = KEYS[type as keyof typeof KEYS].split(' ')
+    expect(
+      [...keys].filter((key) => !listed.includes(key)),
+      `${type} has keys that are not listed`,
+    ).toEqual([])
+    const missing = listed.filter((key) => !keys.has(key) && !rare.includes(key))
+    expect(missing, `no history has these keys of ${type}`).toEqual([])
+  }
+})
+
+test('the names that Temporal, rows and clients rely on do not change', () => {
+  expect({ NUDGE, EXHAUSTED, RUN_TIMED_OUT, NODE_FAILED, ENGINE_FAILED, STUCK_REASON, WORKER_LOST }).toEqual({
+    NUDGE: 'nudge',
+    EXHAUSTED: 'exhausted',
+    RUN_TIMED_OUT: 'RunTimedOut',
+    NODE_FAILED: 'NodeFailed',
+    ENGINE_FAILED: 'EngineFailed',
+    STUCK_REASON: 'The run was stuck in its workflow code',
+    WORKER_LOST: { message: 'No worker finished this node', type: 'WorkerLost' },
+  })
+})
+
+/** The values of all payloads in the recorded histories. */
+function listPayloads(): object[] {
+  const folder = new URL('./histories/', import.meta.url)
+  const values: object[] = []
+  const visit = (tree: unknown): void => {
+    if (typeof tree !== 'object' || tree === null) return
+    const { metadata, data } = tree as { metadata?: unknown; data?: unknown }
+    if (metadata && typeof data === 'string') {
+      const value: unknown = JSON.parse(Buffer.from(data, 'base64').toString() || 'null')
+      if (typeof value === 'object' && value !== null) values.push(value)
+    } else Object.values(tree).forEach(visit)
+  }
+  for (const name of readdirSync(folder)) visit(JSON.parse(readFileSync(new URL(name, folder), 'utf8')))
+  return values
+}

@@ -1,0 +1,34 @@
+import { openDatabase } from '../../db/connection.ts'
+import { type Scope, type Store, serviceScope } from '../../db/scope.ts'
+import { type Config, ConfigError } from '../config.ts'
+import { readKeys } from '../keys.ts'
+import { readAddresses } from '../local/lock.ts'
+
+/**
+ * Calls `work` with the database of DATABASE_URL, else with that of the `npm start` that is running on the
+ * data folder. Throws ConfigError if there is neither.
+ */
+export async function asOperator<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
+  const url = config.databaseUrl ?? readAddresses(config.dataDir)?.databaseUrl
+  if (!url) {
+    throw new ConfigError(
+      `DATABASE_URL must be set, or \`npm start\` must be running on the data folder ${config.dataDir}`,
+    )
+  }
+  const keys = readKeys(config, false)
+  const { db, close } = openDatabase(url, { max: 2, name: 'perdure cli' })
+  try {
+    return await work({ db, keys })
+  } finally {
+    await close()
+  }
+}
+
+/**
+ * The scope of an operator's command: ADMIN of the team,
+ * because it has the database, and `cli` in the audit log.
+ */
+export function createOperatorScope(store: Store, teamId: string, userId: string | null = null): Scope {
+  const actor = { kind: 'SYSTEM', id: null, name: 'cli' } as const
+  return serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
+}

@@ -1,0 +1,172 @@
+import { fileURLToPath } from 'node:url'
+import { Client } from '@temporalio/client'
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  type NativeConnection,
+  Worker,
+  type WorkflowBundleWithSourceMap,
+} from '@temporalio/worker'
+import type { Logger } from 'pino'
+import { createActivities } from '../../activities/activities.ts'
+import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import { createHttpClient } from '../../activities/http/http.ts'
+import type { Metrics } from '../../activities/metrics.ts'
+import { createAttemptLog } from '../../activities/run/attemptlog.ts'
+import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
+import { createFireActivities } from '../../activities/temporal/fire.ts'
+import { carryOutErrand } from '../../activities/temporal/outbox.ts'
+import { createProjector, type Projector } from '../../activities/temporal/projector.ts'
+import { describeSchedules, type RegisteredSchedule } from '../../activities/temporal/schedules.ts'
+import type { Tracing } from '../../activities/tracing.ts'
+import type { Bus } from '../../db/bus.ts'
+import type { Errand } from '../../db/outbox.ts'
+import type { Store } from '../../db/scope.ts'
+import { reconcileSchedules } from './reconciler.ts'
+import { startSweeper } from './sweeper.ts'
+
+export type EngineOptions = {
+  store: Store
+  bus: Bus
+  connection: NativeConnection
+  namespace: string
+  taskQueue: string
+  egress: { allowLoopback: boolean; allow: string[] }
+  /** The base of the URLs that are shown to users. */
+  publicUrl: string
+  stuckRunMinutes: number
+  /**
+   * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
+   */
+  nodesAtOnce?: number | undefined
+  continueAfterEvents?: number | undefined
+  /** The most records that one segment makes; tests set a smaller number than the default. */
+  segmentRecords?: number | undefined
+  /** A bundle made earlier. Without it, one is made here, which takes about a second. */
+  bundle?: WorkflowBundleWithSourceMap | { codePath: string }
+  metrics?: Metrics | undefined
+  tracing?: Tracing | undefined
+  log: Logger
+}
+
+export type Engine = {
+  client: Client
+  projector: Projector
+  isPolling(): boolean
+  /** For each kind of task: how many the worker is working on, and the most it takes. */
+  readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
+  /**
+   * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
+   */
+  stopped: Promise<void>
+  stop(): Promise<void>
+  carryOut(errand: Errand): Promise<boolean>
+  /** Runs one round of the sweeper now. */
+  sweep(): Promise<void>
+  describeSchedules(workflowId: string, nodeIds: string[]): Promise<RegisteredSchedule[]>
+  /** Compares Temporal's schedules with the rows, and repairs them, now. */
+  reconcile(): Promise<void>
+}
+
+/**
+ * How every worker polls, heartbeats and stops. The benchmark's hand-written workflows use the same options.
+ */
+export const WORKER_OPTIONS = {
+  maxConcurrentWorkflowTaskPolls: 4,
+  maxConcurrentActivityTaskPolls: 4,
+  maxConcurrentActivityTaskExecutions: 200,
+  maxConcurrentLocalActivityExecutions: 100,
+  maxConcurrentWorkflowTaskExecutions: 40,
+  maxHeartbeatThrottleInterval: '1500 ms',
+  stickyQueueScheduleToStartTimeout: '2 s',
+  shutdownGraceTime: '5 s',
+  shutdownForceTime: '8 s',
+} as const
+
+/** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { store, connection, namespace, taskQueue, metrics, tracing, log } = options
+  const dataConverter = createDataConverter(store.keys)
+  const client = new Client({ connection, namespace, dataConverter })
+  const projector = createProjector({ store, client, metrics, tracing, log })
+  const evaluator = createEvaluator()
+  const http = createHttpClient(options.egress)
+  const attempts = createAttemptLog(store, log)
+  const { publicUrl, continueAfterEvents, segmentRecords } = options
+  const { touch } = projector
+  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
+  const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
+  const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
+  const worker = await Worker.create({
+    ...WORKER_OPTIONS,
+    maxConcurrentActivityTaskExecutions: nodesAtOnce,
+    connection,
+    namespace,
+    taskQueue,
+    dataConverter,
+    workflowBundle: options.bundle ?? (await bundleWorkflows()),
+    activities: { ...createActivities(deps), ...createFireActivities(carrier) },
+    sinks: {
+      run: {
+        closing: {
+          fn: (info) => projector.close(info.workflowId, info.priority?.fairnessKey),
+          callDuringReplay: false,
+        },
+      },
+    },
+  })
+  const stopped = worker.run()
+  const sweeper = startSweeper({
+    store,
+    bus: options.bus,
+    client,
+    carrier,
+    projector,
+    stuckRunMinutes: options.stuckRunMinutes,
+    metrics,
+    log,
+  })
+
+  return {
+    client,
+    projector,
+    stopped,
+    isPolling: () => worker.getState() === 'RUNNING',
+    readSlots() {
+      const status = worker.getStatus()
+      const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
+        status
+      const most = WORKER_OPTIONS
+      return {
+        node: [numInFlightNonLocalActivities, nodesAtOnce],
+        segment: [numInFlightLocalActivities, most.maxConcurrentLocalActivityExecutions],
+        workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
+      }
+    },
+    carryOut: (errand) => carryOutErrand(carrier, errand),
+    sweep: sweeper.sweep,
+    describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),
+    reconcile: () => reconcileSchedules(carrier),
+    async stop() {
+      await sweeper.stop()
+      if (worker.getState() === 'RUNNING') worker.shutdown()
+      await stopped.catch((error) => log.error({ err: error }, 'the worker stopped with an error'))
+      await projector.stop()
+      await attempts.flush()
+      await Promise.all([evaluator.close(), http.close()])
+    },
+  }
+}
+
+/** Bundles the workflow code into one script: the run, and the workflow that schedules start. */
+export function bundleWorkflows(): Promise<WorkflowBundleWithSourceMap> {
+  const workflowsPath = fileURLToPath(new URL('../../workflows/run/entry.ts', import.meta.url))
+  return bundleWorkflowCode({
+    workflowsPath,
+    // Evaluated once instead of for every run, so that it stays compiled. This is safe because no module of
+    // ours keeps a run's state.
+    preloadModules: ['@temporalio/workflow', workflowsPath],
+    failureConverterPath: FAILURE_CONVERTER,
+    logger: new DefaultLogger('WARN'),
+  })
+}

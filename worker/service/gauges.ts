@@ -1,0 +1,111 @@
+import { addGauge, type Metrics } from '../../activities/metrics.ts'
+import { type Backlog, readBacklog } from '../../db/operation/backlog.ts'
+import { ERRAND_KINDS } from '../../db/outbox.ts'
+import type { Store } from '../../db/scope.ts'
+import type { Engine } from './engine.ts'
+import { withinTime } from './readiness.ts'
+
+/** Scrapes within this time share one query. */
+const SHARED_MS = 1_000
+
+type Pool = { totalCount: number; idleCount: number; waitingCount: number }
+
+/**
+ * Adds the gauges that are read at each scrape: the pool, the worker if this process has one, and the backlog
+ * in the database. Every process reports the same backlog, so take its maximum, not its sum; while PostgreSQL
+ * cannot be reached it is left out.
+ */
+export function watchProcess(
+  metrics: Metrics,
+  options: { store: Store; pool: Pool; poolSize: number; readEngine?: () => Engine | undefined },
+): void {
+  const { store, pool, poolSize, readEngine } = options
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_database_connections',
+      label: 'state',
+      help: 'Connections of the pool that are in use or idle, and callers waiting for one.',
+    },
+    () => ({ in_use: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+  )
+  addGauge(
+    metrics,
+    { name: 'perdure_database_connections_max', help: 'Maximum number of connections in the pool.' },
+    () => poolSize,
+  )
+
+  const backlog = share(() => withinTime(readBacklog(store)))
+  addGauge(metrics, { name: 'perdure_database_up', help: '1 while PostgreSQL can be reached.' }, async () =>
+    (await backlog()) ? 1 : 0,
+  )
+  const byKind = (from: Backlog | undefined, key: 'waiting' | 'oldest') =>
+    from &&
+    Object.fromEntries([
+      // Kinds without errands are 0 instead of missing.
+      ...ERRAND_KINDS.map((kind) => [kind, 0]),
+      ...from.errands.map((errand) => [errand.kind, errand[key]]),
+    ])
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_errands_waiting',
+      label: 'kind',
+      help: 'Errands that are still to be carried out in Temporal. START: executions that are PENDING.',
+    },
+    async () => byKind(await backlog(), 'waiting'),
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_errands_oldest_seconds',
+      label: 'kind',
+      help: 'Age of the oldest waiting errand. START: of the oldest PENDING execution.',
+    },
+    async () => byKind(await backlog(), 'oldest'),
+  )
+  addGauge(
+    metrics,
+    { name: 'perdure_runs_stuck', help: 'Executions whose workflow code fails again and again.' },
+    async () => (await backlog())?.stuck,
+  )
+  if (readEngine) watchEngine(metrics, readEngine)
+}
+
+function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): void {
+  const slots = (at: 0 | 1) => () => {
+    const read = readEngine()?.readSlots()
+    return read && Object.fromEntries(Object.entries(read).map(([kind, pair]) => [kind, pair[at]]))
+  }
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_worker_slots_used',
+      label: 'kind',
+      help: 'Tasks in progress: attempts of nodes, segments of pure nodes, workflow tasks.',
+    },
+    slots(0),
+  )
+  addGauge(
+    metrics,
+    { name: 'perdure_worker_slots', label: 'kind', help: 'Maximum number of tasks in progress.' },
+    slots(1),
+  )
+  addGauge(metrics, { name: 'perdure_worker_polling', help: '1 while the worker polls Temporal.' }, () =>
+    readEngine()?.isPolling() ? 1 : 0,
+  )
+}
+
+/** Shares one result among all calls that come while it is being read or within a second afterwards. */
+function share<T>(read: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | undefined
+  let until = 0
+  return () => {
+    if (current && Date.now() < until) return current
+    until = Number.POSITIVE_INFINITY
+    current = read().finally(() => {
+      until = Date.now() + SHARED_MS
+    })
+    return current
+  }
+}

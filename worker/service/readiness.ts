@@ -1,0 +1,49 @@
+import type { WorkflowService } from '@temporalio/client'
+import { pingDatabase } from '../../db/connection.ts'
+import type { Store } from '../../db/scope.ts'
+
+/** Creates the check of /readyz. It reports each part separately and waits at most two seconds. */
+export function createReadiness(options: {
+  store: Store
+  /** Returns undefined until there is a connection. */
+  workflowService: () => WorkflowService | undefined
+  namespace: string
+  taskQueue: string
+  /** Whether the worker in this process polls. Without it, Temporal says whether any worker does. */
+  isPolling?: () => boolean
+}): () => Promise<{ database: boolean; temporal: boolean; worker: boolean }> {
+  const { store, workflowService, namespace, taskQueue, isPolling } = options
+  return async () => {
+    const [database, pollers] = await Promise.all([
+      withinTime(pingDatabase(store.db)),
+      withinTime(
+        workflowService()?.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
+      ),
+    ])
+    const polled = (pollers?.pollers ?? []).some((poller) => isRecent(poller.lastAccessTime?.seconds))
+    return {
+      database: database !== undefined,
+      temporal: pollers !== undefined,
+      worker: isPolling ? isPolling() : polled,
+    }
+  }
+}
+
+// A poll lasts a minute at most, so Temporal has seen every live worker within that time.
+function isRecent(seconds: { toString(): string } | null | undefined): boolean {
+  return seconds != null && Number(seconds.toString()) * 1000 > Date.now() - 70_000
+}
+
+/** Resolves with undefined if `work` fails or takes longer than two seconds. */
+export async function withinTime<T>(work: Promise<T> | undefined): Promise<T | undefined> {
+  if (!work) return undefined
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), 2_000)
+  })
+  try {
+    return await Promise.race([work.catch(() => undefined), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,267 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from '@temporalio/client'
+import type { NativeConnection } from '@temporalio/worker'
+import type { Logger } from 'pino'
+import { createMetrics, type Metrics } from '../../activities/metrics.ts'
+import { createDataConverter } from '../../activities/temporal/codec.ts'
+import { carryOutErrand } from '../../activities/temporal/outbox.ts'
+import { describeSchedules } from '../../activities/temporal/schedules.ts'
+import { startTracing, type Tracing } from '../../activities/tracing.ts'
+import { createApp, createProbes } from '../../api/app.ts'
+import type { ApiDeps } from '../../api/env.ts'
+import { type Bus, openBus } from '../../db/bus.ts'
+import { openDatabase } from '../../db/connection.ts'
+import { migrate } from '../../db/migrate.ts'
+import type { Store } from '../../db/scope.ts'
+import { type Config, ConfigError, readConfig } from '../config.ts'
+import { readKeys } from '../keys.ts'
+import { createLog } from '../log.ts'
+import { connectClient, connectWorker } from '../temporal.ts'
+import { type Engine, startEngine } from './engine.ts'
+import { watchProcess } from './gauges.ts'
+import { startHousekeeping } from './housekeeping.ts'
+import { startListener } from './listener.ts'
+import { createReadiness } from './readiness.ts'
+import { installRuntime } from './runtime.ts'
+
+/**
+ * What a process runs: the API, the worker, or (`service`,
+ * under the supervisor) both, so that starts can be eager.
+ */
+export type ProcessKind = 'api' | 'worker' | 'service'
+
+/**
+ * How long requests in progress may take once the process stops taking new ones. It is less than the 6.5 s after which `npm
+ * start` kills the service, before it stops the database.
+ */
+const REQUEST_LIMIT_MS = 4_000
+const PROBE_LIMIT_MS = 500
+
+type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined }
+
+/**
+ * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
+ * graceful stop (requests finished, then the worker drained), with 1 if the worker failed, with 2 if the
+ * configuration is wrong.
+ */
+export async function runService(kind: ProcessKind): Promise<never> {
+  const config = readForProcess(kind)
+  const log = createLog(kind, config.logLevel)
+  process.on('uncaughtExceptionMonitor', (error) => log.fatal({ err: error }, 'uncaught exception'))
+  const stopping = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
+
+  const keys = readKeys(config, false)
+  const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${kind}` })
+  const store: Store = { db: database.db, keys }
+  // The supervisor has run the migrations already.
+  if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
+
+  const bus = openBus(config.databaseUrl!, {
+    name: `perdure ${kind}`,
+    onLost: (error) =>
+      log.warn({ err: error }, 'lost the connection that listens for database notifications'),
+  })
+  const endHousekeeping = startHousekeeping(store, log)
+  let engine: Engine | undefined
+  let connection: NativeConnection | undefined
+  const readEngine = kind === 'api' ? undefined : () => engine
+  const metrics = createMetrics({ ofProcess: true })
+  const { pool } = database
+  watchProcess(metrics, { store, pool, poolSize: config.poolSize, ...(readEngine ? { readEngine } : {}) })
+  const tracing = config.tracing && (await startTracing(config.tracing, log))
+  const instruments = { log, metrics, tracing }
+  let close = async () => {}
+  if (kind !== 'worker') close = await startApi(config, store, bus, instruments, readEngine)
+  else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
+  if (kind !== 'api') {
+    installRuntime(log)
+    connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
+    if (connection) {
+      const { namespace } = config.temporal
+      const { taskQueue, egress, publicUrl, stuckRunMinutes, continueAfterEvents } = config
+      const options = {
+        store,
+        bus,
+        connection,
+        namespace,
+        taskQueue,
+        egress,
+        publicUrl,
+        stuckRunMinutes,
+        continueAfterEvents,
+        ...instruments,
+      }
+      engine = await startEngine(options)
+      log.info({ taskQueue, namespace }, 'the worker polls Temporal')
+    }
+  }
+
+  const failed = await Promise.race([
+    onAbort(stopping.signal).then(() => false),
+    ...(engine ? [engine.stopped.then(() => true)] : []),
+  ]).catch((error) => {
+    log.fatal({ err: error }, 'the worker failed')
+    return true
+  })
+  log.info('stopping')
+  await endHousekeeping()
+  // This ends event streams and answers the requests that
+  // wait for an execution, so that close() need not cut them.
+  await bus.stop()
+  await close()
+  await engine?.stop()
+  await tracing?.stop()
+  await connection?.close().catch(() => {})
+  await database.close()
+  log.info('stopped')
+  process.exit(failed ? 1 : 0)
+}
+
+/**
+ * Serves the API; resolves with the function that stops it. `readEngine` is given if this process has a
+ * worker, and returns its engine once it has started.
+ */
+async function startApi(
+  config: Config,
+  store: Store,
+  bus: Bus,
+  instruments: Instruments,
+  readEngine: (() => Engine | undefined) | undefined,
+): Promise<() => Promise<void>> {
+  const { log } = instruments
+  const { namespace } = config.temporal
+  const { taskQueue, continueAfterEvents } = config
+  let carry: ApiDeps['carryOut']
+  let describe: ApiDeps['describeSchedules']
+  let end = async () => {}
+  let readService: Parameters<typeof createReadiness>[0]['workflowService']
+  if (readEngine) {
+    // Until the engine has started, errands stay in the outbox; its sweeper carries them out later.
+    carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
+    describe = async (workflowId, nodeIds) => {
+      const engine = readEngine()
+      if (!engine) throw new Error('the worker has not connected to Temporal yet')
+      return engine.describeSchedules(workflowId, nodeIds)
+    }
+    readService = () => readEngine()?.client.workflowService
+  } else {
+    const connection = connectClient(config)
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
+    const carrier = { store, client, taskQueue, eager: false, continueAfterEvents, ...instruments }
+    carry = (errand) => carryOutErrand(carrier, errand)
+    describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
+    readService = () => client.workflowService
+    end = () => connection.close()
+  }
+  const isReady = createReadiness({
+    store,
+    workflowService: readService,
+    namespace,
+    taskQueue,
+    ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
+  })
+  const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken } =
+    config
+  const front = {
+    publicUrl,
+    allowedHosts,
+    proxyHops,
+    corsOrigins,
+    rateLimits,
+    signUp,
+    defaultPlan,
+    metricsToken,
+  }
+  const app = createApp({
+    store,
+    bus,
+    ...instruments,
+    ...front,
+    isReady,
+    carryOut: carry,
+    describeSchedules: describe,
+  })
+  const listener = await startListener(app.fetch, config.port.number, config.host)
+  log.info({ host: config.host, port: listener.port }, 'the API is listening')
+  return async () => {
+    await listener.stop(REQUEST_LIMIT_MS)
+    await end()
+  }
+}
+
+/** Serves /metrics, /healthz and /readyz of a process that is only a worker; resolves with what stops it. */
+async function startProbes(
+  config: Config,
+  store: Store,
+  bus: Bus,
+  instruments: Instruments,
+  readEngine: () => Engine | undefined,
+): Promise<() => Promise<void>> {
+  const { publicUrl, metricsToken, taskQueue } = config
+  const isReady = createReadiness({
+    store,
+    workflowService: () => readEngine()?.client.workflowService,
+    namespace: config.temporal.namespace,
+    taskQueue,
+    isPolling: () => readEngine()?.isPolling() ?? false,
+  })
+  const app = createProbes({
+    store,
+    bus,
+    ...instruments,
+    publicUrl,
+    metricsToken,
+    isReady,
+    carryOut: async () => false,
+  })
+  const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
+  instruments.log.info({ host: config.host, port: listener.port }, 'the worker serves its metrics')
+  return () => listener.stop(PROBE_LIMIT_MS)
+}
+
+function readForProcess(kind: ProcessKind): Config {
+  try {
+    const config = readConfig(process.env)
+    const missing = [
+      ...(config.databaseUrl ? [] : ['DATABASE_URL']),
+      ...(config.temporal.address ? [] : ['TEMPORAL_ADDRESS']),
+    ]
+    if (missing.length === 0) {
+      readKeys(config, false)
+      return config
+    }
+    throw new ConfigError(
+      `${missing.join(' and ')} must be set: only \`npm start\` starts PostgreSQL and Temporal by itself`,
+    )
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    console.error(`perdure ${kind} cannot start:\n${error.message}`)
+    process.exit(2)
+  }
+}
+
+/** Calls `work` until it succeeds, and logs each error. Undefined if `signal` is aborted first. */
+async function untilDone<T>(
+  what: string,
+  work: () => Promise<T>,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  for (let pause = 100; !signal.aborted; pause = Math.min(pause * 2, 2_000)) {
+    try {
+      return await work()
+    } catch (error) {
+      log.warn({ err: error }, `${what} is not ready yet`)
+    }
+    await sleep(pause, undefined, { signal }).catch(() => {})
+  }
+  return undefined
+}
+
+function onAbort(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

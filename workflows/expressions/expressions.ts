@@ -1,0 +1,256 @@
+import jsonata from 'jsonata'
+import type { Problem } from '../problem.ts'
+import { scanExpression } from './scan.ts'
+
+/** The literal parts (strings) and the expressions of a template, in order. */
+export type Template = (string | { source: string })[]
+
+const MAX_LENGTH = 10_000
+const MAX_DEPTH = 100
+const MAX_DOUBLING = 8
+const MAX_WORK = 20_000
+const MAX_STEPS = 200
+const MAX_CONFIG_DEPTH = 100
+const MAX_EXPRESSIONS = 1_000
+
+/** Splits a string at its `{{ }}`. Throws an Error that says where one does not end or does not parse. */
+export function readTemplate(text: string): Template {
+  const template = splitTemplate(text)
+  for (const part of template) if (typeof part !== 'string') parseExpression(part.source)
+  return template
+}
+
+/** As readTemplate, but does not parse the expressions: for callers that compile them anyway. */
+export function splitTemplate(text: string): Template {
+  const parts: Template = []
+  let at = 0
+  for (;;) {
+    const open = text.indexOf('{{', at)
+    if (open < 0) break
+    const { end, depth } = scanExpression(text, open + 2, true)
+    if (end < 0) {
+      const where = `the {{ at character ${open + 1}`
+      throw new Error(depth > MAX_DEPTH ? `${where} is nested too deeply` : `${where} has no closing }}`)
+    }
+    if (open > at) parts.push(text.slice(at, open))
+    parts.push({ source: text.slice(open + 2, end).trim() })
+    at = end + 2
+  }
+  if (at < text.length || parts.length === 0) parts.push(text.slice(at))
+  return parts
+}
+
+/** The expression of a condition, which may be in one pair of `{{ }}` or not. Throws as readTemplate does. */
+export function readCondition(text: string): { source: string } {
+  const condition = splitCondition(text)
+  parseExpression(condition.source)
+  return condition
+}
+
+/** As readCondition, but does not parse the expression. */
+export function splitCondition(text: string): { source: string } {
+  const source = text.trim()
+  if (!source.startsWith('{{')) return { source }
+  const [only, ...rest] = splitTemplate(source)
+  if (typeof only !== 'object' || rest.length > 0) {
+    throw new Error('a condition must be one expression: put {{ }} around all of it, or leave them out')
+  }
+  return only
+}
+
+/** A node of JSONata's syntax tree; its fields depend on its type. */
+export type Syntax = { type: string; value?: unknown; [field: string]: unknown }
+
+/** The syntax tree of one expression. Throws an Error if it does not parse, is too long or too deep. */
+export function parseExpression(source: string): Syntax {
+  return syntaxOf(prepareExpression(source))
+}
+
+/** Compiles an expression with JSONata, with the same checks as parseExpression. */
+export function prepareExpression(source: string): jsonata.Expression {
+  if (source === '') throw new Error('the expression is empty')
+  if (source.length > MAX_LENGTH) throw new Error(`an expression must have at most ${MAX_LENGTH} characters`)
+  const { depth, doubling, work, steps } = scanExpression(source, 0, false)
+  if (depth > MAX_DEPTH)
+    throw new Error(`${quoteSource(source)} is nested more than ${MAX_DEPTH} levels deep`)
+  if (doubling > MAX_DOUBLING) {
+    throw new Error(`${quoteSource(source)} nests ?? and ?: more than ${MAX_DOUBLING} levels deep`)
+  }
+  if (work > MAX_WORK) {
+    throw new Error(
+      `${quoteSource(source)} is too long for the ?? and ?: in it, which double what is before them`,
+    )
+  }
+  if (steps > MAX_STEPS) throw new Error(`${quoteSource(source)} has a path of more than ${MAX_STEPS} steps`)
+  try {
+    return jsonata(source)
+  } catch (error) {
+    if (error instanceof RangeError) throw new Error(`${quoteSource(source)} is nested too deeply`)
+    const { message, position } = error as { message?: string; position?: number }
+    throw new Error(`${message ?? 'Syntax error'} (character ${position ?? 0} of ${quoteSource(source)})`)
+  }
+}
+
+export function syntaxOf(expression: jsonata.Expression): Syntax {
+  return expression.ast() as unknown as Syntax
+}
+
+/** Quotes an expression for a message, in `{{ }}` and cut to 80 characters. */
+export function quoteSource(source: string): string {
+  const line = source.replace(/\s+/g, ' ')
+  return `{{ ${line.length > 80 ? `${line.slice(0, 80)}...` : line} }}`
+}
+
+/**
+ * What an expression reads: variables of the scope (`roots`), outputs by node id (`nodes`), and whether it
+ * reads its context, which is `$input`. `problems` are messages about what it must not read.
+ */
+export type Reads = { roots: Set<string>; nodes: Set<string>; context: boolean; problems: string[] }
+
+const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
+
+/**
+ * JSONata's own functions, without `$eval`, whose expressions could not be checked when the graph is saved.
+ */
+export const JSONATA_FUNCTIONS = new Set(
+  `abs append assert average base64decode base64encode boolean ceil clone contains count decodeUrl
+  decodeUrlComponent distinct each encodeUrl encodeUrlComponent error exists filter floor formatBase
+  formatInteger formatNumber fromMillis join keys length lookup lowercase map match max merge millis min not now
+  number pad parseInteger power random reduce replace reverse round shuffle sift single sort split spread sqrt
+  string substring substringAfter substringBefore sum toMillis trim type uppercase zip`.split(/\s+/),
+)
+
+/**
+ * Finds what the tree reads. Problems are unknown variables, `$nodes` without a literal id, `$eval`, scope
+ * variables that are assigned to, and regexes that our engine does not support.
+ */
+export function findReads(tree: Syntax): Reads {
+  const reads: Reads = { roots: new Set(), nodes: new Set(), context: false, problems: [] }
+  const bound = new Set<string>()
+  const variables: string[] = []
+  const bind = (name: string) => {
+    if (ROOTS.has(name) || name === 'eval') reads.problems.push(`$${name} cannot be given another value`)
+    bound.add(name)
+  }
+  // A stack, since a long sum makes the tree too deep to recurse; a set, since `??` makes it share branches.
+  const seen = new Set<object>()
+  const open: unknown[] = [tree]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (typeof next !== 'object' || next === null || seen.has(next)) continue
+    seen.add(next)
+    if (Array.isArray(next)) {
+      open.push(...next)
+      continue
+    }
+    const node = next as Syntax
+    for (const name of [node.focus, node.index]) if (typeof name === 'string') bind(name)
+    if (node.type === 'path') {
+      const [first, second] = node.steps as Syntax[]
+      if (isBareNodes(first) && second?.type === 'name') {
+        reads.nodes.add(String(second.value))
+        reads.roots.add('nodes')
+        seen.add(first!)
+      }
+      if (first?.type === 'name') reads.context = true
+    } else if (node.type === 'variable') {
+      if (node.value === '' || node.value === '$') reads.context = true
+      else variables.push(String(node.value))
+    } else if (node.type === 'bind') {
+      const name = node.lhs as Syntax
+      bind(String(name.value))
+      seen.add(name)
+    } else if (node.type === 'lambda') {
+      for (const name of node.arguments as Syntax[]) {
+        bind(String(name.value))
+        seen.add(name)
+      }
+    } else if (node.type === 'wildcard' || node.type === 'descendant' || node.type === 'parent') {
+      reads.context = true
+    } else if (node.type === 'regex') {
+      checkRegex(node.value as RegExp, reads.problems)
+    }
+    for (const [field, child] of Object.entries(node)) {
+      if (typeof child === 'object' && field !== 'ancestor' && field !== 'slot') open.push(child)
+    }
+  }
+  for (const name of new Set(variables)) {
+    if (name === 'nodes') reads.problems.push('$nodes needs the id of a node right after it: $nodes.<id>')
+    else if (ROOTS.has(name)) reads.roots.add(name)
+    else if (name === 'eval') reads.problems.push('$eval is not available')
+    else if (!bound.has(name) && !JSONATA_FUNCTIONS.has(name))
+      reads.problems.push(`unknown variable $${name}`)
+  }
+  return reads
+}
+
+function isBareNodes(step: Syntax | undefined): boolean {
+  return (
+    step?.type === 'variable' &&
+    step.value === 'nodes' &&
+    !step.predicate &&
+    !step.stages &&
+    !step.tuple &&
+    !step.group
+  )
+}
+
+/** Our regex engine takes linear time, and so supports neither lookaround nor backreferences. */
+function checkRegex(regex: RegExp, problems: string[]): void {
+  const plain = regex.source.replace(/\\[^1-9k]|\[(?:[^\]\\]|\\.)*\]/g, '')
+  if (/\(\?(?:[=!]|<[=!])/.test(plain))
+    problems.push(`the regex /${regex.source}/ must not look ahead or behind`)
+  if (/\\[1-9k]/.test(plain)) problems.push(`the regex /${regex.source}/ must not refer back to a group`)
+}
+
+/**
+ * Finds every node that a config refers to and what is wrong with its expressions, each with its path. The
+ * strings at the paths (within the config) of `conditions` are read as conditions, all others as templates.
+ * Keys are not read.
+ */
+export function findReferences(
+  value: unknown,
+  path: string,
+  conditions: { path: string; text: string }[] = [],
+): { nodes: { id: string; path: string }[]; problems: Problem[] } {
+  const nodes: { id: string; path: string }[] = []
+  const problems: Problem[] = []
+  const bare = new Set(conditions.map((condition) => condition.path))
+  let count = 0
+  const visit = (item: unknown, key: string, depth: number) => {
+    const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
+    if (typeof item === 'string') {
+      if (!bare.has(key)) {
+        // Counted before parsing, which takes about 40 us each.
+        count += item.split('{{').length - 1
+        if (count > MAX_EXPRESSIONS) {
+          problems.push({ path: at, message: `a node must have at most ${MAX_EXPRESSIONS} expressions` })
+          return
+        }
+      }
+      try {
+        const parts = bare.has(key) ? [splitCondition(item)] : splitTemplate(item)
+        for (const part of parts) {
+          if (typeof part === 'string') continue
+          const reads = findReads(parseExpression(part.source))
+          for (const id of reads.nodes) nodes.push({ id, path: at })
+          for (const message of reads.problems) problems.push({ path: at, message })
+        }
+      } catch (error) {
+        problems.push({ path: at, message: (error as Error).message })
+      }
+    } else if (typeof item === 'object' && item !== null) {
+      if (depth > MAX_CONFIG_DEPTH) problems.push({ path: at, message: 'is nested too deeply' })
+      else if (Array.isArray(item)) {
+        for (const [i, entry] of item.entries()) visit(entry, `${key}[${i}]`, depth + 1)
+      } else for (const [name, entry] of Object.entries(item)) visit(entry, joinPath(key, name), depth + 1)
+    }
+  }
+  visit(value, '', 0)
+  return { nodes, problems }
+}
+
+function joinPath(key: string, name: string): string {
+  if (!/^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(name)) return `${key}[${JSON.stringify(name)}]`
+  return key === '' ? name : `${key}.${name}`
+}

@@ -1,0 +1,243 @@
+import { findReferences } from '../expressions/expressions.ts'
+import { nodeType } from '../nodes/nodes.ts'
+import type { Problem } from '../problem.ts'
+import { joinPath } from '../problem.ts'
+import type { PlacedElement } from './elements.ts'
+import type { Graph, GraphEdge, GraphNode } from './graph.ts'
+import { checkWebhooks } from './webhooks.ts'
+
+/** How many loops a node may be in, one inside the other. */
+const MAX_DEPTH = 5
+
+/** Every expression is parsed when the graph is saved, which takes about 40 us each. */
+const MAX_EXPRESSIONS = 10_000
+
+type Nodes = PlacedElement<GraphNode>[]
+type Edges = PlacedElement<GraphEdge>[]
+
+/** Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. */
+export function checkStructure(nodes: Nodes, edges: Edges): Problem[] {
+  const byId = new Map<string, GraphNode>()
+  for (const { value } of nodes) if (!byId.has(value.id)) byId.set(value.id, value)
+  const sound = edges.filter(
+    ({ value }) => value.source !== value.target && byId.has(value.source) && byId.has(value.target),
+  )
+  const cycles = findCycles(byId, sound)
+  return [
+    ...findRepeats(nodes, ({ value }) => value.id, 'id', 'the id'),
+    ...findRepeats(edges, ({ value }) => value.id, 'id', 'the id'),
+    ...findRepeats(edges, edgeKey, '', 'the source, sourceHandle, target and targetHandle'),
+    ...findRepeats(nodes, hookKey, 'config.path', 'the path and method'),
+    ...nodes.flatMap((node) => checkNode(node, byId)),
+    ...edges.flatMap((edge) => checkEdge(edge, byId)),
+    ...cycles,
+    ...checkReferences(nodes, byId, cycles.length > 0 ? undefined : findUpstream(byId, sound)),
+  ]
+}
+
+/** What a valid graph still lacks before its workflow may be activated. */
+export function checkActivation(graph: Graph): Problem[] {
+  const triggers = graph.nodes.filter((node) => !node.disabled && nodeType(node.type)?.kind === 'trigger')
+  if (triggers.length === 0) {
+    return [{ path: 'nodes', message: 'an active workflow needs a trigger node that is not disabled' }]
+  }
+  const targets = targetsOf(graph.edges)
+  const reached = new Set(triggers.map((node) => node.id))
+  const children = Map.groupBy(graph.nodes, (node) => node.parentId)
+  for (const id of reached) {
+    for (const target of targets.get(id) ?? []) reached.add(target)
+    // When a loop begins, so do its children without incoming edges; the others come after these.
+    for (const child of children.get(id) ?? []) reached.add(child.id)
+  }
+  const unreached = graph.nodes.flatMap((node, at) =>
+    reached.has(node.id) || node.disabled
+      ? []
+      : [{ path: `nodes[${at}]`, message: `no trigger leads to the node "${node.id}"` }],
+  )
+  return [...unreached, ...checkWebhooks(graph)]
+}
+
+function findRepeats<T>(
+  list: PlacedElement<T>[],
+  keyOf: (entry: PlacedElement<T>) => string | undefined,
+  at: string,
+  what: string,
+): Problem[] {
+  const first = new Map<string, string>()
+  return list.flatMap((entry) => {
+    const key = keyOf(entry)
+    if (key === undefined) return []
+    const taken = first.get(key)
+    if (taken === undefined) first.set(key, entry.path)
+    const path = at === '' ? entry.path : joinPath(entry.path, at)
+    return taken === undefined ? [] : [{ path, message: `repeats ${what} of ${taken}` }]
+  })
+}
+
+function edgeKey({ value }: PlacedElement<GraphEdge>): string {
+  return JSON.stringify([value.source, value.sourceHandle, value.target, value.targetHandle ?? null])
+}
+
+function hookKey({ value }: PlacedElement<GraphNode>): string | undefined {
+  if (value.type !== 'WEBHOOK_TRIGGER' || value.disabled) return undefined
+  return JSON.stringify([value.config.path, value.config.method])
+}
+
+function checkNode(
+  { value: node, path, configPath = path }: PlacedElement<GraphNode>,
+  byId: Map<string, GraphNode>,
+): Problem[] {
+  const problems: Problem[] = []
+  if (node.parentId !== undefined) {
+    const message = checkParent(node, byId)
+    if (message) problems.push({ path: `${path}.parentId`, message })
+  }
+  if (nodeType(node.type)?.kind === 'loop' || nodeType(node.type)?.kind === 'pause') {
+    for (const field of ['retry', 'timeoutMs'] as const) {
+      if (node[field] === undefined) continue
+      problems.push({ path: `${path}.${field}`, message: `cannot be set for a node of type ${node.type}` })
+    }
+  }
+  if (node.onError === 'BRANCH' && nodeType(node.type)?.handles(node.config).includes('error')) {
+    problems.push({ path: configPath, message: 'must not have a handle "error", since onError is BRANCH' })
+  }
+  return problems
+}
+
+function checkParent(node: GraphNode, byId: Map<string, GraphNode>): string | undefined {
+  const parent = byId.get(node.parentId!)
+  if (!parent) return `there is no node "${node.parentId}"`
+  if (nodeType(parent.type)?.kind !== 'loop') return `a node of type ${parent.type} cannot have children`
+  if (nodeType(node.type)?.kind === 'trigger') return 'a trigger cannot be inside a loop'
+  const around = new Set<string>()
+  for (let id = node.parentId; id !== undefined; id = byId.get(id)?.parentId) {
+    if (id === node.id) return 'puts the node inside itself'
+    if (around.has(id)) return undefined
+    around.add(id)
+  }
+  return around.size > MAX_DEPTH ? `loops are nested more than ${MAX_DEPTH} levels deep` : undefined
+}
+
+function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<string, GraphNode>): Problem[] {
+  const problems: Problem[] = []
+  for (const end of ['source', 'target'] as const) {
+    if (!byId.has(edge[end]))
+      problems.push({ path: `${path}.${end}`, message: `there is no node "${edge[end]}"` })
+  }
+  if (edge.source === edge.target) problems.push({ path, message: 'leads from a node to itself' })
+  const source = byId.get(edge.source)
+  const target = byId.get(edge.target)
+  if (source && target && source.parentId !== target.parentId) {
+    const place = (node: GraphNode) =>
+      node.parentId === undefined ? 'outside of loops' : `in the loop "${node.parentId}"`
+    const found = `leads from a node ${place(source)} to a node ${place(target)}`
+    const message = `${found}; both must be in the same loop, or outside of loops`
+    problems.push({ path, message })
+  }
+  const handles = source && listHandles(source)
+  if (handles && !handles.includes(edge.sourceHandle)) {
+    const names = handles.map((handle) => handle ?? 'null (the main one)').join(', ')
+    problems.push({ path: `${path}.sourceHandle`, message: `the node "${source.id}" leaves by ${names}` })
+  }
+  if (target && nodeType(target.type)?.kind === 'trigger') {
+    problems.push({ path: `${path}.target`, message: `no edge may lead to the trigger "${target.id}"` })
+  }
+  return problems
+}
+
+/** The handles by which a node may leave, null for the main one; undefined for an unknown type. */
+export function listHandles(node: GraphNode): (string | null)[] | undefined {
+  const handles = nodeType(node.type)?.handles(node.config)
+  return handles && node.onError === 'BRANCH' ? [...handles, 'error'] : handles
+}
+
+function targetsOf(edges: GraphEdge[]): Map<string, string[]> {
+  const targets = new Map<string, string[]>()
+  for (const { source, target } of edges) targets.set(source, [...(targets.get(source) ?? []), target])
+  return targets
+}
+
+/** One problem for each edge that closes a cycle in a depth-first walk, naming the nodes of the cycle. */
+function findCycles(byId: Map<string, GraphNode>, edges: Edges): Problem[] {
+  const outward = new Map<string, Edges>()
+  for (const edge of edges) {
+    const { source } = edge.value
+    const list = outward.get(source)
+    if (list) list.push(edge)
+    else outward.set(source, [edge])
+  }
+  const problems: Problem[] = []
+  const trail: string[] = []
+  const done = new Set<string>()
+  const visit = (id: string) => {
+    trail.push(id)
+    for (const { value, path } of outward.get(id) ?? []) {
+      const at = trail.indexOf(value.target)
+      if (at >= 0) {
+        const names = [...trail.slice(at), value.target].join(' -> ')
+        problems.push({ path, message: `closes a cycle: ${names}` })
+      } else if (!done.has(value.target)) visit(value.target)
+    }
+    trail.pop()
+    done.add(id)
+  }
+  for (const id of byId.keys()) if (!done.has(id)) visit(id)
+  return problems
+}
+
+/** Maps each node id to the ids of all nodes whose outputs it may read. The graph must have no cycles. */
+function findUpstream(byId: Map<string, GraphNode>, edges: Edges): Map<string, Set<string>> {
+  const sources = new Map<string, string[]>([...byId.keys()].map((id) => [id, []]))
+  for (const { value } of edges) sources.get(value.target)?.push(value.source)
+  const upstream = new Map<string, Set<string>>()
+  const collect = (id: string): Set<string> => {
+    const known = upstream.get(id)
+    if (known) return known
+    const all = new Set<string>()
+    for (const source of sources.get(id) ?? []) {
+      all.add(source)
+      for (const further of collect(source)) all.add(further)
+    }
+    upstream.set(id, all)
+    return all
+  }
+  for (const id of byId.keys()) collect(id)
+  // A node that comes before a loop also comes before the loop's children.
+  const inherit = (id: string, depth = 0): Set<string> => {
+    const parent = byId.get(id)?.parentId
+    const own = upstream.get(id)!
+    if (parent === undefined || !byId.has(parent) || depth > byId.size) return own
+    return new Set([...own, ...inherit(parent, depth + 1)])
+  }
+  const all = new Map([...byId.keys()].map((id) => [id, inherit(id)]))
+  // REPEAT's condition is tested after an iteration and may read the outputs of its children.
+  for (const node of byId.values()) {
+    const parent = node.parentId === undefined ? undefined : byId.get(node.parentId)
+    if (parent?.type === 'REPEAT') all.get(parent.id)!.add(node.id)
+  }
+  return all
+}
+
+function checkReferences(
+  nodes: Nodes,
+  byId: Map<string, GraphNode>,
+  upstream: Map<string, Set<string>> | undefined,
+): Problem[] {
+  const expressions = nodes.reduce(
+    (sum, { value }) => sum + JSON.stringify(value.config).split('{{').length - 1,
+    0,
+  )
+  if (expressions > MAX_EXPRESSIONS) {
+    const message = `must have at most ${MAX_EXPRESSIONS} expressions together, not ${expressions}`
+    return [{ path: 'nodes', message }]
+  }
+  return nodes.flatMap(({ value: node, path, configPath = path }) => {
+    const found = findReferences(node.config, configPath, nodeType(node.type)?.conditions?.(node.config))
+    const unknown = found.nodes.flatMap(({ id, path }) => {
+      if (!byId.has(id)) return [{ path, message: `names the node "${id}", which is not in this graph` }]
+      if (!upstream || upstream.get(node.id)?.has(id)) return []
+      return [{ path, message: `names the node "${id}", which does not come before "${node.id}"` }]
+    })
+    return [...found.problems, ...unknown]
+  })
+}

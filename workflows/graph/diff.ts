@@ -1,0 +1,99 @@
+import { joinPath } from '../problem.ts'
+import type { Graph, GraphEdge, GraphNode } from './graph.ts'
+
+/** One value that changed. `from` is missing if the value was added, `to` if it was removed. */
+export type ValueChange = { path: string; from?: unknown; to?: unknown }
+
+/**
+ * `reordered`: what both graphs have is in another order. The order decides where executions start and how
+ * inputs are merged.
+ */
+export type GraphDiff = {
+  nodes: {
+    added: GraphNode[]
+    removed: GraphNode[]
+    changed: { id: string; name: string; changes: ValueChange[] }[]
+    reordered: boolean
+  }
+  edges: { added: GraphEdge[]; removed: GraphEdge[]; reordered: boolean }
+}
+
+/**
+ * The changes that lead from one graph to the other. Nodes are matched by id, edges by their ends and
+ * handles. `show` masks a node's values in the result; a change of a masked value is listed too.
+ */
+export function compareGraphs(
+  from: Graph,
+  to: Graph,
+  show: (node: GraphNode) => GraphNode = (node) => node,
+): GraphDiff {
+  const nodes = compareLists(from.nodes, to.nodes, (node) => node.id)
+  const edges = compareLists(from.edges, to.edges, keyOf)
+  const changed = nodes.both.flatMap(([before, after]) => {
+    const paths = findChanges(before, after)
+    if (paths.length === 0) return []
+    const [old, young] = [show(before), show(after)]
+    const changes = paths.map((path) => ({
+      path: path.reduce<string>((at, key) => joinPath(at, key), ''),
+      ...readValue('from', old, path),
+      ...readValue('to', young, path),
+    }))
+    return [{ id: after.id, name: after.name, changes }]
+  })
+  return {
+    nodes: {
+      added: nodes.added.map(show),
+      removed: nodes.removed.map(show),
+      changed,
+      reordered: nodes.reordered,
+    },
+    edges: { added: edges.added, removed: edges.removed, reordered: edges.reordered },
+  }
+}
+
+function compareLists<T>(from: T[], to: T[], key: (entry: T) => string) {
+  const before = new Map(from.map((entry) => [key(entry), entry]))
+  const after = new Map(to.map((entry) => [key(entry), entry]))
+  const kept = [...before.keys()].filter((name) => after.has(name))
+  const order = [...after.keys()].filter((name) => before.has(name))
+  return {
+    added: to.filter((entry) => !before.has(key(entry))),
+    removed: from.filter((entry) => !after.has(key(entry))),
+    both: order.map((name) => [before.get(name)!, after.get(name)!] as const),
+    reordered: kept.some((name, at) => name !== order[at]),
+  }
+}
+
+function keyOf({ source, sourceHandle, target, targetHandle }: GraphEdge): string {
+  return JSON.stringify([source, sourceHandle, target, targetHandle ?? null])
+}
+
+type Path = (string | number)[]
+
+/** The deepest places where two values differ. */
+function findChanges(from: unknown, to: unknown, at: Path = []): Path[] {
+  if (Object.is(from, to)) return []
+  const kind = kindOf(from)
+  if (kind === 'value' || kind !== kindOf(to)) return [at]
+  const [before, after] = [from as Record<string, unknown>, to as Record<string, unknown>]
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return keys.flatMap((key) => {
+    const path = [...at, kind === 'list' ? Number(key) : key]
+    const both = Object.hasOwn(before, key) && Object.hasOwn(after, key)
+    return both ? findChanges(before[key], after[key], path) : [path]
+  })
+}
+
+function kindOf(value: unknown): 'list' | 'object' | 'value' {
+  if (Array.isArray(value)) return 'list'
+  return typeof value === 'object' && value !== null ? 'object' : 'value'
+}
+
+function readValue(side: 'from' | 'to', node: GraphNode, path: Path): { from?: unknown; to?: unknown } {
+  let value: unknown = node
+  for (const key of path) {
+    if (!Object.hasOwn(Object(value), key)) return {}
+    value = (value as Record<string | number, unknown>)[key]
+  }
+  return { [side]: value }
+}

@@ -1,0 +1,41 @@
+import { nameType, type Problem } from '../problem.ts'
+import { checkStructure } from './check.ts'
+import { readEdge, readNode } from './elements.ts'
+import { type Graph, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
+
+/**
+ * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
+ * valid only if there are no problems. A node's `data` is used if it has no `config`; `makeId` makes ids for
+ * nodes without one.
+ */
+export function readGraph(
+  input: { nodes?: unknown; edges?: unknown },
+  makeId: () => string,
+): { graph: Graph; problems: Problem[] } {
+  const problems: Problem[] = []
+  const rawNodes = readList(input.nodes, 'nodes', MAX_NODES, problems)
+  const rawEdges = readList(input.edges, 'edges', MAX_EDGES, problems)
+  // If one list is not an array or too long, checking the other against it would only give false problems.
+  const whole = problems.length === 0
+  const nodes = rawNodes.flatMap((raw, at) => readNode(raw, `nodes[${at}]`, makeId, problems))
+  const edges = rawEdges.flatMap((raw, at) => readEdge(raw, `edges[${at}]`, problems))
+  if (whole) problems.push(...checkStructure(nodes, edges))
+
+  const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
+  const bytes = new TextEncoder().encode(JSON.stringify(graph)).length
+  if (bytes > MAX_GRAPH_BYTES) {
+    problems.push({
+      path: 'nodes',
+      message: `has ${bytes} bytes with the edges; at most ${MAX_GRAPH_BYTES} are allowed`,
+    })
+  }
+  return { graph, problems }
+}
+
+function readList(input: unknown, path: string, max: number, problems: Problem[]): unknown[] {
+  if (input === undefined || input === null) return []
+  if (!Array.isArray(input)) problems.push({ path, message: `must be an array, not ${nameType(input)}` })
+  else if (input.length <= max) return input
+  else problems.push({ path, message: `has ${input.length} entries; at most ${max} are allowed` })
+  return []
+}

@@ -1,0 +1,59 @@
+import type { NodePart } from './parts.ts'
+import type { ProblemReporter } from './report.ts'
+
+const DAY_MS = 86_400_000
+
+/** Types of nodes that Perdure does not retry, beside the triggers. */
+const NOT_RETRIED = ['FOR_EACH', 'REPEAT', 'SUB_WORKFLOW', 'WAIT_FOR_EVENT']
+
+/** The retries and the error handling of an n8n node, as fields of ours. Reports its other settings. */
+export function mapNodeSettings(
+  part: NodePart,
+  raw: Record<string, unknown>,
+  report: ProblemReporter,
+): Record<string, unknown> {
+  const settings: Record<string, unknown> = {}
+  const isRetried = !NOT_RETRIED.includes(part.type) && !/TRIGGER/.test(part.type)
+  if (raw.retryOnFail === true && !isRetried) {
+    const message =
+      `n8n retries this node when it fails. Perdure does not retry nodes of the type ${part.type}: set ` +
+      'retries on the nodes that do the work.'
+    report('parameter', 'retryOnFail', message, true)
+  } else if (raw.retryOnFail === true) {
+    settings.retry = {
+      maxAttempts: readCount(raw.maxTries, 3, 100),
+      initialIntervalMs: readCount(raw.waitBetweenTries, 1_000, DAY_MS),
+      backoffCoefficient: 1,
+    }
+  } else if (part.retry) settings.retry = part.retry
+  if (raw.onError === 'continueErrorOutput') settings.onError = 'BRANCH'
+  else if (raw.onError === 'continueRegularOutput' || raw.continueOnFail === true)
+    settings.onError = 'CONTINUE'
+  reportSettings(raw, report)
+  return settings
+}
+
+function readCount(value: unknown, fallback: number, max: number): number {
+  const count = Number.isFinite(value) ? Math.round(Number(value)) : fallback
+  return Math.min(max, Math.max(1, count))
+}
+
+function reportSettings(raw: Record<string, unknown>, report: ProblemReporter): void {
+  for (const [type, credential] of Object.entries(Object(raw.credentials))) {
+    const message =
+      'n8n gives this node a credential. Credentials are not imported: set on the node what the service ' +
+      'needs, for example a header.'
+    report('credential', `credentials.${type}`, message, credential)
+  }
+  if (raw.alwaysOutputData === true) {
+    const message =
+      'If this node has no output, n8n continues with an empty item. Perdure continues only with what the ' +
+      'node outputs: check that the next nodes may be skipped.'
+    report('parameter', 'alwaysOutputData', message, true)
+  }
+  if (typeof raw.notes === 'string' && raw.notes.trim() !== '') {
+    const message =
+      "Perdure has no notes on nodes, so this one was left out: put it into the workflow's description."
+    report('note', 'notes', message, raw.notes)
+  }
+}

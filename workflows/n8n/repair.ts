@@ -1,0 +1,98 @@
+import type { GraphEdge } from '../graph/graph.ts'
+import { readGraph } from '../graph/read.ts'
+import type { Problem } from '../problem.ts'
+import type { ImportedNode } from './parts.ts'
+import type { ImportProblem } from './report.ts'
+
+type ImportedGraph = { nodes: ImportedNode[]; edges: GraphEdge[] }
+
+/** A repair may reveal other problems: edges are repaired only when all nodes are valid. */
+const ROUNDS = 5
+
+/**
+ * Makes a converted graph valid, so that it can be saved: replaces nodes and leaves out edges that are not
+ * valid, and reports both. The problems that it returns are those of the graph as a whole, such as its size.
+ */
+export function repairGraph(
+  { nodes, edges }: ImportedGraph,
+  report: (problem: ImportProblem) => void,
+  makeId: () => string,
+): ImportedGraph & { problems: Problem[] } {
+  let graph = { nodes, edges }
+  for (let round = 0; round < ROUNDS; round++) {
+    const { problems } = readGraph(graph, makeId)
+    const byElement = Map.groupBy(problems, ({ path }) => /^(nodes|edges)\[\d+\]/.exec(path)?.[0])
+    if (byElement.has(undefined)) return { ...graph, problems }
+    if (byElement.size === 0) break
+    graph = repairElements(graph, (element) => byElement.get(element), report)
+  }
+  return { ...graph, problems: readGraph(graph, makeId).problems }
+}
+
+/** Replaces the nodes that have problems. If there are none, it leaves out the edges that have some. */
+function repairElements(
+  { nodes, edges }: ImportedGraph,
+  problemsOf: (element: string) => Problem[] | undefined,
+  report: (problem: ImportProblem) => void,
+): ImportedGraph {
+  const replaced = new Set<string>()
+  const repaired = nodes.map((node, i) => {
+    const problems = problemsOf(`nodes[${i}]`)
+    if (!problems) return node
+    replaced.add(node.id)
+    const { replacement, consequence } = replaceNode(node)
+    report(describeNode(node, problems, consequence))
+    return replacement
+  })
+  if (replaced.size > 0) {
+    const reconnect = (edge: GraphEdge) =>
+      replaced.has(edge.source) ? { ...edge, sourceHandle: null } : edge
+    return { nodes: repaired, edges: edges.map(reconnect) }
+  }
+  const kept = edges.filter((edge, i) => {
+    const problems = problemsOf(`edges[${i}]`)
+    if (problems) report(describeEdge(edge, problems))
+    return !problems
+  })
+  return { nodes, edges: kept }
+}
+
+/** A valid node for the place of one that is not, and what this means for the workflow. */
+function replaceNode(node: ImportedNode): { replacement: ImportedNode; consequence: string } {
+  const { id, name, position, parentId, disabled } = node
+  const kept = {
+    id,
+    name,
+    ...(position ? { position } : {}),
+    ...(parentId ? { parentId } : {}),
+    ...(disabled ? { disabled } : {}),
+  }
+  if (/TRIGGER$/.test(node.type)) {
+    const consequence = 'A MANUAL_TRIGGER takes its place: set the trigger up again.'
+    return { replacement: { ...kept, type: 'MANUAL_TRIGGER', config: {} }, consequence }
+  }
+  if (node.type === 'FOR_EACH') {
+    // It must stay a loop, because other nodes are in it.
+    const { concurrency = 1 } = node.config
+    const config = { items: '{{ $error("The items of this loop were not imported") }}', concurrency }
+    const consequence = 'It has no items now and fails the execution: set its items again.'
+    return { replacement: { ...kept, type: 'FOR_EACH', config }, consequence }
+  }
+  const message = `The ${node.type} node that was imported here is not valid: set it up again`
+  const consequence = 'A STOP_AND_ERROR node in its place fails the execution: set the node up again.'
+  return { replacement: { ...kept, type: 'STOP_AND_ERROR', config: { message } }, consequence }
+}
+
+function describeNode(node: ImportedNode, problems: Problem[], consequence: string): ImportProblem {
+  const faults = problems.map(({ path, message }) => `${path.replace(/^nodes\[\d+\]\.?/, '')} ${message}`)
+  const message = `The imported ${node.type} node is not valid: ${faults.join('; ')}. ${consequence}`
+  return { node: String(node.name), path: 'node', kind: 'node', message, original: node }
+}
+
+function describeEdge(edge: GraphEdge, problems: Problem[]): ImportProblem {
+  const faults = problems.map(({ message }) => message).join(' and it ')
+  const message =
+    `Perdure does not allow this edge, because it ${faults}. It was left out: connect the nodes in another ` +
+    'way.'
+  return { node: null, path: 'connections', kind: 'connection', message, original: edge }
+}

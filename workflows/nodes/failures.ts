@@ -1,0 +1,42 @@
+/**
+ * Every type that a node's failure may have, besides `Http<status>`. Users read them in `{error: {type}}`;
+ * the metrics count failures by them.
+ */
+export const FAILURE_TYPES = [
+  // Caused by the graph or its data.
+  'ExpressionFailed',
+  'ExpressionLimit',
+  'InvalidConfig',
+  'InvalidInput',
+  'InvalidResponse',
+  'InputTooLarge',
+  'OutputTooLarge',
+  'TooManyItems',
+  'NodeTimedOut',
+  'StopAndError',
+  'UnknownNodeType',
+  // A request without a response that could be read. A status of 400 or more is Http<status>.
+  'HttpAborted',
+  'HttpNetwork',
+  'HttpRedirect',
+  'HttpRefusedAddress',
+  'HttpTimeout',
+  'HttpTooLarge',
+  // A node that waited for somebody outside the run.
+  'Abandoned',
+  'SubWorkflowCancelled',
+  'SubWorkflowDeleted',
+  'SubWorkflowFailed',
+  'SubWorkflowRefused',
+  // Not caused by the node.
+  'ExecutionDeleted',
+  'ExecutionEnded',
+  'ExpressionsUnavailable',
+  'Infrastructure',
+  'WorkerLost',
+  'WorkerShutdown',
+  // An error that a runner did not expect.
+  'Error',
+] as const
+
+export type FailureType = (typeof FAILURE_TYPES)[number] | `Http${number}`

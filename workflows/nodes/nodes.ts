@@ -1,0 +1,27 @@
+import { getOwn } from '../json.ts'
+import { CALL_NODES } from './calls.ts'
+import { DATA_NODES } from './data.ts'
+import { FLOW_NODES } from './flow.ts'
+import { ITEM_NODES } from './items.ts'
+import type { NodeType } from './nodetype.ts'
+import { PAUSE_NODES } from './pauses.ts'
+import { TRIGGER_NODES } from './triggers.ts'
+import { WEBHOOK_NODES } from './webhooks.ts'
+
+/** Every node type, by name. Adding one takes a row in its table and a runner in activities/nodes/. */
+export const NODES = {
+  ...TRIGGER_NODES,
+  ...FLOW_NODES,
+  ...DATA_NODES,
+  ...ITEM_NODES,
+  ...CALL_NODES,
+  ...WEBHOOK_NODES,
+  ...PAUSE_NODES,
+} as const satisfies Record<string, NodeType>
+
+export type NodeTypeName = keyof typeof NODES
+
+/** The table's row for a type; undefined for an unknown one, as a graph of another release may have. */
+export function nodeType(type: string): NodeType | undefined {
+  return getOwn<NodeType>(NODES, type)
+}

@@ -1,0 +1,19 @@
+import type * as v from 'valibot'
+import type { NodeKind, Retry } from '../run/plan.ts'
+
+export type NodeType = {
+  kind: NodeKind
+  summary: string
+  /**
+   * What a config must be when it is saved. A string with `{{ }}` may take the place of a `computed` value.
+   */
+  config: v.GenericSchema<unknown, Record<string, unknown>>
+  /** The handles by which the node may leave, which may depend on its config. `null` is the main handle. */
+  handles: (config: Record<string, unknown>) => (string | null)[]
+  /**
+   * The strings of a config that are one expression, with or without `{{ }}`, by path: `cases[0].condition`.
+   */
+  conditions?: (config: Record<string, unknown>) => { path: string; text: string }[]
+  retry: Required<Retry>
+  timeoutMs: number
+}

@@ -1,0 +1,75 @@
+import * as v from 'valibot'
+import { strictObject } from '../object.ts'
+import { anyObject, computed, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
+
+export const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
+export type ResponseMode = (typeof RESPONSE_MODES)[number]
+
+/**
+ * Headers that a workflow must not set: they belong to the connection or the service, or protect the caller.
+ */
+const KEPT =
+  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding|security-policy)|set-cookie2?|clear-site-data|service-worker-allowed|strict-transport-security|alt-svc|date|x-content-type-options|x-frame-options|x-request-id|x-ratelimit-.*|traceresponse)$/
+
+/** The name of an HTTP header. */
+const headerName = v.pipe(
+  v.string('must be a string'),
+  v.regex(/^[\w!#$%&'*+.^`|~-]{1,200}$/, 'must be the name of a header'),
+)
+
+/** The status of a response. Those below 200 are informational and belong to the connection. */
+export const responseStatusField = wholeNumber(200, 599)
+
+/** What is wrong with a header of a response, undefined if valid. Templates are checked once rendered. */
+export function findHeaderFault(name: string, value: unknown): string | undefined {
+  if (!v.is(headerName, name)) return 'is not the name of a header'
+  if (KEPT.test(name.toLowerCase())) return 'cannot be set by a workflow'
+  if (!['string', 'number', 'boolean'].includes(typeof value)) return 'must be a string'
+  const held = String(value)
+  if (held.length > 8_000) return 'must have at most 8000 characters'
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(held) ? undefined : 'has characters that a header cannot have'
+}
+
+const headers = v.pipe(
+  anyObject,
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    for (const [key, value] of Object.entries(dataset.value)) {
+      const message = findHeaderFault(key, value)
+      const path = { type: 'object', origin: 'value', input: dataset.value, key, value } as const
+      if (message) addIssue({ message, path: [path] })
+    }
+  }),
+)
+
+/** How a webhook's caller proves its identity: by an HMAC of the body. */
+export const signatureField = strictObject({
+  header: headerName,
+  secret: textField,
+  algorithm: v.optional(oneOf('sha256', 'sha1', 'sha512'), 'sha256'),
+  encoding: v.optional(oneOf('hex', 'base64'), 'hex'),
+  prefix: v.optional(v.string('must be a string')),
+  timestampHeader: v.optional(headerName),
+  toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
+})
+
+/** The keys of a WEBHOOK_TRIGGER's config that say when to respond, and how long to wait for the response. */
+export const responseFields = {
+  responseMode: v.optional(oneOf(...RESPONSE_MODES)),
+  responseTimeoutMs: v.optional(wholeNumber(100, 300_000)),
+}
+
+/** Node types that respond to a webhook request while its execution goes on. */
+export const WEBHOOK_NODES = {
+  RESPOND_TO_WEBHOOK: nodeTypeRow('pure', {
+    summary:
+      'Responds to the webhook request that started the execution, if its trigger waits for that ' +
+      '(responseMode responseNode); the first response counts. Its output is {status, headers, body}; a ' +
+      'string is sent as it is, null as no body, any other value as JSON.',
+    config: v.object({
+      status: v.optional(computed(responseStatusField), 200),
+      headers: v.optional(headers, {}),
+      body: v.optional(v.unknown()),
+    }),
+  }),
+} as const

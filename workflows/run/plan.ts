@@ -1,0 +1,100 @@
+/** What a run needs to know of its graph version: the shape and how each node runs, never the configs. */
+export type Plan = {
+  workflowId: string
+  version: number
+  triggerNodeId: string
+  /** In topological order, ties in the author's order. */
+  nodes: PlanNode[]
+  /** In the author's order. */
+  edges: PlanEdge[]
+  /** Outputs of up to this many bytes of JSON travel inline, which keeps within Temporal's limits. */
+  inlineBytes: number
+  /** The `$item` of a node that is executed alone. */
+  item?: Envelope
+}
+
+export type PlanNode = {
+  id: string
+  name: string
+  type: string
+  kind: NodeKind
+  /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
+  alone?: true
+  /** The loop whose body it is in. */
+  parentId?: string
+  loop?: LoopSpec
+  /** Its config reads `$item` or `$index`. */
+  readsItem?: true
+  /** The node is preset: it is not run, and this is its output. */
+  given?: Presets[string]
+  /** Disabled, or a placeholder: passes its input on, by its first handle, and leaves no record. */
+  silent?: { handle: string | null }
+  onError: OnError
+  retry: Required<Retry>
+  timeoutMs: number
+  /** The ids of nodes whose outputs its config names. */
+  needs: string[]
+}
+
+/** A node of kind `loop`. */
+export type LoopNode = PlanNode & { loop: LoopSpec }
+
+/** How a loop runs. `collects`: a failed iteration does not end it. `pure`: a segment can do all of it. */
+export type LoopSpec = {
+  mode: 'each' | 'repeat'
+  concurrency: number
+  collects: boolean
+  max: number
+  pure: boolean
+}
+
+export type PlanEdge = { source: string; handle: string | null; target: string }
+
+/**
+ * How a node runs. `trigger`: its output is what started the run. `pure`: computes from its inputs alone, in
+ * a segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its
+ * own. `loop`: its children run once per iteration. `pause`: waits for somebody outside, who writes into its
+ * row.
+ */
+export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause'] as const
+export type NodeKind = (typeof NODE_KINDS)[number]
+
+/** What a node's failure does: end the run, go on with the error as output, or leave by `error`. */
+export const ON_ERROR = ['FAIL', 'CONTINUE', 'BRANCH'] as const
+export type OnError = (typeof ON_ERROR)[number]
+
+/** Temporal's retry policy for one node; `maxAttempts` counts the first attempt too. */
+export type Retry = {
+  maxAttempts?: number
+  initialIntervalMs?: number
+  backoffCoefficient?: number
+  maxIntervalMs?: number
+}
+
+/** An output on its way: the value, or a reference to where it is stored. `bytes` is its size as JSON. */
+export type Envelope = { v: unknown; bytes: number } | { ref: string; bytes: number }
+
+/**
+ * Outputs that nodes are given instead of being run, by node id. `from` is PINNED, or the id of the execution
+ * whose output is reused.
+ */
+export type Presets = Record<string, { output: Envelope; handle: string | null; from: string }>
+
+/** The reference to the execution's own input, which is kept in its row. */
+export const INPUT_REF = 'input'
+
+/** What is known of a run before it starts. */
+export type RunContext = {
+  id: string
+  workflowId: string
+  workflowName: string
+  version: number
+  trigger: string
+  /** The IANA name of the workflow's time zone, else UTC. */
+  timezone: string
+  /** The W3C trace context of the run's own span, if runs are traced. */
+  traceparent?: string
+}
+
+/** The run as expressions see it in `$execution`; `startedAt` is ISO 8601. */
+export type ExecutionContext = RunContext & { startedAt: string }

@@ -1,0 +1,43 @@
+import type { Envelope } from './plan.ts'
+
+/**
+ * What one step of a run did. A segment returns them in the order in which it took the steps; for an attempt
+ * the workflow makes one itself. Times are in epoch milliseconds.
+ */
+export type NodeRecord = RecordHead & StepResult
+
+type RecordHead = { nodeId: string; iteration: string; startedAt: number; completedAt: number }
+
+/** SUCCESS, FAILED settle a node; WAITING, LOOPING open a wait or a loop; TURNED, FOLDED advance a loop. */
+export type StepResult =
+  | { status: 'SUCCESS'; output: Envelope; handle: string | null }
+  /** With an output if onError turned the error into one. */
+  | { status: 'FAILED'; error: NodeError; output?: Envelope; handle: string | null }
+  /** A WAIT: at `until` it leaves by `handle`, with `output`. */
+  | { status: 'WAITING'; until: number; output: Envelope; handle: string | null; pause?: never }
+  /** A pause: waits for somebody outside the run, until `until` at the latest or (null) without a limit. */
+  | { status: 'WAITING'; until: number | null; output?: never; handle: null; pause: true }
+  | { status: 'LOOPING'; loop: LoopItems; handle: null }
+  /** REPEAT's condition was tested; `over` if it held. */
+  | { status: 'TURNED'; over: boolean; handle: null }
+  /** `output` holds the results of the iterations `folded`, together with the last `merged` chunks. */
+  | { status: 'FOLDED'; output: Envelope; folded: number[]; merged: number; handle: null }
+
+/** The most iterations that a loop may have, and the items of a FOR_EACH. */
+export type LoopItems = { count: number; pages: ItemPage[] }
+
+/** An array of some of a loop's items, beginning with item `from`; if `deep`, an array of such pages. */
+export type ItemPage = { from: number; items: Envelope; deep?: true }
+
+export type NodeError = { message: string; type: string }
+
+/** The error of a node if Temporal itself gave up on its activity: every attempt lost its worker. */
+export const WORKER_LOST: NodeError = { message: 'No worker finished this node', type: 'WorkerLost' }
+
+/** Failure types of a run, read by the projection. */
+export const RUN_TIMED_OUT = 'RunTimedOut'
+export const NODE_FAILED = 'NodeFailed'
+export const ENGINE_FAILED = 'EngineFailed'
+
+/** How the reason begins with which the sweeper terminates a run that no worker can carry on: it FAILED. */
+export const STUCK_REASON = 'The run was stuck in its workflow code'

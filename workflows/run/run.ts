@@ -1,0 +1,241 @@
+import {
+  ApplicationFailure,
+  type CancellationScope,
+  condition,
+  continueAsNew,
+  defineSignal,
+  isCancellation,
+  proxySinks,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow'
+import { createCancellation } from './cancellation.ts'
+import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
+import { createFrame, isUnder, outputsAround, reviveFrame } from './frame.ts'
+import { collectTasks, settleRecord, type Task, taskKey } from './loops.ts'
+import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
+import type { Envelope, PlanNode } from './plan.ts'
+import { type NodeError, type NodeRecord, RUN_TIMED_OUT, type StepResult } from './records.ts'
+import { workflowRules } from './rules.ts'
+import { sliceState } from './slice.ts'
+import { afterDelay, createTimers } from './timers.ts'
+import { isEntry, isStep, MAX_IN_FLIGHT, NUDGE, settleFailure, sourcesOf } from './walk.ts'
+
+const sinks = proxySinks<RunSinks>()
+const nudge = defineSignal<[string]>(NUDGE)
+
+/** The workflow behind every execution: walks the plan until nothing is ready and nothing is in flight. */
+export async function runGraph(input: RunInput): Promise<void> {
+  let carried: Carried | undefined
+  try {
+    carried = await createRun(input).walk()
+  } catch (error) {
+    if (error instanceof ApplicationFailure || isCancellation(error)) throw error
+    throw engineFailure(error)
+  } finally {
+    if (!carried) sinks.run.closing()
+  }
+  if (carried) await continueAsNew<typeof runGraph>({ ...input, carried })
+}
+
+/**
+ * The results of segments travel in one message with the worker's next response, and Temporal accepts
+ * messages of up to 4 MB. Above this many bytes we make the worker respond before the next segment starts.
+ */
+const MAX_UNSENT_BYTES = 750_000
+
+function createRun(run: RunInput) {
+  const { plan, input, carried } = run
+  const startedAt = carried?.startedAt ?? workflowInfo().startTime.getTime()
+  const deadline = carried ? carried.deadline : run.timeoutMs === null ? null : startedAt + run.timeoutMs
+  const context = { ...run.context, startedAt: new Date(startedAt).toISOString() }
+  const item = plan.item && { result: plan.item }
+  const root = carried ? reviveFrame(carried.root) : createFrame('', '', 0, item)
+  const nudges = new Set(carried?.nudges)
+  /** The keys of what is under way. */
+  const busy = new Set<string>()
+  /** The keys of the tasks that segments are working on. */
+  const walking = new Set<string>()
+  const scopes = createCancellation(plan, root)
+  const timers = createTimers(plan, root, wake)
+  let working = 0
+  let progress = 0
+  let unsent = 0
+  let sending = false
+  let failure: ApplicationFailure | undefined
+  let timedOut = false
+
+  setHandler(nudge, (key) => {
+    nudges.add(key)
+    wake()
+  })
+
+  /** Makes the walk look again at what can be done. */
+  function wake(): void {
+    progress++
+  }
+
+  /**
+   * Starts a piece of work. Its failure ends the run, unless `failed` handles it or it was cancelled. We make
+   * few promises here: Temporal records the stack of each, which is half of what a workflow task costs.
+   */
+  function begin<T>(
+    within: CancellationScope,
+    keys: string[],
+    work: () => Promise<T>,
+    done: (result: T) => void,
+    failed: (error: unknown) => void = fail,
+  ): void {
+    for (const key of keys) busy.add(key)
+    working++
+    const end = (settled: () => void) => {
+      try {
+        settled()
+      } catch (error) {
+        fail(error)
+      }
+      working--
+      for (const key of keys) busy.delete(key)
+      wake()
+    }
+    within.run(work).then(
+      (result) => end(() => done(result)),
+      (error) =>
+        end(() => {
+          if (!isCancellation(error)) failed(error)
+        }),
+    )
+  }
+
+  function fail(error: unknown): void {
+    failure ??= engineFailure(error)
+  }
+
+  function note(record: NodeRecord): void {
+    const fatal = settleRecord(plan, root, record)
+    if (fatal) failure ??= nodeFailure(fatal)
+  }
+
+  function startSegment(tasks: Task[], drains: boolean): void {
+    const segment: SegmentInput = {
+      plan,
+      context,
+      input,
+      root: sliceState(plan, root, tasks),
+      busy: [...busy],
+      ...(drains ? { drains } : {}),
+    }
+    const keys = tasks.map(taskKey)
+    for (const key of keys) walking.add(key)
+    const done = (records: NodeRecord[]) => {
+      for (const key of keys) walking.delete(key)
+      unsent += new TextEncoder().encode(JSON.stringify(records)).length
+      for (const record of records) note(record)
+    }
+    begin(scopes.whole, keys, () => walkSegment(segment), done)
+  }
+
+  /** Makes the worker respond, as it does when no segment is under way; only then can the timer fire. */
+  function sendRecords(): void {
+    sending = true
+    afterDelay(scopes.whole, 1, 'records are sent', () => {
+      unsent = 0
+      sending = false
+      wake()
+    })
+  }
+
+  function startAttempt(task: Task): void {
+    const { node, frame } = task
+    const attempt = describeAttempt(task)
+    const noteResult = (result: StepResult) =>
+      note({ nodeId: node.id, iteration: frame.iteration, startedAt: 0, completedAt: 0, ...result })
+    begin(
+      scopes.find(frame),
+      [taskKey(task)],
+      () => attemptNode(attempt),
+      (result) => noteResult({ status: 'SUCCESS', ...result }),
+      (error) => noteResult(settleAttempt(node, readFailure(error))),
+    )
+  }
+
+  function describeAttempt({ node, frame }: Task): AttemptInput {
+    const sources = sourcesOf(plan, node.id, frame.outcomes)
+    const outputs: Record<string, Envelope> = {}
+    const find = outputsAround(plan, root, frame)
+    for (const id of [...sources, ...node.needs]) {
+      const output = find(id)
+      if (output) outputs[id] = output
+    }
+    return {
+      node,
+      context,
+      triggerNodeId: plan.triggerNodeId,
+      inlineBytes: plan.inlineBytes,
+      sources,
+      outputs,
+      iteration: frame.iteration,
+      ...(frame.item && (isEntry(plan, node) || node.readsItem) ? { item: frame.item } : {}),
+    }
+  }
+
+  async function walk(): Promise<Carried | undefined> {
+    if (deadline !== null) {
+      afterDelay(scopes.whole, deadline - Date.now(), 'time limit of the run', () => {
+        timedOut = true
+        wake()
+      })
+    }
+    while (true) {
+      const waiting = timers.keep(busy, nudges)
+      // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
+      const draining = wantsNewRun(run)
+      const tasks = collectTasks(plan, root, busy, workflowRules(plan, root, walking, draining))
+      scopes.drop()
+      if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
+      const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
+      if (draining && working === 0 && !sending && !failure && !timedOut && open) {
+        return { startedAt, deadline, root, nudges: [...nudges] }
+      }
+      const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
+      const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
+      if (ready.length > 0 && !sending) startSegment(ready, draining)
+      for (const task of tasks) {
+        if (steps.includes(task) || draining || working >= MAX_IN_FLIGHT) continue
+        // Another failure may have ended its loop while tasks were collected.
+        if (isUnder(plan, root, task.frame)) startAttempt(task)
+      }
+      if (failure || timedOut || (working === 0 && waiting === 0 && !sending)) break
+      const seen = progress
+      await condition(() => progress > seen)
+    }
+    if (failure || timedOut) {
+      scopes.whole.cancel()
+      timers.cancel()
+    }
+    if (failure) throw failure
+    if (timedOut) {
+      const message = `The execution took longer than its limit of ${run.timeoutMs} ms`
+      throw ApplicationFailure.create({ message, type: RUN_TIMED_OUT, nonRetryable: true })
+    }
+    if (Object.keys(root.loops).length > 0) throw new Error('A loop is open, but nothing in it can go on')
+    return undefined
+  }
+
+  return { walk }
+}
+
+/** How a node is settled whose attempt failed: with the error as its output, if onError says so. */
+function settleAttempt(node: PlanNode, error: NodeError): StepResult {
+  const handled = settleFailure(node, error)
+  if (handled === 'fatal') return { status: 'FAILED', error, handle: null }
+  const { output, handle } = handled
+  const bytes = JSON.stringify(output ?? null).length
+  return { status: 'FAILED', error, output: { v: output, bytes }, handle }
+}
+
+function wantsNewRun(run: RunInput): boolean {
+  const info = workflowInfo()
+  if (info.continueAsNewSuggested) return true
+  return run.continueAfterEvents !== undefined && info.historyLength >= run.continueAfterEvents
+}
