@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -36,8 +37,21 @@ export async function choosePort(
   }
 }
 
-export function findFree(host = '127.0.0.1'): Promise<number> {
-  return listen(0, host)
+const given = new Set<number>()
+
+/**
+ * Finds a port that nobody listens on, and never the same one twice in a process: whoever asks listens on it
+ * later. It lies below the ports that Linux gives to outgoing connections, one of which could take it meanwhile,
+ * and above 10080, the last one that browsers refuse to connect to.
+ */
+export async function findFree(host = '127.0.0.1'): Promise<number> {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const port = randomInt(10_081, 32_768)
+    if (given.has(port) || !(await isFree(port, host))) continue
+    given.add(port)
+    return port
+  }
+  throw new ConfigError('there is no free port between 10081 and 32767')
 }
 
 async function isFree(port: number, host: string): Promise<boolean> {
