@@ -1,5 +1,6 @@
 import { isSecretName, redactText } from '../../db/redaction/redact.ts'
 import { readTemplate } from '../../workflows/expressions/expressions.ts'
+import { HIDDEN } from '../../workflows/graph/secrets.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
@@ -75,6 +76,10 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     { method: 'GET', headers: {}, ...Object.fromEntries(computed) },
     context.bindings,
   )) as Record<string, unknown>
+  for (const [key, value] of computed) {
+    if (JSON.stringify(value).includes(HIDDEN))
+      throw invalidConfig(key, `still has ${HIDDEN} in the place of a secret that was not exported: set it`)
+  }
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)

@@ -8,6 +8,7 @@ import { isDatabaseAway } from '../../db/connection.ts'
 import { Fault, type FaultCode } from '../../db/fault.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
+import { findRoute } from './observe.ts'
 import { putLimitHeaders } from './ratelimit.ts'
 import { listStaticPaths } from './staticpaths.ts'
 
@@ -71,11 +72,11 @@ export function describeError(path: string, status: number, message: string, err
 export function respondWithError(c: Context<AppEnv>, thrown: unknown): Response {
   const fault = readFault(thrown)
   if (!fault) {
-    c.get('log').error({ err: thrown, method: c.req.method, path: c.req.path }, 'request failed')
+    c.get('log').error({ err: thrown, method: c.req.method, route: findRoute(c) }, 'request failed')
     return c.json(describeError(c.req.path, 500, 'The service failed unexpectedly'), 500)
   }
   if (fault !== thrown)
-    c.get('log').warn({ err: thrown, method: c.req.method, path: c.req.path }, fault.message)
+    c.get('log').warn({ err: thrown, method: c.req.method, route: findRoute(c) }, fault.message)
   const status = STATUS[fault.code]
   if (fault.retryAfter !== undefined)
     c.header('Retry-After', String(Math.max(1, Math.ceil(fault.retryAfter))))

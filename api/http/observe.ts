@@ -44,8 +44,11 @@ function observeRequest(metrics: Metrics, c: Context, method: string, route: str
   metrics.requests.observe(labels, (performance.now() - began) / 1_000)
 }
 
-/** The pattern of the request's route. Requests without a route share one: callers must not create labels. */
-function findRoute(c: Context): string {
+/**
+ * The pattern of the request's route, for labels and logs: a path may hold a secret, such as the token of a
+ * resume URL. Requests without a route share one, so that callers cannot create labels.
+ */
+export function findRoute(c: Context): string {
   const paths = matchedRoutes(c).map((route) => route.path)
   return paths.findLast((path) => !path.endsWith('*')) ?? paths.findLast((path) => path.length > 2) ?? 'none'
 }

@@ -4,6 +4,7 @@ import { Fault } from '../../db/fault.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
+import { findRoute } from './observe.ts'
 import { createRequestCounter } from './ratelimit.ts'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -57,7 +58,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     const { status } = c.res
     const level = SAFE.has(c.req.method) && status < 400 ? 'debug' : 'info'
     const ms = Math.round(performance.now() - start)
-    c.get('log')[level]({ method: c.req.method, path: c.req.path, status, ms }, 'request')
+    c.get('log')[level]({ method: c.req.method, route: findRoute(c), status, ms }, 'request')
   }
 }
 

@@ -15,7 +15,7 @@ const OneHook = v.object({ workflowId: uuidField, path: v.string() })
 /**
  * The route of webhooks. It needs no credentials, but a trigger may demand a secret header or a signature.
  * The execution's input is {body, query, headers, method}. Header names are in lower case; cookie,
- * authorization, proxy-authorization and the secret header are left out.
+ * authorization, proxy-authorization, the secret header and the signature's are left out.
  */
 export function createWebhookRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>().all(
@@ -46,21 +46,28 @@ export function createWebhookRoutes(deps: ApiDeps) {
       }
       checkWebhookSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
       const bytes = await readBytes(c)
-      if (hook.signature) checkSignature(hook.signature, bytes, (name) => c.req.header(name))
+      const delivery = hook.signature
+        ? checkSignature(hook.signature, bytes, (name) => c.req.header(name))
+        : undefined
       const call = {
         body: await parseBody(bytes, c.req.header('content-type')),
         query: collectByName(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
         method: c.req.method,
       }
-      const started = await startWebhook(deps.store, hook, call, c.get('traceparent'))
-      if (hook.response.mode === 'immediate') return startAndRespond(deps, c, started)
+      const started = await startWebhook(deps.store, hook, call, {
+        delivery,
+        traceparent: c.get('traceparent'),
+      })
+      // Whoever has sent a repeated delivery first gets the answer of its execution.
+      if (hook.response.mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)
       return startAndRelayAnswer(deps, c, hook, started)
     },
   )
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {
-  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', hook.secretHeader])
+  const signature = hook.signature?.header.toLowerCase()
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', hook.secretHeader, signature])
   return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
 }

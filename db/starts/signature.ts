@@ -12,6 +12,8 @@ export type Signature = {
   /** The header that holds the time in Unix seconds; if it is `header` itself, its part `t=` does. */
   timestampHeader?: string
   toleranceSeconds?: number
+  /** The header with the id of a delivery, which is the same when the sender repeats it. */
+  deliveryHeader?: string
 }
 
 const TOLERANCE_SECONDS = 300
@@ -19,14 +21,16 @@ const TOLERANCE_SECONDS = 300
 /**
  * Throws UNAUTHENTICATED unless the header holds the body's signature and the timestamp, if one is required,
  * is at most `toleranceSeconds` away from now. The header may hold several signatures with commas between
- * them, as senders do while they change the secret. Compares in constant time.
+ * them, as senders do while they change the secret. Compares in constant time. Returns what names this
+ * delivery among all of the webhook; undefined if nothing tells a repeated delivery from an equal one.
  */
 export function checkSignature(
   signature: Signature,
   body: Uint8Array,
   readHeader: (name: string) => string | undefined,
-): void {
-  const { header, secret, algorithm = 'sha256', encoding = 'hex', prefix = '', timestampHeader } = signature
+): string | undefined {
+  const { header, secret, algorithm = 'sha256', encoding = 'hex', prefix = '' } = signature
+  const { timestampHeader, deliveryHeader } = signature
   const parts = (readHeader(header) ?? '').split(',').map((part) => part.trim())
   const hmac = createHmac(algorithm, secret)
   if (timestampHeader !== undefined) {
@@ -56,6 +60,12 @@ export function checkSignature(
   if (matching.length === 0) {
     throw new Fault('UNAUTHENTICATED', `The header ${header} must hold the signature of the body`)
   }
+  if (deliveryHeader !== undefined) {
+    const delivery = readHeader(deliveryHeader)?.trim()
+    if (delivery) return `id ${delivery}`
+    throw new Fault('UNAUTHENTICATED', `The header ${deliveryHeader} must hold the id of the delivery`)
+  }
+  return timestampHeader === undefined ? undefined : `signature ${expected.toString()}`
 }
 
 /** Accepts hex in either case, and base64 in either alphabet, padded or not. */

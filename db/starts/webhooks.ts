@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
+import { v7 as uuid, v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ResponseMode } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
@@ -66,16 +67,20 @@ export function checkWebhookSecret(hook: Webhook, given: string | undefined): vo
   }
 }
 
-/** Accepts an execution of the webhook's workflow that starts at the webhook. Throws as addExecution does. */
+/**
+ * Accepts an execution of the webhook's workflow that starts at the webhook. With a `delivery` that has
+ * started one before, returns that execution. Throws as addExecution does.
+ */
 export async function startWebhook(
   store: Store,
   hook: Webhook,
   call: WebhookCall,
-  traceparent?: string,
+  { delivery, traceparent }: { delivery?: string | undefined; traceparent?: string | undefined },
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
-  return addExecution(store, workflow, { node, trigger: 'WEBHOOK', data: call, by, traceparent })
+  const id = delivery === undefined ? uuid() : uuidv5(`${node.id} ${delivery}`, workflow.id)
+  return addExecution(store, workflow, { id, node, trigger: 'WEBHOOK', data: call, by, traceparent })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */

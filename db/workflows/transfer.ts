@@ -1,6 +1,5 @@
 import { v7 as uuid } from 'uuid'
 import { type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
-import { dropSecrets } from '../../workflows/graph/secrets.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
@@ -8,6 +7,7 @@ import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { invalid } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
+import { dropSecrets, listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
 
@@ -81,7 +81,10 @@ export async function importWorkflow(
   input: WorkflowImport,
 ): Promise<{ workflow: Workflow; report: ImportReport }> {
   const { report, ...plan } = await planImport(scope, input)
-  return { workflow: await createWorkflow(scope, { ...plan, teamId: input.teamId }), report }
+  // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
+  // that a webhook demands it would let everybody in.
+  const requests = (plan.nodes as GraphNode[]).filter(({ type }) => type === 'HTTP_REQUEST')
+  return { workflow: await createWorkflow(scope, { ...plan, teamId: input.teamId }, requests), report }
 }
 
 function isDocument(workflow: unknown): workflow is WorkflowDocument {
@@ -132,8 +135,9 @@ async function readDocument(
   document: WorkflowDocument,
 ): Promise<ImportedWorkflow> {
   const problems: ImportProblem[] = []
-  for (const path of document.secrets) {
-    // The import has put a random value in its place: the webhook refuses every call until the secret is set.
+  const hidden = document.nodes.flatMap((node, i) => listHidden(node).map((path) => `nodes[${i}].${path}`))
+  for (const path of [...document.secrets, ...hidden]) {
+    // A webhook has got a random secret and refuses every call, a request is not sent, until this one is set.
     const node = document.nodes[Number(/\d+/.exec(path)?.[0])]
     const message = 'The secret was not exported: set it on the node.'
     problems.push({ node: node?.name ?? null, path, kind: 'secret', message, original: null })

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { compareGraphs, type GraphDiff } from '../../workflows/graph/diff.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
-import { hideSecrets } from '../../workflows/graph/secrets.ts'
 import { covers } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { change } from '../change.ts'
@@ -11,6 +10,7 @@ import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { hideSecrets } from './secrets.ts'
 
 /** A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. */
 export type VersionItem = {
@@ -100,7 +100,7 @@ export async function listVersions(
   return makePage(rows.map(describeVersion), total, query)
 }
 
-/** A version with its graph (VIEWER). Only a BUILDER sees the secrets of webhooks. Throws NOT_FOUND. */
+/** A version with its graph (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND. */
 export async function readVersionDetail(
   scope: Scope,
   workflowId: string,

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { checkActivation } from '../../workflows/graph/check.ts'
-import type { Graph } from '../../workflows/graph/graph.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
-import { hideSecrets } from '../../workflows/graph/secrets.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -14,6 +13,7 @@ import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
+import { hideSecrets, restoreSecrets } from './secrets.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
 import { addVersion, readVersion } from './versions.ts'
@@ -71,7 +71,8 @@ export async function listWorkflows(
 
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
- * CONFLICT if the team has a workflow of this name.
+ * CONFLICT if the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but
+ * for those that `imported` nodes have.
  */
 export async function createWorkflow(
   scope: Scope,
@@ -83,10 +84,11 @@ export async function createWorkflow(
     edges?: unknown
     settings?: Partial<WorkflowSettings> | undefined
   },
+  imported: GraphNode[] = [],
 ): Promise<Workflow> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
-  const graph = checkGraph(input)
+  const graph = checkGraph(input, imported)
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
@@ -115,7 +117,7 @@ export async function createWorkflow(
 }
 
 /**
- * A workflow with its newest graph (VIEWER). Only a BUILDER sees the secrets of webhooks. Throws NOT_FOUND.
+ * A workflow with its newest graph (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND.
  */
 export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDetail> {
   const row = await scope.store.db
@@ -182,7 +184,7 @@ export async function updateWorkflow(
       // An old version is checked again, since the rules for graphs may have changed.
       const graph = isNone(given)
         ? stored
-        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges })
+        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges }, base.nodes)
       const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
       if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
@@ -261,10 +263,12 @@ async function lockWorkflow(tx: Tx, id: string) {
   return { ...row, settings: readSettings(row.settings) }
 }
 
-function checkGraph(input: { nodes?: unknown; edges?: unknown }): Graph {
-  const { graph, problems } = readGraph(input, uuid)
-  if (problems.length > 0) throw invalid(problems)
-  return graph
+/** The graph of the input. A `[hidden]` that was read from one of the `stored` nodes keeps its secret. */
+function checkGraph(input: { nodes?: unknown; edges?: unknown }, stored: GraphNode[]): Graph {
+  const { nodes, problems } = restoreSecrets(input.nodes, stored)
+  const read = readGraph({ nodes, edges: input.edges }, uuid)
+  if (problems.length + read.problems.length > 0) throw invalid([...problems, ...read.problems])
+  return read.graph
 }
 
 async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -10,18 +10,14 @@ const SECRETS: Record<string, string[][]> = {
   CRYPTO: [['secret']],
 }
 
-const HIDDEN = '***'
+/** What stands in the place of a secret for those who may not set it, and in exports. */
+export const HIDDEN = '[hidden]'
 
-/** A copy of the node with `***` for its secrets, for those who may not set them. */
-export function hideSecrets(node: GraphNode): GraphNode {
-  return pathsOf(node).reduce((shown, path) => replaceAt(shown, path, HIDDEN), node)
-}
+export type Path = (string | number)[]
 
-/** A copy of the node without its secrets, and the paths of these (`config.secretHeader.value`). */
-export function dropSecrets(node: GraphNode): { node: GraphNode; dropped: string[] } {
-  const paths = pathsOf(node)
-  const rest = paths.reduce((kept, path) => replaceAt(kept, path, undefined), node)
-  return { node: rest, dropped: paths.map((path) => `config.${path.join('.')}`) }
+/** The paths of the node's secrets, within its config. */
+export function listSecrets(node: GraphNode): string[][] {
+  return (getOwn(SECRETS, node.type) ?? []).filter((path) => valueAt(node.config, path) !== undefined)
 }
 
 /**
@@ -43,20 +39,21 @@ export function fillSecrets(
       if (due) filled.push(name)
       return due
     })
-    return missing.reduce((kept, path) => replaceAt(kept, path, makeSecret()), node)
+    return missing.reduce((kept, path) => replaceSecret(kept, path, makeSecret()), node)
   })
   return { nodes: whole, filled }
 }
 
-function pathsOf(node: GraphNode): string[][] {
-  return (getOwn(SECRETS, node.type) ?? []).filter((path) => valueAt(node.config, path) !== undefined)
+/** The value at a path; undefined if there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (at, key) => (Object.hasOwn(Object(at), key) ? Object(at)[key] : undefined),
+    value,
+  )
 }
 
-function valueAt(value: unknown, path: string[]): unknown {
-  return path.reduce<unknown>((at, key) => Object(at)[key], value)
-}
-
-function replaceAt(node: GraphNode, path: string[], value: string | undefined): GraphNode {
+/** A copy of the node with another value at a path of its config, or without it if `value` is undefined. */
+export function replaceSecret(node: GraphNode, path: string[], value: string | undefined): GraphNode {
   const place = (at: unknown, [key = '', ...rest]: string[]): Record<string, unknown> => {
     const { [key]: old, ...others } = at as Record<string, unknown>
     if (rest.length > 0) return { ...others, [key]: place(old, rest) }

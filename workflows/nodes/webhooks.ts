@@ -51,6 +51,7 @@ export const signatureField = strictObject({
   prefix: v.optional(v.string('must be a string')),
   timestampHeader: v.optional(headerName),
   toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
+  deliveryHeader: v.optional(headerName),
 })
 
 /** The keys of a WEBHOOK_TRIGGER's config that say when to respond, and how long to wait for the response. */

@@ -161,6 +161,7 @@ describe('the request', () => {
     ['query', { query: '{{ $input.bad }}' }],
     ['body', { method: 'POST', body: '{"name": "{{ $input.bad }}"}' }],
     ['body', { method: 'POST', bodyType: 'form', body: '{{ 5 }}' }],
+    ['headers', { headers: { Authorization: '[hidden]' } }],
     ['timeoutMs', { timeoutMs: '{{ 0 }}' }],
     ['timeoutMs', { timeoutMs: '{{ "soon" }}' }],
   ])('a bad %s fails for good with a message that names it: %j', async (key, config) => {

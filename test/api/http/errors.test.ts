@@ -248,3 +248,17 @@ test('an unexpected failure is 500 and logged in full, and the response reveals 
   expect(await response.json()).toMatchObject({ status: 500, error: 'Internal Server Error', path: '/boom' })
   expect(lines.join('')).toContain('select secret from passwords')
 })
+
+test('logs name the route and not the path, which may hold the token of a resume URL', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
+  const logged = await startService({ log })
+  try {
+    const token = 'a-token-that-resumes.an-execution'
+    expect((await logged.request(`/resume/${token}`, { method: 'POST' })).status).toBe(404)
+    expect(lines.join('')).toContain('"route":"/resume/:token"')
+    expect(lines.join('')).not.toContain(token)
+  } finally {
+    await logged.stop()
+  }
+})

@@ -265,6 +265,42 @@ test("Stripe's signature includes a recent timestamp, and may have several value
   expect(await own({ 'X-Sig': at(now) })).toBe(401)
 })
 
+test('a signed delivery that is sent again starts nothing, and its signature is not kept', async () => {
+  const type = { 'content-type': 'application/json' }
+  const now = String(Math.floor(Date.now() / 1_000))
+  const signatures = [
+    { header: 'X-Sig', secret: 'key', timestampHeader: 'X-Time' },
+    { header: 'X-Hub-Signature-256', secret: 'key', prefix: 'sha256=', deliveryHeader: 'X-GitHub-Delivery' },
+  ]
+  const nodes = signatures.map((signature, i) => {
+    const config = { path: `in${i}`, signature, responseMode: i === 0 ? 'immediate' : 'lastNode' }
+    return { id: `in${i}`, type: 'WEBHOOK_TRIGGER', config: { ...config, responseTimeoutMs: 100 } }
+  })
+  const id = await create(nodes)
+  await activate(id, true)
+  const send = (at: number, headers: Record<string, string>, body = BODY) =>
+    fire(`${id}/in${at}`, { method: 'POST', headers: { ...type, ...headers }, body })
+  const stamped = (time: string) => ({ 'X-Sig': sign(`${time}.${BODY}`), 'X-Time': time })
+  const [first, ...rest] = await Promise.all(Array.from({ length: 8 }, () => send(0, stamped(now))))
+  for (const again of rest) {
+    expect(again).toMatchObject({ status: 202, body: { executionId: first!.body.executionId } })
+  }
+  const later = await send(0, stamped(String(Number(now) - 1)))
+  expect(later.body.executionId).not.toBe(first!.body.executionId)
+  const delivered = (delivery: string, body = BODY) =>
+    send(1, { 'X-Hub-Signature-256': `sha256=${sign(body)}`, 'X-GitHub-Delivery': delivery }, body)
+  const one = await delivered('one')
+  // There is no worker here, so the request that waits is not answered in time; a repeated one does not wait.
+  expect(one.status).toBe(504)
+  expect(await delivered('one')).toMatchObject({ status: 202, body: { executionId: one.body.executionId } })
+  expect((await delivered('two')).status).toBe(504)
+  expect((await delivered(' ')).status).toBe(401)
+  const stored = await service.request(`/api/executions/${one.body.executionId}`, { as: service.admin })
+  const text = await stored.text()
+  expect(JSON.parse(text).inputData.headers).toMatchObject({ 'x-github-delivery': 'one' })
+  expect(text).not.toContain(sign(BODY))
+})
+
 test('the key of a signature is shown only to those who can set it', async () => {
   const signature = { header: 'X-Sig', secret: 'very secret' }
   const id = await create([{ id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', signature } }])
@@ -275,7 +311,7 @@ test('the key of a signature is shown only to those who can set it', async () =>
   expect((await read('BUILDER')).secret).toBe('very secret')
   expect(await read('OPERATOR')).toEqual({
     header: 'X-Sig',
-    secret: '***',
+    secret: '[hidden]',
     algorithm: 'sha256',
     encoding: 'hex',
   })

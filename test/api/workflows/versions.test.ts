@@ -167,9 +167,9 @@ test('secrets of old versions are shown only to a BUILDER; others see that one h
   })
   for (const as of [operator, viewer]) {
     expect(await shown(as)).toEqual({
-      read: '***',
-      added: [{ path: 'config.secretHeader', to: { name: 'X-Key', value: '***' } }],
-      changed: [{ path: 'config.secretHeader.value', from: '***', to: '***' }],
+      read: '[hidden]',
+      added: [{ path: 'config.secretHeader', to: { name: 'X-Key', value: '[hidden]' } }],
+      changed: [{ path: 'config.secretHeader.value', from: '[hidden]', to: '[hidden]' }],
     })
   }
 })
