@@ -1,5 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type EvaluatorJob, type EvaluatorReply, findTimeFactor, JOB_TIME_FACTOR } from './job.ts'
 
@@ -66,19 +68,34 @@ export function startEvaluatorProcess(
   }
 }
 
-/** A process without environment and secrets, that may only read files and has no `__proto__`. */
+/**
+ * What an evaluator process may read: our code and that of its packages, which may be linked. The data folder,
+ * which has the keys, lies beside them by default.
+ */
+function listReadable(): string[] {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const folder = `${sep}node_modules${sep}`
+  const [above] = createRequire(import.meta.url)
+    .resolve('jsonata')
+    .split(folder)
+  const own = ['activities', 'workflows', 'package.json', 'node_modules'].map((name) => root + name)
+  return [...own, above + folder]
+}
+
+/** The rights of an evaluator process: it may read code, and has no other files, processes or `__proto__`. */
+export const SANDBOX = [
+  '--disable-proto=delete',
+  '--disable-warning=ExperimentalWarning',
+  '--permission',
+  ...listReadable().map((path) => `--allow-fs-read=${path}`),
+]
+
+/** A process in the sandbox, without environment and secrets. */
 function forkSandboxed({ timeoutMs, heapMb, maxChars }: ProcessLimits): ChildProcess {
   const args = [timeoutMs, timeoutMs * JOB_TIME_FACTOR, maxChars].map(String)
   const child = fork(fileURLToPath(new URL('./child.ts', import.meta.url)), args, {
     env: {},
-    execArgv: [
-      `--max-old-space-size=${heapMb}`,
-      '--max-semi-space-size=8',
-      '--disable-proto=delete',
-      '--disable-warning=ExperimentalWarning',
-      '--permission',
-      '--allow-fs-read=*',
-    ],
+    execArgv: [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=8', ...SANDBOX],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })

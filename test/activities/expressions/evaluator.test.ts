@@ -1,9 +1,11 @@
-import { fork } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import jsonata from 'jsonata'
 import { afterAll, expect, test } from 'vitest'
 import type { Bindings } from '../../../activities/expressions/bindings.ts'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import { SANDBOX } from '../../../activities/expressions/process.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import { watchThread } from '../../support/thread.ts'
 
@@ -400,6 +402,24 @@ test('closing the evaluator fails running, waiting and later jobs with a retryab
   for (const failure of [await running, await waiting, await failureOf(one.render(away('1'), scope))]) {
     expect(failure).toMatchObject({ type: 'ExpressionsUnavailable', retryable: true })
   }
+})
+
+test('an evaluator process reads no file but code, writes none and starts no process', async () => {
+  const probe = `
+    const { readFileSync, writeFileSync, readdirSync } = require('node:fs')
+    const attempt = (work) => { try { work(); return 'done' } catch (error) { return error.code } }
+    console.log(JSON.stringify([
+      attempt(() => readFileSync('activities/expressions/child.ts')),
+      attempt(() => readFileSync('/etc/passwd')),
+      attempt(() => readFileSync('/proc/self/environ')),
+      attempt(() => readdirSync('.')),
+      attempt(() => readdirSync('.perdure')),
+      attempt(() => writeFileSync('activities/new.ts', '')),
+      attempt(() => require('node:child_process').spawnSync('true')),
+      attempt(() => new (require('node:worker_threads').Worker)('', { eval: true })),
+    ]))`
+  const { stdout } = await promisify(execFile)(process.execPath, [...SANDBOX, '--eval', probe])
+  expect(JSON.parse(stdout)).toEqual(['done', ...Array(7).fill('ERR_ACCESS_DENIED')])
 })
 
 test('an evaluator process whose service is gone ends by itself, even in an endless loop', async () => {
