@@ -11,7 +11,7 @@ test('expired sessions are removed in every scheduled round', async () => {
   const { store } = service
   const living = (await store.db.selectFrom('sessions').select('id').execute()).map(({ id }) => id)
   const expire = async () => {
-    const { id } = await createSession(store, service.user.id)
+    const { id } = await createSession(store, service.user, { ip: null, requestId: null })
     await store.db
       .updateTable('sessions')
       .set({ expiresAt: new Date(0) })
