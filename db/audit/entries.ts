@@ -6,6 +6,8 @@ import { type AuditCore, canonicalCore, canonicalJson, hashDetails, hashLink } f
 export type StoredEntry = AuditCore & {
   id: string
   seq: number
+  /** `seq` in digits: a number that somebody has put there may be too great for JavaScript. */
+  seqText: string
   prev: Buffer
   hash: Buffer
   tsText: string
@@ -21,13 +23,13 @@ const PAGE = 500
 
 /** All entries of a chain in its order, page by page. */
 export async function* readEntries(db: Db, teamId: string): AsyncGenerator<StoredEntry> {
-  let after = { seq: -1, id: '00000000-0000-0000-0000-000000000000' }
+  let after = { seqText: '-1', id: '00000000-0000-0000-0000-000000000000' }
   for (;;) {
     const { rows } = await sql<StoredEntry>`
-      select id, seq, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
+      select id, seq, seq::text as seq_text, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
         team_id, event_id, actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome,
         request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id
-      from audit_entries where team_id = ${teamId} and (seq, id) > (${after.seq}, ${after.id}::uuid)
+      from audit_entries where team_id = ${teamId} and (seq, id) > (${after.seqText}::bigint, ${after.id}::uuid)
       order by seq, id limit ${PAGE}`.execute(db)
     yield* rows
     if (rows.length < PAGE) return
@@ -48,6 +50,7 @@ export async function readUnsigned(db: Db, teamId: string): Promise<StoredRange[
 /** Says how the columns of an entry differ from its hash; undefined if they agree. */
 export function findFault(row: StoredEntry): string | undefined {
   const { teamId, seq, prev, tsText: ts } = row
+  if (!Number.isSafeInteger(seq)) return `Entry ${row.seqText} cannot have been written by this service`
   if (!readDetails(row)?.equals(row.detailsSha256))
     return `The details of entry ${seq} do not match their hash`
   const core = canonicalCore(row)

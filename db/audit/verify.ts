@@ -93,6 +93,8 @@ export async function verifyChain(
       walk.find('tail_truncated', seq, `The chain ends at entry ${found}, but its head counts ${seq} entries`)
     else if (seq < found || !head.hash.equals(last?.hash ?? genesisHash(teamId)))
       walk.find('head_mismatch', seq, `The head does not match the last entry, ${found}`)
+    else if (head.tsText !== (last?.tsText ?? null))
+      walk.find('head_mismatch', seq, `The time of the head is not that of the last entry, ${found}`)
   }
 }
 
@@ -111,15 +113,15 @@ export async function listChains(store: Store): Promise<string[]> {
   return rows.map((row) => row.id)
 }
 
-type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'>
+/** `tsText` is null before the first entry. */
+type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { tsText: string | null }
 
 async function readHead(db: Db, teamId: string): Promise<HeadRow | undefined> {
-  const head = await db
-    .selectFrom('auditHeads')
-    .select(['seq', 'hash', 'mac', 'keyId'])
-    .where('teamId', '=', teamId)
-    .executeTakeFirst()
-  return head && { ...head, seq: Number(head.seq) }
+  const { rows } = await sql<HeadRow>`
+    select seq, hash, mac, key_id, case when ts > '-infinity' then
+      to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end as ts_text
+    from audit_heads where team_id = ${teamId}`.execute(db)
+  return rows[0]
 }
 
 /** Whether it is the instance's head as the migration made it, and no process has appended anything yet. */

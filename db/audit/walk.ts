@@ -87,8 +87,7 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
     else {
       checkPlace(row)
       if (fault) find('entry_modified', row.seq, fault)
-      else if (row.mac && !signed)
-        find('entry_forged', row.seq, `Entry ${row.seq} is not signed by this installation`)
+      else if (row.mac && !signed) find('entry_forged', row.seq, describeForged(keys, row))
       if (!row.prev.equals(last?.hash ?? genesisHash(teamId)))
         find('link_broken', row.seq, `Entry ${row.seq} does not link to the entry before it`)
       checkRange(row)
@@ -168,11 +167,26 @@ function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: St
   )
 }
 
+function describeForged(keys: Keys, { seq, keyId }: StoredEntry): string {
+  return keys.byId.has(keyId ?? '')
+    ? `Entry ${seq} is not signed by this installation`
+    : `Entry ${seq} is signed with the key "${keyId}", which is not known here`
+}
+
 /** All that is stored of an entry. Digests of it are signed into chains, so that its form must stay. */
 function describe(row: StoredEntry): string {
   const hex = (bytes: Buffer | null) => bytes?.toString('hex') ?? null
   return JSON.stringify([
-    ...[row.id, row.seq, hex(row.prev), hex(row.hash), row.tsText, row.teamId, row.eventId, row.actorKind],
+    ...[
+      row.id,
+      row.seqText,
+      hex(row.prev),
+      hex(row.hash),
+      row.tsText,
+      row.teamId,
+      row.eventId,
+      row.actorKind,
+    ],
     ...[row.actorId, row.actorRole, row.actorName, row.action, row.resourceType, row.resourceId, row.outcome],
     ...[row.requestId, row.srcIp, row.detailsText, hex(row.detailsSalt), hex(row.detailsSha256), row.core],
     ...[hex(row.mac), row.keyId],
