@@ -16,7 +16,7 @@ export function makeChains(service: Service) {
   }
 
   /** An act of the team's ADMIN that is not urgent. */
-  const act = (teamId: string, name = crypto.randomUUID()) =>
+  const act = (teamId: string, name: string = crypto.randomUUID()) =>
     service.call('PUT', `/api/teams/${teamId}`, service.admin, { name })
 
   /** Changes rows as the owner of the database can, with the triggers disabled. */

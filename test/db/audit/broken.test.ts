@@ -49,11 +49,11 @@ const ATTACKS: Record<string, { attack: (teamId: string) => Promise<unknown>; fo
   },
   'puts an older head back': {
     attack: async (id) => {
-      const [old] = (await service.store.db
+      const old = await service.store.db
         .selectFrom('auditHeads')
         .selectAll()
         .where('teamId', '=', id)
-        .execute()) as [{ mac: Buffer; hash: Buffer; ts: Date }]
+        .executeTakeFirstOrThrow()
       await act(id)
       await tamper(`update audit_heads set seq = 4, mac = '\\x${old.mac.toString('hex')}',
         hash = '\\x${old.hash.toString('hex')}', ts = '${old.ts.toISOString()}' where team_id = '${id}'`)
