@@ -88,7 +88,7 @@ function brokenChain(teamId: string): Fault {
   const whose = teamId === INSTANCE_CHAIN ? "the instance's audit chain" : 'the audit chain of this team'
   return new Fault(
     'AUDIT_CHAIN_BROKEN',
-    `Nothing was done, because ${whose} has been tampered with: its operator must look into it (npx perdure audit verify ${teamId}) and reopen it`,
+    `Nothing was done, because ${whose} does not verify, so that nothing can be added to it: the operator must look into it (npx perdure audit verify ${teamId}) and reopen it`,
     { retryAfter: 60 },
   )
 }

@@ -10,8 +10,8 @@ export type Verdict =
   | 'entry_forged'
   /** Entries have no signature, although it was not a process of an older release that appended them. */
   | 'entry_unsigned'
-  /** The note of entries without a signature is not signed, or they are not those that it was signed for. */
-  | 'range_invalid'
+  /** Entries without signatures are no longer those of which the note that they have none was signed. */
+  | 'range_modified'
   /** The entry does not link to the one before it. */
   | 'link_broken'
   /** Entries are missing before this one. */
@@ -63,10 +63,10 @@ const MAX_FINDINGS = 1_000
  */
 export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   const digest = createHash('sha256')
-  const unsigned = ranges.map((range) => ({
-    ...range,
-    valid: isSigned(keys, range, (id) => signRange(keys, id, { ...range, teamId })),
-  }))
+  // A range that this installation has not signed vouches for nothing.
+  const unsigned = ranges.filter((range) =>
+    isSigned(keys, range, (id) => signRange(keys, id, { ...range, teamId })),
+  )
   const breaks: AuditBreak[] = []
   let findings: AuditFinding[] = []
   let entries = 0
@@ -103,16 +103,13 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   }
 
   function reopen(row: StoredEntry): void {
-    endBare(false)
     const details = JSON.parse(row.detailsText) as BreakDetails
+    const same = details.digest === readDigest()
+    endBare(same)
     breaks.push({ seq: row.seq, at: row.tsText, details, findings })
     findings = []
-    if (details.digest !== readDigest())
-      find(
-        'segment_modified',
-        row.seq,
-        `Entries before ${row.seq} have been altered since it reopened the chain`,
-      )
+    const altered = `Entries before ${row.seq} have been altered since it reopened the chain`
+    if (!same) find('segment_modified', row.seq, altered)
   }
 
   function checkPlace(row: StoredEntry): void {
@@ -125,23 +122,15 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   function checkRange({ seq, hash, mac }: StoredEntry): void {
     while (unsigned[at] && unsigned[at]!.toSeq < seq) at++
     const range = unsigned[at]
-    if (range?.toSeq === seq && !(range.valid && range.hash.equals(hash)))
-      find(
-        'range_invalid',
-        seq,
-        `The note that entries ${range.fromSeq} to ${seq} have no signature is not right`,
-      )
+    const altered = `Entries ${range?.fromSeq} to ${seq} have been altered since they were noted`
+    if (range?.toSeq === seq && !range.hash.equals(hash)) find('range_modified', seq, altered)
     if (mac !== null) endBare(false)
-    else if (!(range?.valid && range.fromSeq <= seq)) bare ??= seq
+    else if (!range || range.fromSeq > seq) bare ??= seq
   }
 
   function endBare(vouched: boolean): void {
-    if (bare !== undefined && !vouched)
-      find(
-        'entry_unsigned',
-        bare,
-        `Entry ${bare} has no signature, and it was not an older release that wrote it`,
-      )
+    const lost = `Entry ${bare} has no signature, and no release without signatures wrote it`
+    if (bare !== undefined && !vouched) find('entry_unsigned', bare, lost)
     bare = undefined
   }
 

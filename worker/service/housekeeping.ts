@@ -23,7 +23,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   onBrokenChain(store, ({ teamId, why, unaudited }) => {
     const message = unaudited
       ? 'this act has no audit entry, because no chain can take one'
-      : `an audit chain was tampered with: ${why}. Nothing is appended to it, and most acts are refused, until npx perdure audit reopen`
+      : `an audit chain does not verify: ${why}. Most acts are refused until it is reopened (npx perdure audit verify, audit reopen)`
     log.error({ teamId, ...(unaudited ? { unaudited } : {}) }, message)
   })
 
