@@ -11,6 +11,9 @@ export function lesserRole(a: Role, b: Role): Role {
   return covers(b, a) ? a : b
 }
 
+/** An act that must go on while the team's audit chain is broken: it stops something rather than doing it. */
+type Kind = { resource: string; urgent?: true }
+
 /** Every act on a team, or on the instance, in the words of the audit: its least role and what it acts on. */
 export const ACTS = {
   TEAM_CREATED: { role: 'ADMIN', resource: 'TEAM' },
@@ -19,9 +22,9 @@ export const ACTS = {
   TEAM_DELETED: { role: 'ADMIN', resource: 'TEAM' },
   MEMBER_ADDED: { role: 'ADMIN', resource: 'MEMBER' },
   MEMBER_ROLE_CHANGED: { role: 'ADMIN', resource: 'MEMBER' },
-  MEMBER_REMOVED: { role: 'ADMIN', resource: 'MEMBER' },
+  MEMBER_REMOVED: { role: 'ADMIN', resource: 'MEMBER', urgent: true },
   SDK_TOKEN_CREATED: { role: 'ADMIN', resource: 'SDK_TOKEN' },
-  SDK_TOKEN_REVOKED: { role: 'ADMIN', resource: 'SDK_TOKEN' },
+  SDK_TOKEN_REVOKED: { role: 'ADMIN', resource: 'SDK_TOKEN', urgent: true },
   WORKFLOW_CREATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_UPDATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_ACTIVATED: { role: 'BUILDER', resource: 'WORKFLOW' },
@@ -33,12 +36,31 @@ export const ACTS = {
   VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
-  EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
-  EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
+  EXECUTION_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EXECUTION_RERUN: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EVENT_SENT: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
   /** Changes the instance, not a team: only the instance's admin may do it. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
-} as const satisfies Record<string, { role: Role; resource: string }>
+  /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
+  AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
+} as const satisfies Record<string, Kind & { role: Role }>
 
 export type Act = keyof typeof ACTS
+
+/**
+ * What people do with their own accounts, which needs no role in a team. Whoever signs in or changes a password
+ * may be about to keep somebody else out, so that is urgent too. `failed`: somebody tried, and did not succeed.
+ */
+export const ACCOUNT_ACTS = {
+  SIGNED_IN: { resource: 'USER', urgent: true },
+  SIGN_IN_FAILED: { resource: 'USER', urgent: true, failed: true },
+  SIGNED_OUT: { resource: 'USER', urgent: true },
+  PASSWORD_CHANGED: { resource: 'USER', urgent: true },
+  EMAIL_CHANGED: { resource: 'USER' },
+} as const satisfies Record<string, Kind & { failed?: true }>
+
+export type AccountAct = keyof typeof ACCOUNT_ACTS

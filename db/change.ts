@@ -1,32 +1,35 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ACTS, type Act } from './acts.ts'
-import { appendAudit, INSTANCE_CHAIN } from './audit/audit.ts'
+import { ACTS, type AccountAct, type Act } from './acts.ts'
+import { type AuditEntry, appendAudit } from './audit/audit.ts'
+import { openInstanceChain } from './audit/chain.ts'
+import { INSTANCE_CHAIN } from './audit/signing.ts'
+import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
 import { missing } from './fault.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
-/** What a verb did: its result, and what the audit entry says about it. */
-export type Changed<T> = { result: T; resourceId: string | null; details?: Record<string, unknown> }
+/** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
+export type Changed<T> = Done<T> | Unchanged<T>
+type Done<T> = AuditEntry & { result: T }
+type Unchanged<T> = { result: T; unchanged: true }
 
 /**
  * The door to every write on somebody's behalf: checks the right that `act` needs, opens a transaction, and
  * appends the audit entry last, so that the chain is locked only until the commit. `work` may run again after
  * a serialization failure or a deadlock, so it must do nothing outside `tx`. It may return another `act` of
- * the same least role (WORKFLOW_ACTIVATED instead of WORKFLOW_UPDATED). Throws FORBIDDEN, or NOT_FOUND if the
- * team no longer exists.
+ * the same least role (WORKFLOW_ACTIVATED instead of WORKFLOW_UPDATED), or say that nothing was changed: then
+ * there is no entry. Throws FORBIDDEN, NOT_FOUND if the team no longer exists, and AUDIT_CHAIN_BROKEN.
  */
 export async function change<T>(
   scope: Scope,
   act: Act,
   teamId: string,
-  work: (tx: Tx) => Promise<Changed<T> & { act?: Act }>,
+  work: (tx: Tx) => Promise<(Done<T> & { act?: Act }) | Unchanged<T>>,
 ): Promise<T> {
   await demandTeam(scope, teamId, ACTS[act].role)
-  return record(scope.store, async (tx) => {
+  return audited(scope, act, teamId, async (tx) => {
     if (act !== 'TEAM_CREATED') await holdTeam(tx, teamId, act)
-    const changed = await work(tx)
-    await appendAudit(tx, scope, changed.act ?? act, teamId, changed)
-    return changed.result
+    return work(tx)
   })
 }
 
@@ -37,9 +40,36 @@ export async function changeInstance<T>(
   work: (tx: Tx) => Promise<Changed<T>>,
 ): Promise<T> {
   demandInstance(scope)
-  return record(scope.store, async (tx) => {
+  return audited(scope, act, INSTANCE_CHAIN, work)
+}
+
+/**
+ * Like `change`, for what somebody does with an account, with an entry in the instance's chain. The verb must
+ * have made sure that it is their own, or that they are the operator.
+ */
+export async function changeAccount<T>(
+  scope: Scope,
+  act: AccountAct,
+  work: (tx: Tx) => Promise<Changed<T>>,
+): Promise<T> {
+  return audited(scope, act, INSTANCE_CHAIN, work)
+}
+
+const openedOf = perDatabase(() => ({ done: false }))
+
+async function audited<T, A extends Act | AccountAct>(
+  scope: Scope,
+  act: A,
+  chain: string,
+  work: (tx: Tx) => Promise<(Done<T> & { act?: A }) | Unchanged<T>>,
+): Promise<T> {
+  const { store } = scope
+  const opened = openedOf(store.db)
+  if (!opened.done) await record(store, (tx) => openInstanceChain(tx, store.keys))
+  opened.done = true
+  return record(store, async (tx) => {
     const changed = await work(tx)
-    await appendAudit(tx, scope, act, INSTANCE_CHAIN, changed)
+    if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
     return changed.result
   })
 }

@@ -13,10 +13,11 @@ export type FaultCode =
   | 'MISDIRECTED'
   | 'THROTTLED'
   | 'UNAVAILABLE'
+  | 'AUDIT_CHAIN_BROKEN'
 
 /**
  * The only kind of error whose message a caller may see. `problems` lists every invalid field (code INVALID);
- * `retryAfter` is in whole seconds (THROTTLED, UNAVAILABLE). api/http/errors.ts maps the code to an HTTP
+ * `retryAfter` is in whole seconds (429, 503). api/http/errors.ts maps the code to an HTTP
  * status.
  */
 export class Fault extends Error {

@@ -24,6 +24,8 @@ export interface AuditEntries {
   eventId: string;
   hash: Buffer;
   id: string;
+  keyId: string | null;
+  mac: Buffer | null;
   outcome: string;
   prev: Buffer;
   requestId: string | null;
@@ -42,6 +44,16 @@ export interface AuditHeads {
   seq: number;
   teamId: string;
   ts: Timestamp;
+}
+
+export interface AuditUnsigned {
+  fromSeq: number;
+  hash: Buffer;
+  keyId: string;
+  mac: Buffer;
+  notedAt: Generated<Timestamp>;
+  teamId: string;
+  toSeq: number;
 }
 
 export interface Blobs {
@@ -280,6 +292,7 @@ export interface WorkflowVersions {
 export interface DB {
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
+  auditUnsigned: AuditUnsigned;
   blobs: Blobs;
   executionCounts: ExecutionCounts;
   executions: Executions;

@@ -6,7 +6,8 @@ import type { Keys } from './seal.ts'
 /** The database, and the keys that seal values in it. */
 export type Store = { db: Db; keys: Keys }
 
-export type Actor = { kind: 'USER' | 'SDK_TOKEN' | 'SYSTEM'; id: string | null; name: string }
+/** Who does something. ANONYMOUS is somebody who has not signed in. */
+export type Actor = { kind: 'USER' | 'SDK_TOKEN' | 'SYSTEM' | 'ANONYMOUS'; id: string | null; name: string }
 
 /** Who makes a request, with which rights: created once by the authentication, and passed to every verb. */
 export type Scope = {
@@ -32,6 +33,21 @@ export function serviceScope(
   { userId = null, instanceAdmin = false }: Partial<Pick<Scope, 'userId' | 'instanceAdmin'>> = {},
 ): Scope {
   return { store, actor, userId, instanceAdmin, roles: new Map(roles), requestId: null, ip: null }
+}
+
+/** Where a request comes from that is not signed in, for the audit. */
+export type Origin = Pick<Scope, 'requestId' | 'ip'>
+
+/** A scope in which the person, or nobody if it is null, acts on an account: it gives no rights. */
+export function accountScope(
+  store: Store,
+  person: { id: string; name: string } | null,
+  { requestId, ip }: Origin,
+): Scope {
+  const actor: Actor = person
+    ? { kind: 'USER', ...person }
+    : { kind: 'ANONYMOUS', id: null, name: 'anonymous' }
+  return { ...serviceScope(store, actor, [], { userId: person?.id ?? null }), requestId, ip }
 }
 
 /** Throws FORBIDDEN unless the caller holds at least `least` in the team. */

@@ -26,6 +26,10 @@ People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start
   audit verify [<teamId>]      Check the audit log of one team, or of all. Exits with 1 if an entry is broken.
       --checkpoint <seq>:<hash>  With a teamId: also check that this entry, which an earlier audit verify
                                printed, is still the same.
+  audit reopen <teamId>        Record acts again after a team's audit log was tampered with. The new segment
+                               begins with what was found, and audit verify names it for ever.
+      --note <text>            Why, for the entry.
+      --checkpoint <seq>:<hash>  as above
 
 The installation:
 
@@ -82,6 +86,11 @@ const COMMANDS: Record<string, Command> = {
     words: [0, 1],
     options: { checkpoint: stringOption },
     run: async (...all) => (await import('./commands/audit.ts')).runAuditVerify(...all),
+  },
+  'audit reopen': {
+    words: [1, 1],
+    options: { note: stringOption, checkpoint: stringOption },
+    run: async (...all) => (await import('./commands/audit.ts')).runAuditReopen(...all),
   },
   migrate: {
     words: [0, 0],

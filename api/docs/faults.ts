@@ -16,7 +16,7 @@ export const FAULTS: Record<number, string> = {
   421: 'The service is not served under this host name',
   429: 'The rate limit is exceeded',
   500: 'The service failed unexpectedly',
-  503: 'A system that the service depends on is unreachable at the moment',
+  503: 'A system that the service depends on is unreachable at the moment, or the audit chain that the act belongs into has been tampered with (`code` is AUDIT_CHAIN_BROKEN)',
 }
 
 /**

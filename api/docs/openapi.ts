@@ -1,6 +1,6 @@
 import type { RouterRoute } from 'hono/types'
 import { findRule, type Rule } from '../http/accept.ts'
-import { ErrorSchema, InputErrorSchema, type ResponseSpec } from '../http/responses.ts'
+import { ErrorSchema, InputErrorSchema, type ResponseSpec, UnavailableSchema } from '../http/responses.ts'
 import { SESSION_COOKIE } from '../people/session.ts'
 import { FAULTS, findFaultStatuses } from './faults.ts'
 import {
@@ -219,10 +219,16 @@ function describeContent(
   return { [media]: { schema: shape, ...example }, ...others }
 }
 
+/** The statuses whose bodies say more than others. */
+const ERROR_SCHEMAS: Record<number, Parameters<SchemaConverter['convert']>[0]> = {
+  400: InputErrorSchema,
+  503: UnavailableSchema,
+}
+
 function describeFault({ convert }: SchemaConverter, status: number): DescribedResponse {
   const retry = status === 429 || status === 503
   const headers = retry ? { ...COMMON_HEADERS, 'Retry-After': RETRY_AFTER } : COMMON_HEADERS
-  const schema = convert(status === 400 ? InputErrorSchema : ErrorSchema)
+  const schema = convert(ERROR_SCHEMAS[status] ?? ErrorSchema)
   return { description: FAULTS[status]!, headers, content: { 'application/json': { schema } } }
 }
 

@@ -26,6 +26,7 @@ const STATUS = {
   MISDIRECTED: 421,
   THROTTLED: 429,
   UNAVAILABLE: 503,
+  AUDIT_CHAIN_BROKEN: 503,
 } as const satisfies Record<FaultCode, ContentfulStatusCode>
 
 const PHRASE: Record<number, string> = {
@@ -47,13 +48,20 @@ const PHRASE: Record<number, string> = {
   504: 'Gateway Timeout',
 }
 
-/** The body of every error response. Only a 400 has `errors`. `path` does not include the query. */
+/** Faults that share their status with others, and are told apart by the `code` in the body. */
+const CODED: FaultCode[] = ['AUDIT_CHAIN_BROKEN']
+
+/**
+ * The body of every error response. Only a 400 has `errors`, only some a `code`. `path` does not include the
+ * query.
+ */
 export type ErrorBody = {
   status: number
   error: string
   message: string
   timestamp: string
   path: string
+  code?: FaultCode
   errors?: Problem[]
 }
 
@@ -83,10 +91,8 @@ export function respondWithError(c: Context<AppEnv>, thrown: unknown): Response 
   // The rest of the body may still be arriving, so no other request should follow on this connection.
   if (status === 413) c.header('Connection', 'close')
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
-  return c.json(
-    describeError(c.req.path, status, fault.message, status === 400 ? fault.problems : undefined),
-    status,
-  )
+  const body = describeError(c.req.path, status, fault.message, status === 400 ? fault.problems : undefined)
+  return c.json(CODED.includes(fault.code) ? { ...body, code: fault.code } : body, status)
 }
 
 /**
@@ -141,6 +147,9 @@ export function describeRefusal(path: string, status: 400 | 408 | 431 | 500, mes
   return { body, headers }
 }
 
+/** PostgreSQL's read_only_sql_transaction: it is a standby, or was set so by its operator. */
+const READ_ONLY = '25006'
+
 function readFault(thrown: unknown): Fault | undefined {
   if (thrown instanceof Fault) return thrown
   if (thrown instanceof HTTPException && thrown.status < 500)
@@ -151,8 +160,10 @@ function readFault(thrown: unknown): Fault | undefined {
   if (isDatabaseAway(thrown)) {
     return new Fault('UNAVAILABLE', 'The database is not reachable at the moment', { retryAfter: 5 })
   }
-  // PostgreSQL cannot hold the string, and no schema rejected it.
   const code = (thrown as { code?: unknown } | null)?.code
+  if (code === READ_ONLY)
+    return new Fault('UNAVAILABLE', 'The database takes no changes at the moment', { retryAfter: 5 })
+  // PostgreSQL cannot hold the string, and no schema rejected it.
   if (code === '22021' || code === '22P05')
     return new Fault('INVALID', 'A string contains a character that cannot be stored')
   return undefined

@@ -74,6 +74,21 @@ export const ErrorSchema = v.pipe(
   v.title('Error'),
 )
 
+export const UnavailableSchema = v.pipe(
+  v.object({
+    ...ErrorSchema.entries,
+    code: v.optional(
+      v.pipe(
+        v.literal('AUDIT_CHAIN_BROKEN'),
+        v.description(
+          'There if it is the audit chain: trying again helps only once its operator has reopened it',
+        ),
+      ),
+    ),
+  }),
+  v.title('UnavailableError'),
+)
+
 export const InputErrorSchema = v.pipe(
   v.object({
     ...ErrorSchema.entries,

@@ -9,7 +9,7 @@ import { accept } from '../http/accept.ts'
 import { boundedString } from '../http/fields.ts'
 import { messageResponse } from '../http/responses.ts'
 import { membershipsSchema, passwordField, personEntries } from './accounts.ts'
-import { clearCookie, readBearer, readSession, writeCookie } from './session.ts'
+import { clearCookie, readBearer, readOrigin, readSession, writeCookie } from './session.ts'
 
 const Login = v.object({ email: boundedString(320), password: passwordField })
 const UserSchema = v.pipe(v.object({ ...personEntries, teams: membershipsSchema }), v.title('User'))
@@ -41,10 +41,11 @@ export function createAuthRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { email, password } = c.req.valid('json')
-        const { id } = await signIn(store, { email, password, ip: c.get('ip') })
-        const user = await readUser(store, id)
-        await writeCookie(deps, c, await createSession(store, id))
-        return c.json(user)
+        const origin = readOrigin(c)
+        const user = await signIn(store, { email, password, ...origin })
+        const found = await readUser(store, user.id)
+        await writeCookie(deps, c, await createSession(store, user, origin))
+        return c.json(found)
       },
     )
     .post(
@@ -82,7 +83,7 @@ export function createAuthRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const session = await readSession(store, c)
-        if (session) await endSession(store, session.id)
+        if (session) await endSession(store, session.id, readOrigin(c))
         clearCookie(deps, c)
         return c.json({ message: 'Signed out' })
       },

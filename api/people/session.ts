@@ -6,6 +6,7 @@ import { lesserRole, type Role } from '../../db/acts.ts'
 import { Fault } from '../../db/fault.ts'
 import { findSession, type Session } from '../../db/people/sessions.ts'
 import { findToken } from '../../db/people/tokens.ts'
+import { nameOf } from '../../db/people/users.ts'
 import type { Scope, Store } from '../../db/scope.ts'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -47,7 +48,7 @@ export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<S
     actor: {
       kind: 'USER',
       id: caller.userId,
-      name: `${caller.firstName} ${caller.lastName}`.trim() || caller.email,
+      name: nameOf(caller),
     },
     userId: caller.userId,
     instanceAdmin: caller.instanceAdmin,
@@ -83,6 +84,11 @@ export async function readSession(store: Store, c: Context): Promise<Pick<Sessio
   } catch {
     return null
   }
+}
+
+/** Where a request comes from, for the audit of what somebody does before they are signed in. */
+export function readOrigin(c: Context<AppEnv>): { ip: string; requestId: string } {
+  return { ip: c.get('ip'), requestId: c.get('requestId') }
 }
 
 export async function writeCookie(deps: ApiDeps, c: Context, session: Session): Promise<void> {

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { change } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { recoverExecution, type VersionChoice } from '../starts/retry.ts'
@@ -59,11 +60,14 @@ export async function bulkCancel(
   let cancelled = 0
   for (const chunk of chunksOf(rows)) {
     const done = await change(scope, 'EXECUTIONS_CANCELLED', teamId, async (tx) => {
-      const ids = (await cancelOpen(tx, chunk)).map(({ id }) => id)
+      const ids = await holdUncancelled(tx, chunk)
+      if (ids.length === 0) return { result: ids, unchanged: true }
+      await cancelOpen(tx, ids)
       return { result: ids, ...describeCall(filter, { matched, cancelled: ids.length }) }
     })
     const left = chunk.filter((id) => !done.includes(id))
-    skipped.push(...left.map((id) => ({ id, reason: 'The execution has ended in the meantime' })))
+    const reason = 'The execution has ended or was cancelled in the meantime'
+    skipped.push(...left.map((id) => ({ id, reason })))
     cancelled += done.length
   }
   return { matched, cancelled, skipped: skipped.slice(0, MAX_SKIPPED), remaining: matched - rows.length }
@@ -101,7 +105,7 @@ export async function bulkRetry(
   let seen = 0
   const retry = async (id: string) => {
     try {
-      const more = { version, idempotencyKey: BULK_KEY, swept: true }
+      const more = { version, idempotencyKey: BULK_KEY, swept: true, many: true }
       const { fresh, executionId } = await recoverExecution(scope, id, 'RETRY', more)
       if (fresh) executions.push({ executionId, retriedFrom: id })
       else skipped.push({ id, reason: 'The execution has already been retried' })
@@ -122,6 +126,20 @@ export async function bulkRetry(
     skipped: skipped.slice(0, MAX_SKIPPED),
     remaining: matched - seen,
   }
+}
+
+/** Locks those that are still open and that nobody else is cancelling, so that of several calls one counts them. */
+async function holdUncancelled(tx: Tx, ids: string[]): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('executions')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('status', 'in', ['PENDING', 'RUNNING'])
+    .where('cancelRequestedAt', 'is', null)
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+  return rows.map(({ id }) => id)
 }
 
 async function findMatches(

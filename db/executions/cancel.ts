@@ -8,23 +8,24 @@ import { isEnded } from './status.ts'
 
 /**
  * Cancels an execution for an OPERATOR: one that has not started ends at once, one that runs is cancelled
- * through Temporal and can from now on only end CANCELLED. Returns its status afterwards. Throws CONFLICT if
- * it has ended.
+ * through Temporal and can from now on only end CANCELLED. Returns its status afterwards; asking again changes
+ * nothing. Throws CONFLICT if it has ended.
  */
 export async function cancelExecution(scope: Scope, id: string): Promise<string> {
   const teamId = await readOwner(scope.store, 'executions', id)
   return change(scope, 'EXECUTION_CANCELLED', teamId, async (tx) => {
     const row = await tx
       .selectFrom('executions')
-      .select(['status', 'workflowId'])
+      .select(['status', 'workflowId', 'cancelRequestedAt'])
       .where('id', '=', id)
       .forUpdate()
       .executeTakeFirst()
     if (!row) throw missing('execution')
     if (isEnded(row.status)) throw new Fault('CONFLICT', `The execution has already ended: ${row.status}`)
     const [cancelled] = await cancelOpen(tx, [id], { byCaller: true })
-    const details = { workflowId: row.workflowId, status: row.status }
-    return { result: cancelled!.status, resourceId: id, details }
+    const result = cancelled!.status
+    if (row.cancelRequestedAt !== null) return { result, unchanged: true }
+    return { result, resourceId: id, details: { workflowId: row.workflowId, status: row.status } }
   })
 }
 

@@ -1,4 +1,5 @@
-import { record } from '../change.ts'
+import { changeAccount, record } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import type { Scope, Store } from '../scope.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
@@ -49,9 +50,16 @@ export async function updateAccount(
   const old = await readUser(store, demandPerson(scope))
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
   if (email !== old.email) await demandCurrent(scope, old, currentPassword)
-  await record(store, (tx) =>
-    tx.updateTable('users').set({ firstName, lastName, email }).where('id', '=', old.id).execute(),
-  ).catch((error) => {
+  const save = (tx: Tx) =>
+    tx.updateTable('users').set({ firstName, lastName, email }).where('id', '=', old.id).execute()
+  const saved =
+    email === old.email
+      ? record(store, save)
+      : changeAccount(scope, 'EMAIL_CHANGED', async (tx) => {
+          await save(tx)
+          return { result: undefined, resourceId: old.id, details: { from: old.email, to: email } }
+        })
+  await saved.catch((error) => {
     if (error.constraint !== 'users_email') throw error
     throw new Fault('CONFLICT', 'This e-mail already has an account')
   })
@@ -71,17 +79,17 @@ export async function changePassword(
   const { currentPassword, newPassword } = input
   demandPassword(newPassword, 'newPassword', user)
   await demandCurrent(scope, user, currentPassword)
-  await replacePassword(scope.store, user.id, newPassword, sessionId)
+  await replacePassword(scope, user, newPassword, sessionId)
 }
 
 /**
  * Changes a user's password on the operator's behalf and ends all their sessions. Throws NOT_FOUND, or
  * INVALID for a weak password.
  */
-export async function setPassword(store: Store, email: string, password: string): Promise<User> {
-  const user = await findUser(store, email)
+export async function setPassword(scope: Scope, email: string, password: string): Promise<User> {
+  const user = await findUser(scope.store, email)
   demandPassword(password, 'password', user)
-  await replacePassword(store, user.id, password, null)
+  await replacePassword(scope, user, password, null)
   return user
 }
 
@@ -97,25 +105,28 @@ export async function findUser(store: Store, email: string): Promise<User> {
 }
 
 async function replacePassword(
-  store: Store,
-  userId: string,
+  scope: Scope,
+  { id, email }: User,
   password: string,
   keep: string | null,
 ): Promise<void> {
   const passwordHash = await queueHashing(() => hashPassword(password))
-  await record(store, async (tx) => {
+  await changeAccount(scope, 'PASSWORD_CHANGED', async (tx) => {
     // A session that is being opened or refreshed waits for this lock, or is there already and is ended
     // below.
-    await tx.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute()
-    await tx.updateTable('users').set({ passwordHash }).where('id', '=', userId).execute()
-    await endSessions(tx, userId, keep)
+    await tx.selectFrom('users').select('id').where('id', '=', id).forUpdate().execute()
+    await tx.updateTable('users').set({ passwordHash }).where('id', '=', id).execute()
+    await endSessions(tx, id, keep)
+    return { result: undefined, resourceId: id, details: { email } }
   })
 }
 
 async function demandCurrent(scope: Scope, user: User, password: string | undefined): Promise<void> {
   const path = 'currentPassword'
   if (password === undefined) throw invalid([{ path, message: 'is required to change the e-mail' }])
-  const proven = await provePassword(scope.store, { email: user.email, password, ip: scope.ip ?? 'unknown' })
+  const { requestId, ip } = scope
+  const attempt = { email: user.email, password, ip: ip ?? 'unknown', requestId, by: scope }
+  const proven = await provePassword(scope.store, attempt)
   if (!proven) throw invalid([{ path, message: 'is wrong' }])
 }
 

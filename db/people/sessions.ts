@@ -1,17 +1,21 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
-import { record } from '../change.ts'
+import { changeAccount, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
-import type { Store } from '../scope.ts'
+import { accountScope, type Origin, type Store } from '../scope.ts'
+import { nameOf, type User } from './users.ts'
 
 const LIFETIME_MS = 12 * 3_600_000
 
 export type Session = { id: string; userId: string; expiresAt: Date }
 
-/** Opens a session of 12 hours. */
-export async function createSession(store: Store, userId: string): Promise<Session> {
-  return record(store, (tx) => addSession(tx, userId))
+/** Opens a session of 12 hours for somebody who has signed in. */
+export async function createSession(store: Store, user: User, origin: Origin): Promise<Session> {
+  const { id } = user
+  return changeAccount(accountScope(store, { id, name: nameOf(user) }, origin), 'SIGNED_IN', async (tx) => {
+    return { result: await addSession(tx, id), resourceId: id, details: { email: user.email } }
+  })
 }
 
 /**
@@ -30,9 +34,16 @@ export async function refreshSession(store: Store, sessionId: string): Promise<S
   })
 }
 
-/** Ends the session. Does nothing if it has ended already. */
-export async function endSession(store: Store, sessionId: string): Promise<void> {
-  await record(store, (tx) => tx.deleteFrom('sessions').where('id', '=', sessionId).execute())
+/** Ends the session of somebody who signs out. Does nothing if it has ended already. */
+export async function endSession(store: Store, sessionId: string, origin: Origin): Promise<void> {
+  const caller = await findSession(store, sessionId)
+  if (!caller) return
+  const { userId: id, email } = caller
+  await changeAccount(accountScope(store, { id, name: nameOf(caller) }, origin), 'SIGNED_OUT', async (tx) => {
+    const ended = await tx.deleteFrom('sessions').where('id', '=', sessionId).executeTakeFirst()
+    if (ended.numDeletedRows === 0n) return { result: undefined, unchanged: true }
+    return { result: undefined, resourceId: id, details: { email } }
+  })
 }
 
 /** Ends all sessions of the user except `keep`, in the transaction that changes their password. */

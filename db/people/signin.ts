@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
-import { record } from '../change.ts'
+import { changeAccount, record } from '../change.ts'
 import { Fault } from '../fault.ts'
-import type { Store } from '../scope.ts'
+import { accountScope, type Scope, type Store } from '../scope.ts'
 import { queueHashing } from './passwords.ts'
-import { type User, verifyPassword } from './users.ts'
+import { hasEmail, type User, verifyPassword } from './users.ts'
 
 /**
  * How password guessing is slowed down: after `free` failures each further one doubles the wait, from 1 s to
@@ -25,7 +25,14 @@ export async function signIn(store: Store, input: SignInAttempt): Promise<User> 
   return user
 }
 
-export type SignInAttempt = { email: string; password: string; ip: string }
+/** `by` is who confirms the own password, if somebody who is signed in does. */
+export type SignInAttempt = {
+  email: string
+  password: string
+  ip: string
+  requestId: string | null
+  by?: Scope
+}
 
 /**
  * Like signIn, but resolves to null if the e-mail or password is wrong. Also for users who are signed in and
@@ -35,7 +42,7 @@ export async function provePassword(store: Store, input: SignInAttempt): Promise
   const account = `account:${createHash('sha256').update(input.email.toLowerCase()).digest('base64url')}`
   const address = `ip:${input.ip}`
   await refuseBlocked(store, [account, address], FAILED)
-  return queueHashing(async () => {
+  const proven = await queueHashing(async () => {
     // Guesses sent at the same time wait here: those beyond the limit are counted and refused, but not tried.
     const wait = await readWait(store, [account, address])
     const user = wait > 0 ? null : await verifyPassword(store, input.email, input.password)
@@ -48,6 +55,19 @@ export async function provePassword(store: Store, input: SignInAttempt): Promise
     if (wait > 0) throw throttled(wait, FAILED)
     return null
   })
+  if (!proven) await auditFailure(store, input)
+  return proven
+}
+
+/** Of an unknown e-mail the audit says nothing: some people type their password there. */
+async function auditFailure(store: Store, { email, ip, requestId, by }: SignInAttempt): Promise<void> {
+  const user = await store.db.selectFrom('users').select('id').where(hasEmail(email)).executeTakeFirst()
+  const scope = by ?? accountScope(store, null, { requestId, ip })
+  await changeAccount(scope, 'SIGN_IN_FAILED', async () => ({
+    result: undefined,
+    resourceId: user?.id ?? null,
+    details: { email: user ? email : null },
+  }))
 }
 
 /** Counts a sign-up, successful or not, against its IP address. Throws THROTTLED after too many. */

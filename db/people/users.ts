@@ -40,8 +40,7 @@ export async function createFirstAdmin(
   const passwordHash = await queueHashing(() => hashPassword(input.password))
   const userId = uuid()
   const teamId = uuid()
-  const name = `${input.firstName} ${input.lastName}`.trim() || input.email
-  const actor = { kind: 'USER', id: userId, name } as const
+  const actor = { kind: 'USER', id: userId, name: nameOf(input) } as const
   const scope = serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
   const work = async (tx: Tx) => {
     const user = await addUser(tx, { ...input, id: userId, passwordHash, instanceAdmin: true })
@@ -59,6 +58,11 @@ export async function createFirstAdmin(
     if (error instanceof Fault && error.code === 'CONFLICT') return null
     throw error
   }
+}
+
+/** How somebody is called in the audit log. */
+export function nameOf({ firstName, lastName, email }: Omit<User, 'id'>): string {
+  return `${firstName} ${lastName}`.trim() || email
 }
 
 /** The condition for the account of this e-mail, whose case does not count. */

@@ -32,10 +32,12 @@ export type RecoveredExecution = StartedExecution & {
   takenOver: string[]
 }
 
-export type RecoverOptions = { version: VersionChoice; idempotencyKey?: string | undefined } & Pick<
-  StartInput,
-  'traceparent' | 'swept'
->
+export type RecoverOptions = {
+  version: VersionChoice
+  idempotencyKey?: string | undefined
+  /** It is one of many, whose audit entry is there already. */
+  many?: boolean
+} & Pick<StartInput, 'traceparent' | 'swept'>
 
 /**
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
@@ -48,7 +50,7 @@ export async function recoverExecution(
   scope: Scope,
   id: string,
   how: Recovery,
-  { version, idempotencyKey, ...more }: RecoverOptions,
+  { version, idempotencyKey, many, ...more }: RecoverOptions,
 ): Promise<RecoveredExecution> {
   const { store } = scope
   const run = await readEnded(scope, id, how)
@@ -70,6 +72,7 @@ export async function recoverExecution(
     trigger: run.trigger as Trigger,
     data: run.inputData as Record<string, unknown>,
     by: scope.actor,
+    act: many ? undefined : { scope, name: how === 'RETRY' ? 'EXECUTION_RETRIED' : 'EXECUTION_RERUN' },
     retriedFrom: id,
     recovery: how,
     onlyNode: run.onlyNode ?? undefined,

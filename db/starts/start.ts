@@ -3,7 +3,8 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { findStart, type Graph, type GraphNode } from '../../workflows/graph/graph.ts'
 import type { Presets } from '../../workflows/run/plan.ts'
-import { record, write } from '../change.ts'
+import type { Act } from '../acts.ts'
+import { change, record, write } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault } from '../fault.ts'
@@ -67,6 +68,8 @@ export type StartInput = {
   asked?: unknown
   /** The sweeper is to start it at once; else the caller does, and the sweeper only after five seconds. */
   swept?: boolean
+  /** Who starts it by which act, if that is to have an audit entry. */
+  act?: { scope: Scope; name: Act } | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>
 }
@@ -135,7 +138,7 @@ export async function addExecution(
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
-    const added = await (workflow.settings.concurrency || awaited || start.prepare
+    const added = await (workflow.settings.concurrency || awaited || start.prepare || start.act
       ? insertGuarded(store, workflow, start)
       : write(store, (tx) => insert(tx, workflow, start, NO_GATE))
     ).catch(rethrowMissing)
@@ -185,14 +188,17 @@ async function insert(
   return rows[0]
 }
 
-/** Inserts subject to the workflow's limit, and only while the execution that waits for this one is open. */
+/**
+ * Inserts subject to the workflow's limit, only while the execution that waits for this one is open, and with
+ * an audit entry if it is an act.
+ */
 function insertGuarded(
   store: Store,
   workflow: StartableWorkflow,
   start: StartInput,
 ): Promise<StartedExecution | undefined> {
-  const { parent, data, prepare } = start
-  return record(store, async (tx) => {
+  const { parent, data, prepare, act } = start
+  const add = async (tx: Tx) => {
     if (prepare) {
       if (await findEarlier(tx, workflow.id, start)) return undefined
       await prepare(tx)
@@ -208,6 +214,13 @@ function insertGuarded(
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     return insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE)
+  }
+  if (!act) return record(store, add)
+  return change(act.scope, act.name, workflow.teamId, async (tx) => {
+    const result = await add(tx)
+    if (!result) return { result, unchanged: true }
+    const details = { workflowId: workflow.id, version: workflow.version, retriedFrom: start.retriedFrom }
+    return { result, resourceId: result.executionId, details }
   })
 }
 

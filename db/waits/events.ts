@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
 import { stepKey } from '../../workflows/run/walk.ts'
-import { record } from '../change.ts'
+import { change, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { type Errand, enqueue } from '../outbox.ts'
@@ -67,8 +67,8 @@ export async function sendEvent(
   name: string,
   data: unknown,
 ): Promise<Errand[]> {
-  demand(scope, await readOwner(scope.store, 'executions', executionId), 'OPERATOR')
-  return record(scope.store, async (tx) => {
+  const teamId = await readOwner(scope.store, 'executions', executionId)
+  return change(scope, 'EVENT_SENT', teamId, async (tx) => {
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
     const { rows } = await sql<{ nodeId: string; iteration: string }>`
@@ -76,7 +76,9 @@ export async function sendEvent(
       where execution_id = ${executionId} and kind = 'EVENT' and name = ${name} and status = 'OPEN'
         and (deadline is null or deadline > clock_timestamp())
       returning node_id, iteration`.execute(tx)
-    if (rows.length > 0) return Promise.all(rows.map((row) => queueNudge(tx, executionId, row)))
+    const result = await Promise.all(rows.map((row) => queueNudge(tx, executionId, row)))
+    const nodes = rows.map((row) => row.nodeId)
+    if (nodes.length > 0) return { result, resourceId: executionId, details: { name, nodes } }
     throw new Fault('CONFLICT', `The execution is open, but none of its nodes waits for the event "${name}"`)
   })
 }

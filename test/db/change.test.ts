@@ -94,10 +94,10 @@ describe('a write goes through a door of db/change.ts', () => {
     expect([...new Set(writes)]).toEqual(['db/bus.ts watches'])
   })
 
-  test('there are four doors', () => {
+  test('there are five doors', () => {
     const doors = db.find(({ file }) => file === 'db/change.ts')!.text
     const names = [...doors.matchAll(/^export async function (\w+)/gm)].map(([, name]) => name)
-    expect(names).toEqual(['change', 'changeInstance', 'record', 'write'])
+    expect(names).toEqual(['change', 'changeInstance', 'changeAccount', 'record', 'write'])
   })
 })
 

@@ -6,8 +6,9 @@ import { SESSION_COOKIE } from '../../api/people/session.ts'
 import type { Role } from '../../db/acts.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
+import { createTeam } from '../../db/people/teams.ts'
 import { createFirstAdmin, createUser } from '../../db/people/users.ts'
-import type { Store } from '../../db/scope.ts'
+import { type Store, serviceScope } from '../../db/scope.ts'
 import type { Keys } from '../../db/seal.ts'
 import { startListener } from '../../worker/service/listener.ts'
 import { checkResponse } from './contract.ts'
@@ -75,13 +76,10 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   /** Creates another team, with a new user as its only ADMIN. */
   async function otherTeam() {
     const user = await signUp()
-    const id = crypto.randomUUID()
-    await db
-      .insertInto('teams')
-      .values({ id, name: `Team ${id.slice(0, 8)}` })
-      .execute()
-    await db.insertInto('members').values({ teamId: id, userId: user.id, role: 'ADMIN' }).execute()
-    return { ...user, teamId: id }
+    const actor = { kind: 'USER', id: user.id, name: 'Ada Byron' } as const
+    const scope = serviceScope(store, actor, [], { userId: user.id })
+    const team = await createTeam(scope, { name: `Team ${randomBytes(4).toString('hex')}` })
+    return { ...user, teamId: team.id }
   }
 
   /** Creates an SDK token of the team in the name of `as`, and returns it. */

@@ -1,15 +1,19 @@
-import { type AuditVerification, type Checkpoint, listChains, verifyAudit } from '../../db/audit/verify.ts'
+import { hostname, userInfo } from 'node:os'
+import { reopenChain } from '../../db/audit/reopen.ts'
+import { type AuditVerification, listChains, verifyAudit } from '../../db/audit/verify.ts'
+import type { AuditBreak, Checkpoint } from '../../db/audit/walk.ts'
 import type { Config } from '../config.ts'
 import { type CommandArguments, readUuid, UsageError } from './arguments.ts'
-import { asOperator } from './operator.ts'
+import { asOperator, createOperatorScope } from './operator.ts'
 
 /**
- * `audit verify`: prints a line per team's chain and below it what is wrong with it; the exit code is 1 if
- * anything is. Each line ends with the last entry in the form that a later `--checkpoint` takes.
+ * `audit verify`: prints a line per team's chain and below it what is wrong with it, and each break after which
+ * it was reopened; the exit code is 1 if anything is wrong since then. Each line ends with the last entry in
+ * the form that a later `--checkpoint` takes.
  */
-export async function runAuditVerify(config: Config, { words, options }: CommandArguments): Promise<void> {
-  const teamId = words[0] === undefined ? undefined : readUuid(words[0])
-  const checkpoint = options.checkpoint === undefined ? undefined : readCheckpoint(String(options.checkpoint))
+export async function runAuditVerify(config: Config, args: CommandArguments): Promise<void> {
+  const teamId = args.words[0] === undefined ? undefined : readUuid(args.words[0])
+  const checkpoint = readCheckpoint(args)
   if (checkpoint && !teamId)
     throw new UsageError('--checkpoint needs a teamId, because each team has its own')
   await asOperator(config, async (store) => {
@@ -21,15 +25,48 @@ export async function runAuditVerify(config: Config, { words, options }: Command
   })
 }
 
-function print({ teamId, entries, last, closed, findings }: AuditVerification): void {
-  const state = findings.length > 0 ? 'BROKEN' : closed ? 'intact, closed' : 'intact'
+/** `audit reopen`: begins a new segment of a chain that was tampered with, after which acts are recorded again. */
+export async function runAuditReopen(config: Config, args: CommandArguments): Promise<void> {
+  const teamId = readUuid(args.words[0]!)
+  const checkpoint = readCheckpoint(args)
+  const note = args.options.note === undefined ? null : String(args.options.note)
+  const by = `${userInfo().username}@${hostname()}`
+  await asOperator(config, async (store) => {
+    const { seq, details } = await reopenChain(createOperatorScope(store, teamId), teamId, {
+      by,
+      note,
+      checkpoint,
+    })
+    const good = details.lastGood ? `the last good entry is ${details.lastGood.seq}` : 'no entry is good'
+    console.log(`${teamId}  reopened with entry ${seq}: ${good}, of ${details.entries} that are there`)
+    for (const { verdict, message } of details.findings) console.log(`  ${verdict}  ${message}`)
+  })
+}
+
+function print({ teamId, entries, last, closed, breaks, unsigned, findings }: AuditVerification): void {
+  const intact = breaks.length > 0 ? `intact since entry ${breaks.at(-1)!.seq}` : 'intact'
+  const state = findings.length > 0 ? 'BROKEN' : closed ? `${intact}, closed` : intact
   const at = last ? `  last ${last.seq}:${last.hash}` : ''
   console.log(`${teamId}  ${state}  ${entries} entries${at}`)
+  for (const found of breaks) printBreak(found)
+  for (const { fromSeq, toSeq } of unsigned)
+    console.log(`  older release  Entries ${fromSeq} to ${toSeq} have no signature of their own`)
   for (const { verdict, message } of findings) console.log(`  ${verdict}  ${message}`)
 }
 
-function readCheckpoint(text: string): Checkpoint {
-  const [, seq, hash] = /^([1-9]\d{0,14}):([\da-f]{64})$/i.exec(text) ?? []
+function printBreak({ seq, at, details, findings }: AuditBreak): void {
+  const { lastGood, by, note } = details
+  const good = lastGood ? `the last good entry was ${lastGood.seq}:${lastGood.hash}` : 'no entry was good'
+  const why = note === null ? '' : ` (${JSON.stringify(note)})`
+  console.log(`  BREAK  Entry ${seq} reopened the chain at ${at}, by ${by}${why}: ${good}`)
+  // As it was found then: what can be found now is the same, or less.
+  for (const { verdict, message } of details.findings) console.log(`    ${verdict}  ${message}`)
+  if (details.findings.length < findings.length) console.log(`    ... ${findings.length} findings in all`)
+}
+
+function readCheckpoint({ options }: CommandArguments): Checkpoint | undefined {
+  if (options.checkpoint === undefined) return undefined
+  const [, seq, hash] = /^([1-9]\d{0,14}):([\da-f]{64})$/i.exec(String(options.checkpoint)) ?? []
   if (!seq || !hash)
     throw new UsageError('--checkpoint must be <seq>:<hash>, as audit verify prints it for the last entry')
   return { seq: Number(seq), hash }

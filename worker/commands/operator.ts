@@ -25,10 +25,15 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
 }
 
 /**
- * The scope of an operator's command: ADMIN of the team,
- * because it has the database, and `cli` in the audit log.
+ * The scope of an operator's command: ADMIN of the team, if there is one, because it has the database, and
+ * `cli` in the audit log.
  */
-export function createOperatorScope(store: Store, teamId: string, userId: string | null = null): Scope {
+export function createOperatorScope(
+  store: Store,
+  teamId: string | null = null,
+  userId: string | null = null,
+): Scope {
   const actor = { kind: 'SYSTEM', id: null, name: 'cli' } as const
-  return serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
+  const roles = teamId === null ? [] : [[teamId, 'ADMIN'] as const]
+  return serviceScope(store, actor, roles, { userId, instanceAdmin: true })
 }

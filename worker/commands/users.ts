@@ -38,7 +38,7 @@ export async function runUserAdd(config: Config, args: CommandArguments): Promis
 export async function runUserPasswd(config: Config, args: CommandArguments): Promise<void> {
   const password = await readPassword(args)
   await asOperator(config, async (store) => {
-    const user = await setPassword(store, args.words[0]!, password.password)
+    const user = await setPassword(createOperatorScope(store), args.words[0]!, password.password)
     console.log(`${user.email} has a new password, and all their sessions have ended`)
     showPassword(password)
   })

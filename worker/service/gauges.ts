@@ -1,4 +1,5 @@
 import { addGauge, type Metrics } from '../../activities/metrics.ts'
+import { countBroken } from '../../db/audit/heads.ts'
 import { type Backlog, readBacklog } from '../../db/operation/backlog.ts'
 import { ERRAND_KINDS } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
@@ -68,6 +69,14 @@ export function watchProcess(
     metrics,
     { name: 'perdure_runs_stuck', help: 'Executions whose workflow code fails again and again.' },
     async () => (await backlog())?.stuck,
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_audit_chains_broken',
+      help: 'Audit chains that were tampered with, as far as this process has found out.',
+    },
+    () => withinTime(countBroken(store)),
   )
   if (readEngine) watchEngine(metrics, readEngine)
 }

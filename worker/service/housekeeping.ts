@@ -1,5 +1,7 @@
 import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
+import { onBrokenChain } from '../../db/audit/alarm.ts'
+import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
@@ -7,28 +9,37 @@ import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, abandoned webhook responses, and executions past their retention: once an hour,
- * or at `at`, a cron expression with seconds. Any number of processes may do so. Returns the function that
- * ends it, which waits for the current step of a round.
+ * Removes expired sessions, abandoned webhook responses, and executions past their retention, and looks whether
+ * somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with seconds. At the
+ * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it,
+ * which waits for the current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
-  let round: Promise<void> = Promise.resolve()
   const stopping = new AbortController()
+  const report = (error: unknown) => {
+    const level = isDatabaseAway(error) ? 'warn' : 'error'
+    log[level]({ err: error }, 'the housekeeping failed; the next round will retry it')
+  }
+  onBrokenChain(store, ({ teamId, why, unaudited }) => {
+    const message = unaudited
+      ? 'this act has no audit entry, because no chain can take one'
+      : `an audit chain does not verify: ${why}. Most acts are refused until it is reopened (npx perdure audit verify, audit reopen)`
+    log.error({ teamId, ...(unaudited ? { unaudited } : {}) }, message)
+  })
 
   async function clean(): Promise<void> {
+    await checkHeads(store)
     await purgeSessions(store)
     await purgeAnswers(store)
     const runs = await pruneExecutions(store, stopping.signal)
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
 
+  let round = checkHeads(store).catch(report)
   const task = schedule(
     at,
     () => {
-      round = clean().catch((error) => {
-        const level = isDatabaseAway(error) ? 'warn' : 'error'
-        log[level]({ err: error }, 'the housekeeping failed; the next round will retry it')
-      })
+      round = clean().catch(report)
       return round
     },
     { noOverlap: true, unref: true, suppressMissedWarning: true, timezone: 'UTC' },

@@ -84,6 +84,42 @@ test('an ended execution cannot be cancelled', async () => {
   }
 })
 
+const actsOn = async (id: string) => {
+  const rows = await service.store.db
+    .selectFrom('auditEntries')
+    .select(['action', 'details'])
+    .where('resourceId', '=', id)
+    .execute()
+  return rows.map(({ action, details }) => [action, details])
+}
+
+test('asking again to cancel a RUNNING execution is fine, but no second act', async () => {
+  const workflowId = await create()
+  const id = await start(workflowId)
+  await service.store.db.updateTable('executions').set({ status: 'RUNNING' }).where('id', '=', id).execute()
+  const cancel = () => service.call('POST', `/api/executions/${id}/cancel`, operator)
+  const answers = [await cancel(), ...(await Promise.all([cancel(), cancel(), cancel()]))]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  expect(await actsOn(id)).toEqual([['EXECUTION_CANCELLED', { workflowId, status: 'RUNNING' }]])
+})
+
+test('a retry and a rerun are audited once, with the execution that they start', async () => {
+  const workflowId = await create()
+  const id = await start(workflowId)
+  await service.store.db.updateTable('executions').set({ status: 'FAILED' }).where('id', '=', id).execute()
+  const path = `/api/executions/${id}`
+  const key = { 'Idempotency-Key': crypto.randomUUID() }
+  const retry = () => service.call('POST', `${path}/retry`, operator, {}, key)
+  const answers = [await retry(), await retry(), ...(await Promise.all([retry(), retry()]))]
+  const made = new Set(answers.map(({ body }) => body.executionId))
+  expect(made.size).toBe(1)
+  const details = { workflowId, version: 1, retriedFrom: id }
+  expect(await actsOn([...made][0])).toEqual([['EXECUTION_RETRIED', details]])
+  const rerun = await service.call('POST', `${path}/rerun`, operator, {})
+  expect(rerun.status).toBe(202)
+  expect(await actsOn(rerun.body.executionId)).toEqual([['EXECUTION_RERUN', details]])
+})
+
 test('one of many concurrent cancels succeeds, the others respond 409', async () => {
   const id = await start(await create())
   const answers = await Promise.all(

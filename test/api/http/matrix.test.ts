@@ -7,8 +7,9 @@ import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
-import type { Scope } from '../../../db/scope.ts'
+import { serviceScope } from '../../../db/scope.ts'
 import { makeResumeToken } from '../../../db/waits/events.ts'
 import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
@@ -85,26 +86,14 @@ function expected(rule: Rule, { cookie, token, instance, role }: Caller): 'passe
 /** A new team with one resource of each kind, and with all callers in their roles. */
 async function makeWorld() {
   const { db } = service.store
-  const teamId = crypto.randomUUID()
-  await db.insertInto('teams').values({ id: teamId, name: 'World' }).execute()
-  const roles = {
-    'an OPERATOR': 'OPERATOR',
-    'a BUILDER': 'BUILDER',
-    'an ADMIN': 'ADMIN',
-    colleague: 'OPERATOR',
-  }
+  const userId = people['an ADMIN']!.id
+  const admin = { kind: 'USER', id: userId, name: 'ADMIN' } as const
+  const founder = serviceScope(service.store, admin, [], { userId })
+  const { id: teamId } = await createTeam(founder, { name: 'World' })
+  const roles = { 'an OPERATOR': 'OPERATOR', 'a BUILDER': 'BUILDER', colleague: 'OPERATOR' }
   const members = Object.entries(roles).map(([who, role]) => ({ teamId, userId: people[who]!.id, role }))
   await db.insertInto('members').values(members).execute()
-  const userId = people['an ADMIN']!.id
-  const scope: Scope = {
-    store: service.store,
-    actor: { kind: 'USER', id: userId, name: 'ADMIN' },
-    userId,
-    instanceAdmin: false,
-    roles: new Map([[teamId, 'ADMIN']]),
-    requestId: null,
-    ip: null,
-  }
+  const scope = serviceScope(service.store, admin, [[teamId, 'ADMIN']], { userId })
   const tokens: Partial<Record<Role, { id: string; token: string }>> = {}
   for (const role of ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'] as const)
     tokens[role] = await createToken(scope, teamId, { name: role, role })

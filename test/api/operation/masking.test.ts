@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
-import { INSTANCE_CHAIN } from '../../../db/audit/audit.ts'
+import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { listChains, verifyAudit } from '../../../db/audit/verify.ts'
 import { openDatabase } from '../../../db/connection.ts'
 import { openExport } from '../../../db/executions/export.ts'

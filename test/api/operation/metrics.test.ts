@@ -307,6 +307,7 @@ describe('gauges', () => {
       expect(samples.get('perdure_errands_oldest_seconds{kind="START"}')).toBeGreaterThanOrEqual(90)
       expect(samples.get('perdure_errands_oldest_seconds{kind="START"}')).toBeLessThan(150)
       expect(samples.get('perdure_runs_stuck{}')).toBe(1)
+      expect(samples.get('perdure_audit_chains_broken{}')).toBe(0)
       expect(samples.get('perdure_database_up{}')).toBe(1)
       expect(samples.get('perdure_database_connections{state="in_use"}')).toBe(3)
       expect(samples.get('perdure_database_connections{state="idle"}')).toBe(4)

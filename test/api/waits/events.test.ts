@@ -74,6 +74,18 @@ describe('an event', () => {
     expect(run.outputData!.value).toEqual([{ amount: 5, by: 'bank' }, { amount: 5, by: 'bank' }, 1, 2])
     const over = await send(id, 'other', {})
     expect(over).toMatchObject({ status: 409, body: { message: 'The execution has ended: SUCCESS' } })
+    // Who sent which event to which nodes, but not its data; what was refused is no act.
+    const acts = await running.store.db
+      .selectFrom('auditEntries')
+      .select(['details', 'actorKind'])
+      .where('action', '=', 'EVENT_SENT')
+      .where('resourceId', '=', id)
+      .orderBy('seq')
+      .execute()
+    expect(acts.map(({ actorKind, details }) => [actorKind, details])).toEqual([
+      ['SDK_TOKEN', { name: 'order-17', nodes: expect.toSatisfy((ids) => ids.sort().join() === 'paid,too') }],
+      ['USER', { name: 'other', nodes: ['other'] }],
+    ])
   })
 
   test('that does not come in time lets the node pass its input on by the handle timeout', async () => {

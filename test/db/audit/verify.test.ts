@@ -56,7 +56,7 @@ test('a change of any column of any row is found at its entry', async () => {
   const teamId = await makeChain(3)
   const columns = await sql<{ name: string; type: string }>`select column_name as name, data_type as type
     from information_schema.columns where table_name = 'audit_entries'`.execute(service.store.db)
-  expect(columns.rows.length).toBe(21)
+  expect(columns.rows.length).toBe(23)
   const flips: Record<string, (name: string) => string> = {
     uuid: () => 'gen_random_uuid()',
     bytea: (name) => `set_byte(${name}, 3, get_byte(${name}, 3) # 1)`,
@@ -73,7 +73,7 @@ test('a change of any column of any row is found at its entry', async () => {
       const found = await verdicts(teamId)
       const expected =
         name !== 'team_id' && name !== 'seq'
-          ? [`entry_modified ${seq}`]
+          ? [`${name === 'mac' || name === 'key_id' ? 'entry_forged' : 'entry_modified'} ${seq}`]
           : seq < 3
             ? [`gap ${seq + 1}`]
             : name === 'seq'
@@ -136,7 +136,7 @@ test('the signature reveals an adapted head, but only a checkpoint reveals a res
   await tamper(`delete from audit_entries where team_id = '${teamId}' and seq = 4`)
   await onServer(
     url,
-    `update audit_heads h set seq = o.seq, hash = o.hash from old_head o where h.team_id = o.team_id`,
+    `update audit_heads h set seq = o.seq, hash = o.hash, ts = o.ts from old_head o where h.team_id = o.team_id`,
   )
   expect(await verdicts(teamId)).toEqual(['head_mac_invalid 3'])
   await onServer(url, 'update audit_heads h set mac = o.mac from old_head o where h.team_id = o.team_id')
@@ -150,10 +150,12 @@ test('the signature reveals an adapted head, but only a checkpoint reveals a res
   expect(await verdicts(teamId)).toEqual(['head_missing null'])
 })
 
-test('a head that was signed with the keys of another installation is not valid', async () => {
+test('what was signed with the keys of another installation is not valid', async () => {
   const teamId = await makeChain(2)
   const other = { ...service.store, keys: makeKeys() }
   expect((await verifyAudit(other, teamId)).findings.map(({ verdict }) => verdict)).toEqual([
+    'entry_forged',
+    'entry_forged',
     'head_mac_invalid',
   ])
 })

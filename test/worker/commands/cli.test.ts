@@ -164,7 +164,8 @@ test('audit verify shows which chains are intact, and exits with 1 if one is bro
   const { id } = (await other.json()) as { id: string }
   const intact = await perdure(['audit', 'verify'])
   expect(intact).toMatchObject({ code: 0, err: '' })
-  expect(intact.out.trim().split('\n')).toHaveLength(2)
+  // The chains of both teams, and that of the instance.
+  expect(intact.out.trim().split('\n')).toHaveLength(3)
   const [, checkpoint] = new RegExp(`^${id}  intact  1 entries  last (\\S+)$`, 'm').exec(intact.out)!
   await service.request(`/api/teams/${id}`, { method: 'PUT', as: service.admin, json: { name: 'P' } })
   const noted = await perdure(['audit', 'verify', id, '--checkpoint', checkpoint!])
@@ -182,6 +183,34 @@ test('audit verify shows which chains are intact, and exits with 1 if one is bro
   expect(broken.out).toMatch(new RegExp(`^${id}  BROKEN  2 entries .*\n  entry_modified  .*entry 1`, 'm'))
   expect(broken.out).toMatch(new RegExp(`^${service.teamId}  intact`, 'm'))
   expect((await perdure(['audit', 'verify', service.teamId])).code).toBe(0)
+}, 60_000)
+
+test('audit reopen begins a new segment after a break, which audit verify names from then on', async () => {
+  const made = await service.call('POST', '/api/teams', service.admin, { name: 'R' })
+  const { id } = made.body
+  const rename = (name: string) => service.call('PUT', `/api/teams/${id}`, service.admin, { name })
+  await rename('S')
+  const refused = await perdure(['audit', 'reopen', id])
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('is intact') })
+  await onServer(
+    service.database.url,
+    `alter table audit_entries disable trigger user; delete from audit_entries where team_id = '${id}' and seq = 2`,
+  )
+  expect((await rename('T')).body.code).toBe('AUDIT_CHAIN_BROKEN')
+  const reopened = await perdure(['audit', 'reopen', id, '--note', 'looked into it'])
+  expect(reopened).toMatchObject({ code: 0, err: '' })
+  expect(reopened.out).toMatch(
+    new RegExp(`^${id}  reopened with entry 3: the last good entry is 1, of 1 .*\n  tail_truncated  `),
+  )
+  expect((await rename('T')).status).toBe(200)
+  const named = await perdure(['audit', 'verify', id])
+  expect(named).toMatchObject({ code: 0, err: '' })
+  expect(named.out).toMatch(
+    new RegExp(
+      `^${id}  intact since entry 3  3 entries .*\n  BREAK  Entry 3 reopened the chain at 20.*, by .+@.+ ` +
+        '\\("looked into it"\\): the last good entry was 1:[\\da-f]{64}\n    tail_truncated  ',
+    ),
+  )
 }, 60_000)
 
 test('a command finds the database and the keys of a running `npm start` in the data folder', async () => {

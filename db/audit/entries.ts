@@ -1,0 +1,71 @@
+import { sql } from 'kysely'
+import type { Db } from '../connection.ts'
+import { type AuditCore, canonicalCore, canonicalJson, hashDetails, hashLink } from './signing.ts'
+
+/** An entry as it is stored. `mac` and `keyId` are null if a process of an older release has appended it. */
+export type StoredEntry = AuditCore & {
+  id: string
+  seq: number
+  /** `seq` in digits: a number that somebody has put there may be too great for JavaScript. */
+  seqText: string
+  prev: Buffer
+  hash: Buffer
+  tsText: string
+  actorName: string
+  detailsText: string
+  detailsSalt: Buffer
+  core: string
+  mac: Buffer | null
+  keyId: string | null
+}
+
+const PAGE = 500
+
+/** All entries of a chain in its order, page by page. */
+export async function* readEntries(db: Db, teamId: string): AsyncGenerator<StoredEntry> {
+  let after = { seqText: '-1', id: '00000000-0000-0000-0000-000000000000' }
+  for (;;) {
+    const { rows } = await sql<StoredEntry>`
+      select id, seq, seq::text as seq_text, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
+        team_id, event_id, actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome,
+        request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id
+      from audit_entries where team_id = ${teamId} and (seq, id) > (${after.seqText}::bigint, ${after.id}::uuid)
+      order by seq, id limit ${PAGE}`.execute(db)
+    yield* rows
+    if (rows.length < PAGE) return
+    after = rows.at(-1)!
+  }
+}
+
+export type StoredRange = { fromSeq: number; toSeq: number; hash: Buffer; mac: Buffer; keyId: string }
+
+/** The ranges of entries that an older release has appended. */
+export async function readUnsigned(db: Db, teamId: string): Promise<StoredRange[]> {
+  const { rows } = await sql<StoredRange>`
+    select from_seq, to_seq, hash, mac, key_id from audit_unsigned where team_id = ${teamId}
+    order by to_seq`.execute(db)
+  return rows
+}
+
+/** Says how the columns of an entry differ from its hash; undefined if they agree. */
+export function findFault(row: StoredEntry): string | undefined {
+  const { teamId, seq, prev, tsText: ts } = row
+  if (!Number.isSafeInteger(seq)) return `Entry ${row.seqText} cannot have been written by this service`
+  if (!readDetails(row)?.equals(row.detailsSha256))
+    return `The details of entry ${seq} do not match their hash`
+  const core = canonicalCore(row)
+  const hash = hashLink({ teamId, seq, prev, ts, core })
+  // The hash covers neither the row's id nor the stored core: these have to agree with what it covers.
+  if (hash.equals(row.hash) && core === row.core && row.id === row.eventId) return undefined
+  return `Entry ${seq} does not match its hash`
+}
+
+function readDetails(row: StoredEntry): Buffer | undefined {
+  try {
+    const details: unknown = JSON.parse(row.detailsText)
+    if (canonicalJson(details) !== row.detailsText) return undefined
+    return hashDetails(row.detailsSalt, row.actorName, details)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,61 @@
+import { sql } from 'kysely'
+import { genesisHash, hashLink } from '../../db/audit/signing.ts'
+import { verifyAudit } from '../../db/audit/verify.ts'
+import { onServer } from './database.ts'
+import type { Service } from './service.ts'
+
+/** What tests of audit chains do: acts over HTTP, and attacks of somebody who can write to the database. */
+export function makeChains(service: Service) {
+  const { db } = service.store
+
+  /** A team whose chain has `entries` entries. */
+  async function team(entries = 4): Promise<string> {
+    const { body } = await service.call('POST', '/api/teams', service.admin, { name: 'Chain' })
+    for (let i = 1; i < entries; i++) await act(body.id, `name ${i}`)
+    return body.id
+  }
+
+  /** An act of the team's ADMIN that is not urgent. */
+  const act = (teamId: string, name: string = crypto.randomUUID()) =>
+    service.call('PUT', `/api/teams/${teamId}`, service.admin, { name })
+
+  /** Changes rows as the owner of the database can, with the triggers disabled. */
+  const tamper = (statement: string) =>
+    onServer(service.database.url, `set session_replication_role = replica; ${statement}`)
+
+  /**
+   * Rewrites an entry with the hashes of all behind it, and moves the head to the last: all that can be done
+   * without the key. `core` changes what the entry says.
+   */
+  async function rewrite(teamId: string, seq: number, core: (text: string) => string): Promise<void> {
+    const { rows } = await sql<{ seq: number; core: string; ts: string }>`
+      select seq, core, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts
+      from audit_entries where team_id = ${teamId} order by seq`.execute(db)
+    let prev = genesisHash(teamId)
+    const statements: string[] = []
+    for (const row of rows) {
+      const text = row.seq === seq ? core(row.core) : row.core
+      const hash = hashLink({ teamId, seq: row.seq, prev, ts: row.ts, core: text })
+      const hex = (bytes: Buffer) => `'\\x${bytes.toString('hex')}'`
+      const { action } = JSON.parse(text)
+      statements.push(`update audit_entries set prev = ${hex(prev)}, hash = ${hex(hash)}, action = '${action}',
+        core = '${text.replaceAll("'", "''")}' where team_id = '${teamId}' and seq = ${row.seq}`)
+      prev = hash
+    }
+    await tamper(`${statements.reverse().join(';')}; ${adaptHead(teamId)}`)
+  }
+
+  /** Moves the head to the last entry, without the key. */
+  const adaptHead = (teamId: string) => `update audit_heads h set seq = e.seq, hash = e.hash, ts = e.ts
+    from audit_entries e where e.team_id = h.team_id and h.team_id = '${teamId}'
+      and e.seq = (select max(seq) from audit_entries where team_id = h.team_id)`
+
+  const verdicts = async (teamId: string) =>
+    (await verifyAudit(service.store, teamId)).findings.map(({ verdict, seq }) => `${verdict} ${seq}`)
+
+  /** The entries of a chain, in its order. */
+  const entries = (teamId: string) =>
+    db.selectFrom('auditEntries').selectAll().where('teamId', '=', teamId).orderBy('seq').execute()
+
+  return { team, act, tamper, rewrite, adaptHead, verdicts, entries }
+}
