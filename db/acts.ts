@@ -37,8 +37,10 @@ export const ACTS = {
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
-  /** Changes the instance, not a team: only the instance's admin may do it. */
+  /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
+  EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
+  EMAIL_CHANGED: { role: 'ADMIN', resource: 'USER' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 
 export type Act = keyof typeof ACTS

@@ -51,6 +51,14 @@ export interface Blobs {
   sealed: Buffer;
 }
 
+export interface EmailTokens {
+  createdAt: Generated<Timestamp>;
+  email: string;
+  expiresAt: Timestamp;
+  tokenHash: Buffer;
+  userId: string;
+}
+
 export interface ExecutionCounts {
   n: number;
   slot: number;
@@ -106,6 +114,18 @@ export interface Executions {
 export interface HookAnswers {
   answer: Buffer | null;
   executionId: string;
+}
+
+export interface Mails {
+  attempts: Generated<number>;
+  createdAt: Generated<Timestamp>;
+  dueAt: Generated<Timestamp>;
+  email: string;
+  id: string;
+  kind: string;
+  lastError: string | null;
+  settledAt: Timestamp | null;
+  userId: string;
 }
 
 export interface Masking {
@@ -230,11 +250,13 @@ export interface Teams {
 export interface Users {
   createdAt: Generated<Timestamp>;
   email: string;
+  emailConfirmedAt: Timestamp | null;
   firstName: string;
   id: string;
   instanceAdmin: Generated<boolean>;
   lastName: string;
   passwordHash: string;
+  pendingEmail: string | null;
 }
 
 export interface Variables {
@@ -267,6 +289,7 @@ export interface Workflows {
 }
 
 export interface WorkflowVersions {
+  approverIds: unknown | null;
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   edges: unknown;
@@ -281,9 +304,11 @@ export interface DB {
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
   blobs: Blobs;
+  emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;
   executions: Executions;
   hookAnswers: HookAnswers;
+  mails: Mails;
   masking: Masking;
   members: Members;
   nodeExecutions: NodeExecutions;

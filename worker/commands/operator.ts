@@ -18,7 +18,7 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
   const keys = readKeys(config, false)
   const { db, close } = openDatabase(url, { max: 2, name: 'perdure cli' })
   try {
-    return await work({ db, keys })
+    return await work({ db, keys, emailProof: () => config.emailProof })
   } finally {
     await close()
   }
@@ -29,6 +29,12 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
  * because it has the database, and `cli` in the audit log.
  */
 export function createOperatorScope(store: Store, teamId: string, userId: string | null = null): Scope {
-  const actor = { kind: 'SYSTEM', id: null, name: 'cli' } as const
-  return serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
+  return serviceScope(store, ACTOR, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
 }
+
+/** The scope of a command that is about the instance, not a team. */
+export function createInstanceScope(store: Store): Scope {
+  return serviceScope(store, ACTOR, [], { instanceAdmin: true })
+}
+
+const ACTOR = { kind: 'SYSTEM', id: null, name: 'cli' } as const

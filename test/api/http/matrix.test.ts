@@ -32,7 +32,7 @@ const CALLERS = {
 type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
 
 /** Routes that check more than the caller's role. Their own tests cover that. */
-const OWN_GUARD = new Set(['readMetrics'])
+const OWN_GUARD = new Set(['readMetrics', 'confirmEmail', 'resendConfirmation'])
 
 const { routes } = createApp({
   store: {} as Service['store'],

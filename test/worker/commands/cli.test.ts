@@ -107,7 +107,7 @@ test('exits with 1 after a refusal and 2 after a wrong command or environment, w
     ],
     [['team', 'plan', 'x', 'FREE'], 2, 'not a UUID'],
     [['user', 'add', 'x'], 2, 'not an e-mail'],
-    [['user', 'remove', 'x'], 2, '"user" must be followed by add or passwd'],
+    [['user', 'remove', 'x'], 2, '"user" must be followed by add or confirm or passwd'],
     [['passwd', 'hunter2-secret'], 2, 'no command "passwd"'],
     [['token', 'create', 'a', 'b'], 2, 'token create takes at most 1 argument, not 2'],
     [['user', 'add', 'x@example.com', '--colour', 'red'], 2, '--colour'],
