@@ -20,6 +20,7 @@ import { createMaskingRoutes } from './operation/masking.ts'
 import { createMetricsRoutes } from './operation/metrics.ts'
 import { createAccountRoutes } from './people/accounts.ts'
 import { createAuthRoutes } from './people/auth.ts'
+import { createEmailRoutes } from './people/emails.ts'
 import { createMemberRoutes } from './people/members.ts'
 import { createTeamRoutes } from './people/teams.ts'
 import { createTokenRoutes } from './people/tokens.ts'
@@ -52,6 +53,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMetricsRoutes(deps, metrics))
     .route('/', createAuthRoutes(deps))
     .route('/', createAccountRoutes(deps))
+    .route('/', createEmailRoutes())
     .route('/', createTeamRoutes(deps))
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())

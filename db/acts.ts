@@ -43,8 +43,9 @@ export const ACTS = {
   EXECUTION_RERUN: { role: 'OPERATOR', resource: 'EXECUTION' },
   EVENT_SENT: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
-  /** Changes the instance, not a team: only the instance's admin may do it. */
+  /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
+  EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
 } as const satisfies Record<string, Kind & { role: Role }>
@@ -61,6 +62,7 @@ export const ACCOUNT_ACTS = {
   SIGNED_OUT: { resource: 'USER', urgent: true },
   PASSWORD_CHANGED: { resource: 'USER', urgent: true },
   EMAIL_CHANGED: { resource: 'USER' },
+  EMAIL_CONFIRMED: { resource: 'USER' },
 } as const satisfies Record<string, Kind & { failed?: true }>
 
 export type AccountAct = keyof typeof ACCOUNT_ACTS

@@ -63,6 +63,14 @@ export interface Blobs {
   sealed: Buffer;
 }
 
+export interface EmailTokens {
+  createdAt: Generated<Timestamp>;
+  email: string;
+  expiresAt: Timestamp;
+  tokenHash: Buffer;
+  userId: string;
+}
+
 export interface ExecutionCounts {
   n: number;
   slot: number;
@@ -118,6 +126,18 @@ export interface Executions {
 export interface HookAnswers {
   answer: Buffer | null;
   executionId: string;
+}
+
+export interface Mails {
+  attempts: Generated<number>;
+  createdAt: Generated<Timestamp>;
+  dueAt: Generated<Timestamp>;
+  email: string;
+  id: string;
+  kind: string;
+  lastError: string | null;
+  settledAt: Timestamp | null;
+  userId: string;
 }
 
 export interface Masking {
@@ -242,11 +262,13 @@ export interface Teams {
 export interface Users {
   createdAt: Generated<Timestamp>;
   email: string;
+  emailConfirmedAt: Timestamp | null;
   firstName: string;
   id: string;
   instanceAdmin: Generated<boolean>;
   lastName: string;
   passwordHash: string;
+  pendingEmail: string | null;
 }
 
 export interface Variables {
@@ -279,6 +301,7 @@ export interface Workflows {
 }
 
 export interface WorkflowVersions {
+  approverIds: unknown | null;
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   edges: unknown;
@@ -294,9 +317,11 @@ export interface DB {
   auditHeads: AuditHeads;
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
+  emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;
   executions: Executions;
   hookAnswers: HookAnswers;
+  mails: Mails;
   masking: Masking;
   members: Members;
   nodeExecutions: NodeExecutions;

@@ -3,8 +3,17 @@ import type { Db } from './connection.ts'
 import { Fault, missing } from './fault.ts'
 import type { Keys } from './seal.ts'
 
-/** The database, and the keys that seal values in it. */
-export type Store = { db: Db; keys: Keys }
+/**
+ * The database, and the keys that seal values in it. `emailProof` says how accounts prove their e-mail addresses
+ * at the moment; without it, it is 'operator'.
+ */
+export type Store = { db: Db; keys: Keys; emailProof?: (() => EmailProof) | undefined }
+
+/**
+ * 'mail': with a link that is mailed to the address. 'operator': not by themselves; the operator or the
+ * instance's admin confirms them. 'none': every address counts as confirmed, on a developer's own machine.
+ */
+export type EmailProof = 'mail' | 'operator' | 'none'
 
 /** Who does something. ANONYMOUS is somebody who has not signed in. */
 export type Actor = { kind: 'USER' | 'SDK_TOKEN' | 'SYSTEM' | 'ANONYMOUS'; id: string | null; name: string }
@@ -68,6 +77,14 @@ export async function demandTeam(scope: Scope, teamId: string, least: Role): Pro
     if (!team) throw missing('team')
   }
   demand(scope, teamId, least)
+}
+
+/** The id of the person who is signed in. Throws FORBIDDEN for an SDK token. */
+export function demandPerson(scope: Scope): string {
+  if (scope.actor.kind !== 'USER' || scope.userId === null) {
+    throw new Fault('FORBIDDEN', 'An SDK token has no account: sign in with e-mail and password')
+  }
+  return scope.userId
 }
 
 /** Throws FORBIDDEN unless the caller is the instance's admin. */

@@ -14,6 +14,8 @@ People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start
       --role <role>            ADMIN, BUILDER or OPERATOR
       --instance-admin         Make the account an administrator of the whole installation.
       --password-stdin         Read the password from standard input; else one is generated and shown once.
+  user confirm <email>         Confirm an e-mail address that its user has, or wants to change to.
+      --user <userId>          the account that is meant, if several want the address
   user passwd <email>          Set a new password, and end all sessions of the account.
       --password-stdin         as above
   team list                    List all teams: id, plan, number of members, name.
@@ -63,6 +65,11 @@ const COMMANDS: Record<string, Command> = {
       'password-stdin': flagOption,
     },
     run: async (...all) => (await import('./commands/users.ts')).runUserAdd(...all),
+  },
+  'user confirm': {
+    words: [1, 1],
+    options: { user: stringOption },
+    run: async (...all) => (await import('./commands/users.ts')).runUserConfirm(...all),
   },
   'user passwd': {
     words: [1, 1],

@@ -3,8 +3,10 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
+import type { SmtpOptions } from '../activities/mail/smtp.ts'
 import type { TracingOptions } from '../activities/tracing.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
+import type { EmailProof } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
 import { environment, traces } from './environment.ts'
 
@@ -35,6 +37,10 @@ export type Config = {
   rateLimits: boolean
   /** Whether anybody may create an account. */
   signUp: 'open' | 'closed'
+  /** The server that sends mail; undefined if there is none. */
+  smtp: SmtpOptions | undefined
+  /** How e-mail addresses are confirmed. */
+  emailProof: EmailProof
   /** The plan that new teams get. */
   defaultPlan: TeamPlan
   /**
@@ -68,9 +74,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const read = v.safeParse(environment, given)
   const isTraced = given.OTEL_EXPORTER_OTLP_ENDPOINT ?? given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
   const traced = isTraced ? v.safeParse(traces, given) : undefined
-  if (!read.success || traced?.success === false) {
+  const lacksSender = given.SMTP_URL !== undefined && given.MAIL_FROM === undefined
+  if (!read.success || traced?.success === false || lacksSender) {
     const issues = [...(read.issues ?? []), ...(traced?.issues ?? [])]
     const lines = issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`)
+    if (lacksSender) lines.push('MAIL_FROM must be set, because SMTP_URL is')
     throw new ConfigError([...new Set(lines)].join('\n'))
   }
   const set = read.output
@@ -80,10 +88,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   })
   const any = set.EGRESS === 'any'
   const loopback = isLoopback(set.HOST)
+  const publicUrl = (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, '')
+  const signUp = set.SIGNUP ?? (loopback ? 'open' : 'closed')
+  const isPrivate =
+    loopback &&
+    isLoopback(new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')) &&
+    set.PROXY_HOPS === 0 &&
+    set.ALLOWED_HOSTS.length === 0
   return {
     port: choose(set.PORT, 3000),
     host: set.HOST,
-    publicUrl: (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, ''),
+    publicUrl,
     dataDir: resolve(set.DATA_DIR),
     databaseUrl: set.DATABASE_URL,
     poolSize: set.POOL_SIZE ?? Math.min(40, 10 + 5 * availableParallelism()),
@@ -107,7 +122,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     allowedHosts: set.ALLOWED_HOSTS,
     corsOrigins: set.CORS_ORIGINS,
     rateLimits: set.RATE_LIMITS === 'on',
-    signUp: set.SIGNUP ?? (loopback ? 'open' : 'closed'),
+    signUp,
+    smtp: set.SMTP_URL ? readSmtp(set.SMTP_URL, set.MAIL_FROM!) : undefined,
+    // Where only this machine's own users can make accounts, nobody needs to prove anything.
+    emailProof: set.SMTP_URL ? 'mail' : isPrivate && signUp === 'open' ? 'none' : 'operator',
     defaultPlan: set.DEFAULT_PLAN,
     metricsToken: set.METRICS_TOKEN,
     workerMetricsPort: set.WORKER_METRICS_PORT,
@@ -124,6 +142,19 @@ function readTracing(set: v.InferOutput<typeof traces>): TracingOptions | undefi
   const all = set.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, '')
   const url = set.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? `${all}/v1/traces`
   return { url, sampler: set.OTEL_TRACES_SAMPLER, ratio: set.OTEL_TRACES_SAMPLER_ARG }
+}
+
+function readSmtp(text: string, from: string): SmtpOptions {
+  const { protocol, hostname, port, username, password } = new URL(text)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const auth = username
+    ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+    : undefined
+  const usual = protocol === 'smtps:' ? 465 : 587
+  // A password never leaves this machine in clear text.
+  const starttls = isLoopback(host) ? 'never' : auth ? 'required' : 'offered'
+  const tls = protocol === 'smtps:' ? 'always' : starttls
+  return { host, port: Number(port) || usual, tls, auth, from }
 }
 
 /** The host part of a URL under which a browser on this machine reaches a service that listens on `host`. */

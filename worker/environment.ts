@@ -72,6 +72,13 @@ export const environment = v.object({
     ),
   ),
   SIGNUP: v.optional(v.picklist(['open', 'closed'], 'must be open or closed')),
+  SMTP_URL: v.optional(
+    stringThat(
+      'must be smtp://host:port or smtps://host:port, with user:password@ if the server wants that',
+      isSmtp,
+    ),
+  ),
+  MAIL_FROM: v.optional(v.pipe(v.string(), v.rfcEmail('must be an e-mail address'))),
   DEFAULT_PLAN: v.optional(v.picklist(TEAM_PLANS, `must be one of ${TEAM_PLANS.join(', ')}`), 'ENTERPRISE'),
   PERDURE_KEYS: v.optional(v.pipe(v.string(), v.rawTransform(parseKeys))),
   EGRESS_ALLOW: v.optional(
@@ -155,6 +162,22 @@ function isHttp(value: string): boolean {
 
 function isUrl(value: string, protocols: string[]): boolean {
   return URL.canParse(value) && protocols.includes(new URL(value).protocol)
+}
+
+function isSmtp(value: string): boolean {
+  if (!isUrl(value, ['smtp:', 'smtps:'])) return false
+  const { hostname, pathname, search, hash, username, password } = new URL(value)
+  const whole = hostname !== '' && pathname.length <= 1 && search === '' && hash === ''
+  return whole && [username, password].every(isEncoded)
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function parseKeys({ dataset, addIssue, NEVER }: v.RawTransformContext<string>): Keys {

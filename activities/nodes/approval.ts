@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { cleanText } from '../../db/text.ts'
-import { findMembers, openPause, type Pause, readPause } from '../../db/waits/pauses.ts'
+import { findApprovers, openPause, type Pause, readPause } from '../../db/waits/pauses.ts'
+import { describeStrangers, isAddress } from '../../workflows/graph/approvers.ts'
 import { formSchema } from '../../workflows/graph/form.ts'
 import { isObject } from '../../workflows/json.ts'
 import {
@@ -21,7 +22,7 @@ export const runApproval: NodeRunner = async (context) => {
     kind: 'APPROVAL',
     message: config.message === undefined ? null : cleanText(await renderText(context, 'message')),
     approvers,
-    approverIds: await findApprovers(context, approvers),
+    approverIds: await demandApprovers(context, approvers),
     form: (await renderKey(context, 'form', v.optional(formSchema))) ?? null,
     required: await renderKey(context, 'required', v.optional(approvalCountField, 1)),
     selfApproval: config.selfApproval !== false,
@@ -49,11 +50,20 @@ async function readApprovers(context: NodeContext): Promise<string[]> {
 }
 
 // An approval that nobody can decide would wait for ever.
-async function findApprovers({ spot }: NodeContext, approvers: string[]): Promise<string[]> {
-  const emails = approvers.filter((approver) => approver.includes('@'))
-  const ids = await findMembers(spot.store, spot.executionId, emails)
-  if (ids.length > 0 || emails.length < approvers.length || approvers.length === 0) return ids
-  throw invalidConfig('approvers', `are not members of the team: ${emails.join(', ').slice(0, 300)}`)
+async function demandApprovers({ config, spot }: NodeContext, approvers: string[]): Promise<string[]> {
+  const given = Array.isArray(config.approvers) ? config.approvers : []
+  const isWritten = (_: string, at: number) => isAddress(given[at])
+  const written = approvers.filter(isWritten)
+  const others = approvers.filter((approver, at) => !isWritten(approver, at))
+  const computed = others.filter((approver) => approver.includes('@'))
+  const ids = await findApprovers(spot.store, spot.executionId, { written, computed })
+  if (ids.length > 0 || computed.length < others.length || approvers.length === 0) return ids
+  const names = computed.join(', ').slice(0, 300)
+  const why = [
+    ...(written.length > 0 ? [describeStrangers(written)] : []),
+    ...(computed.length > 0 ? [`no member of the team has confirmed ${names}`] : []),
+  ]
+  throw invalidConfig('approvers', `name nobody: ${why.join('; ')}`)
 }
 
 function leave({ input, config }: NodeContext, pause: Pause | undefined): NodeResult {

@@ -60,6 +60,8 @@ export function createFrame(user, { signal, onTeam, onSignOut }) {
       'div',
       { class: 'who' },
       h('span', { title: user.email }, name),
+      (!user.emailConfirmed || user.pendingEmail !== null) &&
+        h('a', { id: 'unconfirmed', href: '#/confirm' }, 'Confirm your e-mail'),
       h('button', { type: 'button', class: 'button small', onclick: leave }, 'Sign out'),
     ),
   )

@@ -1,6 +1,7 @@
 import { readAddress } from './address.js'
 import { showApprovals } from './approvals.js'
 import { isLeft, session } from './ask.js'
+import { showConfirm } from './confirm.js'
 import { h } from './dom.js'
 import { showEdit, showNew } from './editor.js'
 import { showExecution } from './execution.js'
@@ -28,6 +29,7 @@ const PAGES = [
   { path: /^\/executions$/, nav: 'executions', title: 'Executions', show: showExecutions },
   { path: /^\/executions\/([\w-]+)$/, nav: 'executions', title: 'Execution', show: showExecution },
   { path: /^\/approvals$/, nav: 'approvals', title: 'Approvals', show: showApprovals },
+  { path: /^\/confirm$/, nav: '', title: 'Your e-mail', show: showConfirm },
   { path: /^\/tokens$/, nav: 'tokens', title: 'SDK tokens', show: showTokens },
 ]
 

@@ -3,7 +3,7 @@ import { h } from './dom.js'
 import { sendForm } from './notices.js'
 
 /** @typedef {{ teamId: string, teamName: string, role: string }} Membership */
-/** @typedef {{ id: string, firstName: string, lastName: string, email: string, teams: Membership[] }} User */
+/** @typedef {{ id: string, firstName: string, lastName: string, email: string, emailConfirmed: boolean, pendingEmail: string | null, teams: Membership[] }} User */
 
 /** Who is signed in, or null. @returns {Promise<User | null>} */
 export async function readUser() {

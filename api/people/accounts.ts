@@ -50,6 +50,12 @@ const AccountPatch = v.object({
   firstName: v.optional(personName),
   lastName: v.optional(personName),
   email: v.optional(emailField),
+  pendingEmail: v.optional(
+    v.pipe(
+      v.nullable(v.string('must be a string or null')),
+      v.description('null withdraws the change to another e-mail. Any other value is ignored'),
+    ),
+  ),
   currentPassword: v.optional(v.pipe(passwordField, v.description('Required to change the e-mail'))),
 })
 const Passwords = v.object({ currentPassword: passwordField, newPassword })
@@ -69,10 +75,25 @@ export const membershipsSchema = v.array(
     role: v.picklist(MEMBER_ROLES),
   }),
 )
+
+/** What is known of a person's e-mail, in responses. */
+export const emailEntries = {
+  emailConfirmed: v.pipe(
+    v.boolean(),
+    v.description('Whether the e-mail is confirmed. Without that the account can be in no team of others'),
+  ),
+  pendingEmail: v.pipe(
+    v.nullable(v.string()),
+    v.description('The e-mail that takes the place of `email` once it is confirmed'),
+  ),
+}
+
 const CreatedAccountSchema = v.pipe(v.object(personEntries), v.title('NewAccount'))
-const AccountSchema = v.pipe(
+/** The caller's own account, in responses. */
+export const AccountSchema = v.pipe(
   v.object({
     ...personEntries,
+    ...emailEntries,
     instanceAdmin: v.pipe(v.boolean(), v.description('Whether the user may call /api/admin')),
     createdAt: timeSchema,
     teams: membershipsSchema,
@@ -92,7 +113,8 @@ export function createAccountRoutes(deps: ApiDeps) {
         summary: 'Create an account',
         description:
           'Only if the setting SIGNUP is `open` (else 403). The new account belongs to no team: create one, ' +
-          'or have an ADMIN add you to theirs. Too many sign-ups from one address are throttled (429).',
+          'or have an ADMIN add you to theirs once the e-mail is confirmed. If the service sends mail, a link is ' +
+          'mailed to it. Too many sign-ups from one address are throttled (429).',
         role: 'public',
         json: NewAccount,
         responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
@@ -121,7 +143,8 @@ export function createAccountRoutes(deps: ApiDeps) {
         tag: 'Authentication',
         summary: 'Change your own account',
         description:
-          'Changes the fields that are given and keeps the rest. A new e-mail requires `currentPassword`.',
+          'Changes the fields that are given and keeps the rest. A new e-mail requires `currentPassword`. It ' +
+          'is the `pendingEmail` until it is confirmed; then it takes the place of the old one.',
         role: 'session',
         json: AccountPatch,
         example: { firstName: 'Ada', lastName: 'Lovelace' },

@@ -50,7 +50,8 @@ export function createMemberRoutes() {
         tag: 'Teams',
         summary: 'Add a member',
         description:
-          'By the e-mail of their account: 404 if no account has it, 409 if they are a member already.',
+          'By the e-mail of their account: 404 if no account has it, 409 if they have not confirmed it or are ' +
+          'a member already.',
         role: 'ADMIN',
         params: InTeam,
         json: NewMember,

@@ -1,22 +1,39 @@
 import { changeAccount, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
-import type { Scope, Store } from '../scope.ts'
+import { demandPerson, type Scope, type Store } from '../scope.ts'
+import { changeEmail, type EmailState, guardEmail, readEmail } from './emails.ts'
+import { queueConfirmation } from './mails.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
 import { endSessions } from './sessions.ts'
 import { countSignUp, provePassword } from './signin.ts'
 import type { Membership } from './teams.ts'
-import { createUser, demandPassword, hasEmail, type NewUser, readUser, type User } from './users.ts'
+import {
+  addUser,
+  demandPassword,
+  hasEmail,
+  hashNewPassword,
+  type NewUser,
+  readUser,
+  type User,
+} from './users.ts'
 
-export type Account = User & { instanceAdmin: boolean; createdAt: Date; teams: Membership[] }
+export type Account = User & EmailState & { instanceAdmin: boolean; createdAt: Date; teams: Membership[] }
 
 /**
- * Creates an account without a team, for somebody who signs up. Throws CONFLICT if the e-mail is taken,
- * INVALID for a weak password, THROTTLED after too many sign-ups from the address.
+ * Creates an account without a team, for somebody who signs up. Its e-mail is not confirmed: if mail can be
+ * sent, a link is mailed to it. Throws CONFLICT if the e-mail is taken, INVALID for a weak password, THROTTLED
+ * after too many sign-ups from the address.
  */
 export async function registerUser(store: Store, input: NewUser & { ip: string }): Promise<User> {
   await countSignUp(store, input.ip)
-  return createUser(store, input)
+  const passwordHash = await hashNewPassword(input)
+  return record(store, async (tx) => {
+    const user = await addUser(tx, { ...input, passwordHash, instanceAdmin: false, confirmed: false })
+    // If the address has got too many mails lately, the user asks for one later.
+    if (store.emailProof?.() === 'mail') await queueConfirmation(tx, user.id, user.email)
+    return user
+  })
 }
 
 /** The caller's own account. Throws FORBIDDEN for an SDK token. */
@@ -29,11 +46,12 @@ export async function readAccount(scope: Scope): Promise<Account> {
     .select(['instanceAdmin', 'createdAt'])
     .where('id', '=', userId)
     .executeTakeFirstOrThrow()
-  return { ...user, ...more, teams }
+  return { ...user, ...(await readEmail(store, userId)), ...more, teams }
 }
 
 /**
- * Changes the given fields and keeps the others. Throws FORBIDDEN for an SDK token, INVALID for a new e-mail
+ * Changes the given fields and keeps the others. A new e-mail takes effect when it is confirmed; until then a
+ * `pendingEmail` of null withdraws it. Throws FORBIDDEN for an SDK token, INVALID for a new e-mail
  * without the right `currentPassword`, CONFLICT if the e-mail is taken, THROTTLED after too many wrong
  * passwords.
  */
@@ -43,6 +61,7 @@ export async function updateAccount(
     firstName?: string | undefined
     lastName?: string | undefined
     email?: string | undefined
+    pendingEmail?: string | null | undefined
     currentPassword?: string | undefined
   },
 ): Promise<Account> {
@@ -50,8 +69,15 @@ export async function updateAccount(
   const old = await readUser(store, demandPerson(scope))
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
   if (email !== old.email) await demandCurrent(scope, old, currentPassword)
-  const save = (tx: Tx) =>
-    tx.updateTable('users').set({ firstName, lastName, email }).where('id', '=', old.id).execute()
+  const save = async (tx: Tx) => {
+    await tx
+      .updateTable('users')
+      .set({ firstName, lastName })
+      .$if(patch.pendingEmail === null, (query) => query.set({ pendingEmail: null }))
+      .where('id', '=', old.id)
+      .execute()
+    if (email !== old.email) await changeEmail(tx, store, old.id, email)
+  }
   const saved =
     email === old.email
       ? record(store, save)
@@ -59,10 +85,7 @@ export async function updateAccount(
           await save(tx)
           return { result: undefined, resourceId: old.id, details: { from: old.email, to: email } }
         })
-  await saved.catch((error) => {
-    if (error.constraint !== 'users_email') throw error
-    throw new Fault('CONFLICT', 'This e-mail already has an account')
-  })
+  await guardEmail(saved)
   return readAccount(scope)
 }
 
@@ -128,11 +151,4 @@ async function demandCurrent(scope: Scope, user: User, password: string | undefi
   const attempt = { email: user.email, password, ip: ip ?? 'unknown', requestId, by: scope }
   const proven = await provePassword(scope.store, attempt)
   if (!proven) throw invalid([{ path, message: 'is wrong' }])
-}
-
-function demandPerson(scope: Scope): string {
-  if (scope.actor.kind !== 'USER' || scope.userId === null) {
-    throw new Fault('FORBIDDEN', 'An SDK token has no account: sign in with e-mail and password')
-  }
-  return scope.userId
 }

@@ -4,6 +4,7 @@ import type { Db, Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { findUser } from './accounts.ts'
+import { demandConfirmed } from './emails.ts'
 
 /** The roles of members, from the most to the fewest rights. Only an SDK token can be a VIEWER. */
 export const MEMBER_ROLES = ['ADMIN', 'BUILDER', 'OPERATOR'] as const satisfies Role[]
@@ -27,7 +28,7 @@ export async function listMembers(scope: Scope, teamId: string): Promise<Member[
 
 /**
  * Adds the user with an e-mail, ignoring case (ADMIN). Throws NOT_FOUND if nobody has it, CONFLICT if they
- * are a member already.
+ * have not confirmed it, or are a member already.
  */
 export async function addMember(
   scope: Scope,
@@ -37,6 +38,7 @@ export async function addMember(
   const { email, role } = input
   return change(scope, 'MEMBER_ADDED', teamId, async (tx) => {
     const user = await findUser({ ...scope.store, db: tx }, email)
+    await demandConfirmed(tx, scope.store, user.id)
     const added = await tx
       .insertInto('members')
       .values({ teamId, userId: user.id, role })

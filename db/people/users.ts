@@ -12,15 +12,23 @@ export type NewUser = { email: string; password: string; firstName: string; last
 
 export type User = { id: string; firstName: string; lastName: string; email: string }
 
-/** Creates a user without a team. Throws CONFLICT if the e-mail is taken, INVALID for a weak password. */
+/**
+ * Creates a user without a team, with a confirmed e-mail: for the operator, who vouches for it. Throws CONFLICT
+ * if the e-mail is taken, INVALID for a weak password.
+ */
 export async function createUser(
   store: Store,
   input: NewUser,
   { instanceAdmin = false }: { instanceAdmin?: boolean } = {},
 ): Promise<User> {
+  const passwordHash = await hashNewPassword(input)
+  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin, confirmed: true }))
+}
+
+/** Checks and hashes the password of an account that is to be made. Throws INVALID for a weak one. */
+export async function hashNewPassword(input: NewUser): Promise<string> {
   demandPassword(input.password, 'password', input)
-  const passwordHash = await queueHashing(() => hashPassword(input.password))
-  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin }))
+  return queueHashing(() => hashPassword(input.password))
 }
 
 /** The key of the advisory lock under which the first admin is created. */
@@ -36,14 +44,14 @@ export async function createFirstAdmin(
   input: NewUser & { teamName: string; plan?: TeamPlan | undefined },
 ): Promise<{ user: User; teamId: string } | null> {
   if (await hasUsers(store.db)) return null
-  demandPassword(input.password, 'password', input)
-  const passwordHash = await queueHashing(() => hashPassword(input.password))
+  const passwordHash = await hashNewPassword(input)
   const userId = uuid()
   const teamId = uuid()
   const actor = { kind: 'USER', id: userId, name: nameOf(input) } as const
   const scope = serviceScope(store, actor, [[teamId, 'ADMIN']], { userId, instanceAdmin: true })
   const work = async (tx: Tx) => {
-    const user = await addUser(tx, { ...input, id: userId, passwordHash, instanceAdmin: true })
+    const person = { ...input, id: userId, passwordHash, instanceAdmin: true, confirmed: true }
+    const user = await addUser(tx, person)
     await addTeam(tx, { id: teamId, name: input.teamName, description: null, plan: input.plan, userId })
     return { result: { user, teamId }, resourceId: teamId, details: { name: input.teamName } }
   }
@@ -116,14 +124,22 @@ export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-async function addUser(
+/** Inserts a user. Throws CONFLICT if the e-mail is taken. */
+export async function addUser(
   tx: Tx,
-  input: Omit<User, 'id'> & { id?: string; passwordHash: string; instanceAdmin: boolean },
+  input: Omit<User, 'id'> & {
+    id?: string
+    passwordHash: string
+    instanceAdmin: boolean
+    /** Whether somebody vouches for the e-mail. */
+    confirmed: boolean
+  },
 ): Promise<User> {
-  const { id = uuid(), email, firstName, lastName, passwordHash, instanceAdmin } = input
+  const { id = uuid(), email, firstName, lastName, passwordHash, instanceAdmin, confirmed } = input
+  const emailConfirmedAt = confirmed ? sql<Date>`now()` : null
   const added = await tx
     .insertInto('users')
-    .values({ id, email, firstName, lastName, passwordHash, instanceAdmin })
+    .values({ id, email, firstName, lastName, passwordHash, instanceAdmin, emailConfirmedAt })
     .onConflict((oc) => oc.doNothing())
     .executeTakeFirst()
   if (added.numInsertedOrUpdatedRows === 0n) throw new Fault('CONFLICT', 'This e-mail already has an account')

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { isEnded } from '../executions/status.ts'
+import { hasConfirmed } from '../people/proof.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
@@ -76,14 +77,28 @@ export async function openPause(
   return readPause(store, spot)
 }
 
-/** The user ids of the members of an execution's team who have these e-mail addresses, ignoring case. */
-export async function findMembers(store: Store, executionId: string, emails: string[]): Promise<string[]> {
-  if (emails.length === 0) return []
+/**
+ * The user ids of those members of an execution's team whom e-mail addresses mean, ignoring case. The `written`
+ * addresses, which stand in the graph, mean those who had confirmed them when the version was saved; the
+ * `computed` ones those who have now.
+ */
+export async function findApprovers(
+  store: Store,
+  executionId: string,
+  addresses: { written: string[]; computed: string[] },
+): Promise<string[]> {
+  const written = addresses.written.map((address) => address.toLowerCase())
+  const computed = addresses.computed.map((address) => address.toLowerCase())
+  if (written.length + computed.length === 0) return []
+  // A version that a process of the release before has saved does not say whom it meant.
   const { rows } = await sql<{ id: string }>`
-    select u.id from executions e join members m on m.team_id = e.team_id join users u on u.id = m.user_id
-    where e.id = ${executionId} and lower(u.email) = any(${emails.map((email) => email.toLowerCase())}::text[])`.execute(
-    store.db,
-  )
+    select u.id from executions e
+      join workflow_versions v on v.workflow_id = e.workflow_id and v.version = e.workflow_version
+      join members m on m.team_id = e.team_id join users u on u.id = m.user_id
+    where e.id = ${executionId} and (
+      u.id::text in (select value from json_each_text(v.approver_ids) where key = any(${written}::text[]))
+      or ${hasConfirmed(store)} and (lower(u.email) = any(${computed}::text[])
+        or v.approver_ids is null and lower(u.email) = any(${written}::text[])))`.execute(store.db)
   return rows.map(({ id }) => id)
 }
 

@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid'
+import { listAddresses } from '../../workflows/graph/approvers.ts'
 import { type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
@@ -7,6 +8,7 @@ import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { invalid } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
+import { bindApprovers, findApprover } from './approvers.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
@@ -70,7 +72,11 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
     ? await readDocument(scope, input, workflow)
     : readN8nWorkflow(workflow, (id) => input.workflows?.[id])
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  return { ...plan, name: name === '' ? 'Imported workflow' : name }
+  const problems = [
+    ...plan.report.problems,
+    ...(await findStrangers(scope, input.teamId, plan.nodes as GraphNode[])),
+  ]
+  return { ...plan, name: name === '' ? 'Imported workflow' : name, report: { ...plan.report, problems } }
 }
 
 /**
@@ -126,6 +132,22 @@ function checkSize(workflow: unknown): void {
     problems.push({ path: 'workflow.connections', message })
   }
   if (problems.length > 0) throw invalid(problems)
+}
+
+/** Reports the approvers whose addresses no member of the team has confirmed. */
+async function findStrangers(scope: Scope, teamId: string, nodes: GraphNode[]): Promise<ImportProblem[]> {
+  const ids = await bindApprovers(scope.store, teamId, { nodes, edges: [] })
+  return nodes.flatMap((node, at) =>
+    listAddresses(node)
+      .filter((address) => findApprover(ids, address) === undefined)
+      .map((address) => {
+        const path = `nodes[${at}].config.approvers`
+        const message =
+          'No member of the team has confirmed this e-mail: name somebody else, or add them to the team and save ' +
+          'the workflow again.'
+        return { node: node.name, path, kind: 'parameter', message, original: address } as const
+      }),
+  )
 }
 
 /** Reads Perdure's own format: secrets have to be set again, and the team must have the error workflow. */

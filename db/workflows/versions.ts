@@ -10,6 +10,7 @@ import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { type ApproverIds, presentApprovers } from './approvers.ts'
 import { hideSecrets } from './secrets.ts'
 
 /** A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. */
@@ -30,9 +31,12 @@ const MAX_CACHED_BYTES = 64_000_000
 /** Added to the size of each entry, so that the number of tiny graphs is bounded too. */
 const ENTRY_BYTES = 4_000
 
-const graphsOf = perDatabase(
+/** A version as it is stored: whom its approvers meant is kept beside the graph. */
+export type StoredVersion = { graph: Graph; approverIds: ApproverIds | null }
+
+const versionsOf = perDatabase(
   () =>
-    new LRUCache<string, { graph: Graph; bytes: number }>({
+    new LRUCache<string, StoredVersion & { bytes: number }>({
       maxSize: MAX_CACHED_BYTES,
       sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES,
     }),
@@ -43,21 +47,31 @@ const graphsOf = perDatabase(
  * not change them. Throws NOT_FOUND.
  */
 export async function readVersion(store: Store, workflowId: string, version: number): Promise<Graph> {
-  const graphs = graphsOf(store.db)
+  return (await readStoredVersion(store, workflowId, version)).graph
+}
+
+/** Like readVersion, with whom the approvers meant. */
+export async function readStoredVersion(
+  store: Store,
+  workflowId: string,
+  version: number,
+): Promise<StoredVersion> {
+  const versions = versionsOf(store.db)
   const key = `${workflowId}/${version}`
-  const known = graphs.get(key)
-  if (known) return known.graph
+  const known = versions.get(key)
+  if (known) return known
   const row = await store.db
     .selectFrom('workflowVersions')
-    .select(['nodes', 'edges'])
+    .select(['nodes', 'edges', 'approverIds'])
     .select(sql<number>`octet_length(nodes::text) + octet_length(edges::text)`.as('bytes'))
     .where('workflowId', '=', workflowId)
     .where('version', '=', version)
     .executeTakeFirst()
   if (!row) throw new Fault('NOT_FOUND', 'There is no such version of the workflow')
-  const graph = { nodes: row.nodes, edges: row.edges } as Graph
-  graphs.set(key, { graph, bytes: row.bytes })
-  return graph
+  const { nodes, edges, approverIds, bytes } = row
+  const found = { graph: { nodes, edges }, approverIds, bytes } as StoredVersion & { bytes: number }
+  versions.set(key, found)
+  return found
 }
 
 /** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
@@ -65,7 +79,7 @@ export async function addVersion(
   tx: Tx,
   workflowId: string,
   version: number,
-  graph: Graph,
+  { graph, approverIds }: StoredVersion,
   createdBy: string | null,
   restoredFrom: number | null = null,
 ): Promise<void> {
@@ -77,6 +91,7 @@ export async function addVersion(
       nodes: json(graph.nodes),
       edges: json(graph.edges),
       nodeCount: graph.nodes.length,
+      approverIds: approverIds && json(approverIds),
       createdBy,
       restoredFrom,
     })
@@ -106,13 +121,13 @@ export async function readVersionDetail(
   workflowId: string,
   version: number,
 ): Promise<VersionDetail> {
-  const show = await demandWorkflow(scope, workflowId)
+  const { teamId, show } = await demandWorkflow(scope, workflowId)
   const row = await selectItems(scope.store, workflowId)
-    .select(['v.nodes', 'v.edges'])
+    .select(['v.nodes', 'v.edges', 'v.approverIds'])
     .where('v.version', '=', version)
     .executeTakeFirst()
   if (!row) throw noVersion(version)
-  const { nodes, edges } = row as unknown as Graph
+  const { nodes, edges } = await presentVersion(scope.store, teamId, row)
   return { workflowId, ...describeVersion(row), nodes: nodes.map(show), edges }
 }
 
@@ -126,19 +141,19 @@ export async function compareVersions(
   from: number,
   to: number,
 ): Promise<{ from: number; to: number } & GraphDiff> {
-  const show = await demandWorkflow(scope, workflowId)
+  const { teamId, show } = await demandWorkflow(scope, workflowId)
   const rows = await scope.store.db
     .selectFrom('workflowVersions')
-    .select(['version', 'nodes', 'edges'])
+    .select(['version', 'nodes', 'edges', 'approverIds'])
     .where('workflowId', '=', workflowId)
     .where('version', 'in', [from, to])
     .execute()
   const find = (version: number) => {
     const row = rows.find((one) => one.version === version)
     if (!row) throw noVersion(version)
-    return row as unknown as Graph
+    return presentVersion(scope.store, teamId, row)
   }
-  return { from, to, ...compareGraphs(find(from), find(to), show) }
+  return { from, to, ...compareGraphs(await find(from), await find(to), show) }
 }
 
 /** Deletes a version (BUILDER). Throws NOT_FOUND, or CONFLICT if it is the current one or has executions. */
@@ -172,10 +187,22 @@ export async function deleteVersion(scope: Scope, workflowId: string, version: n
 /**
  * Checks that the caller may read the workflow, and returns a function that hides secrets they may not see.
  */
-async function demandWorkflow(scope: Scope, id: string): Promise<(node: GraphNode) => GraphNode> {
+async function demandWorkflow(scope: Scope, id: string) {
   const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'VIEWER')
-  return covers(scope.roles.get(teamId)!, 'BUILDER') ? (node) => node : hideSecrets
+  const show = covers(scope.roles.get(teamId)!, 'BUILDER') ? (node: GraphNode) => node : hideSecrets
+  return { teamId, show }
+}
+
+/** The graph of a version's row, with the present addresses of its approvers. */
+async function presentVersion(
+  store: Store,
+  teamId: string,
+  row: { nodes: unknown; edges: unknown; approverIds: unknown },
+): Promise<Graph> {
+  const { nodes, edges } = row as Graph
+  const present = await presentApprovers(store, teamId, row.approverIds as ApproverIds | null)
+  return { nodes: nodes.map(present), edges }
 }
 
 function selectItems(store: Store, workflowId: string) {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { checkApprovers } from '../../workflows/graph/approvers.ts'
 import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
-import { readGraph } from '../../workflows/graph/read.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -13,10 +13,12 @@ import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
-import { hideSecrets, restoreSecrets } from './secrets.ts'
+import { bindApprovers, findApprover, identifyGraph, presentApprovers } from './approvers.ts'
+import { checkGraph, redrawVersion } from './drawing.ts'
+import { hideSecrets } from './secrets.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
-import { addVersion, readVersion } from './versions.ts'
+import { addVersion, readStoredVersion } from './versions.ts'
 
 export type Workflow = {
   id: string
@@ -92,11 +94,10 @@ export async function createWorkflow(
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
+      const store = { ...scope.store, db: tx }
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
-      if (settings.errorWorkflowId) {
-        await checkErrorWorkflow({ ...scope.store, db: tx }, teamId, settings.errorWorkflowId)
-      }
-      await checkSubWorkflows({ ...scope.store, db: tx }, teamId, graph)
+      if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
+      await checkSubWorkflows(store, teamId, graph)
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -110,7 +111,13 @@ export async function createWorkflow(
         })
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      await addVersion(tx, id, 1, graph, scope.userId)
+      await addVersion(
+        tx,
+        id,
+        1,
+        { graph, approverIds: await bindApprovers(store, teamId, graph) },
+        scope.userId,
+      )
       return { result, resourceId: id, details: { name, nodeCount: graph.nodes.length } }
     }),
   )
@@ -127,9 +134,11 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
     .executeTakeFirst()
   if (!row) throw missing('workflow')
   demand(scope, row.teamId, 'VIEWER')
-  const { nodes, edges } = await readVersion(scope.store, id, row.version)
+  const { graph, approverIds } = await readStoredVersion(scope.store, id, row.version)
+  const nodes = graph.nodes.map(await presentApprovers(scope.store, row.teamId, approverIds))
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
-  return { ...row, settings: readSettings(row.settings), nodes: open ? nodes : nodes.map(hideSecrets), edges }
+  const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges: graph.edges }
+  return { ...row, settings: readSettings(row.settings), ...shown }
 }
 
 /** The entity tag of a workflow's current state: it changes with everything that an update can change. */
@@ -177,19 +186,21 @@ export async function updateWorkflow(
         throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
       }
       const store = { ...scope.store, db: tx }
-      const stored = await readVersion(store, id, old.version)
+      const stored = await readStoredVersion(store, id, old.version)
       const { restore } = patch
-      const given = restore ?? patch.nodes ?? patch.edges
-      const base = restore === undefined ? stored : await readVersion(store, id, restore)
-      // An old version is checked again, since the rules for graphs may have changed.
-      const graph = isNone(given)
-        ? stored
-        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges }, base.nodes)
-      const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
+      const base = restore === undefined ? stored : await readStoredVersion(store, id, restore)
+      const keeps = isNone(restore ?? patch.nodes ?? patch.edges)
+      const drawn = keeps ? stored : await redrawVersion(store, teamId, patch, base)
+      const { graph } = drawn
+      const redrawn =
+        !keeps && identifyGraph(graph, drawn.approverIds) !== identifyGraph(stored.graph, stored.approverIds)
       if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
       if (active && (redrawn || !old.active)) {
         const problems = checkActivation(graph)
+        const { approverIds } = drawn
+        const isMember = (address: string) => !approverIds || !!findApprover(approverIds, address)
+        problems.push(...checkApprovers(graph, isMember))
         if (problems.length > 0) throw invalid(problems)
       }
       const version = old.version + (redrawn ? 1 : 0)
@@ -208,7 +219,7 @@ export async function updateWorkflow(
       const changed = Object.entries(fields)
         .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
         .map(([key]) => key)
-      if (redrawn) await addVersion(tx, id, version, graph, scope.userId, restore)
+      if (redrawn) await addVersion(tx, id, version, drawn, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
         .set({ ...fields, settings: json(fields.settings) })
@@ -261,14 +272,6 @@ async function lockWorkflow(tx: Tx, id: string) {
     .executeTakeFirst()
   if (!row) throw missing('workflow')
   return { ...row, settings: readSettings(row.settings) }
-}
-
-/** The graph of the input. A `[hidden]` that was read from one of the `stored` nodes keeps its secret. */
-function checkGraph(input: { nodes?: unknown; edges?: unknown }, stored: GraphNode[]): Graph {
-  const { nodes, problems } = restoreSecrets(input.nodes, stored)
-  const read = readGraph({ nodes, edges: input.edges }, uuid)
-  if (problems.length + read.problems.length > 0) throw invalid([...problems, ...read.problems])
-  return read.graph
 }
 
 async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {

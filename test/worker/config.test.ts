@@ -46,6 +46,8 @@ describe('readConfig', () => {
       ADMIN_EMAIL: 'nobody',
       ADMIN_PASSWORD: 'hunter2',
       SIGNUP: 'maybe',
+      SMTP_URL: 'smtp://user:hunter2%ff@mail.example.com',
+      MAIL_FROM: 'Perdure <perdure@example.com>',
       DEFAULT_PLAN: 'free',
       PERDURE_KEYS: 'k1:c2hvcnQ=',
       EGRESS_ALLOW: '10.0.0.0/8,nonsense',
@@ -96,6 +98,47 @@ describe('readConfig', () => {
       signUp: 'closed',
       defaultPlan: 'FREE',
     })
+  })
+
+  test('e-mail addresses count as confirmed only where nobody else can reach the service', () => {
+    expect(readConfig({})).toMatchObject({ emailProof: 'none', smtp: undefined })
+    for (const env of [
+      { HOST: '0.0.0.0' },
+      { HOST: '0.0.0.0', SIGNUP: 'open' },
+      { PUBLIC_URL: 'https://perdure.example.com' },
+      { PROXY_HOPS: '1' },
+      { ALLOWED_HOSTS: 'perdure.example.com' },
+      { SIGNUP: 'closed' },
+    ])
+      expect([env, readConfig(env).emailProof]).toEqual([env, 'operator'])
+    const own = { HOST: '::1', PUBLIC_URL: 'http://localhost:8080', SIGNUP: 'open' }
+    expect(readConfig(own).emailProof).toBe('none')
+  })
+
+  test('SMTP_URL names the server that sends mail, and a password goes there encrypted only', () => {
+    const read = (SMTP_URL: string) => readConfig({ SMTP_URL, MAIL_FROM: 'perdure@example.com' })
+    expect(read('smtps://ada%40x:p%3Aw@mail.example.com')).toMatchObject({
+      emailProof: 'mail',
+      smtp: {
+        host: 'mail.example.com',
+        port: 465,
+        tls: 'always',
+        auth: { user: 'ada@x', pass: 'p:w' },
+        from: 'perdure@example.com',
+      },
+    })
+    const facts = (url: string) => {
+      const { host, port, tls } = read(url).smtp!
+      return [host, port, tls]
+    }
+    expect(facts('smtp://ada:pw@mail.example.com')).toEqual(['mail.example.com', 587, 'required'])
+    expect(facts('smtp://mail.example.com:25')).toEqual(['mail.example.com', 25, 'offered'])
+    expect(facts('smtp://[::1]:1025')).toEqual(['::1', 1025, 'never'])
+    expect(() => readConfig({ SMTP_URL: 'smtp://localhost', PORT: 'x' })).toThrow(
+      /PORT .*\nMAIL_FROM must be set, because SMTP_URL is/,
+    )
+    for (const SMTP_URL of ['http://x', 'smtp://x/path', 'smtp://x?tls=no', 'smtp:'])
+      expect(() => readConfig({ SMTP_URL, MAIL_FROM: 'a@example.com' })).toThrow(/^SMTP_URL must be/)
   })
 
   test('ADMIN_PASSWORD must satisfy the rules for all passwords', () => {

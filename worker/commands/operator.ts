@@ -18,7 +18,7 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
   const keys = readKeys(config, false)
   const { db, close } = openDatabase(url, { max: 2, name: 'perdure cli' })
   try {
-    return await work({ db, keys })
+    return await work({ db, keys, emailProof: () => config.emailProof })
   } finally {
     await close()
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import * as v from 'valibot'
 import { setPassword } from '../../db/people/accounts.ts'
+import { vouchForEmail } from '../../db/people/emails.ts'
 import { addMember } from '../../db/people/members.ts'
 import { readTeam } from '../../db/people/teams.ts'
 import { createUser } from '../../db/people/users.ts'
@@ -41,6 +42,15 @@ export async function runUserPasswd(config: Config, args: CommandArguments): Pro
     const user = await setPassword(createOperatorScope(store), args.words[0]!, password.password)
     console.log(`${user.email} has a new password, and all their sessions have ended`)
     showPassword(password)
+  })
+}
+
+/** `user confirm`: confirms an e-mail address that its user has, or wants to change to. */
+export async function runUserConfirm(config: Config, args: CommandArguments): Promise<void> {
+  const userId = args.options.user === undefined ? undefined : readUuid(readOption(args, 'user'))
+  await asOperator(config, async (store) => {
+    const user = await vouchForEmail(createOperatorScope(store), { email: args.words[0]!, userId })
+    console.log(`${user.email} is confirmed: ${user.id}`)
   })
 }
 

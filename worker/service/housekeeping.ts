@@ -4,15 +4,16 @@ import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
+import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, abandoned webhook responses, and executions past their retention, and looks whether
- * somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with seconds. At the
- * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it,
- * which waits for the current step of a round.
+ * Removes expired sessions, old mails, abandoned webhook responses, and executions past their retention, and
+ * looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
+ * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function
+ * that ends it, which waits for the current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
   const stopping = new AbortController()
@@ -30,6 +31,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   async function clean(): Promise<void> {
     await checkHeads(store)
     await purgeSessions(store)
+    await purgeMails(store)
     await purgeAnswers(store)
     const runs = await pruneExecutions(store, stopping.signal)
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')

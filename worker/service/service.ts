@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '@temporalio/client'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics, type Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -21,6 +22,7 @@ import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startListener } from './listener.ts'
+import { startMailing } from './mailing.ts'
 import { createReadiness } from './readiness.ts'
 import { installRuntime } from './runtime.ts'
 
@@ -53,7 +55,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
 
   const keys = readKeys(config, false)
   const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${kind}` })
-  const store: Store = { db: database.db, keys }
+  const store: Store = { db: database.db, keys, emailProof: () => config.emailProof }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
 
@@ -63,6 +65,9 @@ export async function runService(kind: ProcessKind): Promise<never> {
       log.warn({ err: error }, 'lost the connection that listens for database notifications'),
   })
   const endHousekeeping = startHousekeeping(store, log)
+  const endMailing = config.smtp
+    ? startMailing({ store, mailer: createMailer(config.smtp), publicUrl: config.publicUrl, log }, bus)
+    : undefined
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
   const readEngine = kind === 'api' ? undefined : () => engine
@@ -106,6 +111,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   })
   log.info('stopping')
   await endHousekeeping()
+  await endMailing?.()
   // This ends event streams and answers the requests that
   // wait for an execution, so that close() need not cut them.
   await bus.stop()

@@ -17,7 +17,7 @@ const APPROVER = `must be ${APPROVER_ROLES.join(', ')} or an e-mail address`
 
 /** Who may decide: a role and the roles above it, or one person by e-mail address. */
 export const approverField = v.union(
-  [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320, APPROVER), v.email(APPROVER))],
+  [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320, APPROVER), v.rfcEmail(APPROVER))],
   APPROVER,
 )
 export const approversField = v.pipe(

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { hashEmailToken } from '../../../db/people/mails.ts'
 import { missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
@@ -35,6 +36,30 @@ describe.skipIf(missing)('in a browser', () => {
     await heading('Sign in to Perdure')
     await page.reload()
     await heading('Sign in to Perdure')
+  })
+
+  test('users confirm their e-mail by a click in the page of the link, not by opening it', async () => {
+    const ada = await host.signUp()
+    const token = randomUUID()
+    const { db } = host.store
+    await db.updateTable('users').set({ emailConfirmedAt: null }).where('id', '=', ada.id).execute()
+    const expiresAt = new Date(Date.now() + 60_000)
+    const mailed = { tokenHash: hashEmailToken(token), userId: ada.id, email: ada.email, expiresAt }
+    await db.insertInto('emailTokens').values(mailed).execute()
+    await page.goto(`${origin}/#/confirm?token=${token}`)
+    await page.getByLabel('E-mail').fill(ada.email)
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByText(`Is ${ada.email} your e-mail?`).waitFor()
+    await page.getByRole('link', { name: 'Confirm your e-mail' }).click()
+    await page.getByText('is not confirmed yet').waitFor()
+    await page.getByRole('button', { name: 'Send the link again' }).click()
+    await page.getByRole('alert').getByText('This service sends no mail').waitFor()
+    await page.goBack()
+    await page.getByRole('button', { name: 'Confirm', exact: true }).click()
+    await page.getByText(`${ada.email} is confirmed.`).waitFor()
+    expect(await page.getByRole('link', { name: 'Confirm your e-mail' }).count()).toBe(0)
+    expect(page.url()).toBe(`${origin}/#/confirm`)
   })
 
   test('users create a workflow from an example, activate, edit and execute it', async () => {

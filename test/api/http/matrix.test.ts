@@ -7,6 +7,7 @@ import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
 import { serviceScope } from '../../../db/scope.ts'
@@ -58,7 +59,7 @@ const table = routes.flatMap(({ method, path, handler }) => {
   }))
 })
 
-const service = await keep(startService({ rateLimits: false, signUp: 'open' }))
+const service = await keep(startService({ rateLimits: false, signUp: 'open', emailProof: () => 'mail' }))
 const stranger = await service.otherTeam()
 const people: Record<string, { id: string; email: string; cookie: string }> = {
   'a stranger': stranger,
@@ -204,9 +205,10 @@ function fillQuery(operation: Operation, world: World): string {
 }
 
 /**
- * The document's example with real values: the team's id, the e-mail of an existing user, the right password.
+ * The document's example with real values: the team's id, the e-mail of an existing user, the right password,
+ * and the token that was mailed to the caller.
  */
-function fillBody({ operationId, requestBody }: Operation, world: World): unknown {
+function fillBody({ operationId, requestBody }: Operation, world: World, emailToken: string): unknown {
   const example = requestBody?.content['application/json']?.example
   if (example === undefined) return undefined
   const fresh = `${randomBytes(6).toString('hex')}@example.com`
@@ -214,30 +216,40 @@ function fillBody({ operationId, requestBody }: Operation, world: World): unknow
   const text = JSON.stringify(example).replaceAll(EXAMPLE_ID, world.teamId)
   const body = JSON.parse(text.replaceAll('ada@example.com', address))
   if (operationId === 'signIn') body.password = PASSWORD
+  if (operationId === 'confirmEmail') body.token = emailToken
   if (operationId === 'changePassword')
     Object.assign(body, { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` })
   return body
 }
 
 /**
- * The credentials of a caller. `throwaway` copies the account, because the request may change its session or
- * password.
+ * The credentials of a caller. With an `emailToken`, which is mailed to it, they are those of a copy of the
+ * account, because the request may change its session, password or e-mail.
  */
-async function findCredentials(who: string, caller: Caller, world: World, throwaway: boolean) {
+async function findCredentials(who: string, caller: Caller, world: World, emailToken: string | undefined) {
   if (caller.token) return caller.role ? world.tokens[caller.role]!.token : foreignToken
   if (!caller.cookie) return undefined
-  if (!throwaway) return people[who]!.cookie
-  return service.signIn(await copyUser(people[who]!.id))
+  if (emailToken === undefined) return people[who]!.cookie
+  return service.signIn(await copyUser(people[who]!.id, emailToken))
 }
 
-/** Makes a user with the same name, password and flags, but in no team. Returns their e-mail. */
-async function copyUser(id: string): Promise<string> {
+/**
+ * Makes a user with the same name, password and flags, but in no team and with an e-mail that is not confirmed
+ * yet. Returns the e-mail.
+ */
+async function copyUser(id: string, emailToken: string): Promise<string> {
   const { db } = service.store
+  const userId = crypto.randomUUID()
   const email = `${randomBytes(6).toString('hex')}@example.com`
   const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
   await db
     .insertInto('users')
-    .values({ ...user, id: crypto.randomUUID(), email })
+    .values({ ...user, id: userId, email, emailConfirmedAt: null })
+    .execute()
+  const expiresAt = new Date(Date.now() + 60_000)
+  await db
+    .insertInto('emailTokens')
+    .values({ tokenHash: hashEmailToken(emailToken), userId, email, expiresAt })
     .execute()
   return email
 }
@@ -257,8 +269,9 @@ test.each(table)(
     const writes = verb !== 'get'
     const ask = async (who: string, caller: Caller, world: World) => {
       const throwaway = writes && (rule.role === 'public' || rule.role === 'session')
-      const as = await findCredentials(who, caller, world, throwaway)
-      const json = fillBody(operation, world)
+      const emailToken = randomBytes(32).toString('base64url')
+      const as = await findCredentials(who, caller, world, throwaway ? emailToken : undefined)
+      const json = fillBody(operation, world, emailToken)
       const url = fillPath(path, world) + fillQuery(operation, world)
       const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
       return { who, status: response.status }

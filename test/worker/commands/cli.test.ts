@@ -96,6 +96,8 @@ test('exits with 1 after a refusal and 2 after a wrong command or environment, w
     [['user', 'add', 'x@example.com', '--password-stdin'], 1, 'password: is too easy to guess'],
     [['user', 'add', 'x@example.com', '--team', nowhere, '--role', 'ADMIN'], 1, 'no such team'],
     [['user', 'passwd', 'nobody@example.com'], 1, 'Nobody has an account'],
+    [['user', 'confirm', 'nobody@example.com'], 1, 'Nobody has an account'],
+    [['user', 'confirm', 'admin@example.com', '--user', 'x'], 2, 'not a UUID'],
     [['team', 'plan', nowhere, 'FREE'], 1, 'no such team'],
     [['audit', 'verify', nowhere], 1, 'no such team'],
     [['token', 'create', service.teamId, '--name', ' '], 2, '--name must be given'],
@@ -107,7 +109,7 @@ test('exits with 1 after a refusal and 2 after a wrong command or environment, w
     ],
     [['team', 'plan', 'x', 'FREE'], 2, 'not a UUID'],
     [['user', 'add', 'x'], 2, 'not an e-mail'],
-    [['user', 'remove', 'x'], 2, '"user" must be followed by add or passwd'],
+    [['user', 'remove', 'x'], 2, '"user" must be followed by add or confirm or passwd'],
     [['passwd', 'hunter2-secret'], 2, 'no command "passwd"'],
     [['token', 'create', 'a', 'b'], 2, 'token create takes at most 1 argument, not 2'],
     [['user', 'add', 'x@example.com', '--colour', 'red'], 2, '--colour'],
@@ -241,3 +243,30 @@ test('token create defaults to the first team and BUILDER, and prints only the t
   const tokens = await service.request(`/api/teams/${service.teamId}/sdk-tokens`, { as: service.admin })
   expect(((await tokens.json()) as unknown[])[0]).toMatchObject({ name: 'cli', role: 'Builder' })
 }, 60_000)
+
+test('user confirm confirms an e-mail, or a change to it, and is audited; of several claims one has to be named', async () => {
+  const [ada, eve] = [await service.signUp(), await service.signUp()]
+  const { db } = service.store
+  const email = 'wanted@example.com'
+  const isConfirmed = async (id: string) => {
+    const row = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    return [row.email, row.emailConfirmedAt !== null, row.pendingEmail]
+  }
+  await db.updateTable('users').set({ emailConfirmedAt: null }).where('id', '=', ada.id).execute()
+  const confirmed = await perdure(['user', 'confirm', ada.email.toUpperCase()])
+  expect(confirmed).toMatchObject({ code: 0, err: '', out: `${ada.email} is confirmed: ${ada.id}\n` })
+  expect(await isConfirmed(ada.id)).toEqual([ada.email, true, null])
+  await db.updateTable('users').set({ pendingEmail: email }).where('id', 'in', [ada.id, eve.id]).execute()
+  const unclear = await perdure(['user', 'confirm', email])
+  expect([unclear.code, unclear.err]).toEqual([1, expect.stringContaining(eve.id)])
+  expect((await perdure(['user', 'confirm', email, '--user', ada.id])).code).toBe(0)
+  expect(await isConfirmed(ada.id)).toEqual([email, true, null])
+  const taken = await perdure(['user', 'confirm', email, '--user', eve.id])
+  expect([taken.code, taken.err]).toEqual([1, expect.stringContaining('already has an account')])
+  const entries = await db
+    .selectFrom('auditEntries')
+    .select(['actorKind', 'actorName', 'resourceId'])
+    .where('action', '=', 'EMAIL_CONFIRMED')
+    .execute()
+  expect(entries).toEqual([1, 2].map(() => ({ actorKind: 'SYSTEM', actorName: 'cli', resourceId: ada.id })))
+}, 120_000)

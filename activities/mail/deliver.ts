@@ -1,0 +1,59 @@
+import type { Logger } from 'pino'
+import { type DueMail, MAIL_HOURS, makeEmailToken, postponeMail, settleMail } from '../../db/people/mails.ts'
+import type { Store } from '../../db/scope.ts'
+import { cleanText } from '../../db/text.ts'
+import { type Letter, MailError, type Mailer } from './smtp.ts'
+
+/** What sending the service's own mails needs. `publicUrl` is the base of the links in them. */
+export type MailCarrier = { store: Store; mailer: Mailer; publicUrl: string; log: Logger }
+
+const RETRY_MS = 10_000
+const MAX_RETRY_MS = 30 * 60_000
+
+/**
+ * Sends a claimed mail. If that fails it is due again later, unless it can never be sent or is a day old. The
+ * mail may arrive twice if the process dies in between. Never throws.
+ */
+export async function deliverMail(carrier: MailCarrier, mail: DueMail, signal?: AbortSignal): Promise<void> {
+  const { store, mailer, log } = carrier
+  const { id, kind, attempts } = mail
+  try {
+    const letter = await writeLetter(carrier, mail)
+    if (letter) await mailer.send(letter, signal)
+    await settleMail(store, id)
+  } catch (error) {
+    const given = mail.old || (error instanceof MailError && error.final)
+    const facts = { err: error, mailId: id, kind, attempts }
+    log[given ? 'error' : 'warn'](facts, given ? 'a mail is given up' : 'a mail could not be sent yet')
+    const message = cleanText(String(error), 1_000)
+    const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 10))
+    const noted = given ? settleMail(store, id, message) : postponeMail(store, id, delay, message)
+    await noted.catch((lost) => log.warn({ err: lost, mailId: id }, 'the failure of a mail was not noted'))
+  }
+}
+
+/**
+ * The text of a mail; undefined if it is not needed any more. Nothing in it is written by a user: whoever gives a
+ * stranger's address must not be able to send them text of their own.
+ */
+async function writeLetter({ store, publicUrl }: MailCarrier, mail: DueMail): Promise<Letter | undefined> {
+  const { id, kind, email } = mail
+  const envelope = { id: `${id}.${mail.attempts}`, to: email }
+  if (kind === 'CHANGED') {
+    const lines = [
+      `The account at ${publicUrl} that had this e-mail address has changed to another one.`,
+      "If that was not you, tell the service's administrator.",
+    ]
+    return { ...envelope, subject: 'Your e-mail address was changed', text: `${lines.join('\n\n')}\n` }
+  }
+  const token = await makeEmailToken(store, mail)
+  if (!token) return undefined
+  const lines = [
+    `Somebody, we hope you, gave this e-mail address for an account at ${publicUrl}`,
+    'To confirm that it is yours, open this link, sign in to that account, and press "Confirm":',
+    // What follows the # stays in the browser, out of the logs on the way.
+    `${publicUrl}/#/confirm?token=${token}`,
+    `The link works once, within ${MAIL_HOURS} hours. If it was not you, ignore this mail.`,
+  ]
+  return { ...envelope, subject: 'Confirm your e-mail address', text: `${lines.join('\n\n')}\n` }
+}

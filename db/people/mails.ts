@@ -1,0 +1,119 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { record, write } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import type { Store } from '../scope.ts'
+
+/** What a mail is for. CONFIRM: to prove its address with a link. CHANGED: to tell an address it is replaced. */
+export type MailKind = 'CONFIRM' | 'CHANGED'
+
+/** A mail that is to be sent. Its text is made when it is sent: the link in it must not stand in the database. */
+export type Mail = { id: string; kind: MailKind; userId: string; email: string }
+
+/** A claimed mail. `attempts` counts this one too; a mail that is `old` is not tried again. */
+export type DueMail = Mail & { attempts: number; old: boolean }
+
+/** How many confirmations are mailed in an hour to one address, and to all addresses that a user gives. */
+const PER_HOUR = 5
+/** The least time between two confirmations to one address. */
+const PAUSE_SECONDS = 60
+/** How long a link works, and how long a mail that cannot be sent is tried again. */
+export const MAIL_HOURS = 24
+
+/** Queues a mail in the caller's transaction. The processes that can send mail do so after its commit. */
+export async function queueMail(tx: Tx, mail: Omit<Mail, 'id'>): Promise<void> {
+  await tx
+    .insertInto('mails')
+    .values({ id: uuid(), ...mail })
+    .execute()
+}
+
+/**
+ * Queues the mail with which a user confirms an address. Returns 0, or, if too many were asked for, after how
+ * many seconds the next one may be: nobody can fill a stranger's mailbox with them.
+ */
+export async function queueConfirmation(tx: Tx, userId: string, email: string): Promise<number> {
+  // Two requests for one address count one after the other.
+  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+  const { rows } = await sql<{ wait: number | null }>`
+    with lately as (
+      select email, created_at, row_number() over (order by created_at desc) as nth from mails
+      where kind = 'CONFIRM' and created_at > now() - interval '1 hour'
+        and (user_id = ${userId} or lower(email) = lower(${email})))
+    select extract(epoch from greatest(
+      max(created_at + ${PAUSE_SECONDS} * interval '1 second') filter (where lower(email) = lower(${email})),
+      max(created_at + interval '1 hour') filter (where nth = ${PER_HOUR})) - clock_timestamp())::float8 as wait
+    from lately`.execute(tx)
+  const wait = Math.ceil(Math.max(0, rows[0]?.wait ?? 0))
+  if (wait === 0) await queueMail(tx, { kind: 'CONFIRM', userId, email })
+  return wait
+}
+
+/** The first key of the advisory locks of addresses. */
+const CONFIRMATIONS = 7_226_021
+
+/**
+ * Claims up to `limit` due mails for `leaseMs`. If the process dies, they are due again when the lease ends:
+ * a mail is sent at least once.
+ */
+export async function claimMails(store: Store, limit: number, leaseMs: number): Promise<DueMail[]> {
+  const { rows } = await write(store, (tx) =>
+    sql<DueMail>`
+    update mails set attempts = attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
+    where id in (
+      select id from mails where settled_at is null and due_at <= now()
+      order by due_at, id limit ${limit} for update skip locked)
+    returning id, kind, user_id, email, attempts, created_at < now() - ${MAIL_HOURS} * interval '1 hour' as old`.execute(
+      tx,
+    ),
+  )
+  return rows
+}
+
+/** Notes that a mail was sent, or, with the `error`, that it is given up. */
+export async function settleMail(store: Store, id: string, error: string | null = null): Promise<void> {
+  await write(store, (tx) =>
+    sql`update mails set settled_at = now(), last_error = ${error} where id = ${id}`.execute(tx),
+  )
+}
+
+/** Makes a mail that failed due again after `delayMs`. */
+export async function postponeMail(store: Store, id: string, delayMs: number, error: string): Promise<void> {
+  await write(store, (tx) =>
+    sql`update mails set due_at = now() + ${delayMs} * interval '1 millisecond', last_error = ${error}
+    where id = ${id}`.execute(tx),
+  )
+}
+
+/**
+ * Makes the token for a confirmation mail, of which only a hash is stored. Undefined if the address no longer
+ * needs one. The tokens of mails that were sent before stay valid: it may be one of those that arrives.
+ */
+export async function makeEmailToken(
+  store: Store,
+  { userId, email }: Pick<Mail, 'userId' | 'email'>,
+): Promise<string | undefined> {
+  const token = randomBytes(32).toString('base64url')
+  const { rows } = await write(store, (tx) =>
+    sql`insert into email_tokens (token_hash, user_id, email, expires_at)
+    select ${hashEmailToken(token)}, id, ${email}, now() + ${MAIL_HOURS} * interval '1 hour' from users
+    where id = ${userId} and (lower(pending_email) = lower(${email})
+      or email_confirmed_at is null and lower(email) = lower(${email}))
+    returning user_id`.execute(tx),
+  )
+  return rows.length > 0 ? token : undefined
+}
+
+// Plain SHA-256 is enough, because nobody can guess 256 random bits.
+export function hashEmailToken(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+/** Removes mails that are older than a day, and tokens that have expired. Called hourly. */
+export async function purgeMails(store: Store): Promise<void> {
+  await record(store, async (tx) => {
+    await sql`delete from email_tokens where expires_at <= now()`.execute(tx)
+    await sql`delete from mails where created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'`.execute(tx)
+  })
+}
