@@ -76,14 +76,14 @@ export async function updateAccount(
       .$if(patch.pendingEmail === null, (query) => query.set({ pendingEmail: null }))
       .where('id', '=', old.id)
       .execute()
-    if (email !== old.email) await changeEmail(tx, store, old.id, email)
   }
   const saved =
     email === old.email
       ? record(store, save)
       : changeAccount(scope, 'EMAIL_CHANGED', async (tx) => {
           await save(tx)
-          return { result: undefined, resourceId: old.id, details: { from: old.email, to: email } }
+          const state = await changeEmail(tx, store, old.id, email)
+          return { result: undefined, resourceId: old.id, details: { from: old.email, to: email, ...state } }
         })
   await guardEmail(saved)
   return readAccount(scope)

@@ -29,20 +29,27 @@ export async function readEmail(store: Store, userId: string): Promise<EmailStat
 
 /**
  * Sets a new e-mail in the caller's transaction. It takes effect when it is confirmed; where every address
- * counts as confirmed, at once. Throws CONFLICT if another account has it, THROTTLED after too many mails.
+ * counts as confirmed, at once. Returns whether it still has to be. Throws CONFLICT if another account has it,
+ * THROTTLED after too many mails.
  */
-export async function changeEmail(tx: Tx, store: Store, userId: string, email: string): Promise<void> {
+export async function changeEmail(
+  tx: Tx,
+  store: Store,
+  userId: string,
+  email: string,
+): Promise<{ pending: boolean }> {
   const owner = await lockOwner(tx, userId)
-  if (owner.email === email) return
+  if (owner.email === email) return { pending: false }
   if (trustsEmails(store) || isSame(owner.email, email)) {
     await tx.updateTable('users').set({ email, pendingEmail: null }).where('id', '=', userId).execute()
-    return
+    return { pending: false }
   }
   const holder = await lockHolder(tx, email)
   if (holder?.emailConfirmedAt) throw taken()
-  if (owner.pendingEmail && isSame(owner.pendingEmail, email)) return
+  if (owner.pendingEmail && isSame(owner.pendingEmail, email)) return { pending: true }
   await tx.updateTable('users').set({ pendingEmail: email }).where('id', '=', userId).execute()
   if (store.emailProof?.() === 'mail') refuse(await queueConfirmation(tx, userId, email))
+  return { pending: true }
 }
 
 /**

@@ -281,6 +281,7 @@ describe("the word of the instance's admin", () => {
       .select(['action', 'resourceType', 'actorId'])
       .where('teamId', '=', chain)
       .where('resourceId', '=', ada.id)
+      .where('action', '=', 'EMAIL_CONFIRMED')
       .execute()
     const entry = { action: 'EMAIL_CONFIRMED', resourceType: 'USER', actorId: service.user.id }
     expect(entries).toEqual([entry, entry])

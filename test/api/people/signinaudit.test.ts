@@ -75,8 +75,13 @@ test('changes of password and e-mail are in it, and failures to confirm them', a
   const person = { actorKind: 'USER', actorId: id, resourceId: id }
   expect(found).toEqual([
     { action: 'SIGN_IN_FAILED', outcome: 'FAILURE', ...person, details: { email } },
-    { action: 'EMAIL_CHANGED', outcome: 'SUCCESS', ...person, details: { from: email, to: other } },
-    { action: 'PASSWORD_CHANGED', outcome: 'SUCCESS', ...person, details: { email: other } },
+    {
+      action: 'EMAIL_CHANGED',
+      outcome: 'SUCCESS',
+      ...person,
+      details: { from: email, to: other, pending: true },
+    },
+    { action: 'PASSWORD_CHANGED', outcome: 'SUCCESS', ...person, details: { email } },
   ])
 })
 
