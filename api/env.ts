@@ -18,8 +18,8 @@ export type AppEnv = {
     log: Logger
     /** The `traceparent` of the request's span, if the request is traced. */
     traceparent?: string
-    /** Finds the caller, at most once per request. Throws UNAUTHENTICATED. */
-    authenticate: () => Promise<Scope>
+    /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
+    authenticate: (how?: { anew: boolean }) => Promise<Scope>
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
     countRequest: (findTeam?: FindTeam) => Promise<void>
   }

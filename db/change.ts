@@ -2,30 +2,36 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ACTS, type Act } from './acts.ts'
 import { appendAudit, INSTANCE_CHAIN } from './audit/audit.ts'
 import type { Database, Tx } from './connection.ts'
-import { missing } from './fault.ts'
+import { changesRights, demandCredential, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it. */
 export type Changed<T> = { result: T; resourceId: string | null; details?: Record<string, unknown> }
 
 /**
- * The door to every write on somebody's behalf: checks the right that `act` needs, opens a transaction, and
- * appends the audit entry last, so that the chain is locked only until the commit. `work` may run again after
- * a serialization failure or a deadlock, so it must do nothing outside `tx`. It may return another `act` of
- * the same least role (WORKFLOW_ACTIVATED instead of WORKFLOW_UPDATED). Throws FORBIDDEN, or NOT_FOUND if the
- * team no longer exists.
+ * The door to every write on somebody's behalf: opens a transaction, checks the right that `act` needs as it
+ * is now, and appends the audit entry last, so that the chain is locked only until the commit. `work` gets
+ * the scope with the role that was read. It may run again after a serialization failure or a deadlock, so it
+ * must do nothing outside `tx`. It may return another `act` of the same least role (WORKFLOW_ACTIVATED
+ * instead of WORKFLOW_UPDATED). Throws FORBIDDEN, UNAUTHENTICATED if the session or token has ended, or
+ * NOT_FOUND if the team no longer exists.
  */
 export async function change<T>(
   scope: Scope,
   act: Act,
   teamId: string,
-  work: (tx: Tx) => Promise<Changed<T> & { act?: Act }>,
+  work: (tx: Tx, held: Scope) => Promise<Changed<T> & { act?: Act }>,
 ): Promise<T> {
-  await demandTeam(scope, teamId, ACTS[act].role)
+  const least = ACTS[act].role
+  await demandTeam(scope, teamId, least)
   return record(scope.store, async (tx) => {
-    if (act !== 'TEAM_CREATED') await holdTeam(tx, teamId, act)
-    const changed = await work(tx)
-    await appendAudit(tx, scope, changed.act ?? act, teamId, changed)
+    // A founder is not a member yet.
+    const held =
+      act === 'TEAM_CREATED'
+        ? await demandCredential(tx, scope).then(() => scope)
+        : await holdRight(tx, { scope, least }, teamId, { alone: changesRights(act) })
+    const changed = await work(tx, held)
+    await appendAudit(tx, held, changed.act ?? act, teamId, changed)
     return changed.result
   })
 }
@@ -38,6 +44,7 @@ export async function changeInstance<T>(
 ): Promise<T> {
   demandInstance(scope)
   return record(scope.store, async (tx) => {
+    await demandInstanceStill(tx, scope)
     const changed = await work(tx)
     await appendAudit(tx, scope, act, INSTANCE_CHAIN, changed)
     return changed.result
@@ -56,18 +63,6 @@ export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Pro
 /** Like `record` for a single statement: without BEGIN and COMMIT it saves two round trips. */
 export async function write<T>(store: Store, statement: (tx: Tx) => Promise<T>): Promise<T> {
   return persist(() => statement(store.db as Tx))
-}
-
-/** Prevents the deletion of the team until the commit, so that its audit chain ends with TEAM_DELETED. */
-async function holdTeam(tx: Tx, teamId: string, act: Act): Promise<void> {
-  const team = await tx
-    .selectFrom('teams')
-    .select('id')
-    .where('id', '=', teamId)
-    .$if(act === 'TEAM_DELETED', (query) => query.forUpdate())
-    .$if(act !== 'TEAM_DELETED', (query) => query.forKeyShare())
-    .executeTakeFirst()
-  if (!team) throw missing('team')
 }
 
 /** PostgreSQL's lock_not_available: a statement with a short lock_timeout gave up waiting for a lock. */

@@ -29,8 +29,8 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     c.set('ip', readAddress(c, deps.proxyHops ?? 0))
     c.set('log', deps.log.child({ requestId }))
     let scope: Promise<Scope> | undefined
-    c.set('authenticate', () => {
-      scope ??= authenticate(deps, c)
+    c.set('authenticate', ({ anew } = { anew: false }) => {
+      if (anew || !scope) scope = authenticate(deps, c)
       return scope
     })
     const headers = new Map<string, string>()

@@ -33,6 +33,7 @@ export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<S
       actor: { kind: 'SDK_TOKEN', id: caller.id, name: caller.name },
       userId: caller.userId,
       instanceAdmin: false,
+      credential: { kind: 'SDK_TOKEN', id: caller.id },
       roles: new Map(role ? [[caller.teamId, role]] : []),
     }
   }
@@ -51,6 +52,7 @@ export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<S
     },
     userId: caller.userId,
     instanceAdmin: caller.instanceAdmin,
+    credential: { kind: 'SESSION', id: session.id },
     roles: new Map<string, Role>(caller.memberships.map(({ teamId, role }) => [teamId, role])),
   }
 }

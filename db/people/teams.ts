@@ -108,6 +108,8 @@ export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): 
  */
 export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]> {
   return change(scope, 'TEAM_DELETED', teamId, async (tx) => {
+    // No execution of the team starts from here on.
+    await tx.selectFrom('teams').select('id').where('id', '=', teamId).forUpdate().execute()
     // `change` has locked the team's row: new members, workflows and executions wait, and then find no team.
     const { name, memberCount, workflowCount } = await describeTeam(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)

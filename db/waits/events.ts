@@ -7,6 +7,7 @@ import { Fault } from '../fault.ts'
 import { type Errand, enqueue } from '../outbox.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { holdRight } from '../people/rights.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
@@ -67,8 +68,10 @@ export async function sendEvent(
   name: string,
   data: unknown,
 ): Promise<Errand[]> {
-  demand(scope, await readOwner(scope.store, 'executions', executionId), 'OPERATOR')
+  const teamId = await readOwner(scope.store, 'executions', executionId)
+  demand(scope, teamId, 'OPERATOR')
   return record(scope.store, async (tx) => {
+    await holdRight(tx, { scope, least: 'OPERATOR' }, teamId)
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
     const { rows } = await sql<{ nodeId: string; iteration: string }>`

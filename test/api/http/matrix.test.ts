@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createApp } from '../../../api/app.ts'
 import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
+import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
@@ -14,6 +15,7 @@ import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
 import { keep } from '../../support/keep.ts'
 import { PASSWORD, type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 
 /** The callers: their role in the team, and the kind of their credentials. */
 const CALLERS = {
@@ -33,6 +35,9 @@ type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Ro
 
 /** Routes that check more than the caller's role. Their own tests cover that. */
 const OWN_GUARD = new Set(['readMetrics'])
+
+/** Acts whose example finds nothing to do, so that there is no transaction. */
+const IDLE = new Set(['cancelExecutions'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
@@ -101,6 +106,7 @@ async function makeWorld() {
     actor: { kind: 'USER', id: userId, name: 'ADMIN' },
     userId,
     instanceAdmin: false,
+    credential: null,
     roles: new Map([[teamId, 'ADMIN']]),
     requestId: null,
     ip: null,
@@ -290,6 +296,33 @@ test.each(table)(
       const { status } = await ask(who, caller, writes ? await makeWorld() : shared)
       expect({ who, status }).toEqual({ who, status: status < 300 ? status : 'below 300' })
     }
+  },
+)
+
+const acts = table.filter(({ rule, verb }) => isInTeam(rule.role) && verb !== 'get' && !IDLE.has(rule.id))
+
+test.each(acts)(
+  '$name is refused if the caller is removed before its transaction begins',
+  async ({ verb, path, operation }) => {
+    const world = await makeWorld()
+    const { id, cookie } = people['an ADMIN']!
+    const before = await countEntries(world.teamId)
+    let answer: Promise<Response> | undefined
+    await service.store.db.transaction().execute(async (tx) => {
+      // As the removal of a member does.
+      await sql`select hold_team(${world.teamId}, true)`.execute(tx)
+      const json = fillBody(operation, world)
+      const url = fillPath(path, world) + fillQuery(operation, world)
+      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json })
+      await until(async () => {
+        const { rows } = await sql`select from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`.execute(tx)
+        return rows.length > 0
+      })
+      await tx.deleteFrom('members').where('teamId', '=', world.teamId).where('userId', '=', id).execute()
+    })
+    expect((await answer!).status).toBe(403)
+    expect(await countEntries(world.teamId), 'the act was noted').toBe(before)
   },
 )
 
