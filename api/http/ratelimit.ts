@@ -1,5 +1,4 @@
 import type { Context } from 'hono'
-import ipaddr from 'ipaddr.js'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { Fault } from '../../db/fault.ts'
 import {
@@ -8,6 +7,7 @@ import {
   countRequest,
   type RequestCount,
 } from '../../db/operation/limits.ts'
+import { readNetwork } from '../../db/people/network.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv, FindTeam } from '../env.ts'
 
@@ -70,13 +70,4 @@ export function putLimitHeaders(put: Put, count?: RequestCount): void {
 
 function nextMinute(): number {
   return Math.floor(Date.now() / 60_000) * 60 + 60
-}
-
-/** The address to count against. For IPv6 it is the /64 network, because a single host may use all of it. */
-function readNetwork(address: string): string {
-  if (!ipaddr.isValid(address)) return 'unknown'
-  const ip = ipaddr.process(address)
-  if (ip.kind() === 'ipv4') return ip.toString()
-  const parts = (ip as ipaddr.IPv6).parts.slice(0, 4)
-  return `${parts.map((part) => part.toString(16)).join(':')}::/64`
 }

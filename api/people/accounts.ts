@@ -2,13 +2,14 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
 import { changePassword, readAccount, registerUser, updateAccount } from '../../db/people/accounts.ts'
+import { rememberPerson } from '../../db/people/devices.ts'
 import { MEMBER_ROLES } from '../../db/people/members.ts'
 import { findPasswordFault, MAX_PASSWORD_BYTES } from '../../db/people/strength.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { boundedString, documentAs } from '../http/fields.ts'
 import { idSchema, messageResponse, timeSchema } from '../http/responses.ts'
-import { readSession } from './session.ts'
+import { keepDevice, readDevice } from './device.ts'
 
 const personName = v.pipe(boundedString(100), v.trim(), v.nonEmpty('must not be empty'), v.examples(['Ada']))
 
@@ -145,9 +146,8 @@ export function createAccountRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const scope = c.get('scope')
-        const session = await readSession(store, c)
-        // If the caller uses an SDK token, changePassword refuses, whatever the cookie says.
-        await changePassword(scope, session?.id ?? '', c.req.valid('json'))
+        const person = await changePassword(scope, c.req.valid('json'))
+        await keepDevice(deps, c, rememberPerson(await readDevice(store.keys, c), person))
         c.get('log').info({ userId: scope.userId }, 'a password was changed')
         return c.json({ message: 'Password changed' })
       },

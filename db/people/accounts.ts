@@ -1,11 +1,22 @@
 import { record } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import type { Scope, Store } from '../scope.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
+import { demandCredential } from './rights.ts'
 import { endSessions } from './sessions.ts'
-import { countSignUp, provePassword } from './signin.ts'
+import { confirmPassword, countSignUp } from './signin.ts'
 import type { Membership } from './teams.ts'
-import { createUser, demandPassword, hasEmail, type NewUser, readUser, type User } from './users.ts'
+import {
+  createUser,
+  demandPassword,
+  hasEmail,
+  holdPassword,
+  type NewUser,
+  type Person,
+  readUser,
+  type User,
+} from './users.ts'
 
 export type Account = User & { instanceAdmin: boolean; createdAt: Date; teams: Membership[] }
 
@@ -48,10 +59,12 @@ export async function updateAccount(
   const { store } = scope
   const old = await readUser(store, demandPerson(scope))
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
-  if (email !== old.email) await demandCurrent(scope, old, currentPassword)
-  await record(store, (tx) =>
-    tx.updateTable('users').set({ firstName, lastName, email }).where('id', '=', old.id).execute(),
-  ).catch((error) => {
+  const person = email === old.email ? null : await demandCurrent(scope, old, currentPassword)
+  await record(store, async (tx) => {
+    await demandCredential(tx, scope)
+    if (person && !(await holdPassword(tx, person))) throw wrongPassword()
+    await tx.updateTable('users').set({ firstName, lastName, email }).where('id', '=', old.id).execute()
+  }).catch((error) => {
     if (error.constraint !== 'users_email') throw error
     throw new Fault('CONFLICT', 'This e-mail already has an account')
   })
@@ -59,19 +72,25 @@ export async function updateAccount(
 }
 
 /**
- * Changes the caller's password and ends their other sessions. Throws FORBIDDEN for an SDK token, INVALID if
- * the current password is wrong or the new one weak, THROTTLED after too many wrong passwords.
+ * Changes the caller's password and ends their other sessions. Returns the person with the new one. Throws
+ * FORBIDDEN for an SDK token, INVALID if the current password is wrong or the new one weak, THROTTLED after too
+ * many wrong passwords.
  */
 export async function changePassword(
   scope: Scope,
-  sessionId: string,
   input: { currentPassword: string; newPassword: string },
-): Promise<void> {
+): Promise<Person> {
   const user = await readUser(scope.store, demandPerson(scope))
   const { currentPassword, newPassword } = input
   demandPassword(newPassword, 'newPassword', user)
-  await demandCurrent(scope, user, currentPassword)
-  await replacePassword(scope.store, user.id, newPassword, sessionId)
+  const person = await demandCurrent(scope, user, currentPassword)
+  const passwordHash = await queueHashing(() => hashPassword(newPassword), { ahead: true })
+  await record(scope.store, async (tx) => {
+    if (!(await holdPassword(tx, person))) throw wrongPassword()
+    await demandCredential(tx, scope)
+    await replacePassword(tx, user.id, passwordHash, scope.credential?.id ?? null)
+  })
+  return { ...person, passwordHash }
 }
 
 /**
@@ -81,7 +100,8 @@ export async function changePassword(
 export async function setPassword(store: Store, email: string, password: string): Promise<User> {
   const user = await findUser(store, email)
   demandPassword(password, 'password', user)
-  await replacePassword(store, user.id, password, null)
+  const passwordHash = await queueHashing(() => hashPassword(password), { ahead: true })
+  await record(store, (tx) => replacePassword(tx, user.id, passwordHash, null))
   return user
 }
 
@@ -97,26 +117,28 @@ export async function findUser(store: Store, email: string): Promise<User> {
 }
 
 async function replacePassword(
-  store: Store,
+  tx: Tx,
   userId: string,
-  password: string,
+  passwordHash: string,
   keep: string | null,
 ): Promise<void> {
-  const passwordHash = await queueHashing(() => hashPassword(password))
-  await record(store, async (tx) => {
-    // A session that is being opened or refreshed waits for this lock, or is there already and is ended
-    // below.
-    await tx.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute()
-    await tx.updateTable('users').set({ passwordHash }).where('id', '=', userId).execute()
-    await endSessions(tx, userId, keep)
-  })
+  // A session that is being opened or refreshed waits for this lock, or is there already and is ended below.
+  await tx.selectFrom('users').select('id').where('id', '=', userId).forUpdate().execute()
+  await tx.updateTable('users').set({ passwordHash }).where('id', '=', userId).execute()
+  await endSessions(tx, userId, keep)
 }
 
-async function demandCurrent(scope: Scope, user: User, password: string | undefined): Promise<void> {
-  const path = 'currentPassword'
-  if (password === undefined) throw invalid([{ path, message: 'is required to change the e-mail' }])
-  const proven = await provePassword(scope.store, { email: user.email, password, ip: scope.ip ?? 'unknown' })
-  if (!proven) throw invalid([{ path, message: 'is wrong' }])
+async function demandCurrent(scope: Scope, user: User, password: string | undefined): Promise<Person> {
+  if (password === undefined) {
+    throw invalid([{ path: 'currentPassword', message: 'is required to change the e-mail' }])
+  }
+  const person = await confirmPassword(scope.store, user.id, password)
+  if (!person) throw wrongPassword()
+  return person
+}
+
+function wrongPassword(): Fault {
+  return invalid([{ path: 'currentPassword', message: 'is wrong' }])
 }
 
 function demandPerson(scope: Scope): string {

@@ -4,14 +4,15 @@ import type { Role } from '../acts.ts'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
+import { holdPassword, type Person } from './users.ts'
 
 const LIFETIME_MS = 12 * 3_600_000
 
 export type Session = { id: string; userId: string; expiresAt: Date }
 
-/** Opens a session of 12 hours. */
-export async function createSession(store: Store, userId: string): Promise<Session> {
-  return record(store, (tx) => addSession(tx, userId))
+/** Opens a session of 12 hours; null if the password that the person has proven is no longer theirs. */
+export async function createSession(store: Store, person: Person): Promise<Session | null> {
+  return record(store, async (tx) => ((await holdPassword(tx, person)) ? addSession(tx, person.id) : null))
 }
 
 /**
@@ -20,6 +21,9 @@ export async function createSession(store: Store, userId: string): Promise<Sessi
  */
 export async function refreshSession(store: Store, sessionId: string): Promise<Session | null> {
   return record(store, async (tx) => {
+    // The user first, as a change of the password does, which ends the new session too if it comes later.
+    await sql`select from users where id = (select user_id from sessions where id = ${sessionId})
+      for key share`.execute(tx)
     const old = await tx
       .deleteFrom('sessions')
       .where('id', '=', sessionId)

@@ -139,7 +139,7 @@ test('only a few passwords are hashed at once, and what exceeds the queue is ref
 test('expired sessions and old failures are purged, valid sessions are kept', async () => {
   const store = stores[0]!
   const user = (await verifyPassword(store, ada.email, ada.password))!
-  const [living, dead] = [await createSession(store, user.id), await createSession(store, user.id)]
+  const [living, dead] = [(await createSession(store, user))!, (await createSession(store, user))!]
   expect(living.expiresAt.getTime() - Date.now()).toBeGreaterThan(12 * 3_600_000 - 60_000)
   await store.db
     .updateTable('sessions')

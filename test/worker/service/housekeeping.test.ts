@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createSession } from '../../../db/people/sessions.ts'
+import { findById } from '../../../db/people/users.ts'
 import { startHousekeeping } from '../../../worker/service/housekeeping.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -11,7 +12,8 @@ test('expired sessions are removed in every scheduled round', async () => {
   const { store } = service
   const living = (await store.db.selectFrom('sessions').select('id').execute()).map(({ id }) => id)
   const expire = async () => {
-    const { id } = await createSession(store, service.user.id)
+    const person = (await findById(store, service.user.id))!
+    const { id } = (await createSession(store, person))!
     await store.db
       .updateTable('sessions')
       .set({ expiresAt: new Date(0) })
