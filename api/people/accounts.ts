@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
 import { changePassword, readAccount, registerUser, updateAccount } from '../../db/people/accounts.ts'
@@ -81,12 +81,24 @@ const AccountSchema = v.pipe(
   v.title('Account'),
 )
 
+/** Stands before `accept`, so that no body is read, and no password estimated, while sign-up is closed. */
+function demandSignUp(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (deps.signUp !== 'open') {
+      await c.get('countRequest')()
+      throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+    }
+    await next()
+  }
+}
+
 /** The routes with which people create, read and change their own account. */
 export function createAccountRoutes(deps: ApiDeps) {
   const { store } = deps
   return new Hono<AppEnv>()
     .post(
       '/api/auth/register',
+      demandSignUp(deps),
       accept({
         id: 'register',
         tag: 'Authentication',
@@ -99,10 +111,7 @@ export function createAccountRoutes(deps: ApiDeps) {
         responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
         faults: [403, 409],
       }),
-      async (c) => {
-        if (deps.signUp !== 'open') throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
-        return c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201)
-      },
+      async (c) => c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201),
     )
     .get(
       '/api/auth/me',

@@ -29,6 +29,22 @@ begin
       and (t.expires_at is null or t.expires_at > now()));
 end $$;
 
+-- A token that a token has made is revoked with it. The audit log knows of those of before.
+
+alter table sdk_tokens add column made_by uuid references sdk_tokens on delete cascade;
+create index sdk_tokens_maker on sdk_tokens (made_by) where made_by is not null;
+update sdk_tokens t set made_by = e.actor_id from audit_entries e
+  where e.team_id = t.team_id and e.action = 'SDK_TOKEN_CREATED' and e.actor_kind = 'SDK_TOKEN'
+    and e.resource_id = t.id and exists (select from sdk_tokens m where m.id = e.actor_id);
+
+-- Who has made a team, because nobody may make any number of them.
+
+alter table teams add column created_by uuid references users on delete set null;
+create index teams_creator on teams (created_by);
+update teams t set created_by = e.actor_id from audit_entries e
+  where e.team_id = t.id and e.action = 'TEAM_CREATED' and e.actor_kind = 'USER'
+    and exists (select from users u where u.id = e.actor_id);
+
 comment on function hold_team(uuid, boolean) is
   'Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
 it together; one that changes who may do what holds it alone: it waits for the acts under way, and those that come later
