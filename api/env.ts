@@ -18,8 +18,8 @@ export type AppEnv = {
     log: Logger
     /** The `traceparent` of the request's span, if the request is traced. */
     traceparent?: string
-    /** Finds the caller, at most once per request. Throws UNAUTHENTICATED. */
-    authenticate: () => Promise<Scope>
+    /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
+    authenticate: (how?: { anew: boolean }) => Promise<Scope>
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
     countRequest: (findTeam?: FindTeam) => Promise<void>
   }
@@ -54,9 +54,9 @@ export type ApiDeps = {
   metricsToken?: string | undefined
   /**
    * Intervals of event streams in milliseconds: between heartbeats, between checks of the caller's right, and
-   * until a client that reads nothing is disconnected.
+   * until a client that reads nothing is disconnected. And how many a person and a team may have open.
    */
-  streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number }
+  streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number; ofPerson?: number; ofTeam?: number }
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>

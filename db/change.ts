@@ -5,7 +5,7 @@ import { openInstanceChain } from './audit/chain.ts'
 import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
-import { missing } from './fault.ts'
+import { changesRights, demandCredential, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
@@ -14,22 +14,28 @@ type Done<T> = AuditEntry & { result: T }
 type Unchanged<T> = { result: T; unchanged: true }
 
 /**
- * The door to every write on somebody's behalf: checks the right that `act` needs, opens a transaction, and
- * appends the audit entry last, so that the chain is locked only until the commit. `work` may run again after
- * a serialization failure or a deadlock, so it must do nothing outside `tx`. It may return another `act` of
- * the same least role (WORKFLOW_ACTIVATED instead of WORKFLOW_UPDATED), or say that nothing was changed: then
- * there is no entry. Throws FORBIDDEN, NOT_FOUND if the team no longer exists, and AUDIT_CHAIN_BROKEN.
+ * The door to every write on somebody's behalf: opens a transaction, checks the right that `act` needs as it
+ * is now, and appends the audit entry last, so that the chain is locked only until the commit. `work` gets
+ * the scope with the role that was read. It may run again after a serialization failure or a deadlock, so it
+ * must do nothing outside `tx`. It may return another `act` of the same least role (WORKFLOW_ACTIVATED
+ * instead of WORKFLOW_UPDATED), or say that nothing was changed: then there is no entry. Throws FORBIDDEN,
+ * UNAUTHENTICATED if the session or token has ended, NOT_FOUND if the team no longer exists, and
+ * AUDIT_CHAIN_BROKEN.
  */
 export async function change<T>(
   scope: Scope,
   act: Act,
   teamId: string,
-  work: (tx: Tx) => Promise<(Done<T> & { act?: Act }) | Unchanged<T>>,
+  work: (tx: Tx, held: Scope) => Promise<(Done<T> & { act?: Act }) | Unchanged<T>>,
 ): Promise<T> {
-  await demandTeam(scope, teamId, ACTS[act].role)
+  const least = ACTS[act].role
+  await demandTeam(scope, teamId, least)
   return audited(scope, act, teamId, async (tx) => {
-    if (act !== 'TEAM_CREATED') await holdTeam(tx, teamId, act)
-    return work(tx)
+    // A founder is not a member yet.
+    const founds = act === 'TEAM_CREATED'
+    if (founds) await demandCredential(tx, scope)
+    const alone = changesRights(act)
+    return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
   })
 }
 
@@ -40,7 +46,10 @@ export async function changeInstance<T>(
   work: (tx: Tx) => Promise<Changed<T>>,
 ): Promise<T> {
   demandInstance(scope)
-  return audited(scope, act, INSTANCE_CHAIN, work)
+  return audited(scope, act, INSTANCE_CHAIN, async (tx) => {
+    await demandInstanceStill(tx, scope)
+    return work(tx)
+  })
 }
 
 /**
@@ -52,7 +61,10 @@ export async function changeAccount<T>(
   act: AccountAct,
   work: (tx: Tx) => Promise<Changed<T>>,
 ): Promise<T> {
-  return audited(scope, act, INSTANCE_CHAIN, work)
+  return audited(scope, act, INSTANCE_CHAIN, async (tx) => {
+    await demandCredential(tx, scope)
+    return work(tx)
+  })
 }
 
 const openedOf = perDatabase(() => ({ done: false }))
@@ -86,18 +98,6 @@ export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Pro
 /** Like `record` for a single statement: without BEGIN and COMMIT it saves two round trips. */
 export async function write<T>(store: Store, statement: (tx: Tx) => Promise<T>): Promise<T> {
   return persist(() => statement(store.db as Tx))
-}
-
-/** Prevents the deletion of the team until the commit, so that its audit chain ends with TEAM_DELETED. */
-async function holdTeam(tx: Tx, teamId: string, act: Act): Promise<void> {
-  const team = await tx
-    .selectFrom('teams')
-    .select('id')
-    .where('id', '=', teamId)
-    .$if(act === 'TEAM_DELETED', (query) => query.forUpdate())
-    .$if(act !== 'TEAM_DELETED', (query) => query.forKeyShare())
-    .executeTakeFirst()
-  if (!team) throw missing('team')
 }
 
 /** PostgreSQL's lock_not_available: a statement with a short lock_timeout gave up waiting for a lock. */

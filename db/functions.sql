@@ -188,6 +188,46 @@ begin
     where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null);
 end $function$;
 
+-- The role in the team of a person who shows a session or an SDK token; null if they have none any more. Holds the team.
+-- What it reads after the lock is what the last holder has left, because each statement of a volatile function has a
+-- snapshot of its own.
+CREATE OR REPLACE FUNCTION public.hold_right(team uuid, person uuid, session uuid, token uuid, alone boolean)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not hold_team(team, alone) then
+    return null;
+  end if;
+  if token is null then
+    return (select m.role from members m join sessions s on s.user_id = m.user_id
+      where m.team_id = team and m.user_id = person and s.id = session and s.expires_at > now());
+  end if;
+  return (select case when array_position(ranks, m.role) < array_position(ranks, t.role) then m.role else t.role end
+    from members m join sdk_tokens t on t.team_id = m.team_id and t.user_id = m.user_id,
+      (values (array['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'])) as r (ranks)
+    where m.team_id = team and m.user_id = person and t.id = token and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now()));
+end $function$;
+
+-- Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
+-- it together; one that changes who may do what holds it alone: it waits for the acts under way, and those that come later
+-- wait for it. An advisory lock, because those who wait for it have their turn: a stream of row locks could keep a removal
+-- waiting for ever.
+CREATE OR REPLACE FUNCTION public.hold_team(team uuid, alone boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if alone then
+    perform pg_advisory_xact_lock(hashtextextended(team::text, 1));
+  else
+    perform pg_advisory_xact_lock_shared(hashtextextended(team::text, 1));
+  end if;
+  perform from teams where id = team for key share;
+  return found;
+end $function$;
+
 -- Whether somebody may still read the outputs of an execution that does not keep them: its parent, or the webhook
 -- call that started it.
 CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)

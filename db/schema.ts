@@ -228,6 +228,7 @@ export interface SdkTokens {
   hint: string;
   id: string;
   lastUsedAt: Timestamp | null;
+  madeBy: string | null;
   name: string;
   revokedAt: Timestamp | null;
   role: string;
@@ -252,6 +253,7 @@ export interface SigninFailures {
 
 export interface Teams {
   createdAt: Generated<Timestamp>;
+  createdBy: string | null;
   description: string | null;
   id: string;
   name: string;

@@ -1,7 +1,7 @@
 import type { RouterRoute } from 'hono/types'
 import { findRule, type Rule } from '../http/accept.ts'
 import { ErrorSchema, InputErrorSchema, type ResponseSpec, UnavailableSchema } from '../http/responses.ts'
-import { SESSION_COOKIE } from '../people/session.ts'
+import { HOST_COOKIE, SESSION_COOKIE } from '../people/session.ts'
 import { FAULTS, findFaultStatuses } from './faults.ts'
 import {
   createSchemaConverter,
@@ -108,7 +108,12 @@ export function describeApi(routes: RouterRoute[], version: string): ApiDocument
       responses,
       headers: HEADERS,
       securitySchemes: {
-        session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: SESSION_COOKIE,
+          description: `Over https its name is ${HOST_COOKIE}`,
+        },
         sdkToken: { type: 'http', scheme: 'bearer', bearerFormat: 'sdk_...' },
       },
     },

@@ -24,7 +24,6 @@ const LEAST_PAUSE_MS = 100
  */
 export function createFeeds(deps: Deps) {
   const feeds = new Map<string, Feed>()
-  let readers = 0
 
   function open(id: string): Feed {
     const feed = createFeed(deps, id)
@@ -37,16 +36,12 @@ export function createFeeds(deps: Deps) {
   }
 
   return {
-    /** The number of readers of all feeds together. */
-    count: () => readers,
     /** Joins the feed of an execution. `wake` is called whenever there may be something to read. */
     async join(id: string, wake: () => void): Promise<FeedReader> {
       const feed = feeds.get(id) ?? open(id)
       feed.wakes.add(wake)
-      readers++
       const leave = () => {
         if (!feed.wakes.delete(wake)) return
-        readers--
         if (feed.wakes.size > 0) return
         drop(id, feed)
         feed.close()

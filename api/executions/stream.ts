@@ -13,6 +13,8 @@ export type StreamOptions = {
   check: () => Promise<unknown>
   /** Cuts the connection of a client that has stopped reading. */
   drop: () => void
+  /** Called once or more when the stream has ended, for whatever reason. */
+  onEnd: () => void
   onError: (error: unknown) => void
   heartbeatMs?: number | undefined
   checkMs?: number | undefined
@@ -62,6 +64,7 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
     clearInterval(timer)
     stopping.removeEventListener('abort', finish)
     reader?.leave()
+    options.onEnd()
     wake()
   }
 

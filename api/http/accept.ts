@@ -9,7 +9,7 @@ import { isObject } from '../../workflows/json.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { describeIssues } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
-import { readJsonBody } from './body.ts'
+import { isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
 import type { FaultStatus, ResponseSpec } from './responses.ts'
 
@@ -81,6 +81,7 @@ export function accept<const R extends Rule>(
     }
     await c.get('countRequest')((scope) => findTeam(rule, c, scope, readOnce))
     if (rule.role !== 'public') c.set('scope', await c.get('authenticate')())
+    const isLate = rule.json !== undefined && isArriving(c)
     const problems: Problem[] = []
     const read = (target: 'param' | 'query' | 'json', schema: Schema | undefined, value: unknown) => {
       if (!schema) return
@@ -96,6 +97,8 @@ export function accept<const R extends Rule>(
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else read('json', rule.json, json)
     }
+    // A body may come long after its headers, from somebody whose rights have ended in the meantime.
+    if (isLate && rule.role !== 'public') c.set('scope', await c.get('authenticate')({ anew: true }))
     if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
     await next()
   }

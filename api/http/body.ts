@@ -8,6 +8,12 @@ const MAX_DEPTH = 64
 /** The most parts a form may have. Parsing tens of thousands would block the thread for a while. */
 const MAX_PARTS = 1_000
 
+/** Whether a part of the request's body is still on its way. */
+export function isArriving(c: Context): boolean {
+  const { incoming } = (c.env ?? {}) as { incoming?: { complete?: boolean } }
+  return incoming?.complete === false
+}
+
 /**
  * Reads a request's body. Throws TOO_LARGE above 1.5 MB, by the Content-Length or by the bytes that actually
  * arrive (a chunked body has no Content-Length).

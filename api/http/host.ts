@@ -38,6 +38,11 @@ function readName(host: string): string {
   return URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? ''
 }
 
+/** Whether a name, as URLs have it, can only be this machine. */
+export function isLoopback(name: string): boolean {
+  return /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(name)
+}
+
 function isAddress(name: string): boolean {
   return isIP(name.replace(/^\[|\]$/g, '')) !== 0
 }

@@ -1,15 +1,18 @@
 import type { Context } from 'hono'
-import ipaddr from 'ipaddr.js'
+import { validate as isUuid } from 'uuid'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { Fault } from '../../db/fault.ts'
 import {
   ADDRESS_LIMIT,
   type CountedCaller,
   countRequest,
+  PLAN_LIMITS,
   type RequestCount,
 } from '../../db/operation/limits.ts'
+import { readNetwork } from '../../db/people/network.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv, FindTeam } from '../env.ts'
+import { readDevice } from '../people/device.ts'
 
 type Put = (name: string, value: string) => void
 
@@ -17,11 +20,14 @@ type Put = (name: string, value: string) => void
 // anyway, because they do not pass through `accept`.)
 const UNCOUNTED = /^\/(healthz|readyz|metrics|api\/docs(\/.*)?)$/
 
+const SIGN_IN = '/api/auth/login'
+
 /**
  * Returns a function that counts one request, and only once, however often it is called. The request counts
  * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
- * without valid credentials the client's address. The function throws THROTTLED above the limit, and
- * UNAVAILABLE if it cannot count.
+ * without valid credentials the user of a known device who signs in, or the client's address. What counts
+ * against a FREE team counts against all FREE teams of the user too, because anybody may make teams. The
+ * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count.
  */
 export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
   putLimitHeaders(put)
@@ -29,7 +35,12 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
   return async (findTeam?: FindTeam): Promise<void> => {
     if (done || UNCOUNTED.test(c.req.path)) return
     done = true
-    const count = await countRequest(deps.store, await findCounted(c, findTeam))
+    const { counted, userId } = await findCounted(deps, c, findTeam)
+    let count = await countRequest(deps.store, counted)
+    if (counted.kind === 'TEAM' && count.limit === PLAN_LIMITS.FREE && count.used <= count.limit) {
+      const own = await countRequest(deps.store, { kind: 'FREE_TEAMS', id: userId! })
+      if (own.used > own.limit) count = own
+    }
     putLimitHeaders(put, count)
     if (count.used <= count.limit || deps.rateLimits === false) return
     const message = `More than ${count.limit} requests in this minute. Try again in ${count.wait} s`
@@ -37,16 +48,29 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
   }
 }
 
-async function findCounted(c: Context<AppEnv>, findTeam: FindTeam | undefined): Promise<CountedCaller> {
+type Counted = { counted: CountedCaller; userId?: string | null }
+
+async function findCounted(
+  { store }: ApiDeps,
+  c: Context<AppEnv>,
+  findTeam: FindTeam | undefined,
+): Promise<Counted> {
   const scope = await c
     .get('authenticate')()
     .catch((error) => {
       if (!(error instanceof Fault)) throw error
     })
-  if (!scope) return { kind: 'IP', id: readNetwork(c.get('ip')) }
+  if (!scope) {
+    // Whoever sits behind the same address does not keep those from signing in who have done so before.
+    const device = c.req.path === SIGN_IN ? await readDevice(store.keys, c) : null
+    const [person] = Object.keys(device?.marks ?? {})
+    if (person !== undefined && isUuid(person)) return { counted: { kind: 'USER', id: person } }
+    return { counted: { kind: 'IP', id: readNetwork(c.get('ip')) } }
+  }
+  const { userId } = scope
   const teamId = await chooseTeam(scope, findTeam)
-  if (teamId !== undefined) return { kind: 'TEAM', id: teamId }
-  return { kind: 'USER', id: scope.userId! }
+  if (teamId !== undefined) return { counted: { kind: 'TEAM', id: teamId }, userId }
+  return { counted: { kind: 'USER', id: userId! }, userId }
 }
 
 async function chooseTeam(scope: Scope, findTeam: FindTeam | undefined): Promise<string | undefined> {
@@ -70,13 +94,4 @@ export function putLimitHeaders(put: Put, count?: RequestCount): void {
 
 function nextMinute(): number {
   return Math.floor(Date.now() / 60_000) * 60 + 60
-}
-
-/** The address to count against. For IPv6 it is the /64 network, because a single host may use all of it. */
-function readNetwork(address: string): string {
-  if (!ipaddr.isValid(address)) return 'unknown'
-  const ip = ipaddr.process(address)
-  if (ip.kind() === 'ipv4') return ip.toString()
-  const parts = (ip as ipaddr.IPv6).parts.slice(0, 4)
-  return `${parts.map((part) => part.toString(16)).join(':')}::/64`
 }

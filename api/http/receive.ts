@@ -3,7 +3,9 @@ import { v7 as uuid } from 'uuid'
 import { Fault } from '../../db/fault.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { isSecure } from '../people/cookies.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
+import { isLoopback } from './host.ts'
 import { findRoute } from './observe.ts'
 import { createRequestCounter } from './ratelimit.ts'
 
@@ -21,7 +23,7 @@ const PAGE = [
  * refuses writes that a page of another origin sends with the session cookie (FORBIDDEN).
  */
 export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
-  const secure = deps.publicUrl.startsWith('https:')
+  const secure = isSecure(deps)
   const own = new Set([new URL(deps.publicUrl).origin, ...(deps.corsOrigins ?? [])])
   return async (c, next) => {
     const given = c.req.header('x-request-id')
@@ -30,8 +32,8 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     c.set('ip', readAddress(c, deps.proxyHops ?? 0))
     c.set('log', deps.log.child({ requestId }))
     let scope: Promise<Scope> | undefined
-    c.set('authenticate', () => {
-      scope ??= authenticate(deps, c)
+    c.set('authenticate', ({ anew } = { anew: false }) => {
+      if (anew || !scope) scope = authenticate(deps, c)
       return scope
     })
     const headers = new Map<string, string>()
@@ -48,7 +50,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     put('Cache-Control', 'no-store')
     if (secure) put('Strict-Transport-Security', 'max-age=31536000')
     c.set('countRequest', createRequestCounter(deps, c, put))
-    if (!SAFE.has(c.req.method) && isForeign(c, own)) {
+    if (!SAFE.has(c.req.method) && isForeign(c, own, secure)) {
       await c.get('countRequest')()
       throw new Fault('FORBIDDEN', 'A page of another origin must not write with the session cookie')
     }
@@ -73,14 +75,17 @@ function completeHeaders(given: Headers, wanted: Map<string, string>): void {
 
 // Of all credentials, a browser adds only cookies to another page's request. So a page cannot forge a request
 // with a Bearer token, and webhooks do not use the session.
-function isForeign(c: Context, own: Set<string>): boolean {
+function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   const origin = c.req.header('origin')
   if ((origin !== undefined && own.has(origin)) || !c.req.path.startsWith('/api/')) return false
   if (/^bearer /i.test(c.req.header('authorization') ?? '')) return false
   if (!(c.req.header('cookie') ?? '').includes(`${SESSION_COOKIE}=`)) return false
   if (c.req.header('sec-fetch-site') === 'cross-site') return true
   if (origin === undefined) return false
-  return !URL.canParse(origin) || new URL(origin).host !== c.req.header('host')
+  const page = URL.parse(origin)
+  if (page?.host !== c.req.header('host')?.toLowerCase()) return true
+  // Over http anybody on the way can write the page of a name. A proxy in front may add https, never take it.
+  return secure && page?.protocol !== 'https:' && !isLoopback(page?.hostname ?? '')
 }
 
 function readAddress(c: Context, proxyHops: number): string {

@@ -1,14 +1,15 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
 import { changePassword, readAccount, registerUser, updateAccount } from '../../db/people/accounts.ts'
+import { rememberPerson } from '../../db/people/devices.ts'
 import { MEMBER_ROLES } from '../../db/people/members.ts'
 import { findPasswordFault, MAX_PASSWORD_BYTES } from '../../db/people/strength.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { boundedString, documentAs } from '../http/fields.ts'
 import { idSchema, messageResponse, timeSchema } from '../http/responses.ts'
-import { readSession } from './session.ts'
+import { keepDevice, readDevice } from './device.ts'
 
 const personName = v.pipe(boundedString(100), v.trim(), v.nonEmpty('must not be empty'), v.examples(['Ada']))
 
@@ -101,12 +102,24 @@ export const AccountSchema = v.pipe(
   v.title('Account'),
 )
 
+/** Stands before `accept`, so that no body is read, and no password estimated, while sign-up is closed. */
+function demandSignUp(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (deps.signUp !== 'open') {
+      await c.get('countRequest')()
+      throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+    }
+    await next()
+  }
+}
+
 /** The routes with which people create, read and change their own account. */
 export function createAccountRoutes(deps: ApiDeps) {
   const { store } = deps
   return new Hono<AppEnv>()
     .post(
       '/api/auth/register',
+      demandSignUp(deps),
       accept({
         id: 'register',
         tag: 'Authentication',
@@ -120,10 +133,7 @@ export function createAccountRoutes(deps: ApiDeps) {
         responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
         faults: [403, 409],
       }),
-      async (c) => {
-        if (deps.signUp !== 'open') throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
-        return c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201)
-      },
+      async (c) => c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201),
     )
     .get(
       '/api/auth/me',
@@ -168,9 +178,8 @@ export function createAccountRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const scope = c.get('scope')
-        const session = await readSession(store, c)
-        // If the caller uses an SDK token, changePassword refuses, whatever the cookie says.
-        await changePassword(scope, session?.id ?? '', c.req.valid('json'))
+        const person = await changePassword(scope, c.req.valid('json'))
+        await keepDevice(deps, c, rememberPerson(await readDevice(store.keys, c), person))
         c.get('log').info({ userId: scope.userId }, 'a password was changed')
         return c.json({ message: 'Password changed' })
       },

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
-import { createSession, endSession, refreshSession } from '../../db/people/sessions.ts'
+import { endSession, refreshSession } from '../../db/people/sessions.ts'
 import { signIn } from '../../db/people/signin.ts'
 import { readUser } from '../../db/people/users.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -9,10 +9,14 @@ import { accept } from '../http/accept.ts'
 import { boundedString } from '../http/fields.ts'
 import { messageResponse } from '../http/responses.ts'
 import { membershipsSchema, passwordField, personEntries } from './accounts.ts'
+import { keepDevice, readDevice } from './device.ts'
 import { clearCookie, readBearer, readOrigin, readSession, writeCookie } from './session.ts'
 
 const Login = v.object({ email: boundedString(320), password: passwordField })
 const UserSchema = v.pipe(v.object({ ...personEntries, teams: membershipsSchema }), v.title('User'))
+const COOKIES_SET = {
+  'Set-Cookie': 'The session cookie (HttpOnly), valid for 12 hours, and the device cookie, valid for a year',
+}
 const COOKIE_SET = { 'Set-Cookie': 'The session cookie (HttpOnly), valid for 12 hours' }
 
 /** The routes to sign in, extend the session, and sign out. A session is a row; its cookie only names it. */
@@ -26,7 +30,8 @@ export function createAuthRoutes(deps: ApiDeps) {
         tag: 'Authentication',
         summary: 'Sign in',
         description:
-          'Sets the session cookie. Wrong passwords are throttled, by account and by address (429).',
+          'Sets the session cookie, and a cookie by which the device is known the next time. Wrong passwords ' +
+          'are throttled (429): those from known devices by device, all others by account and by address.',
         role: 'public',
         json: Login,
         example: { email: 'ada@example.com', password: 'correct horse battery staple' },
@@ -34,18 +39,19 @@ export function createAuthRoutes(deps: ApiDeps) {
           200: {
             description: 'The signed-in user with their teams',
             schema: UserSchema,
-            headers: COOKIE_SET,
+            headers: COOKIES_SET,
           },
         },
         faults: [401],
       }),
       async (c) => {
         const { email, password } = c.req.valid('json')
-        const origin = readOrigin(c)
-        const user = await signIn(store, { email, password, ...origin })
-        const found = await readUser(store, user.id)
-        await writeCookie(deps, c, await createSession(store, user, origin))
-        return c.json(found)
+        const attempt = { email, password, ...readOrigin(c), device: await readDevice(store.keys, c) }
+        const { session, device } = await signIn(store, attempt)
+        const user = await readUser(store, session.userId)
+        await writeCookie(deps, c, session)
+        await keepDevice(deps, c, device)
+        return c.json(user)
       },
     )
     .post(

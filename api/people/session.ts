@@ -1,6 +1,5 @@
 import type { Context } from 'hono'
-import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
-import { type JWTHeaderParameters, jwtVerify, SignJWT } from 'jose'
+import { getCookie } from 'hono/cookie'
 import { validate as isUuid } from 'uuid'
 import { lesserRole, type Role } from '../../db/acts.ts'
 import { Fault } from '../../db/fault.ts'
@@ -8,13 +7,14 @@ import { findSession, type Session } from '../../db/people/sessions.ts'
 import { findToken } from '../../db/people/tokens.ts'
 import { nameOf } from '../../db/people/users.ts'
 import type { Scope, Store } from '../../db/scope.ts'
-import { type Keys, purposeKey } from '../../db/seal.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { isSecure, openCookie, putCookie, removeCookie } from './cookies.ts'
 
 export const SESSION_COOKIE = 'perdure_session'
 
-const ISSUER = 'perdure'
-const AUDIENCE = 'perdure-api'
+/** Its name over https. Browsers take it from nobody but this very host, over https, for all paths. */
+export const HOST_COOKIE = `__Host-${SESSION_COOKIE}`
+
 const PURPOSE = 'session'
 
 /**
@@ -34,6 +34,7 @@ export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<S
       actor: { kind: 'SDK_TOKEN', id: caller.id, name: caller.name },
       userId: caller.userId,
       instanceAdmin: false,
+      credential: { kind: 'SDK_TOKEN', id: caller.id },
       roles: new Map(role ? [[caller.teamId, role]] : []),
     }
   }
@@ -52,6 +53,7 @@ export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<S
     },
     userId: caller.userId,
     instanceAdmin: caller.instanceAdmin,
+    credential: { kind: 'SESSION', id: session.id },
     roles: new Map<string, Role>(caller.memberships.map(({ teamId, role }) => [teamId, role])),
   }
 }
@@ -68,22 +70,13 @@ export function readBearer(c: Context): string | undefined {
  * whether the session still exists in the database.
  */
 export async function readSession(store: Store, c: Context): Promise<Pick<Session, 'id' | 'userId'> | null> {
-  const cookie = getCookie(c, SESSION_COOKIE)
-  if (!cookie) return null
-  try {
-    const findKey = (header: JWTHeaderParameters) => purposeKey(store.keys, PURPOSE, header.kid ?? '')
-    const { payload } = await jwtVerify(cookie, findKey, {
-      algorithms: ['HS256'],
-      issuer: ISSUER,
-      audience: AUDIENCE,
-      typ: 'JWT',
-      requiredClaims: ['exp', 'iat', 'sub', 'sid'],
-    })
-    if (typeof payload.sid !== 'string' || !isUuid(payload.sid) || payload.sub === undefined) return null
-    return { id: payload.sid, userId: payload.sub }
-  } catch {
-    return null
-  }
+  const hasHostCookie = getCookie(c, HOST_COOKIE) !== undefined
+  const claims = await openCookie(store.keys, c, hasHostCookie ? HOST_COOKIE : SESSION_COOKIE, PURPOSE)
+  if (typeof claims?.sid !== 'string' || !isUuid(claims.sid) || claims.sub === undefined) return null
+  // Sessions of before go on in the plain cookie, which any host of the same domain can set. So it takes none
+  // that was opened since.
+  if (claims.host === true && !hasHostCookie) return null
+  return { id: claims.sid, userId: claims.sub }
 }
 
 /** Where a request comes from, for the audit of what somebody does before they are signed in. */
@@ -92,25 +85,21 @@ export function readOrigin(c: Context<AppEnv>): { ip: string; requestId: string 
 }
 
 export async function writeCookie(deps: ApiDeps, c: Context, session: Session): Promise<void> {
-  const token = await signToken(deps.store.keys, session)
-  setCookie(c, SESSION_COOKIE, token, { ...cookieOptions(deps), expires: session.expiresAt })
+  const { id, userId, expiresAt } = session
+  const secure = isSecure(deps)
+  const claims = secure ? { sid: id, host: true } : { sid: id }
+  const cookie = { purpose: PURPOSE, subject: userId, claims, expiresAt } as const
+  await putCookie(deps, c, secure ? HOST_COOKIE : SESSION_COOKIE, cookie)
+  if (secure) forgetPlain(deps, c)
 }
 
 export function clearCookie(deps: ApiDeps, c: Context): void {
-  deleteCookie(c, SESSION_COOKIE, cookieOptions(deps))
+  if (isSecure(deps)) {
+    removeCookie(deps, c, HOST_COOKIE)
+    forgetPlain(deps, c)
+  } else removeCookie(deps, c, SESSION_COOKIE)
 }
 
-function signToken(keys: Keys, session: Session): Promise<string> {
-  return new SignJWT({ sid: session.id })
-    .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid: keys.current })
-    .setIssuer(ISSUER)
-    .setAudience(AUDIENCE)
-    .setSubject(session.userId)
-    .setIssuedAt()
-    .setExpirationTime(session.expiresAt)
-    .sign(purposeKey(keys, PURPOSE))
-}
-
-function cookieOptions(deps: ApiDeps) {
-  return { httpOnly: true, sameSite: 'Lax', path: '/', secure: deps.publicUrl.startsWith('https:') } as const
+function forgetPlain(deps: ApiDeps, c: Context): void {
+  if (getCookie(c, SESSION_COOKIE) !== undefined) removeCookie(deps, c, SESSION_COOKIE)
 }

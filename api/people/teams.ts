@@ -81,9 +81,11 @@ export function createTeamRoutes(deps: ApiDeps) {
         id: 'createTeam',
         tag: 'Teams',
         summary: 'Create a team',
-        description: 'The caller becomes its ADMIN.',
+        description:
+          "The caller becomes its ADMIN. A person may create 20 teams, the instance's admin any number (409).",
         role: 'session',
         json: NewTeam,
+        faults: [409],
         responses: {
           201: {
             description: 'The team',

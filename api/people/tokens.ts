@@ -72,7 +72,8 @@ export function createTokenRoutes() {
         tag: 'SDK tokens',
         summary: 'Create an SDK token',
         description:
-          "Its rights are those of its role or of its creator's current role in the team, whichever is lower.",
+          "Its rights are those of its role or of its creator's current role in the team, whichever is lower. " +
+          'A token that an SDK token creates is revoked with it, and expires no later.',
         role: 'ADMIN',
         params: InTeam,
         json: NewToken,

@@ -16,10 +16,10 @@ export const PLAN_LIMITS = {
 /** Requests per minute from an address without valid credentials. */
 export const ADDRESS_LIMIT = 300
 
-/** What a request counts against: a team, a user or an IP address. */
+/** What a request counts against: a team, a user, all FREE teams of a user together, or an IP address. */
 export type CountedCaller = { kind: (typeof COUNTED_KINDS)[number]; id: string }
 
-export const COUNTED_KINDS = ['TEAM', 'USER', 'IP'] as const
+export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP'] as const
 
 /**
  * The count after a request: it is number `used` of `limit`. The next minute begins at `resetAt` (Unix
@@ -95,6 +95,7 @@ async function addCount(store: Store, counted: CountedCaller, key: string, n: nu
 /** The current limit, so that a changed plan applies from the next request on. */
 function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
   if (kind === 'IP') return sql`${sql.lit(ADDRESS_LIMIT)}`
+  if (kind === 'FREE_TEAMS') return sql`${sql.lit(PLAN_LIMITS.FREE)}`
   const plans =
     kind === 'TEAM'
       ? sql`teams t where t.id = ${id}`
@@ -144,7 +145,8 @@ export async function listLimits(scope: Scope, query: PageRequest): Promise<Page
       from ${now} order by used desc, key limit ${query.size} offset ${query.page * query.size})
     select p.kind, p.id, p.used, p.reset_at,
       case p.kind when 'TEAM' then (select name from teams where id = p.id::uuid)
-        when 'USER' then (select email from users where id = p.id::uuid) end as name,
+        when 'USER' then (select email from users where id = p.id::uuid)
+        when 'FREE_TEAMS' then (select email from users where id = p.id::uuid) end as name,
       case when p.kind = 'IP' then ${sql.lit(ADDRESS_LIMIT)} else coalesce(
         (select max(${PLAN_LIMIT}) from teams t where t.id in (
           select p.id::uuid where p.kind = 'TEAM'

@@ -5,15 +5,18 @@ import { demandPerson, type Scope, type Store } from '../scope.ts'
 import { changeEmail, type EmailState, guardEmail, readEmail } from './emails.ts'
 import { queueConfirmation } from './mails.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
+import { demandCredential } from './rights.ts'
 import { endSessions } from './sessions.ts'
-import { countSignUp, provePassword } from './signin.ts'
+import { confirmPassword, countSignUp } from './signin.ts'
 import type { Membership } from './teams.ts'
 import {
   addUser,
   demandPassword,
   hasEmail,
   hashNewPassword,
+  holdPassword,
   type NewUser,
+  type Person,
   readUser,
   type User,
 } from './users.ts'
@@ -68,8 +71,9 @@ export async function updateAccount(
   const { store } = scope
   const old = await readUser(store, demandPerson(scope))
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
-  if (email !== old.email) await demandCurrent(scope, old, currentPassword)
+  const person = email === old.email ? null : await demandCurrent(scope, old, currentPassword)
   const save = async (tx: Tx) => {
+    await demandCredential(tx, scope)
     await tx
       .updateTable('users')
       .set({ firstName, lastName })
@@ -78,9 +82,10 @@ export async function updateAccount(
       .execute()
   }
   const saved =
-    email === old.email
+    person === null
       ? record(store, save)
       : changeAccount(scope, 'EMAIL_CHANGED', async (tx) => {
+          if (!(await holdPassword(tx, person))) throw wrongPassword()
           await save(tx)
           const state = await changeEmail(tx, store, old.id, email)
           return { result: undefined, resourceId: old.id, details: { from: old.email, to: email, ...state } }
@@ -90,19 +95,23 @@ export async function updateAccount(
 }
 
 /**
- * Changes the caller's password and ends their other sessions. Throws FORBIDDEN for an SDK token, INVALID if
- * the current password is wrong or the new one weak, THROTTLED after too many wrong passwords.
+ * Changes the caller's password and ends their other sessions. Returns the person with the new one. Throws
+ * FORBIDDEN for an SDK token, INVALID if the current password is wrong or the new one weak, THROTTLED after too
+ * many wrong passwords.
  */
 export async function changePassword(
   scope: Scope,
-  sessionId: string,
   input: { currentPassword: string; newPassword: string },
-): Promise<void> {
+): Promise<Person> {
   const user = await readUser(scope.store, demandPerson(scope))
   const { currentPassword, newPassword } = input
   demandPassword(newPassword, 'newPassword', user)
-  await demandCurrent(scope, user, currentPassword)
-  await replacePassword(scope, user, newPassword, sessionId)
+  const person = await demandCurrent(scope, user, currentPassword)
+  const passwordHash = await replacePassword(scope, user, newPassword, async (tx) => {
+    if (!(await holdPassword(tx, person))) throw wrongPassword()
+    return scope.credential?.id ?? null
+  })
+  return { ...person, passwordHash }
 }
 
 /**
@@ -112,7 +121,7 @@ export async function changePassword(
 export async function setPassword(scope: Scope, email: string, password: string): Promise<User> {
   const user = await findUser(scope.store, email)
   demandPassword(password, 'password', user)
-  await replacePassword(scope, user, password, null)
+  await replacePassword(scope, user, password, async () => null)
   return user
 }
 
@@ -127,28 +136,37 @@ export async function findUser(store: Store, email: string): Promise<User> {
   return user
 }
 
+/**
+ * Sets a new password and ends the user's sessions, except the one that `findKept` names, which may throw.
+ * Returns the hash.
+ */
 async function replacePassword(
   scope: Scope,
   { id, email }: User,
   password: string,
-  keep: string | null,
-): Promise<void> {
-  const passwordHash = await queueHashing(() => hashPassword(password))
-  await changeAccount(scope, 'PASSWORD_CHANGED', async (tx) => {
+  findKept: (tx: Tx) => Promise<string | null>,
+): Promise<string> {
+  const passwordHash = await queueHashing(() => hashPassword(password), { ahead: true })
+  return changeAccount(scope, 'PASSWORD_CHANGED', async (tx) => {
+    const kept = await findKept(tx)
     // A session that is being opened or refreshed waits for this lock, or is there already and is ended
     // below.
     await tx.selectFrom('users').select('id').where('id', '=', id).forUpdate().execute()
     await tx.updateTable('users').set({ passwordHash }).where('id', '=', id).execute()
-    await endSessions(tx, id, keep)
-    return { result: undefined, resourceId: id, details: { email } }
+    await endSessions(tx, id, kept)
+    return { result: passwordHash, resourceId: id, details: { email } }
   })
 }
 
-async function demandCurrent(scope: Scope, user: User, password: string | undefined): Promise<void> {
-  const path = 'currentPassword'
-  if (password === undefined) throw invalid([{ path, message: 'is required to change the e-mail' }])
-  const { requestId, ip } = scope
-  const attempt = { email: user.email, password, ip: ip ?? 'unknown', requestId, by: scope }
-  const proven = await provePassword(scope.store, attempt)
-  if (!proven) throw invalid([{ path, message: 'is wrong' }])
+async function demandCurrent(scope: Scope, user: User, password: string | undefined): Promise<Person> {
+  if (password === undefined) {
+    throw invalid([{ path: 'currentPassword', message: 'is required to change the e-mail' }])
+  }
+  const person = await confirmPassword(scope, user.id, password)
+  if (!person) throw wrongPassword()
+  return person
+}
+
+function wrongPassword(): Fault {
+  return invalid([{ path: 'currentPassword', message: 'is wrong' }])
 }

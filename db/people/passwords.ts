@@ -42,22 +42,25 @@ const DUMMY = `$argon2id$v=19$${describeCost(COST)}$${encode(randomBytes(16))}$$
 const SLOTS = Math.max(1, Math.min(4, availableParallelism() - 1))
 const MAX_WAITING = 100
 const waiting: (() => void)[] = []
+const waitingAhead: (() => void)[] = []
 let running = 0
 
 /**
  * Limits how much password hashing goes on at once, so that many sign-ins leave the process enough cores and
- * memory. Throws UNAVAILABLE if 100 calls are waiting already.
+ * memory. Calls `ahead` do not wait for the others. Throws UNAVAILABLE if 100 calls of the same kind are
+ * waiting already.
  */
-export async function queueHashing<T>(work: () => Promise<T>): Promise<T> {
-  if (waiting.length >= MAX_WAITING) {
+export async function queueHashing<T>(work: () => Promise<T>, { ahead = false } = {}): Promise<T> {
+  const queue = ahead ? waitingAhead : waiting
+  if (queue.length >= MAX_WAITING) {
     throw new Fault('UNAVAILABLE', 'Too many sign-ins at once; try again in a moment', { retryAfter: 2 })
   }
-  if (running >= SLOTS) await new Promise<void>((resolve) => waiting.push(resolve))
+  if (running >= SLOTS) await new Promise<void>((resolve) => queue.push(resolve))
   else running++
   try {
     return await work()
   } finally {
-    const next = waiting.shift()
+    const next = waitingAhead.shift() ?? waiting.shift()
     // The slot is passed on without being freed, so that no other call can take it in between.
     if (next) next()
     else running--

@@ -4,17 +4,22 @@ import type { Role } from '../acts.ts'
 import { changeAccount, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { accountScope, type Origin, type Store } from '../scope.ts'
-import { nameOf, type User } from './users.ts'
+import { holdPassword, nameOf, type Person } from './users.ts'
 
 const LIFETIME_MS = 12 * 3_600_000
 
 export type Session = { id: string; userId: string; expiresAt: Date }
 
-/** Opens a session of 12 hours for somebody who has signed in. */
-export async function createSession(store: Store, user: User, origin: Origin): Promise<Session> {
-  const { id } = user
-  return changeAccount(accountScope(store, { id, name: nameOf(user) }, origin), 'SIGNED_IN', async (tx) => {
-    return { result: await addSession(tx, id), resourceId: id, details: { email: user.email } }
+/**
+ * Opens a session of 12 hours for somebody who has signed in; null if the password that they have proven is no
+ * longer theirs.
+ */
+export async function createSession(store: Store, person: Person, origin: Origin): Promise<Session | null> {
+  const { id, email } = person
+  const scope = accountScope(store, { id, name: nameOf(person) }, origin)
+  return changeAccount<Session | null>(scope, 'SIGNED_IN', async (tx) => {
+    if (!(await holdPassword(tx, person))) return { result: null, unchanged: true }
+    return { result: await addSession(tx, id), resourceId: id, details: { email } }
   })
 }
 
@@ -24,6 +29,9 @@ export async function createSession(store: Store, user: User, origin: Origin): P
  */
 export async function refreshSession(store: Store, sessionId: string): Promise<Session | null> {
   return record(store, async (tx) => {
+    // The user first, as a change of the password does, which ends the new session too if it comes later.
+    await sql`select from users where id = (select user_id from sessions where id = ${sessionId})
+      for key share`.execute(tx)
     const old = await tx
       .deleteFrom('sessions')
       .where('id', '=', sessionId)

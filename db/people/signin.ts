@@ -1,80 +1,124 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
+import { perDatabase } from '../cache.ts'
 import { changeAccount, record } from '../change.ts'
 import { Fault } from '../fault.ts'
 import { accountScope, type Scope, type Store } from '../scope.ts'
+import { type Device, isKnownTo, rememberPerson } from './devices.ts'
+import { readNetwork } from './network.ts'
 import { queueHashing } from './passwords.ts'
-import { hasEmail, type User, verifyPassword } from './users.ts'
+import { createSession, type Session } from './sessions.ts'
+import { findByEmail, findById, type Person, provesPassword } from './users.ts'
 
 /**
  * How password guessing is slowed down: after `free` failures each further one doubles the wait, from 1 s to
  * `maxSeconds`. An account's wait stays short, so that an attacker cannot lock out its owner for long.
  */
-const ACCOUNT = { free: 4, maxSeconds: 60 }
-const ADDRESS = { free: 50, maxSeconds: 300 }
+type Rule = { free: number; maxSeconds: number }
+const ACCOUNT: Rule = { free: 4, maxSeconds: 60 }
+const ADDRESS: Rule = { free: 50, maxSeconds: 300 }
 const FORGET_MINUTES = 15
 
-/**
- * The user with this e-mail and password. Throws UNAUTHENTICATED, with the same message and after the same
- * time whether the e-mail is unknown or the password wrong; THROTTLED after too many failures. Only failures
- * count.
- */
-export async function signIn(store: Store, input: SignInAttempt): Promise<User> {
-  const user = await provePassword(store, input)
-  if (!user) throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
-  return user
-}
+/** More counts than these are not kept: those that changed longest ago are forgotten first. */
+const MAX_COUNTS = 100_000
 
-/** `by` is who confirms the own password, if somebody who is signed in does. */
+/** What failures are counted against. The first of an attempt's budgets is forgiven when it succeeds. */
+type Budget = { key: string; rule: Rule }
+
 export type SignInAttempt = {
   email: string
   password: string
   ip: string
   requestId: string | null
-  by?: Scope
+  device?: Device | null
 }
 
+export type SignedIn = { person: Person; session: Session; device: Device }
+
 /**
- * Like signIn, but resolves to null if the e-mail or password is wrong. Also for users who are signed in and
- * have to confirm their password.
+ * Opens a session for the user with this e-mail and password. Throws UNAUTHENTICATED, with the same message
+ * and after the same time whether the e-mail is unknown or the password wrong; THROTTLED after too many
+ * failures. Only failures count: those of a device on which the person has signed in count against the device
+ * alone, and those of all others against the account and the address. So strangers who guess keep nobody from
+ * their account.
  */
-export async function provePassword(store: Store, input: SignInAttempt): Promise<User | null> {
-  const account = `account:${createHash('sha256').update(input.email.toLowerCase()).digest('base64url')}`
-  const address = `ip:${input.ip}`
-  await refuseBlocked(store, [account, address], FAILED)
-  const proven = await queueHashing(async () => {
-    // Guesses sent at the same time wait here: those beyond the limit are counted and refused, but not tried.
-    const wait = await readWait(store, [account, address])
-    const user = wait > 0 ? null : await verifyPassword(store, input.email, input.password)
-    if (user) {
-      await record(store, (tx) => tx.deleteFrom('signinFailures').where('key', '=', account).execute())
-      return user
-    }
-    await noteAttempt(store, account, ACCOUNT)
-    await noteAttempt(store, address, ADDRESS)
-    if (wait > 0) throw throttled(wait, FAILED)
-    return null
-  })
-  if (!proven) await auditFailure(store, input)
-  return proven
+export async function signIn(store: Store, attempt: SignInAttempt): Promise<SignedIn> {
+  const { email, password, ip, requestId, device = null } = attempt
+  let failed: Person | null = null
+  // Twice, because another sign-in may have replaced an outdated hash of the same password in between.
+  for (let round = 1; round <= 2; round++) {
+    const { folded, person } = await findByEmail(store, email)
+    const known = person !== null && isKnownTo(person, device)
+    const budgets: Budget[] = known
+      ? [{ key: `device:${device.id}:${person.id}`, rule: ACCOUNT }]
+      : [
+          { key: `account:${hash(person ? person.id : `unknown ${folded}`)}`, rule: ACCOUNT },
+          { key: `ip:${readNetwork(ip)}`, rule: ADDRESS },
+        ]
+    const proven = await provePassword(store, person, password, budgets, known)
+    failed = person
+    if (!proven) break
+    const session = await createSession(store, proven, { ip, requestId })
+    if (session) return { person: proven, session, device: rememberPerson(device, proven) }
+  }
+  await auditFailure(accountScope(store, null, { ip, requestId }), failed)
+  throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
 }
 
 /** Of an unknown e-mail the audit says nothing: some people type their password there. */
-async function auditFailure(store: Store, { email, ip, requestId, by }: SignInAttempt): Promise<void> {
-  const user = await store.db.selectFrom('users').select('id').where(hasEmail(email)).executeTakeFirst()
-  const scope = by ?? accountScope(store, null, { requestId, ip })
+async function auditFailure(scope: Scope, person: Person | null): Promise<void> {
   await changeAccount(scope, 'SIGN_IN_FAILED', async () => ({
     result: undefined,
-    resourceId: user?.id ?? null,
-    details: { email: user ? email : null },
+    resourceId: person?.id ?? null,
+    details: { email: person?.email ?? null },
   }))
 }
 
-/** Counts a sign-up, successful or not, against its IP address. Throws THROTTLED after too many. */
+/**
+ * The user if the password is theirs, else null: for those who are signed in and have to confirm it. Throws
+ * THROTTLED after too many failures, which nobody else can cause.
+ */
+export async function confirmPassword(
+  scope: Scope,
+  userId: string,
+  password: string,
+): Promise<Person | null> {
+  const person = await findById(scope.store, userId)
+  const budgets = [{ key: `confirm:${userId}`, rule: ACCOUNT }]
+  const proven = await provePassword(scope.store, person, password, budgets, true)
+  if (!proven) await auditFailure(scope, person)
+  return proven
+}
+
+async function provePassword(
+  store: Store,
+  person: Person | null,
+  password: string,
+  budgets: Budget[],
+  known: boolean,
+): Promise<Person | null> {
+  const keys = budgets.map(({ key }) => key)
+  await refuseBlocked(store, keys, FAILED)
+  const work = async () => {
+    // Guesses sent at the same time wait here: those beyond the limit are counted and refused, but not tried.
+    const wait = await readWait(store, keys)
+    const proven = wait > 0 ? null : await provesPassword(store, person, password)
+    if (proven) {
+      await record(store, (tx) => tx.deleteFrom('signinFailures').where('key', '=', keys[0]!).execute())
+      return proven
+    }
+    for (const budget of budgets) await noteAttempt(store, budget)
+    if (wait > 0) throw throttled(wait, FAILED)
+    return null
+  }
+  return queueHashing(work, { ahead: known })
+}
+
+/** Counts a sign-up, successful or not, against its address. Throws THROTTLED after too many. */
 export async function countSignUp(store: Store, ip: string): Promise<void> {
-  const key = `signup:${ip}`
+  const key = `signup:${readNetwork(ip)}`
   await refuseBlocked(store, [key], 'sign-ups from this address')
-  await noteAttempt(store, key, ADDRESS)
+  await noteAttempt(store, { key, rule: ADDRESS })
 }
 
 const FAILED = 'failed sign-ins'
@@ -96,7 +140,7 @@ function throttled(seconds: number, what: string): Fault {
   return new Fault('THROTTLED', `Too many ${what}; try again in ${retryAfter} s`, { retryAfter })
 }
 
-async function noteAttempt(store: Store, key: string, rule: typeof ACCOUNT): Promise<void> {
+async function noteAttempt(store: Store, { key, rule }: Budget): Promise<void> {
   const { free, maxSeconds } = rule
   await record(store, (tx) =>
     sql`
@@ -109,4 +153,28 @@ async function noteAttempt(store: Store, key: string, rule: typeof ACCOUNT): Pro
         else least(${maxSeconds}::float8, power(2::float8, least(f.failures - ${free}, 20))) end,
       updated_at = now()`.execute(tx),
   )
+  await forgetFailures(store)
+}
+
+const forgottenOf = perDatabase(() => ({ minute: 0 }))
+
+/** Once a minute while there are failures: what nobody waits for is forgotten, so that the table stays small. */
+async function forgetFailures(store: Store): Promise<void> {
+  const forgotten = forgottenOf(store.db)
+  const minute = Math.floor(Date.now() / 60_000)
+  if (forgotten.minute === minute) return
+  forgotten.minute = minute
+  await purgeFailures(store)
+}
+
+/** Forgets failures that are too old to count, and the oldest beyond `most`. */
+export async function purgeFailures(store: Store, most = MAX_COUNTS): Promise<void> {
+  await record(store, (tx) =>
+    sql`delete from signin_failures where updated_at < now() - ${FORGET_MINUTES} * interval '1 minute'
+      or key in (select key from signin_failures order by updated_at desc offset ${most})`.execute(tx),
+  )
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

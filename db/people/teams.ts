@@ -45,9 +45,12 @@ export async function readTeam(scope: Scope, teamId: string): Promise<TeamDetail
   return describeTeam(scope.store.db, teamId)
 }
 
+/** How many teams one person may have created: each has limits of its own. Not for the instance's admin. */
+const MAX_CREATED = 20
+
 /**
  * Creates a team with the caller as its ADMIN. Without a `plan` it gets the default of the database. Throws
- * FORBIDDEN for an SDK token, which can belong to one team only.
+ * FORBIDDEN for an SDK token, which can belong to one team only, and CONFLICT if the caller has too many.
  */
 export async function createTeam(
   scope: Scope,
@@ -62,9 +65,26 @@ export async function createTeam(
   // `change` checks the caller's right in the team, which they get only by creating it.
   const founder: Scope = { ...scope, roles: new Map([...scope.roles, [id, 'ADMIN']]) }
   return change(founder, 'TEAM_CREATED', id, async (tx) => {
+    if (!scope.instanceAdmin) await demandRoom(tx, userId)
     const createdAt = await addTeam(tx, { id, name, description, plan, userId })
     return { result: { id, name, description, createdAt }, resourceId: id, details: { name } }
   })
+}
+
+async function demandRoom(tx: Tx, userId: string): Promise<void> {
+  // Of two requests at once, the second counts the team of the first.
+  await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute()
+  const { count } = await tx
+    .selectFrom('teams')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('createdBy', '=', userId)
+    .executeTakeFirstOrThrow()
+  if (count < MAX_CREATED) return
+  throw new Fault(
+    'CONFLICT',
+    `You have created ${MAX_CREATED} teams, and may have no more: delete one, or have the instance's admin ` +
+      'create the next one and add you',
+  )
 }
 
 /** Changes the given fields and keeps the others (ADMIN). Throws NOT_FOUND. */
@@ -108,6 +128,8 @@ export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): 
  */
 export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]> {
   return change(scope, 'TEAM_DELETED', teamId, async (tx) => {
+    // No execution of the team starts from here on.
+    await tx.selectFrom('teams').select('id').where('id', '=', teamId).forUpdate().execute()
     // `change` has locked the team's row: new members, workflows and executions wait, and then find no team.
     const { name, memberCount, workflowCount } = await describeTeam(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
@@ -154,7 +176,7 @@ export async function addTeam(
   const { id, name, description, plan, userId } = input
   const { createdAt } = await tx
     .insertInto('teams')
-    .values({ id, name, description, ...(plan ? { plan } : {}) })
+    .values({ id, name, description, createdBy: userId, ...(plan ? { plan } : {}) })
     .returning('createdAt')
     .executeTakeFirstOrThrow()
   await tx.insertInto('members').values({ teamId: id, userId, role: 'ADMIN' }).execute()

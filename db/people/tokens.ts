@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { change, record } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 
@@ -27,7 +28,8 @@ export type SdkToken = {
 
 /**
  * Creates an SDK token (ADMIN). The result is the only place where `token` itself can be read: only a hash is
- * stored. Throws INVALID if `expiresAt` is not in the future, FORBIDDEN if the caller is not a user.
+ * stored. One that an SDK token makes is revoked with it and expires no later. Throws INVALID if `expiresAt` is
+ * not in the future, or later than that; FORBIDDEN if no user is behind the caller.
  */
 export async function createToken(
   scope: Scope,
@@ -35,24 +37,43 @@ export async function createToken(
   input: { name: string; role: Role; expiresAt?: Date | null | undefined },
 ): Promise<SdkToken & { token: string }> {
   const { userId } = scope
-  const { name, role, expiresAt = null } = input
+  const { name, role } = input
   if (userId === null) throw new Fault('FORBIDDEN', 'Only a user can create an SDK token')
-  if (expiresAt && expiresAt.getTime() <= Date.now()) {
+  if (input.expiresAt && input.expiresAt.getTime() <= Date.now()) {
     throw invalid([{ path: 'expiresAt', message: 'must be in the future' }])
   }
+  const madeBy = scope.credential?.kind === 'SDK_TOKEN' ? scope.credential.id : null
   return change(scope, 'SDK_TOKEN_CREATED', teamId, async (tx) => {
+    const expiresAt = limitExpiry(
+      input.expiresAt ?? null,
+      madeBy === null ? null : await readExpiry(tx, madeBy),
+    )
     const token = makeToken()
     const id = uuid()
     const hint = `${token.slice(0, 8)}…${token.slice(-4)}`
     const { createdAt } = await tx
       .insertInto('sdkTokens')
-      .values({ id, teamId, userId, name, role, tokenHash: hashToken(token), hint, expiresAt })
+      .values({ id, teamId, userId, name, role, tokenHash: hashToken(token), hint, expiresAt, madeBy })
       .returning('createdAt')
       .executeTakeFirstOrThrow()
     const result = { id, name, role, hint, createdAt, lastUsedAt: null, expiresAt, token }
     const details = { name, role, ...(expiresAt ? { expiresAt } : {}) }
     return { result, resourceId: id, details }
   })
+}
+
+/** When a token may expire that is made by one which expires at `latest`, if that expires at all. */
+function limitExpiry(wanted: Date | null, latest: Date | null): Date | null {
+  if (latest && wanted && wanted > latest) {
+    const message = `must not be after ${latest.toISOString()}, when the token expires that creates this one`
+    throw invalid([{ path: 'expiresAt', message }])
+  }
+  return wanted ?? latest
+}
+
+async function readExpiry(tx: Tx, id: string): Promise<Date | null> {
+  const row = await tx.selectFrom('sdkTokens').select('expiresAt').where('id', '=', id).executeTakeFirst()
+  return row?.expiresAt ?? null
 }
 
 /** The team's tokens that are not revoked, newest first (ADMIN). */
@@ -69,7 +90,10 @@ export async function listTokens(scope: Scope, teamId: string): Promise<SdkToken
   return rows.map((row) => ({ ...row, role: row.role as Role }))
 }
 
-/** Revokes a token at once (ADMIN). Throws NOT_FOUND if the team has no such token that is not revoked. */
+/**
+ * Revokes a token at once, and those that it has made (ADMIN). Throws NOT_FOUND if the team has no such token
+ * that is not revoked.
+ */
 export async function revokeToken(scope: Scope, teamId: string, tokenId: string): Promise<void> {
   await change(scope, 'SDK_TOKEN_REVOKED', teamId, async (tx) => {
     const row = await tx
@@ -81,7 +105,14 @@ export async function revokeToken(scope: Scope, teamId: string, tokenId: string)
       .returning(['name', 'role'])
       .executeTakeFirst()
     if (!row) throw new Fault('NOT_FOUND', 'The team has no such SDK token')
-    return { result: undefined, resourceId: tokenId, details: row }
+    const { rows } = await sql`
+      with recursive made as (
+        select id from sdk_tokens where made_by = ${tokenId}
+        union select t.id from sdk_tokens t join made on t.made_by = made.id)
+      update sdk_tokens set revoked_at = now() where id in (select id from made) and revoked_at is null
+      returning id`.execute(tx)
+    const revokedWithIt = rows.length > 0 ? { revokedWithIt: rows.length } : {}
+    return { result: undefined, resourceId: tokenId, details: { ...row, ...revokedWithIt } }
   })
 }
 

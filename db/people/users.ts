@@ -12,6 +12,9 @@ export type NewUser = { email: string; password: string; firstName: string; last
 
 export type User = { id: string; firstName: string; lastName: string; email: string }
 
+/** A user with what their password is checked against. */
+export type Person = User & { passwordHash: string }
+
 /**
  * Creates a user without a team, with a confirmed e-mail: for the operator, who vouches for it. Throws CONFLICT
  * if the e-mail is taken, INVALID for a weak password.
@@ -79,27 +82,70 @@ export function hasEmail(email: string) {
 }
 
 /** The user with this e-mail and password, else null. Takes the same time if nobody has the e-mail. */
-export async function verifyPassword(store: Store, email: string, password: string): Promise<User | null> {
-  const row = await store.db
+export async function verifyPassword(store: Store, email: string, password: string): Promise<Person | null> {
+  return provesPassword(store, (await findByEmail(store, email)).person, password)
+}
+
+/**
+ * The user with this e-mail, and the e-mail as the database compares it: all spellings that find the same user
+ * are `folded` into one, whether or not there is a user.
+ */
+export async function findByEmail(
+  { db }: Store,
+  email: string,
+): Promise<{ folded: string; person: Person | null }> {
+  const { rows } = await sql<Person & { folded: string }>`
+    select lower(${email}) as folded, u.id, u.first_name, u.last_name, u.email, u.password_hash
+    from (select) as one left join users u on lower(u.email) = lower(${email})`.execute(db)
+  const { folded, ...person } = rows[0]!
+  return { folded, person: person.id === null ? null : person }
+}
+
+export async function findById({ db }: Store, id: string): Promise<Person | null> {
+  const person = await db
     .selectFrom('users')
     .select(['id', 'firstName', 'lastName', 'email', 'passwordHash'])
-    .where(hasEmail(email))
+    .where('id', '=', id)
     .executeTakeFirst()
-  const { right, stale } = await checkPassword(row?.passwordHash ?? null, password)
-  if (!row || !right) return null
-  const { passwordHash, ...user } = row
-  if (stale) {
-    const fresh = await hashPassword(password)
-    await record(store, (tx) =>
-      tx
-        .updateTable('users')
-        .set({ passwordHash: fresh })
-        .where('id', '=', user.id)
-        .where('passwordHash', '=', passwordHash)
-        .execute(),
-    )
-  }
-  return user
+  return person ?? null
+}
+
+/**
+ * The person with the hash of today if the password is theirs, else null. Takes the same time without a person.
+ */
+export async function provesPassword(
+  store: Store,
+  person: Person | null,
+  password: string,
+): Promise<Person | null> {
+  const { right, stale } = await checkPassword(person?.passwordHash ?? null, password)
+  if (!person || !right) return null
+  if (!stale) return person
+  const passwordHash = await hashPassword(password)
+  await record(store, (tx) =>
+    tx
+      .updateTable('users')
+      .set({ passwordHash })
+      .where('id', '=', person.id)
+      .where('passwordHash', '=', person.passwordHash)
+      .execute(),
+  )
+  return { ...person, passwordHash }
+}
+
+/**
+ * Whether the password that a person has proven is still theirs. Until the transaction ends nobody changes it,
+ * so what they open with it is there to be ended by the change.
+ */
+export async function holdPassword(tx: Tx, { id, passwordHash }: Person): Promise<boolean> {
+  const held = await tx
+    .selectFrom('users')
+    .select('id')
+    .where('id', '=', id)
+    .where('passwordHash', '=', passwordHash)
+    .forUpdate()
+    .executeTakeFirst()
+  return held !== undefined
 }
 
 /** The user with their teams, by team name. Throws NOT_FOUND. */

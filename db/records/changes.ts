@@ -121,8 +121,10 @@ export async function readChanges(
 }
 
 /** Throws NOT_FOUND or FORBIDDEN unless the caller may follow the execution (VIEWER). */
-export async function demandExecution(scope: Scope, id: string): Promise<void> {
-  demand(scope, await readOwner(scope.store, 'executions', id), 'VIEWER')
+export async function demandExecution(scope: Scope, id: string): Promise<string> {
+  const teamId = await readOwner(scope.store, 'executions', id)
+  demand(scope, teamId, 'VIEWER')
+  return teamId
 }
 
 /** The current snapshot: as `from` of a cursor, it leaves out all that has changed until now. */

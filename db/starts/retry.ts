@@ -62,7 +62,8 @@ export async function recoverExecution(
   const pinned = keepPins(workflow.graph, run)
   const taken = how === 'RETRY' ? await findOutputs(store, run, before, workflow.graph) : {}
   const given: Presets = { ...taken, ...pinned }
-  if (Object.keys(pinned).length > 0 || run.onlyNode !== null) demand(scope, run.teamId, 'BUILDER')
+  const least = Object.keys(pinned).length > 0 || run.onlyNode !== null ? 'BUILDER' : 'OPERATOR'
+  demand(scope, run.teamId, least)
   const newId = idempotencyKey === undefined ? uuid() : uuidv5(`${how} ${idempotencyKey}`, id)
   const refs = Object.values(given).flatMap(({ output }) => refOf(output))
   const started = await addExecution(store, workflow, {
@@ -73,6 +74,7 @@ export async function recoverExecution(
     data: run.inputData as Record<string, unknown>,
     by: scope.actor,
     act: many ? undefined : { scope, name: how === 'RETRY' ? 'EXECUTION_RETRIED' : 'EXECUTION_RERUN' },
+    right: { scope, least },
     retriedFrom: id,
     recovery: how,
     onlyNode: run.onlyNode ?? undefined,

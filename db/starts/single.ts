@@ -60,6 +60,7 @@ export async function startSingleNode(
       trigger: scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL',
       data: isObject(input) ? input : { value: input },
       by: scope.actor,
+      right: { scope, least: 'BUILDER' },
       onlyNode: nodeId,
       asked: single.version,
       ...(Object.keys(given).length > 0 ? { given } : {}),

@@ -9,6 +9,7 @@ import type { Db, Tx } from '../connection.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault } from '../fault.ts'
 import { rememberOwner } from '../owners.ts'
+import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
 import { readSettings, type WorkflowSettings } from '../workflows/settings.ts'
 import { readVersion } from '../workflows/versions.ts'
@@ -47,6 +48,8 @@ export type StartInput = {
   trigger: Trigger
   data: Record<string, unknown>
   by: Actor
+  /** The caller's right, if somebody asks for the execution: it is read again when the execution is written. */
+  right?: Right
   idempotencyKey?: string | undefined
   /** The request's trace context, which becomes the parent of the run's spans. */
   traceparent?: string | undefined
@@ -100,10 +103,11 @@ export async function startExecution(
   if (!node) throw new Fault('CONFLICT', 'The workflow has no trigger to start at')
   const hasPins = Object.keys(pinned).length > 0
   // An approval can be skipped by pinning it, so this needs the right to change the graph.
-  if (hasPins) demand(scope, workflow.teamId, 'BUILDER')
+  const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
+  demand(scope, workflow.teamId, right.least)
   const given = hasPins ? readPins(workflow.graph, pinned) : undefined
   const trigger = scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  return addExecution(scope.store, workflow, { ...input, node, trigger, by: scope.actor, given })
+  return addExecution(scope.store, workflow, { ...input, node, trigger, by: scope.actor, right, given })
 }
 
 /**
@@ -125,8 +129,8 @@ export async function readStartable(
 }
 
 /**
- * Writes the execution and its START errand, or finds the one that the same key or id has started. The caller
- * must have checked the right. If the workflow's limit turns it away, throws CONFLICT, or writes it as
+ * Writes the execution and its START errand, or finds the one that the same key or id has started. If
+ * somebody asks for it, the caller must have checked their right, which is checked once more here. If the workflow's limit turns it away, throws CONFLICT, or writes it as
  * CANCELLED if its trigger is SCHEDULE or ERROR. Also throws CONFLICT if the key was used with other data or
  * the parent has ended, NOT_FOUND if the workflow is deleted, and UNAVAILABLE if its version is.
  */
@@ -144,18 +148,23 @@ export async function addExecution(
     ).catch(rethrowMissing)
     // The caller's next request is likely to be for this execution.
     if (added) rememberOwner(store, added.executionId, workflow.teamId)
+    else if (start.right) await demandStill(store.db, start.right, workflow.teamId)
     const started = added ?? (await findEarlier(store.db, workflow.id, start))
     if (started) return started
   }
   throw new Fault('CONFLICT', 'The execution with this Idempotency-Key is being deleted')
 }
 
-/** Returns undefined if the key or the id is taken. */
+/**
+ * Returns undefined if the key or the id is taken, or if the caller's right has ended. `held` says that the
+ * transaction holds the right already.
+ */
 async function insert(
   tx: Tx,
   workflow: StartableWorkflow,
   start: StartInput,
   { gateId, waits, refusal }: GatePlace,
+  held = false,
 ): Promise<StartedExecution | undefined> {
   const key = start.idempotencyKey ?? null
   const data = JSON.stringify(start.data)
@@ -167,7 +176,7 @@ async function insert(
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, parent_id, parent_key, depth, detached, retried_from, recovery, given,
         only_node, keep_inputs, keep_outputs, gate_id, queued_at, status, completed_at, error_message)
-      values (${start.id ?? uuid()}, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
+      select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
         ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
@@ -176,7 +185,8 @@ async function insert(
         ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
-        case when ${refusal}::text is not null then now() end, ${refusal})
+        case when ${refusal}::text is not null then now() end, ${refusal}
+      where ${held || !start.right ? sql<boolean>`true` : rightHolds(start.right, workflow.teamId)}
       on conflict do nothing
       returning id, status, created_at, queued_at),
     queued as (
@@ -197,8 +207,9 @@ function insertGuarded(
   workflow: StartableWorkflow,
   start: StartInput,
 ): Promise<StartedExecution | undefined> {
-  const { parent, data, prepare, act } = start
+  const { parent, data, prepare, act, right } = start
   const add = async (tx: Tx) => {
+    if (right) await holdRight(tx, right, workflow.teamId)
     if (prepare) {
       if (await findEarlier(tx, workflow.id, start)) return undefined
       await prepare(tx)
@@ -213,7 +224,7 @@ function insertGuarded(
     const gate = await holdGate(tx, workflow.id, data)
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
-    return insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE)
+    return insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)
   }
   if (!act) return record(store, add)
   return change(act.scope, act.name, workflow.teamId, async (tx) => {

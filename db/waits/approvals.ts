@@ -110,9 +110,9 @@ export async function decideApproval(
   const { decision } = input
   const known = await findApproval(scope.store.db, id)
   if (!known) throw missing('approval')
-  return change(scope, 'APPROVAL_DECIDED', known.teamId, async (tx) => {
-    const person = await findPerson(scope, tx)
-    const refusal = findRefusal(known, scope)
+  return change(scope, 'APPROVAL_DECIDED', known.teamId, async (tx, held) => {
+    const person = await findPerson(held, tx)
+    const refusal = findRefusal(known, held)
     if (refusal) throw new Fault('FORBIDDEN', refusal)
     // The execution is locked before the pause, in the order in which the end of an execution locks them.
     const ended = await holdExecution(tx, known.executionId)
@@ -147,7 +147,7 @@ export async function decideApproval(
     const settled = { ...row, decisions, status, ...updated } as Row
     const { executionId, workflowId, nodeId, iteration } = row
     return {
-      result: { approval: showApproval(settled, scope, person), errand: enough ? errand : null },
+      result: { approval: showApproval(settled, held, person), errand: enough ? errand : null },
       resourceId: id,
       details: {
         decision,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
-import { SESSION_COOKIE } from '../../api/people/session.ts'
+import { HOST_COOKIE, SESSION_COOKIE } from '../../api/people/session.ts'
 import type { Role } from '../../db/acts.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
@@ -146,7 +146,9 @@ export function makeKeys(): Keys {
 
 /** Reads the session cookie of a response, in the form of a Cookie header. */
 export function readCookie(response: Response): string {
-  const cookie = response.headers.getSetCookie().find((line) => line.startsWith(`${SESSION_COOKIE}=`))
+  const cookie = response.headers
+    .getSetCookie()
+    .find((line) => [SESSION_COOKIE, HOST_COOKIE].some((name) => line.startsWith(`${name}=`)))
   if (!cookie) throw new Error('no session cookie was set')
   return cookie.split(';')[0]!
 }

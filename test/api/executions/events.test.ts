@@ -297,6 +297,36 @@ test('a stream sends heartbeats, and ends with the token, the role or the execut
   await quiet.cancel()
 })
 
+test('a person, with all their tokens, and a team have only so many streams, and get those back that end', async () => {
+  const another = await addProcess((db) => db, { ofPerson: 2, ofTeam: 3 })
+  const run = await runs.addRun()
+  const colleague = await service.signUp('OPERATOR')
+  const open = async (as: string) => {
+    const headers = as.startsWith('sdk_') ? { authorization: `Bearer ${as}` } : { cookie: as }
+    const response = await another.ask(run, { headers })
+    const text = response.status === 200 ? '' : ((await response.json()) as { message: string }).message
+    const stream = response.status === 200 ? readEvents(response) : undefined
+    await stream?.next()
+    return { status: response.status, text, stream }
+  }
+  const token = await service.token('VIEWER')
+  const [first] = [await open(service.admin), await open(token)]
+  const third = await open(service.admin)
+  expect([third.status, third.text]).toEqual([429, expect.stringContaining('You have 2 event streams')])
+  expect((await open(colleague.cookie)).status).toBe(200)
+  const fourth = await open(colleague.cookie)
+  expect([fourth.status, fourth.text]).toEqual([429, expect.stringContaining('The team has 3 event streams')])
+  // What belongs to another team is not concerned.
+  const other = await service.otherTeam()
+  expect((await another.ask(run, { headers: { cookie: other.cookie } })).status).toBe(403)
+  await first!.stream!.cancel()
+  await expect.poll(async () => (await open(colleague.cookie)).status).toBe(200)
+  await runs.setRun(run, { status: 'SUCCESS' })
+  await expect.poll(() => watched(run)).toBe(0)
+  const next = await runs.addRun()
+  expect((await another.ask(next)).status).toBe(200)
+})
+
 test('a client that reads nothing is cut off', async () => {
   const another = await addProcess((db) => db, { checkMs: 50, stallMs: 200 })
   const run = await runs.addRun()

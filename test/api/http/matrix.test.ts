@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createApp } from '../../../api/app.ts'
 import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
+import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
@@ -16,6 +17,7 @@ import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
 import { keep } from '../../support/keep.ts'
 import { PASSWORD, type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 
 /** The callers: their role in the team, and the kind of their credentials. */
 const CALLERS = {
@@ -35,6 +37,9 @@ type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Ro
 
 /** Routes that check more than the caller's role. Their own tests cover that. */
 const OWN_GUARD = new Set(['readMetrics'])
+
+/** Acts whose example finds nothing to do, so that there is no transaction. */
+const IDLE = new Set(['cancelExecutions'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
@@ -89,7 +94,8 @@ async function makeWorld() {
   const { db } = service.store
   const userId = people['an ADMIN']!.id
   const admin = { kind: 'USER', id: userId, name: 'ADMIN' } as const
-  const founder = serviceScope(service.store, admin, [], { userId })
+  // A person can make only a few teams, and the instance's admin any number.
+  const founder = serviceScope(service.store, admin, [], { userId, instanceAdmin: true })
   const { id: teamId } = await createTeam(founder, { name: 'World' })
   const roles = { 'an OPERATOR': 'OPERATOR', 'a BUILDER': 'BUILDER', colleague: 'OPERATOR' }
   const members = Object.entries(roles).map(([who, role]) => ({ teamId, userId: people[who]!.id, role }))
@@ -292,6 +298,33 @@ test.each(table)(
       const { status } = await ask(who, caller, writes ? await makeWorld() : shared)
       expect({ who, status }).toEqual({ who, status: status < 300 ? status : 'below 300' })
     }
+  },
+)
+
+const acts = table.filter(({ rule, verb }) => isInTeam(rule.role) && verb !== 'get' && !IDLE.has(rule.id))
+
+test.each(acts)(
+  '$name is refused if the caller is removed before its transaction begins',
+  async ({ verb, path, operation }) => {
+    const world = await makeWorld()
+    const { id, cookie } = people['an ADMIN']!
+    const before = await countEntries(world.teamId)
+    let answer: Promise<Response> | undefined
+    await service.store.db.transaction().execute(async (tx) => {
+      // As the removal of a member does.
+      await sql`select hold_team(${world.teamId}, true)`.execute(tx)
+      const json = fillBody(operation, world, '')
+      const url = fillPath(path, world) + fillQuery(operation, world)
+      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json })
+      await until(async () => {
+        const { rows } = await sql`select from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`.execute(tx)
+        return rows.length > 0
+      })
+      await tx.deleteFrom('members').where('teamId', '=', world.teamId).where('userId', '=', id).execute()
+    })
+    expect((await answer!).status).toBe(403)
+    expect(await countEntries(world.teamId), 'the act was noted').toBe(before)
   },
 )
 

@@ -7,7 +7,7 @@ import { openDatabase } from '../../../db/connection.ts'
 import type { PLAN_LIMITS } from '../../../db/operation/limits.ts'
 import { startListener } from '../../../worker/service/listener.ts'
 import { keep } from '../../support/keep.ts'
-import { type Ask, makeKeys, startService } from '../../support/service.ts'
+import { type Ask, makeKeys, PASSWORD, startService } from '../../support/service.ts'
 
 const closing: (() => Promise<unknown>)[] = []
 const service = await keep(startService({ proxyHops: 1 }))
@@ -112,7 +112,53 @@ test('of 200 concurrent requests to two processes exactly 60 are admitted, each 
       timestamp: expect.any(String),
     })
   }
-  expect(Object.keys(await readCounts())).toEqual([`TEAM:${team.teamId}`])
+  expect(Object.keys(await readCounts()).sort()).toEqual([`FREE_TEAMS:${team.id}`, `TEAM:${team.teamId}`])
+})
+
+test('all FREE teams of a user share the limit of one, also with tokens; those with another plan do not', async () => {
+  const ada = await service.otherTeam()
+  const colleague = await service.signUp()
+  const { db } = service.store
+  const others = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+  for (const id of others) {
+    await db.insertInto('teams').values({ id, name: 'More', plan: 'FREE' }).execute()
+    await db.insertInto('members').values({ teamId: id, userId: ada.id, role: 'ADMIN' }).execute()
+  }
+  await db
+    .insertInto('members')
+    .values({ teamId: others[0]!, userId: colleague.id, role: 'OPERATOR' })
+    .execute()
+  await setPlan('TEAM', ada.teamId)
+  await setPlan('FREE', others[0]!)
+  const token = await service.token('VIEWER', ada.cookie, others[1])
+  await awaitRoom()
+  await sql`truncate request_counts`.execute(db)
+  const ask = (team: string, as = ada.cookie) => service.request(list(team), { as })
+  const statuses: number[] = []
+  for (let i = 0; i < 25; i++) {
+    statuses.push((await ask(others[0]!)).status)
+    statuses.push((await ask(others[1]!, token)).status)
+    statuses.push((await ask(others[2]!)).status)
+  }
+  expect(statuses).toEqual([...Array(60).fill(200), ...Array(15).fill(429)])
+  const refused = await ask(others[0]!)
+  expect([refused.status, readLimit(refused)]).toMatchObject([429, { limit: 60, remaining: 0 }])
+  // Neither a team with another plan nor a colleague in one of the teams is concerned.
+  expect((await ask(ada.teamId)).status).toBe(200)
+  expect((await ask(others[0]!, colleague.cookie)).status).toBe(200)
+})
+
+test('whoever signs in on a known device counts against themselves, not against the address', async () => {
+  const { email, id } = await service.signUp()
+  const headers = { 'x-forwarded-for': '10.7.7.7' }
+  const json = { email, password: PASSWORD }
+  const signIn = (cookie = '') =>
+    service.request('/api/auth/login', { method: 'POST', json, headers: { ...headers, cookie } })
+  const first = await signIn()
+  const device = first.headers.getSetCookie().find((line) => line.startsWith('perdure_device='))!
+  await sql`truncate request_counts`.execute(service.store.db)
+  expect((await signIn(device.split(';')[0])).status).toBe(200)
+  expect(await readCounts()).toEqual({ [`USER:${id}`]: 1 })
 })
 
 test('the next minute begins at zero, and a new team plan applies at once', async () => {
@@ -299,16 +345,13 @@ test("only the instance's admin sees the counts of this minute", async () => {
     }
   const resetAt = expect.stringMatching(/:00\.000Z$/)
   const { content, totalElements } = await read()
-  expect(totalElements).toBe(4)
-  expect(content[0]).toMatchObject({
-    kind: 'TEAM',
-    id: other.teamId,
-    limit: 60,
-    used: 60,
-    remaining: 0,
-    resetAt,
-  })
-  expect(content.slice(1)).toEqual([
+  expect(totalElements).toBe(5)
+  const full = { limit: 60, used: 60, remaining: 0, resetAt }
+  expect(content.slice(0, 2)).toMatchObject([
+    { kind: 'FREE_TEAMS', id: other.id, name: other.email, ...full },
+    { kind: 'TEAM', id: other.teamId, ...full },
+  ])
+  expect(content.slice(2)).toEqual([
     { kind: 'TEAM', id: teamId, name: 'Default', limit: 5_000, used: 3, remaining: 4_997, resetAt },
     { kind: 'IP', id: '10.0.0.1', name: null, limit: 300, used: 1, remaining: 299, resetAt },
     {
@@ -321,11 +364,11 @@ test("only the instance's admin sees the counts of this minute", async () => {
       resetAt,
     },
   ])
-  expect(await read('?size=1&page=1')).toMatchObject({
+  expect(await read('?size=1&page=2')).toMatchObject({
     content: [{ id: teamId }],
-    totalElements: 4,
-    totalPages: 4,
-    number: 1,
+    totalElements: 5,
+    totalPages: 5,
+    number: 2,
     size: 1,
   })
   const token = await service.token('ADMIN')

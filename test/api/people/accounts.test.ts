@@ -87,6 +87,16 @@ test('if SIGNUP is closed nobody can create an account', async () => {
   await closed.stop()
 })
 
+test('while sign-up is closed no body is read and no password estimated', async () => {
+  const closed = await startService()
+  for (const body of ['{', 'x'.repeat(3_000_000)]) {
+    const headers = { 'content-type': 'application/json' }
+    const response = await closed.request('/api/auth/register', { method: 'POST', headers, body })
+    expect(response.status).toBe(403)
+  }
+  await closed.stop()
+})
+
 test('sign-ups are throttled by address', async () => {
   const from = (ip: string) =>
     service.app.request(

@@ -32,14 +32,47 @@ test('login returns the user with their teams and sets an HttpOnly cookie', asyn
   expect((await service.request(tokensPath(), { as: readCookie(response) })).status).toBe(200)
 })
 
-test('the cookie is Secure if the public URL is https', async () => {
+test('over https the cookie is Secure, and bound to the host; sessions of before go on until they end', async () => {
   const secure = await startService({ publicUrl: 'https://perdure.example' })
   const response = await secure.request('/api/auth/login', {
     method: 'POST',
     json: { email: 'admin@example.com', password: PASSWORD },
   })
-  expect(response.headers.getSetCookie()[0]).toContain('; Secure')
+  const [cookie] = response.headers.getSetCookie()
+  expect(cookie).toMatch(
+    /^__Host-perdure_session=[^;]+; Path=\/; Expires=.*; HttpOnly; Secure; SameSite=Lax$/,
+  )
   expect(response.headers.get('strict-transport-security')).toBeTruthy()
+  const me = async (cookie: string) => (await secure.request('/api/auth/me', { headers: { cookie } })).status
+  const jwt = readCookie(response).split('=')[1]!
+  expect(await me(readCookie(response))).toBe(200)
+  // Another host of the domain could set this one.
+  expect(await me(`perdure_session=${jwt}`)).toBe(401)
+  const { sid, sub } = JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString())
+  const before = await new SignJWT({ sid })
+    .setProtectedHeader({ alg: 'HS256', typ: 'JWT', kid: 'k1' })
+    .setIssuer('perdure')
+    .setAudience('perdure-api')
+    .setSubject(sub)
+    .setIssuedAt()
+    .setExpirationTime('1h')
+    .sign(purposeKey(secure.store.keys, 'session'))
+  expect(await me(`perdure_session=${before}`)).toBe(200)
+  expect(await me(`perdure_session=${before}; ${readCookie(response)}x`)).toBe(401)
+  const old = `perdure_session=${before}`
+  const renewed = await secure.request('/api/auth/refresh', { method: 'POST', headers: { cookie: old } })
+  expect(renewed.headers.getSetCookie().map((line) => line.split('=')[0])).toEqual([
+    '__Host-perdure_session',
+    'perdure_session',
+  ])
+  expect(renewed.headers.getSetCookie()[1]).toContain('Max-Age=0')
+  expect(await me(readCookie(renewed))).toBe(200)
+  expect(await me(old)).toBe(401)
+  const out = await secure.request('/api/auth/logout', { method: 'POST', as: readCookie(renewed) })
+  expect(out.headers.getSetCookie()).toEqual([
+    expect.stringMatching(/^__Host-perdure_session=; Max-Age=0; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+  ])
+  expect(await me(readCookie(renewed))).toBe(401)
   await secure.stop()
 })
 
@@ -221,6 +254,27 @@ test('a write with the cookie from a page of another origin is 403; the own orig
   expect(
     (await write({ ...at, origin: 'https://evil.example', authorization: `Bearer ${sdk}` })).status,
   ).toBe(201)
+})
+
+test('over https a page of the same name over http is of another origin, but for this machine', async () => {
+  const secure = await startService({
+    publicUrl: 'https://perdure.example',
+    allowedHosts: ['other.example'],
+  })
+  const cookie = await secure.signIn('admin@example.com')
+  const write = async (host: string, origin: string) => {
+    const url = `http://${host}/api/teams/${secure.teamId}`
+    const init = { method: 'PUT', headers: { host, origin, cookie }, json: {} }
+    return (await secure.request(url, init)).status
+  }
+  expect(await write('perdure.example', 'https://perdure.example')).toBe(200)
+  expect(await write('other.example', 'https://other.example')).toBe(200)
+  expect(await write('perdure.example', 'http://perdure.example')).toBe(403)
+  expect(await write('other.example', 'http://other.example')).toBe(403)
+  expect(await write('perdure.example', 'https://other.example')).toBe(403)
+  expect(await write('localhost:3000', 'http://localhost:3000')).toBe(200)
+  expect(await write('localhost:3000', 'http://localhost:3001')).toBe(403)
+  await secure.stop()
 })
 
 /** An address without earlier failures. */

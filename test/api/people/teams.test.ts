@@ -180,6 +180,26 @@ test('TEAM_DELETED is the last entry: concurrent writes come before it or find n
   }
 })
 
+test('a person creates 20 teams and no more, also with many requests at once; the admin is not limited', async () => {
+  const ada = await service.signUp()
+  const create = (as: string) => service.call('POST', '/api/teams', as, { name: 'Many' })
+  const responses = await Promise.all(Array.from({ length: 24 }, () => create(ada.cookie)))
+  const statuses = responses.map(({ status }) => status).sort()
+  expect(statuses).toEqual([...Array(20).fill(201), ...Array(4).fill(409)])
+  const refused = await create(ada.cookie)
+  expect([refused.status, refused.body.message]).toEqual([409, expect.stringContaining('20 teams')])
+  const { id } = responses.find(({ status }) => status === 201)!.body
+  expect((await service.call('DELETE', `/api/teams/${id}`, ada.cookie)).status).toBe(200)
+  expect((await create(ada.cookie)).status).toBe(201)
+  const teams = Array.from({ length: 20 }, () => ({
+    id: crypto.randomUUID(),
+    name: 'Of the admin',
+    createdBy: service.user.id,
+  }))
+  await service.store.db.insertInto('teams').values(teams).execute()
+  expect((await create(service.admin)).status).toBe(201)
+})
+
 test('a new team gets the default plan of the installation', async () => {
   const { startService } = await import('../../support/service.ts')
   const other = await startService({ defaultPlan: 'BUSINESS' })

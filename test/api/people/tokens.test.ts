@@ -141,6 +141,52 @@ test('a token never has more rights than its creator, even after they are demote
   expect((await service.request(path(), { as: token })).status).toBe(401)
 })
 
+test('a token that a token has made is revoked with it, and so are those that it has made itself', async () => {
+  const root = await made(await create({ name: 'root', role: 'Admin' }))
+  const other = await made(await create({ name: 'other', role: 'Admin' }))
+  const child = await made(await create({ name: 'child', role: 'Admin' }, root.token))
+  const grandchild = await made(await create({ name: 'grandchild', role: 'Admin' }, child.token))
+  const works = async () =>
+    Promise.all(
+      [root, child, grandchild, other].map(
+        async ({ token }) => (await service.request(path(), { as: token })).status,
+      ),
+    )
+  expect(await works()).toEqual([200, 200, 200, 200])
+  const revoked = await service.request(`${path()}/${root.id}`, { method: 'DELETE', as: service.admin })
+  expect([revoked.status, await works()]).toEqual([200, [401, 401, 401, 200]])
+  const entry = await service.store.db
+    .selectFrom('auditEntries')
+    .select('details')
+    .where('resourceId', '=', root.id)
+    .where('action', '=', 'SDK_TOKEN_REVOKED')
+    .executeTakeFirstOrThrow()
+  expect(entry.details).toMatchObject({ name: 'root', revokedWithIt: 2 })
+})
+
+test('a token that a token has made expires no later than its maker', async () => {
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  const parent = await made(await create({ name: 'parent', role: 'Admin', expiresAt }))
+  const unsaid = await made(await create({ name: 'unsaid', role: 'Viewer' }, parent.token))
+  expect(unsaid.expiresAt).toBe(expiresAt)
+  const sooner = new Date(Date.now() + 60_000).toISOString()
+  const asked = await made(await create({ name: 'sooner', role: 'Viewer', expiresAt: sooner }, parent.token))
+  expect(asked.expiresAt).toBe(sooner)
+  const later = new Date(Date.now() + 7_200_000).toISOString()
+  const refused = await create({ name: 'later', role: 'Viewer', expiresAt: later }, parent.token)
+  const { errors } = (await refused.json()) as { errors: { path: string; message: string }[] }
+  expect([refused.status, errors]).toEqual([
+    400,
+    [{ path: 'expiresAt', message: expect.stringContaining(expiresAt) }],
+  ])
+})
+
+/** What the creation of a token responded. */
+async function made(response: Response): Promise<{ id: string; token: string; expiresAt: string | null }> {
+  expect(response.status).toBe(201)
+  return (await response.json()) as { id: string; token: string; expiresAt: string | null }
+}
+
 test('the Bearer header is parsed strictly, and takes precedence over a cookie', async () => {
   const token = await service.token('ADMIN')
   const ask = async (authorization: string, cookie = '') =>

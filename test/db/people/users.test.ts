@@ -142,8 +142,8 @@ test('expired sessions and old failures are purged, valid sessions are kept', as
   const user = (await verifyPassword(store, ada.email, ada.password))!
   const nowhere = { ip: null, requestId: null }
   const [living, dead] = [
-    await createSession(store, user, nowhere),
-    await createSession(store, user, nowhere),
+    (await createSession(store, user, nowhere))!,
+    (await createSession(store, user, nowhere))!,
   ]
   expect(living.expiresAt.getTime() - Date.now()).toBeGreaterThan(12 * 3_600_000 - 60_000)
   await store.db
@@ -171,6 +171,7 @@ test('a user who creates a team is its ADMIN; an SDK token cannot create one', a
     actor: { kind: 'USER', id: user.id, name: 'Ada' },
     userId: user.id,
     instanceAdmin: false,
+    credential: null,
     roles: new Map(),
     requestId: null,
     ip: null,

@@ -2,6 +2,7 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createSession } from '../../../db/people/sessions.ts'
+import { findById } from '../../../db/people/users.ts'
 import { startHousekeeping } from '../../../worker/service/housekeeping.ts'
 import { makeChains } from '../../support/chains.ts'
 import { keep } from '../../support/keep.ts'
@@ -13,7 +14,8 @@ test('expired sessions are removed in every scheduled round', async () => {
   const { store } = service
   const living = (await store.db.selectFrom('sessions').select('id').execute()).map(({ id }) => id)
   const expire = async () => {
-    const { id } = await createSession(store, service.user, { ip: null, requestId: null })
+    const person = (await findById(store, service.user.id))!
+    const { id } = (await createSession(store, person, { ip: null, requestId: null }))!
     await store.db
       .updateTable('sessions')
       .set({ expiresAt: new Date(0) })

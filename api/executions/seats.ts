@@ -1,0 +1,41 @@
+import { Fault } from '../../db/fault.ts'
+
+/** How many streams one process keeps open. Each holds a connection of a client. */
+const MAX_STREAMS = 10_000
+
+/** How many of them may belong to one team, and to one person with their tokens, in whatever teams. */
+const MAX_OF_TEAM = 2_500
+const MAX_OF_PERSON = 1_000
+
+/**
+ * The places for event streams in this process. `take` returns a function that gives the place back, which may
+ * be called again. It throws THROTTLED if the person or the team has too many, UNAVAILABLE if all are taken.
+ */
+export function createSeats({ ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } = {}) {
+  const taken = new Map<string, number>()
+  const count = (key: string) => taken.get(key) ?? 0
+  const add = (key: string, n: number) => {
+    if (count(key) + n > 0) taken.set(key, count(key) + n)
+    else taken.delete(key)
+  }
+  return {
+    take(personId: string, teamId: string): () => void {
+      const wait = { retryAfter: 5 }
+      const [person, team] = [`person ${personId}`, `team ${teamId}`]
+      if (count(person) >= ofPerson) {
+        throw new Fault('THROTTLED', `You have ${ofPerson} event streams open: close some of them`, wait)
+      }
+      if (count(team) >= ofTeam) {
+        throw new Fault('THROTTLED', `The team has ${ofTeam} event streams open: close some of them`, wait)
+      }
+      if (count('all') >= MAX_STREAMS) {
+        throw new Fault('UNAVAILABLE', 'Too many event streams are open; try again later', wait)
+      }
+      const keys = [person, team, 'all']
+      for (const key of keys) add(key, 1)
+      return () => {
+        for (const key of keys.splice(0)) add(key, -1)
+      }
+    },
+  }
+}
