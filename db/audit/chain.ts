@@ -8,6 +8,7 @@ import {
   hashLink,
   INSTANCE_CHAIN,
   isSigned,
+  quoteKey,
   signEntry,
   signHead,
   signRange,
@@ -53,7 +54,7 @@ export function findHeadFault(
 ): string | undefined {
   if (!head) return 'its head is missing'
   if (!keys.byId.has(head.keyId))
-    return `its head is signed with the key "${head.keyId}", which is not known here`
+    return `its head is signed with the key ${quoteKey(head.keyId)}, which is not known here`
   const signed = isSigned(keys, head, (keyId) => signHead(keys, keyId, teamId, head.seq, head.hash))
   return signed ? undefined : 'its head is not signed by this installation'
 }

@@ -48,15 +48,20 @@ function judge(store: Store, end: ChainEnd): void {
 
 /** The ends of the chains of all teams behind `after`, or of those in `only`, as they are at one moment. */
 async function readEnds(store: Store, after: string | null, only: string[] | null): Promise<ChainEnd[]> {
+  const wanted = (column: string) =>
+    sql`(${after}::uuid is null or ${sql.ref(column)} > ${after}::uuid)
+      and (${only}::uuid[] is null or ${sql.ref(column)} = any(${only}::uuid[]))`
   const { rows } = await sql<ChainEnd>`
     select c.id as team_id, h.team_id is not null as headed, h.seq, h.hash, h.mac, h.key_id,
       not exists (select from audit_entries e where e.team_id = c.id and e.seq > h.seq)
         and (h.seq = 0 and h.ts = '-infinity'
           or exists (select from audit_entries e
             where e.team_id = c.id and e.seq = h.seq and e.hash = h.hash and e.ts = h.ts)) as ends
-    from (select id from teams union select team_id from audit_heads union select ${INSTANCE_CHAIN}::uuid) c
+    from (
+      (select id from teams where ${wanted('id')} order by id limit ${PAGE})
+      union (select team_id from audit_heads where ${wanted('team_id')} order by team_id limit ${PAGE})
+      union select id from (values (${INSTANCE_CHAIN}::uuid)) instance (id) where ${wanted('id')}) c
     left join audit_heads h on h.team_id = c.id
-    where (${after}::uuid is null or c.id > ${after}::uuid) and (${only}::uuid[] is null or c.id = any(${only}::uuid[]))
     order by c.id limit ${PAGE}`.execute(store.db)
   return rows
 }

@@ -104,6 +104,11 @@ export function isSigned(
   return keys.byId.has(keyId) && make(keyId).equals(mac)
 }
 
+/** The key that a row names, for messages: somebody else may have written it, and terminals show it. */
+export function quoteKey(keyId: string | null): string {
+  return JSON.stringify(keyId?.slice(0, 20) ?? null)
+}
+
 function sign(keys: Keys, keyId: string, text: string): Buffer {
   return createHmac('sha256', purposeKey(keys, 'audit', keyId))
     .update(text)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Keys } from '../seal.ts'
 import { findFault, type StoredEntry, type StoredRange } from './entries.ts'
-import { genesisHash, isSigned, reopeningHash, signEntry, signRange } from './signing.ts'
+import { genesisHash, isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
 
 export type Verdict =
   /** The entry's columns do not match its hash. */
@@ -159,7 +159,7 @@ function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: St
 function describeForged(keys: Keys, { seq, keyId }: StoredEntry): string {
   return keys.byId.has(keyId ?? '')
     ? `Entry ${seq} is not signed by this installation`
-    : `Entry ${seq} is signed with the key "${keyId}", which is not known here`
+    : `Entry ${seq} is signed with the key ${quoteKey(keyId)}, which is not known here`
 }
 
 /** All that is stored of an entry. Digests of it are signed into chains, so that its form must stay. */

@@ -80,7 +80,7 @@ const ATTACKS: Record<string, { attack: (teamId: string) => Promise<unknown>; fo
     found: ['head_mismatch 4'],
   },
   'names another key': {
-    attack: (id) => tamper(`update audit_heads set key_id = 'k9' where team_id = '${id}'`),
+    attack: (id) => tamper(`update audit_heads set key_id = E'\\x1b[2Jk9' where team_id = '${id}'`),
     found: ['head_mac_invalid 4'],
   },
 }
@@ -100,6 +100,8 @@ describe('nothing is appended to a chain if somebody', () => {
     expect(await entries(teamId)).toEqual(before)
     expect(await verdicts(teamId)).toEqual(found)
     expect(alarms.filter((alarm) => alarm.teamId === teamId)).toHaveLength(1)
+    // What somebody has put into the database does not reach the operator's terminal as it is.
+    expect(alarms.at(-1)!.why).not.toMatch(/\p{Cc}/u)
     expect((await act(teamId)).status).toBe(503)
     expect(alarms.filter((alarm) => alarm.teamId === teamId)).toHaveLength(1)
   })
@@ -265,6 +267,15 @@ test('the gauge counts the chains found broken by acts or by the check of all he
   expect(await countBroken(service.store)).toBe(before)
   await checkHeads(service.store)
   expect(await countBroken(service.store)).toBe(before)
+})
+
+test('the check of all heads sees every team, however many there are', async () => {
+  await checkHeads(service.store)
+  const before = await countBroken(service.store)
+  await tamper("insert into teams (id, name) select gen_random_uuid(), 'Bare' from generate_series(1, 1200)")
+  await checkHeads(service.store)
+  expect(await countBroken(service.store)).toBe(before + 1_200)
+  await tamper("delete from teams where name = 'Bare'")
 })
 
 test("while the instance's chain is broken too, urgent acts and sign-ins go on, and the log has their entries", async () => {
