@@ -83,9 +83,9 @@ function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   if (c.req.header('sec-fetch-site') === 'cross-site') return true
   if (origin === undefined) return false
   const page = URL.parse(origin)
-  if (page?.host !== c.req.header('host')?.toLowerCase()) return true
+  if (!page || page.host !== c.req.header('host')?.toLowerCase()) return true
   // Over http anybody on the way can write the page of a name. A proxy in front may add https, never take it.
-  return secure && page?.protocol !== 'https:' && !isLoopback(page?.hostname ?? '')
+  return secure && page.protocol !== 'https:' && !isLoopback(page.hostname)
 }
 
 function readAddress(c: Context, proxyHops: number): string {

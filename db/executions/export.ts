@@ -1,8 +1,10 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
+import { ACTS } from '../acts.ts'
 import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { openSnapshot } from '../connection.ts'
+import { demandStill } from '../people/rights.ts'
 import { type RedactionRules, redact } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
 import type { DB } from '../schema.ts'
@@ -110,6 +112,8 @@ export async function openExport(
     }
   }
   try {
+    // The slot may have come only after a while.
+    await demandStill(db, { scope, least: ACTS.EXECUTIONS_EXPORTED.role }, teamId)
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
     const visit = createVisit(await readRules(tx))

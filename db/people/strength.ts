@@ -10,7 +10,7 @@ const FEWEST_GUESSES = 1e6
 /**
  * Only so many characters are estimated: the time is quadratic, and a common password shows at its beginning.
  */
-const MAX_ESTIMATED = 64
+const MAX_ESTIMATED = 32
 
 let estimator: ZxcvbnFactory | undefined
 

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { openDatabase } from '../../../db/connection.ts'
+import { takeExportSlot } from '../../../db/executions/exportslots.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -132,6 +133,27 @@ test('what is read after the body is read with the rights of that moment', async
   })
   expect((await remove(id)).status).toBe(200)
   expect(await send()).toBe(403)
+})
+
+test('an export that waited for its turn reads nothing for whoever was removed meanwhile', async () => {
+  const { id, cookie } = await service.signUp('OPERATOR')
+  const free = await takeExportSlot(db, teamId)
+  const answer = service.request(`/api/executions/team/${teamId}/export?days=1`, { as: cookie })
+  await until(async () => {
+    const entry = await db
+      .selectFrom('auditEntries')
+      .select('id')
+      .where('action', '=', 'EXECUTIONS_EXPORTED')
+      .where('actorId', '=', id)
+      .executeTakeFirst()
+    return entry !== undefined
+  })
+  expect((await remove(id)).status).toBe(200)
+  free()
+  expect((await answer).status).toBe(403)
+  // The slot is free again.
+  const next = await service.request(`/api/executions/team/${teamId}/export?days=1`, { as: service.admin })
+  expect([next.status, await next.text()]).toEqual([200, expect.any(String)])
 })
 
 test('an event whose body comes too late reaches no execution', async () => {
