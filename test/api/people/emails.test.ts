@@ -236,6 +236,7 @@ describe('a change of the e-mail', () => {
     const released = `released-${squatter.id}@perdure.invalid`
     expect(await me(squatter.cookie)).toMatchObject({ email: released, emailConfirmed: false })
     for (const token of tokens) expect((await confirm(squatter.cookie, token)).status).toBe(400)
+    expect((await resend(squatter.cookie)).body.message).toContain('set another one')
     expect((await put(squatter.cookie, { email: owner.email })).status).toBe(200)
   })
 
