@@ -33,7 +33,7 @@ export async function deliverMail(carrier: MailCarrier, mail: DueMail, signal?: 
 }
 
 /**
- * The text of a mail; undefined if it is not needed any more. Nothing in it is written by a user: whoever gives a
+ * The text of a mail, in lines that need no encoding, so that a link stays in one piece; undefined if it is not needed any more. Nothing in it is written by a user: whoever gives a
  * stranger's address must not be able to send them text of their own.
  */
 async function writeLetter({ store, publicUrl }: MailCarrier, mail: DueMail): Promise<Letter | undefined> {
@@ -41,7 +41,7 @@ async function writeLetter({ store, publicUrl }: MailCarrier, mail: DueMail): Pr
   const envelope = { id: `${id}.${mail.attempts}`, to: email }
   if (kind === 'CHANGED') {
     const lines = [
-      `The account at ${publicUrl} that had this e-mail address has changed to another one.`,
+      `The account that had this e-mail address has changed to another one, at\n${publicUrl}`,
       "If that was not you, tell the service's administrator.",
     ]
     return { ...envelope, subject: 'Your e-mail address was changed', text: `${lines.join('\n\n')}\n` }
@@ -49,8 +49,8 @@ async function writeLetter({ store, publicUrl }: MailCarrier, mail: DueMail): Pr
   const token = await makeEmailToken(store, mail)
   if (!token) return undefined
   const lines = [
-    `Somebody, we hope you, gave this e-mail address for an account at ${publicUrl}`,
-    'To confirm that it is yours, open this link, sign in to that account, and press "Confirm":',
+    `Somebody, we hope you, gave this e-mail address for an account at\n${publicUrl}`,
+    'To confirm that it is yours, open this link, sign in to that account, and\npress "Confirm":',
     // What follows the # stays in the browser, out of the logs on the way.
     `${publicUrl}/#/confirm?token=${token}`,
     `The link works once, within ${MAIL_HOURS} hours. If it was not you, ignore this mail.`,

@@ -17,12 +17,12 @@ import { demandPause, keepWaiting } from './kit/pauses.ts'
 /** APPROVAL: asks its approvers, and waits for their decision. */
 export const runApproval: NodeRunner = async (context) => {
   const { config, spot } = context
-  const approvers = await readApprovers(context)
+  const { approvers, approverIds } = await findPeople(context, await readApprovers(context))
   const pause = await openPause(spot.store, spot, {
     kind: 'APPROVAL',
     message: config.message === undefined ? null : cleanText(await renderText(context, 'message')),
     approvers,
-    approverIds: await demandApprovers(context, approvers),
+    approverIds,
     form: (await renderKey(context, 'form', v.optional(formSchema))) ?? null,
     required: await renderKey(context, 'required', v.optional(approvalCountField, 1)),
     selfApproval: config.selfApproval !== false,
@@ -49,15 +49,23 @@ async function readApprovers(context: NodeContext): Promise<string[]> {
   return parsed.output
 }
 
-// An approval that nobody can decide would wait for ever.
-async function demandApprovers({ config, spot }: NodeContext, approvers: string[]): Promise<string[]> {
+/** Finds the people among the approvers, whom the approval shows by their present addresses. */
+async function findPeople({ config, spot }: NodeContext, approvers: string[]) {
   const given = Array.isArray(config.approvers) ? config.approvers : []
   const isWritten = (_: string, at: number) => isAddress(given[at])
   const written = approvers.filter(isWritten)
   const others = approvers.filter((approver, at) => !isWritten(approver, at))
   const computed = others.filter((approver) => approver.includes('@'))
-  const ids = await findApprovers(spot.store, spot.executionId, { written, computed })
-  if (ids.length > 0 || computed.length < others.length || approvers.length === 0) return ids
+  const found = await findApprovers(spot.store, spot.executionId, { written, computed })
+  if (found.length > 0 || computed.length < others.length || approvers.length === 0) {
+    const moved = found.filter(({ address, email }) => email.toLowerCase() !== address)
+    const present = (approver: string, at: number) => {
+      const person = moved.find(({ address }) => address === approver.toLowerCase())
+      return person && isWritten(approver, at) ? person.email : approver
+    }
+    return { approvers: approvers.map(present), approverIds: [...new Set(found.map(({ id }) => id))] }
+  }
+  // An approval that nobody can decide would wait for ever.
   const names = computed.join(', ').slice(0, 300)
   const why = [
     ...(written.length > 0 ? [describeStrangers(written)] : []),

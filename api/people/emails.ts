@@ -34,7 +34,7 @@ export function createEmailRoutes() {
           'the e-mail in the meantime.',
         role: 'session',
         json: Proof,
-        example: { token: 'Yd0rXvJ8cO3mC1o5q2ZbU7aT9sWkLfHgEiNpRxVyBtQ' },
+        example: { token: 'Yd0rXvJ8cO3mC1o5q2ZbU7aT9sWkLfHg' },
         responses: { 200: { description: 'The account', schema: AccountSchema } },
         faults: [409],
       }),

@@ -5,6 +5,7 @@ alter table users
   -- The address that the user wants instead of `email`; it becomes that when it is confirmed.
   add column pending_email text;
 alter table users alter column email_confirmed_at drop default;
+create index users_pending_email on users (lower(pending_email)) where pending_email is not null;
 
 -- Processes of the release before change an address without confirming it.
 create function doubt_email() returns trigger language plpgsql as $$

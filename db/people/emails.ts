@@ -64,6 +64,12 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
     if (pendingEmail === null && (emailConfirmedAt || trustsEmails(store))) {
       throw new Fault('CONFLICT', 'Your e-mail is confirmed already')
     }
+    if (pendingEmail === null && email.endsWith(NOWHERE)) {
+      throw new Fault(
+        'CONFLICT',
+        'Your e-mail has become that of somebody who has proven it: set another one',
+      )
+    }
     if (store.emailProof?.() !== 'mail') throw new Fault('CONFLICT', `This service sends no mail: ${ASK}`)
     refuse(await queueConfirmation(tx, userId, pendingEmail ?? email))
   })
@@ -145,6 +151,9 @@ export async function demandConfirmed(tx: Tx, store: Store, userId: string): Pro
   throw new Fault('CONFLICT', `This e-mail is not confirmed yet: ${todo}. Then add them again`)
 }
 
+/** The end of the addresses of accounts that have lost theirs. No mail can be sent there (RFC 2606). */
+const NOWHERE = '@perdure.invalid'
+
 const ASK =
   "the instance's admin (POST /api/admin/users/confirm) or the operator (npx perdure user confirm) confirms it"
 
@@ -155,7 +164,7 @@ async function settleEmail(tx: Tx, store: Store, owner: Owner, proven: string): 
   const holder = stays ? undefined : await lockHolder(tx, proven)
   if (holder?.emailConfirmedAt) throw taken()
   if (holder) {
-    const email = `released-${holder.id}@perdure.invalid`
+    const email = `released-${holder.id}${NOWHERE}`
     await tx.updateTable('users').set({ email }).where('id', '=', holder.id).execute()
   }
   const email = stays ? owner.email : proven

@@ -94,7 +94,7 @@ export async function makeEmailToken(
   store: Store,
   { userId, email }: Pick<Mail, 'userId' | 'email'>,
 ): Promise<string | undefined> {
-  const token = randomBytes(32).toString('base64url')
+  const token = randomBytes(24).toString('base64url')
   const { rows } = await write(store, (tx) =>
     sql`insert into email_tokens (token_hash, user_id, email, expires_at)
     select ${hashEmailToken(token)}, id, ${email}, now() + ${MAIL_HOURS} * interval '1 hour' from users
@@ -105,7 +105,7 @@ export async function makeEmailToken(
   return rows.length > 0 ? token : undefined
 }
 
-// Plain SHA-256 is enough, because nobody can guess 256 random bits.
+// Plain SHA-256 is enough, because nobody can guess 192 random bits.
 export function hashEmailToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }

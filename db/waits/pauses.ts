@@ -78,7 +78,7 @@ export async function openPause(
 }
 
 /**
- * The user ids of those members of an execution's team whom e-mail addresses mean, ignoring case. The `written`
+ * Those members of an execution's team whom e-mail addresses mean, ignoring case, with their present ones. The `written`
  * addresses, which stand in the graph, mean those who had confirmed them when the version was saved; the
  * `computed` ones those who have now.
  */
@@ -86,20 +86,24 @@ export async function findApprovers(
   store: Store,
   executionId: string,
   addresses: { written: string[]; computed: string[] },
-): Promise<string[]> {
+): Promise<{ id: string; address: string; email: string }[]> {
   const written = addresses.written.map((address) => address.toLowerCase())
   const computed = addresses.computed.map((address) => address.toLowerCase())
   if (written.length + computed.length === 0) return []
   // A version that a process of the release before has saved does not say whom it meant.
-  const { rows } = await sql<{ id: string }>`
-    select u.id from executions e
-      join workflow_versions v on v.workflow_id = e.workflow_id and v.version = e.workflow_version
-      join members m on m.team_id = e.team_id join users u on u.id = m.user_id
-    where e.id = ${executionId} and (
-      u.id::text in (select value from json_each_text(v.approver_ids) where key = any(${written}::text[]))
-      or ${hasConfirmed(store)} and (lower(u.email) = any(${computed}::text[])
-        or v.approver_ids is null and lower(u.email) = any(${written}::text[])))`.execute(store.db)
-  return rows.map(({ id }) => id)
+  const { rows } = await sql<{ id: string; address: string; email: string }>`
+    with team as (
+      select u.id, u.email, ${hasConfirmed(store)} as confirmed, v.approver_ids from executions e
+        join workflow_versions v on v.workflow_id = e.workflow_id and v.version = e.workflow_version
+        join members m on m.team_id = e.team_id join users u on u.id = m.user_id
+      where e.id = ${executionId})
+    select id, key as address, email from team cross join json_each_text(approver_ids)
+      where value = id::text and key = any(${written}::text[])
+    union
+    select id, lower(email), email from team
+      where confirmed and (lower(email) = any(${computed}::text[])
+        or approver_ids is null and lower(email) = any(${written}::text[]))`.execute(store.db)
+  return rows
 }
 
 /** A pause as it is now; undefined if the node has none. Settles it as EXPIRED if its deadline has passed. */

@@ -67,6 +67,16 @@ export function watchProcess(
   )
   addGauge(
     metrics,
+    { name: 'perdure_mails_waiting', help: 'Mails that are still to be sent.' },
+    async () => (await backlog())?.mails.waiting,
+  )
+  addGauge(
+    metrics,
+    { name: 'perdure_mails_oldest_seconds', help: 'Age of the oldest mail that is still to be sent.' },
+    async () => (await backlog())?.mails.oldest,
+  )
+  addGauge(
+    metrics,
     { name: 'perdure_runs_stuck', help: 'Executions whose workflow code fails again and again.' },
     async () => (await backlog())?.stuck,
   )

@@ -13,7 +13,7 @@ import type { ApiDeps } from '../../api/env.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
-import type { Store } from '../../db/scope.ts'
+import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
@@ -55,7 +55,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
 
   const keys = readKeys(config, false)
   const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${kind}` })
-  const store: Store = { db: database.db, keys, emailProof: () => config.emailProof }
+  const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
 
@@ -224,6 +224,11 @@ async function startProbes(
   const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
   instruments.log.info({ host: config.host, port: listener.port }, 'the worker serves its metrics')
   return () => listener.stop(PROBE_LIMIT_MS)
+}
+
+// A worker that runs alone does not know how the APIs can be reached, so it trusts no address by itself.
+function readEmailProof(kind: ProcessKind, { emailProof }: Config): EmailProof {
+  return kind === 'worker' && emailProof === 'none' ? 'operator' : emailProof
 }
 
 function readForProcess(kind: ProcessKind): Config {

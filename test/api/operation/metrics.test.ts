@@ -288,6 +288,9 @@ describe('gauges', () => {
         const json = { teamId: service.teamId }
         await service.request(`/api/workflows/${id}/execute`, { method: 'POST', as: service.admin, json })
       }
+      await sql`insert into mails (id, kind, user_id, email, created_at, settled_at)
+        select gen_random_uuid(), 'CONFIRM', id, email, now() - interval '90 seconds', settled_at
+        from users, (values (null::timestamptz), (now())) mail (settled_at)`.execute(db)
       await sql`update outbox set created_at = now() - interval '90 seconds'
         where id = (select min(id) from outbox)`.execute(db)
       await sql`insert into outbox (kind, subject_id, due_at) values
@@ -308,6 +311,8 @@ describe('gauges', () => {
       expect(samples.get('perdure_errands_oldest_seconds{kind="START"}')).toBeLessThan(150)
       expect(samples.get('perdure_runs_stuck{}')).toBe(1)
       expect(samples.get('perdure_audit_chains_broken{}')).toBe(0)
+      expect(samples.get('perdure_mails_waiting{}')).toBe(1)
+      expect(samples.get('perdure_mails_oldest_seconds{}')).toBeGreaterThanOrEqual(90)
       expect(samples.get('perdure_database_up{}')).toBe(1)
       expect(samples.get('perdure_database_connections{state="in_use"}')).toBe(3)
       expect(samples.get('perdure_database_connections{state="idle"}')).toBe(4)
@@ -328,7 +333,7 @@ describe('gauges', () => {
     const samples = await scrape(metrics)
     expect(samples.get('perdure_database_up{}')).toBe(0)
     const names = [...samples.keys()].join('\n')
-    expect(names).not.toMatch(/perdure_errands|perdure_runs_stuck/)
+    expect(names).not.toMatch(/perdure_errands|perdure_mails|perdure_runs_stuck/)
     expect(names).toMatch(/nodejs_eventloop_lag_seconds/)
     expect(names).toMatch(/process_resident_memory_bytes/)
     await close()

@@ -106,6 +106,7 @@ describe('the link in the mail', () => {
     expect(mail.text).toContain(`${publicUrl}/#/confirm?token=${token}`)
     // Nothing that the one who registered has written is sent to a stranger.
     expect(mail.headers + mail.text).not.toMatch(/Ada|Byron/)
+    expect(mail.headers).toMatch(/^Content-Transfer-Encoding: 7bit$/m)
     expect(mail.headers).toMatch(/^Auto-Submitted: auto-generated$/m)
     // What only opens links confirms nothing.
     await service.request('/')
@@ -236,7 +237,22 @@ describe('a change of the e-mail', () => {
     const released = `released-${squatter.id}@perdure.invalid`
     expect(await me(squatter.cookie)).toMatchObject({ email: released, emailConfirmed: false })
     for (const token of tokens) expect((await confirm(squatter.cookie, token)).status).toBe(400)
+    expect((await resend(squatter.cookie)).body.message).toContain('set another one')
     expect((await put(squatter.cookie, { email: owner.email })).status).toBe(200)
+  })
+
+  test('of two accounts to the address that the other one has not proven succeeds for both at once', async () => {
+    const [ada, eve] = [await register(), await register()]
+    await passMinutes(2)
+    expect((await put(ada.cookie, { email: eve.email })).status).toBe(200)
+    expect((await put(eve.cookie, { email: ada.email })).status).toBe(200)
+    // Each got the mail for its own address, and then the other one's for it.
+    const [, forEve = ''] = await readTokens(ada.email, 2)
+    const [, forAda = ''] = await readTokens(eve.email, 2)
+    const both = await Promise.all([confirm(ada.cookie, forAda), confirm(eve.cookie, forEve)])
+    expect(both.map(({ status }) => status)).toEqual([200, 200])
+    expect(await me(ada.cookie)).toMatchObject({ email: eve.email, emailConfirmed: true })
+    expect(await me(eve.cookie)).toMatchObject({ email: ada.email, emailConfirmed: true })
   })
 
   test('in another spelling needs no confirmation', async () => {

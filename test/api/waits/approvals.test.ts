@@ -374,6 +374,7 @@ describe('an approver who is named by e-mail', () => {
     await move(eve, old)
 
     const open = await hold(written)
+    expect(open).toMatchObject({ approvers: [next] })
     for (const { id } of [open, early]) {
       expect((await decide(id, approved, eve.cookie)).status).toBe(403)
       expect((await decide(id, approved, boss.cookie)).status).toBe(200)

@@ -62,7 +62,7 @@ type Envelope = { mailFrom: false | { address: string }; rcptTo: { address: stri
 
 function readMail(raw: string, { mailFrom, rcptTo }: Envelope): ReceivedMail {
   const [headers = '', ...body] = raw.split('\r\n\r\n')
-  const plain = body.join('\n\n').replace(/=\r\n/g, '').replace(/=3D/g, '=')
+  const plain = body.join('\r\n\r\n')
   return {
     from: mailFrom ? mailFrom.address : '',
     to: rcptTo.map(({ address }) => address),
