@@ -204,6 +204,16 @@ export interface SdkTokens {
   userId: string;
 }
 
+export interface SealKeys {
+  id: string;
+  notedAt: Generated<Timestamp>;
+}
+
+export interface SealVersions {
+  since: Timestamp;
+  version: number;
+}
+
 export interface Sessions {
   createdAt: Generated<Timestamp>;
   expiresAt: Timestamp;
@@ -292,6 +302,8 @@ export interface DB {
   requestCounts: RequestCounts;
   schedules: Schedules;
   sdkTokens: SdkTokens;
+  sealKeys: SealKeys;
+  sealVersions: SealVersions;
   sessions: Sessions;
   signinFailures: SigninFailures;
   teams: Teams;

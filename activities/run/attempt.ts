@@ -4,10 +4,12 @@ import { isDatabaseAway } from '../../db/connection.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { type AttemptInput, type AttemptResult, isRefused } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
+import { RUN_REFUSED } from '../../workflows/run/records.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { demandIdentity } from '../temporal/identity.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
@@ -57,6 +59,7 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
   const prepared = await retryOutages(cancelled, async () => {
+    await demandIdentity(deps.store, context, { open: true })
     const graphNode = await loadNode(deps, context, node.id)
     const more = {
       node: graphNode,
@@ -111,7 +114,7 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
     return spare('WorkerShutdown', 'The worker shut down', 100)
   }
   const final = finalIfDeleted(error)
-  if (final !== error) return final
+  if (final instanceof ApplicationFailure) return final
   if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)
@@ -134,6 +137,7 @@ function spare(type: FailureType, message: string, delayMs: number): Application
 }
 
 function readFailures(details: unknown): number {
+  if (isRefused(details)) throw finalFailure(RUN_REFUSED, details.message)
   const failures = (details as { failures?: unknown } | undefined)?.failures
   return typeof failures === 'number' ? failures : 0
 }
