@@ -3,7 +3,7 @@ import proto from '@temporalio/proto'
 import { BOUND } from '../../db/operation/seals.ts'
 import { PLAIN, readSeal, seal, unseal } from '../../db/seal.ts'
 import { refuse } from '../../workflows/run/messages.ts'
-import { readFiringSlot, type Sealer } from './sealer.ts'
+import { nameSealed, type Sealer } from './sealer.ts'
 
 // Temporal's APIs take payloads from everybody who reaches them. So what Temporal stores is sealed with a key
 // that only the service has, and bound to its place:
@@ -46,10 +46,7 @@ function sealPayload(sealer: Sealer, place: Place | undefined, payload: Payload)
 
 /** What a bound payload is bound to. */
 function describePlace(place: Place | undefined): string {
-  const workflowId = place?.workflowId ?? ''
-  const slot = readFiringSlot(workflowId)
-  const owner = slot ? workflowId.slice(0, -slot.length - 1) : workflowId
-  return `${place?.namespace ?? ''}\0${owner}`
+  return `${place?.namespace ?? ''}\0${nameSealed(place?.workflowId ?? '')}`
 }
 
 /**

@@ -102,6 +102,11 @@ export async function openSealer(options: {
 const SLOT = /-(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$/
 
 /** The instant for which a schedule fired, from the id of the Temporal workflow that it started. */
-export function readFiringSlot(workflowId: string): string | undefined {
+function readFiringSlot(workflowId: string): string | undefined {
   return workflowId.startsWith('schedule:') ? SLOT.exec(workflowId)?.[1] : undefined
+}
+
+/** What the payloads of a Temporal workflow are bound to: for a firing its schedule, else the workflow itself. */
+export function nameSealed(workflowId: string): string {
+  return readFiringSlot(workflowId) ? workflowId.replace(SLOT, '') : workflowId
 }

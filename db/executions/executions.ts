@@ -118,9 +118,9 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
   }
 }
 
-/** Which version of which workflow an execution executes, and its status; undefined if there is none. */
+/** Which version of which workflow an execution executes and what started it; undefined if there is none. */
 export async function readIdentity(store: Store, id: string) {
-  const columns = ['workflowId', 'workflowVersion', 'status'] as const
+  const columns = ['workflowId', 'workflowVersion', 'trigger', 'status'] as const
   return store.db.selectFrom('executions').select(columns).where('id', '=', id).executeTakeFirst()
 }
 

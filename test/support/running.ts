@@ -38,7 +38,8 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
 
   /** Starts an engine on the same database and task queue. The API hands errands to it only after `use`. */
   async function addEngine({ binds = true, ...more }: EngineMore = {}): Promise<Engine> {
-    const sealer = await openSealer({ store: service.store, binds, log, watches: false })
+    const heard = more.log ?? options.log ?? log
+    const sealer = await openSealer({ store: service.store, binds, log: heard, watches: false })
     const connection = await NativeConnection.connect({
       address: inject('temporalAddress'),
       grpcCompression: { codec: 'none' },
