@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { validate as isUuid } from 'uuid'
 import { isDatabaseAway } from '../../db/connection.ts'
 import type { ExecutionStatus } from '../../db/executions/status.ts'
 import { createFold, type Projection, type ProjectionFold } from '../../db/records/projection.ts'
@@ -55,7 +56,8 @@ export function createProjector(deps: ProjectorDeps): Projector {
   function close(executionId: string, key = ''): void {
     clearTimeout(dirty.get(executionId)?.timer)
     dirty.delete(executionId)
-    if (!stopped) closer.add(executionId, key)
+    // Others may start runs with any id.
+    if (!stopped && isUuid(executionId)) closer.add(executionId, key)
   }
 
   function touch(executionId: string): void {

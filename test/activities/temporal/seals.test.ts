@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openPayload } from '../../../activities/temporal/codec.ts'
+import { createFrame } from '../../../workflows/run/frame.ts'
 import type { RunInput } from '../../../workflows/run/messages.ts'
 import { createForger, plain, sealFor } from '../../support/engine/forger.ts'
 import { edges } from '../../support/engine/graphs.ts'
@@ -15,12 +16,15 @@ import { until } from '../../support/until.ts'
 
 /** Why payloads were refused, as the service logs it. */
 let refusals: string[] = []
+/** What else it logs as a warning or an error. */
+let faults: string[] = []
 const log = pino(
   { level: 'warn' },
   new Writable({
     write(line, _, done) {
       const { msg, reason } = JSON.parse(String(line))
       if (msg === 'a payload in Temporal is refused') refusals.push(reason)
+      else faults.push(msg)
       done()
     },
   }),
@@ -165,10 +169,20 @@ describe('a run that somebody else starts', () => {
       expect(await endOf(one)).toBe('FAILED')
       expect(await forger.countFailures(one)).toBe(0)
     }
+    // An execution that has ended is not carried out once more, though Temporal has forgotten its run.
+    await forger.start(own.id, running.taskQueue, 'runGraph', await forger.readInput(own.id))
+    expect(await endOf(own.id)).toBe('FAILED')
+    expect(await running.read(own.id)).toEqual(own)
+    await forger.start('not a UUID', running.taskQueue, 'runGraph', plain(forged))
+    expect(await endOf('not a UUID')).toBe('FAILED')
     const firing = `schedule:${running.taskQueue}:${input.context.workflowId}:start-2026-01-01T00:00:00Z`
     await forger.start(firing, running.taskQueue, 'fire', plain({ workflowId: own.id, nodeId: 'start' }))
     expect(await endOf(firing)).toBe('FAILED')
     expect(target.calls.length).toBe(before)
+    // Their memos do not disturb the search for runs that have closed.
+    faults = []
+    await running.engine.sweep()
+    expect(faults).toEqual([])
     await pay(other)
     await running.ended(other)
   })
@@ -228,25 +242,25 @@ test('a run that is not what its execution says reaches nothing, though the serv
   const input = await readRunInput(own.id)
   const { workflowId } = (await readRunInput(other.id)).context
   const before = target.calls.length
-  const attempt = async (id: string, context: object) => {
-    const forged = { ...input, context: { ...input.context, ...context } }
+  const attempt = async (id: string, context: object, more: Partial<RunInput> = {}) => {
+    const forged = { ...input, ...more, context: { ...input.context, ...context } }
     const handle = await running.engine.client.workflow.start('runGraph', {
       workflowId: id,
       taskQueue: running.taskQueue,
       args: [forged],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     })
-    return handle.result().catch((error) => error.cause)
+    return handle.result().catch(({ cause }) => `${cause.type}: ${cause.message}`)
   }
   const nobody = uuid()
   const alias = uuid()
-  const type = 'RunRefused'
-  expect(await attempt(nobody, { id: nobody })).toMatchObject({ type, message: /no execution of this run/ })
-  expect(await attempt(alias, {})).toMatchObject({ type, message: /belongs to the execution/ })
-  expect(await attempt(own.id, { workflowId })).toMatchObject({ type, message: /another workflow/ })
-  expect(await attempt(own.id, { version: 7 })).toMatchObject({
-    type,
-    message: /another workflow or version/,
-  })
+  expect(await attempt(nobody, { id: nobody })).toMatch(/^RunRefused: .*no execution of this run/)
+  expect(await attempt(alias, {})).toMatch(/^RunRefused: .*belongs to the execution/)
+  expect(await attempt(own.id, { workflowId })).toMatch(/^RunRefused: .*another workflow/)
+  expect(await attempt(own.id, { version: 7 })).toMatch(/^RunRefused: .*another workflow or version/)
+  // As if it had been continued as new before the call.
+  const root = { ...createFrame('', '', 0), outcomes: { start: { handle: null } } }
+  const carried = { startedAt: Date.now(), deadline: null, root, nudges: [] }
+  expect(await attempt(own.id, {}, { carried })).toMatch(/^RunRefused: .*has ended already/)
   expect(target.calls.length).toBe(before)
 })
