@@ -4,9 +4,8 @@ import { isDatabaseAway } from '../../db/connection.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import { type AttemptInput, type AttemptResult, isRefused } from '../../workflows/run/messages.ts'
+import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
-import { RUN_REFUSED } from '../../workflows/run/records.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { demandIdentity } from '../temporal/identity.ts'
@@ -114,7 +113,7 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
     return spare('WorkerShutdown', 'The worker shut down', 100)
   }
   const final = finalIfDeleted(error)
-  if (final instanceof ApplicationFailure) return final
+  if (final !== error) return final
   if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)
@@ -137,7 +136,6 @@ function spare(type: FailureType, message: string, delayMs: number): Application
 }
 
 function readFailures(details: unknown): number {
-  if (isRefused(details)) throw finalFailure(RUN_REFUSED, details.message)
   const failures = (details as { failures?: unknown } | undefined)?.failures
   return typeof failures === 'number' ? failures : 0
 }

@@ -8,14 +8,19 @@ import type { Store } from '../../db/scope.ts'
 import { isRefused } from '../../workflows/run/messages.ts'
 import type { RunContext } from '../../workflows/run/plan.ts'
 import { RUN_REFUSED } from '../../workflows/run/records.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import { finalFailure } from '../run/failures.ts'
 
-/** Returns the message of a run to an activity. Throws what ends the run if it was made for another one. */
+/**
+ * Returns the message of a run to an activity. Throws what ends the run if that, or a heartbeat of an earlier
+ * attempt, was not sealed for this run, or the message is about another one.
+ */
 export function demandCaller<T extends { context: RunContext }>(message: T): T {
-  if (isRefused(message)) throw refused(message.message)
-  const { workflowExecution } = Context.current().info
+  const { workflowExecution, heartbeatDetails } = Context.current().info
+  for (const given of [message, heartbeatDetails])
+    if (isRefused(given)) throw finalFailure(RUN_REFUSED, given.message)
   if (workflowExecution?.workflowId === message.context.id) return message
-  throw refused(`This run was given what belongs to the execution ${message.context.id}`)
+  throw finalFailure(RUN_REFUSED, `This run was given what belongs to the execution ${message.context.id}`)
 }
 
 /**
@@ -42,6 +47,6 @@ export async function demandIdentity(
 
 const identitiesOf = perDatabase(() => new LRUCache<string, string>({ max: 10_000 }))
 
-function refused(message: string) {
-  return finalFailure(RUN_REFUSED, message)
+function refused(message: string): NodeFailure {
+  return new NodeFailure(message, { type: RUN_REFUSED })
 }

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { openPayload } from '../../../activities/temporal/codec.ts'
+import { rebuildExecution } from '../../../activities/temporal/projector.ts'
 import { createFrame } from '../../../workflows/run/frame.ts'
 import type { RunInput } from '../../../workflows/run/messages.ts'
 import { createForger, plain, sealFor } from '../../support/engine/forger.ts'
@@ -195,6 +196,10 @@ describe('a run that somebody else starts', () => {
     const run = await running.ended(id)
     expect(run).toMatchObject({ status: 'FAILED', errorMessage: expect.stringContaining(NOT_SEALED) })
     expect(calls(id)).toBe(0)
+    const { client } = running.engine
+    await expect(rebuildExecution({ store: running.store, client, sealer }, id)).rejects.toThrow(
+      'not started by',
+    )
   })
 })
 
