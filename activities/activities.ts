@@ -3,11 +3,12 @@ import type { ActivityDeps } from './deps.ts'
 import { runNode } from './run/attempt.ts'
 import { observeAttempt, observeSegment } from './run/observe.ts'
 import { walkSegment } from './run/segment.ts'
+import { demandCaller } from './temporal/identity.ts'
 
 /** The activities that a worker registers, bound to their dependencies. */
 export function createActivities(deps: ActivityDeps): Activities {
   return {
-    walkSegment: (input) => observeSegment(deps, input, walkSegment),
-    runNode: (input) => observeAttempt(deps, input, runNode),
+    walkSegment: async (input) => observeSegment(deps, demandCaller(input), walkSegment),
+    runNode: async (input) => observeAttempt(deps, demandCaller(input), runNode),
   }
 }

@@ -237,6 +237,16 @@ export interface SdkTokens {
   userId: string;
 }
 
+export interface SealKeys {
+  id: string;
+  notedAt: Generated<Timestamp>;
+}
+
+export interface SealVersions {
+  since: Timestamp;
+  version: number;
+}
+
 export interface Sessions {
   createdAt: Generated<Timestamp>;
   expiresAt: Timestamp;
@@ -332,6 +342,8 @@ export interface DB {
   requestCounts: RequestCounts;
   schedules: Schedules;
   sdkTokens: SdkTokens;
+  sealKeys: SealKeys;
+  sealVersions: SealVersions;
   sessions: Sessions;
   signinFailures: SigninFailures;
   teams: Teams;

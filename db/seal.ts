@@ -10,7 +10,8 @@ import {
 /** Master keys of 32 bytes by id (1 to 8 characters). The key `current` seals; any of them can open. */
 export type Keys = { current: string; byId: ReadonlyMap<string, Buffer> }
 
-const VERSION = 1
+/** The usual version of an envelope. Others have the same form, and cannot be taken for it. */
+export const PLAIN = 1
 const ID_BYTES = 8
 const IV_BYTES = 12
 const TAG_BYTES = 16
@@ -32,10 +33,19 @@ export function purposeKey(keys: Keys, purpose: string, id = keys.current): KeyO
   return key
 }
 
-/** Encrypts with AES-256-GCM and the purpose's key. Only `unseal` with the same `context` can decrypt it. */
-export function seal(keys: Keys, purpose: string, context: string, plain: Uint8Array): Buffer {
+/**
+ * Encrypts with AES-256-GCM and the purpose's key. Only `unseal` with the same `context` and `version` can
+ * decrypt it.
+ */
+export function seal(
+  keys: Keys,
+  purpose: string,
+  context: string,
+  plain: Uint8Array,
+  version = PLAIN,
+): Buffer {
   const head = Buffer.alloc(1 + ID_BYTES)
-  head[0] = VERSION
+  head[0] = version
   head.write(keys.current, 1, 'ascii')
   const iv = randomBytes(IV_BYTES)
   const cipher = createCipheriv('aes-256-gcm', purposeKey(keys, purpose), iv, { authTagLength: TAG_BYTES })
@@ -47,16 +57,31 @@ export function seal(keys: Keys, purpose: string, context: string, plain: Uint8A
 /**
  * Decrypts what `seal` returned. Throws if the key, context or version differs, or if any bit was changed.
  */
-export function unseal(keys: Keys, purpose: string, context: string, sealed: Uint8Array): Buffer {
+export function unseal(
+  keys: Keys,
+  purpose: string,
+  context: string,
+  sealed: Uint8Array,
+  version = PLAIN,
+): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
-  if (bytes.length < HEAD || bytes[0] !== VERSION) throw new Error('not a sealed value')
+  const made = readSeal(bytes)
+  if (made?.version !== version) throw new Error('not a sealed value')
   const head = bytes.subarray(0, 1 + ID_BYTES)
-  const id = head.subarray(1).toString('ascii').replace(/\0+$/, '')
   const iv = bytes.subarray(head.length, head.length + IV_BYTES)
-  const decipher = createDecipheriv('aes-256-gcm', purposeKey(keys, purpose, id), iv, {
+  const decipher = createDecipheriv('aes-256-gcm', purposeKey(keys, purpose, made.keyId), iv, {
     authTagLength: TAG_BYTES,
   })
   decipher.setAAD(Buffer.concat([head, Buffer.from(context)]))
   decipher.setAuthTag(bytes.subarray(HEAD - TAG_BYTES, HEAD))
   return Buffer.concat([decipher.update(bytes.subarray(HEAD)), decipher.final()])
+}
+
+/** What an envelope says of itself, which only `unseal` proves; undefined if it is none. */
+export function readSeal(sealed: Uint8Array): { version: number; keyId: string } | undefined {
+  if (sealed.length < HEAD) return undefined
+  const keyId = Buffer.from(sealed.subarray(1, 1 + ID_BYTES))
+    .toString('ascii')
+    .replace(/\0+$/, '')
+  return { version: sealed[0]!, keyId }
 }

@@ -23,6 +23,8 @@ export type Config = {
   temporalPort: Port
   postgresPort: Port
   taskQueue: string
+  /** Whether this process binds what Temporal stores to its run, which the release before cannot open. */
+  sealBound: boolean
   admin: { email: string | undefined; password: string | undefined }
   /** From PERDURE_KEYS. If it is not set, worker/keys.ts reads the keys from the data folder. */
   keys: Keys | undefined
@@ -112,6 +114,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     temporalPort: choose(set.TEMPORAL_PORT, 7233),
     postgresPort: choose(set.POSTGRES_PORT, 54_329),
     taskQueue: set.TASK_QUEUE,
+    sealBound: set.SEAL_VERSION === '2',
     admin: { email: set.ADMIN_EMAIL, password: set.ADMIN_PASSWORD },
     keys: set.PERDURE_KEYS,
     egress: {

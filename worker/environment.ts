@@ -61,6 +61,7 @@ export const environment = v.object({
   TEMPORAL_PORT: port,
   POSTGRES_PORT: port,
   TASK_QUEUE: v.optional(v.string(), 'perdure'),
+  SEAL_VERSION: v.optional(v.picklist(['1', '2'], 'must be 1 or 2'), '1'),
   ADMIN_EMAIL: v.optional(v.pipe(v.string(), v.email('must be an e-mail address'))),
   ADMIN_PASSWORD: v.optional(
     v.pipe(

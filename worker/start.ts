@@ -72,6 +72,8 @@ async function start(config: Config): Promise<void> {
         DATA_DIR: dataDir,
         DATABASE_URL: databaseUrl,
         TEMPORAL_ADDRESS: temporalAddress,
+        // There is no process of another release.
+        SEAL_VERSION: process.env.SEAL_VERSION || '2',
       },
     ),
   )

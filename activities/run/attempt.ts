@@ -8,6 +8,7 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { demandIdentity } from '../temporal/identity.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
@@ -57,6 +58,7 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
   const prepared = await retryOutages(cancelled, async () => {
+    await demandIdentity(deps.store, context, { open: true })
     const graphNode = await loadNode(deps, context, node.id)
     const more = {
       node: graphNode,

@@ -2,7 +2,7 @@ import { ApplicationFailure } from '@temporalio/common'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { Fault } from '../../db/fault.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import type { NodeError } from '../../workflows/run/records.ts'
+import { type NodeError, RUN_REFUSED } from '../../workflows/run/records.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 
@@ -29,8 +29,13 @@ export function endedBefore(): ApplicationFailure {
 
 const FOREIGN_KEY_VIOLATION = '23503'
 
-/** Turns the error for a deleted row into one that ends the run without a retry. Returns other errors. */
+/**
+ * Turns the error for a deleted row, or for a run that is not its execution's, into one that ends the run
+ * without a retry. Returns other errors.
+ */
 export function finalIfDeleted(error: unknown): unknown {
+  if (error instanceof NodeFailure && error.type === RUN_REFUSED)
+    return finalFailure(error.type, error.message)
   const gone =
     (error instanceof Fault && error.code === 'NOT_FOUND') ||
     (error as { code?: string }).code === FOREIGN_KEY_VIOLATION

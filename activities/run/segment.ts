@@ -5,6 +5,7 @@ import type { NodeRecord } from '../../workflows/run/records.ts'
 import { findOthers, segmentRules } from '../../workflows/run/rules.ts'
 import { isStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { demandIdentity } from '../temporal/identity.ts'
 import { finalIfDeleted } from './failures.ts'
 import { foldPureLoops, type SegmentWalk, takeTask } from './task.ts'
 import { createRunValues } from './values.ts'
@@ -47,6 +48,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
     Date.now() - begun > MAX_MS ||
     walk.values.held() > MAX_HELD_BYTES
   try {
+    await demandIdentity(deps.store, segment.context, { open: false })
     for (let round = 0; ; round++) {
       // Fold only in the first round, for which this segment was started: others may see the same results.
       const tasks = collectTasks(plan, root, others, rules).filter(({ phase, node }) =>

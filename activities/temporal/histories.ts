@@ -1,11 +1,16 @@
 import type { Client } from '@temporalio/client'
 import proto from '@temporalio/proto'
 import type { CloseKind, HistoryEvent, RunHistory } from '../../db/records/projection.ts'
-import type { Keys } from '../../db/seal.ts'
-import type { AttemptResult, RunInput } from '../../workflows/run/messages.ts'
-import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
-import { WORKER_LOST } from '../../workflows/run/records.ts'
-import { readPayload } from './codec.ts'
+import {
+  type AttemptResult,
+  isRefused,
+  type RunInput,
+  readActivityError,
+} from '../../workflows/run/messages.ts'
+import type { NodeRecord } from '../../workflows/run/records.ts'
+import { RUN_REFUSED, WORKER_LOST } from '../../workflows/run/records.ts'
+import { type Opener, openPayload, readPayload } from './codec.ts'
+import type { Sealer } from './sealer.ts'
 
 const { EventType, RetryState } = proto.temporal.api.enums.v1
 type RawEvent = proto.temporal.api.history.v1.IHistoryEvent
@@ -24,24 +29,26 @@ type Position = { runId: string; lastEventId: number }
  */
 export async function* readHistories(
   client: Client,
-  keys: Keys,
+  sealer: Sealer,
   executionId: string,
   { untilClosed, since }: { untilClosed: boolean; since?: Position | null },
 ): AsyncGenerator<RunHistory> {
+  const place = { namespace: client.options.namespace, workflowId: executionId }
+  const open: Opener = (payload) => openPayload(sealer, place, payload)
   const newest = await fetchEvents(client, executionId, '', untilClosed)
   const start = startOf(newest)
   if (!start) return
   for (const runId of await listBefore(client, executionId, start, since?.runId)) {
     const events = await fetchEvents(client, executionId, runId)
-    if (events.length > 0) yield read(events)
+    if (events.length > 0) yield await read(events)
   }
-  yield read(newest)
+  yield await read(newest)
 
-  function read(events: RawEvent[]): RunHistory {
+  async function read(events: RawEvent[]): Promise<RunHistory> {
     const runId = startOf(events)?.originalExecutionRunId ?? ''
     const known = runId === since?.runId ? since.lastEventId : 0
     const news = events.filter(({ eventId }) => Number(eventId) > known)
-    return { runId, events: news.map((event) => readEvent(keys, event)) }
+    return { runId, events: await Promise.all(news.map((event) => readEvent(open, event))) }
   }
 }
 
@@ -116,28 +123,30 @@ async function fetchPage(
 }
 
 /** Reads a raw event of a live or recorded history. Its `time` is epoch milliseconds. */
-export function readEvent(keys: Keys, event: RawEvent): HistoryEvent {
+async function readEvent(open: Opener, event: RawEvent): Promise<HistoryEvent> {
   const id = Number(event.eventId)
   const { seconds, nanos } = event.eventTime ?? {}
   const time = Number(seconds ?? 0) * 1_000 + Math.floor((nanos ?? 0) / 1e6)
-  return { id, time, ...readDetail(keys, event) }
+  return { id, time, ...(await readDetail(open, event)) }
 }
 
 type Detail = HistoryEvent extends infer E ? (E extends HistoryEvent ? Omit<E, 'id' | 'time'> : never) : never
 
-function readDetail(keys: Keys, event: RawEvent): Detail {
-  const payload = (from: RawPayload | null | undefined) => readPayload(keys, from as never)
+async function readDetail(open: Opener, event: RawEvent): Promise<Detail> {
+  const payload = (from: RawPayload | null | undefined) => readPayload(open, from as never)
   switch (event.eventType) {
     case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
       const start = event.workflowExecutionStartedEventAttributes!
-      const input = payload(start.input?.payloads?.[0]) as RunInput
+      const given = await payload(start.input?.payloads?.[0])
+      const input = isRefused(given) ? null : (given as RunInput)
       return { kind: 'started', input, continuedFrom: start.continuedExecutionRunId || null }
     }
     case EventType.EVENT_TYPE_MARKER_RECORDED: {
       const { markerName, details } = event.markerRecordedEventAttributes!
       const result = details?.result?.payloads?.[0]
       if (markerName !== SEGMENT_MARKER || !result) return { kind: 'other' }
-      return { kind: 'records', records: payload(result) as NodeRecord[] }
+      const records = await payload(result)
+      return { kind: 'records', records: isRefused(records) ? [] : (records as NodeRecord[]) }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
       return { kind: 'scheduled', activityId: event.activityTaskScheduledEventAttributes!.activityId ?? '' }
@@ -147,17 +156,23 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
       const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes!
-      const value = payload(result?.payloads?.[0]) as AttemptResult
-      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value }
+      const value = await payload(result?.payloads?.[0])
+      if (isRefused(value)) {
+        const error = { message: value.message, type: RUN_REFUSED }
+        return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
+      }
+      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value as AttemptResult }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
       const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error: readNodeError(keys, failure) }
+      const { message, type, hidden } = await readFailure(open, failure)
+      const error = failure?.applicationFailureInfo ? readActivityError(message, type, hidden) : WORKER_LOST
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
       const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!
       const gaveUp = retryState !== RetryState.RETRY_STATE_IN_PROGRESS
-      const error = gaveUp ? WORKER_LOST : readNodeError(keys, failure)
+      const error = gaveUp ? WORKER_LOST : await readFailure(open, failure)
       return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
     }
     // The run learns at once that the activity is cancelled and goes on without waiting for its end.
@@ -171,7 +186,7 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
         scheduledId: Number(event.activityTaskCanceledEventAttributes!.scheduledEventId),
       }
     case EventType.EVENT_TYPE_TIMER_STARTED: {
-      const key = payload(event.userMetadata?.summary)
+      const key = await payload(event.userMetadata?.summary)
       const timerId = event.timerStartedEventAttributes!.timerId ?? ''
       return { kind: 'timer', timerId, key: typeof key === 'string' ? key : '' }
     }
@@ -180,11 +195,11 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
     case EventType.EVENT_TYPE_TIMER_CANCELED:
       return { kind: 'stopped', timerId: event.timerCanceledEventAttributes!.timerId ?? '' }
     default:
-      return readClose(keys, event) ?? { kind: 'other' }
+      return (await readClose(open, event)) ?? { kind: 'other' }
   }
 }
 
-function readClose(keys: Keys, event: RawEvent): Detail | undefined {
+async function readClose(open: Opener, event: RawEvent): Promise<Detail | undefined> {
   const close = (how: CloseKind, message: string | null = null, type: string | null = null): Detail => ({
     kind: 'closed',
     how,
@@ -195,7 +210,7 @@ function readClose(keys: Keys, event: RawEvent): Detail | undefined {
     case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
       return close('COMPLETED')
     case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: {
-      const error = readNodeError(keys, event.workflowExecutionFailedEventAttributes!.failure)
+      const error = await readFailure(open, event.workflowExecutionFailedEventAttributes!.failure)
       return close('FAILED', error.message, error.type)
     }
     case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
@@ -211,11 +226,9 @@ function readClose(keys: Keys, event: RawEvent): Detail | undefined {
   }
 }
 
-/** The message and type of a failure. The failure converter keeps the message in a sealed payload. */
-function readNodeError(keys: Keys, failure: RawFailure | null | undefined): NodeError {
-  const hidden = readPayload(keys, failure?.encodedAttributes as never) as { message?: string } | undefined
-  return {
-    message: hidden?.message ?? failure?.message ?? 'Unknown failure',
-    type: failure?.applicationFailureInfo?.type || 'Error',
-  }
+/** The message and type of a failure, and what the sealed payload has in which the message is kept. */
+async function readFailure(open: Opener, failure: RawFailure | null | undefined) {
+  const hidden = (await readPayload(open, failure?.encodedAttributes as never)) as { message?: string }
+  const message = hidden?.message ?? failure?.message ?? 'Unknown failure'
+  return { message, type: failure?.applicationFailureInfo?.type || 'Error', hidden }
 }

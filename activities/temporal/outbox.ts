@@ -13,11 +13,13 @@ import type { Metrics } from '../metrics.ts'
 import { applyPresets } from '../run/presets.ts'
 import { runTraceparent, type Tracing } from '../tracing.ts'
 import { syncSchedules } from './schedules.ts'
+import type { Sealer } from './sealer.ts'
 
 /** What carrying out errands needs. `eager` asks for eager starts, if a worker runs in this process. */
 export type ErrandCarrier = {
   store: Store
   client: Client
+  sealer: Sealer
   taskQueue: string
   eager: boolean
   log: Logger

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { validate as isUuid } from 'uuid'
 import { isDatabaseAway } from '../../db/connection.ts'
 import type { ExecutionStatus } from '../../db/executions/status.ts'
 import { createFold, type Projection, type ProjectionFold } from '../../db/records/projection.ts'
@@ -10,6 +11,7 @@ import { createFairQueue } from '../fairqueue.ts'
 import type { Metrics } from '../metrics.ts'
 import { runSpanId, type Tracing } from '../tracing.ts'
 import { readHistories } from './histories.ts'
+import type { Sealer } from './sealer.ts'
 
 export type Projector = {
   /** Reports that a run has progressed. Its rows are updated after a second, together with later news. */
@@ -24,6 +26,7 @@ export type Projector = {
 export type ProjectorDeps = {
   store: Store
   client: Client
+  sealer: Sealer
   log: Logger
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
@@ -53,7 +56,8 @@ export function createProjector(deps: ProjectorDeps): Projector {
   function close(executionId: string, key = ''): void {
     clearTimeout(dirty.get(executionId)?.timer)
     dirty.delete(executionId)
-    if (!stopped) closer.add(executionId, key)
+    // Others may start runs with any id.
+    if (!stopped && isUuid(executionId)) closer.add(executionId, key)
   }
 
   function touch(executionId: string): void {
@@ -208,13 +212,13 @@ function createCloser(log: Logger, refresh: Refresh, again: (executionId: string
 /** Reads the new events of a run into its fold; false if Temporal does not know the run. */
 async function readInto(
   fold: ProjectionFold,
-  { client, store }: Pick<ProjectorDeps, 'client' | 'store'>,
+  { client, sealer }: Pick<ProjectorDeps, 'client' | 'sealer'>,
   executionId: string,
   untilClosed: boolean,
 ): Promise<boolean> {
   let found = false
   const since = fold.position()
-  for await (const history of readHistories(client, store.keys, executionId, { untilClosed, since })) {
+  for await (const history of readHistories(client, sealer, executionId, { untilClosed, since })) {
     fold.read(history)
     found = true
   }
@@ -243,13 +247,17 @@ function noteEnd(
     .end({ failure: status === 'FAILED' ? status : undefined, at: completedAt })
 }
 
-/** Rebuilds an execution's rows from its history. Null if the history is gone: the rows stay as they are. */
+/**
+ * Rebuilds an execution's rows from its history. Null if the history is gone: the rows stay as they are. They do
+ * so too if the history is somebody else's, or sealed with a key that is lost: that is thrown.
+ */
 export async function rebuildExecution(
-  deps: { store: Store; client: Client; log: Logger },
+  deps: Pick<ProjectorDeps, 'store' | 'client' | 'sealer'>,
   executionId: string,
 ): Promise<ExecutionStatus | null> {
   const fold = createFold(executionId)
   if (!(await readInto(fold, deps, executionId, false))) return null
+  if (fold.isForeign()) throw new Error('its run was not started by this service, or its key is lost')
   const projection = fold.project()
   const options = { values: true, again: true }
   await saveProjection(deps.store, executionId, projection, options)

@@ -22,14 +22,23 @@ import { type Cron, parseCron } from '../../workflows/graph/cron.ts'
 import type { Schedule } from '../../workflows/graph/schedules.ts'
 import type { Overlap } from '../../workflows/nodes/triggers.ts'
 import type { fire } from '../../workflows/run/fire.ts'
+import type { Sealer } from './sealer.ts'
 
-export type ScheduleDeps = { store: Store; client: Client; taskQueue: string; log: Logger }
+export type ScheduleDeps = { store: Store; client: Client; sealer: Sealer; taskQueue: string; log: Logger }
 
 /** The schedules that Temporal has of a workflow: their digests (see defineSchedule) by node id. */
 export type RegisteredDigests = Map<string, string>
 
-/** Part of every digest. A new revision makes the service register all schedules of older releases anew. */
-export const SCHEDULE_REVISION = '1'
+/**
+ * The revision of schedules, the first part of every digest. A higher one makes the service register all
+ * schedules anew: those of revision 2 have bound arguments. A process that does not bind yet leaves them alone.
+ */
+const revisionOf = (sealer: Sealer) => (sealer.binds() ? 2 : 1)
+
+/** Whether a registered schedule has all that this process would give it. */
+export function isUpToDate(sealer: Sealer, digest: string): boolean {
+  return Number(digest.split('.')[0]) >= revisionOf(sealer)
+}
 
 const MAX_PASSES = 10
 const AT_ONCE = 5
@@ -62,7 +71,7 @@ async function applySchedules(
   due: DueSchedules,
   found?: RegisteredDigests,
 ): Promise<void> {
-  const { store, client, taskQueue, log } = deps
+  const { store, client, sealer, taskQueue, log } = deps
   const wanted = new Set(due.wanted.map(({ nodeId }) => nodeId))
   for (const nodeId of new Set([...due.sent.keys(), ...(found?.keys() ?? [])])) {
     if (wanted.has(nodeId)) continue
@@ -71,10 +80,13 @@ async function applySchedules(
   }
   let refusal: unknown
   const put = async (schedule: Schedule) => {
-    const options = defineSchedule(taskQueue, workflowId, schedule)
+    const options = defineSchedule(taskQueue, workflowId, schedule, revisionOf(sealer))
     const { nodeId } = schedule
     const registered = due.sent.get(nodeId)
-    if (registered === options.digest && (found ?? due.sent).get(nodeId) === registered) return
+    if (registered !== undefined && (found ?? due.sent).get(nodeId) === registered) {
+      const content = registered.split('.')[1]
+      if (isUpToDate(sealer, registered) && content === options.digest.split('.')[1]) return
+    }
     if (registered === undefined) await noteSchedule(store, workflowId, nodeId, '')
     try {
       await register(client, options.schedule)
@@ -136,6 +148,7 @@ function defineSchedule(
   taskQueue: string,
   workflowId: string,
   { nodeId, cron, timezone, overlap, catchupWindowMs }: Schedule,
+  revision: number,
 ): { schedule: Definition; digest: string } {
   const scheduleId = nameSchedule(taskQueue, workflowId, nodeId)
   const calendars = describeCalendars(parseCron(cron).cron)
@@ -148,7 +161,7 @@ function defineSchedule(
   }
   const policies = { overlap: OVERLAP[overlap], catchupWindow: catchupWindowMs, pauseOnFailure: false }
   const content = JSON.stringify([calendars, timezone, action, policies])
-  const digest = `${SCHEDULE_REVISION}.${createHash('sha256').update(content).digest('hex').slice(0, 24)}`
+  const digest = `${revision}.${createHash('sha256').update(content).digest('hex').slice(0, 24)}`
   // The digest is stored as a comment, because Temporal's list of schedules includes comments.
   const spec = { calendars: calendars.map((calendar) => ({ ...calendar, comment: digest })), timezone }
   return { schedule: { scheduleId, spec, action, policies }, digest }

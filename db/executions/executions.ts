@@ -118,6 +118,12 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
   }
 }
 
+/** Which version of which workflow an execution executes and what started it; undefined if there is none. */
+export async function readIdentity(store: Store, id: string) {
+  const columns = ['workflowId', 'workflowVersion', 'trigger', 'status'] as const
+  return store.db.selectFrom('executions').select(columns).where('id', '=', id).executeTakeFirst()
+}
+
 /** Whether an execution has ended; true also if it is deleted. */
 export async function hasEnded(store: Store, id: string): Promise<boolean> {
   const row = await store.db.selectFrom('executions').select('status').where('id', '=', id).executeTakeFirst()

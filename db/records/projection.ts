@@ -6,9 +6,12 @@ import { type LoopItems, RUN_TIMED_OUT, STUCK_REASON } from '../../workflows/run
 import { settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import type { ExecutionStatus } from '../executions/status.ts'
 
-/** The part of a Temporal history event that the projection reads; times are in milliseconds since 1970. */
+/**
+ * The part of a Temporal history event that the projection reads; times are in milliseconds since 1970. A run
+ * without `input` was started by somebody else.
+ */
 export type HistoryEvent = { id: number; time: number } & (
-  | { kind: 'started'; input: RunInput; continuedFrom: string | null }
+  | { kind: 'started'; input: RunInput | null; continuedFrom: string | null }
   | { kind: 'records'; records: NodeRecord[] }
   | { kind: 'scheduled'; activityId: string }
   | { kind: 'attempt'; scheduledId: number; attempt: number }
@@ -75,6 +78,8 @@ export type ProjectionFold = {
   /** The run and the event that were read last; null at first. Events that are read again are skipped. */
   position(): { runId: string; lastEventId: number } | null
   read(history: RunHistory): void
+  /** Whether the run was started by somebody else. */
+  isForeign(): boolean
   /** The projection, with the node records that have changed since `confirm`. */
   project(): Projection
   /** Says that the last projection is stored: its records need not be returned again. */
@@ -185,7 +190,7 @@ export function createFold(executionId: string): ProjectionFold {
   function readEvent(event: HistoryEvent): void {
     if (event.kind === 'started') {
       if (start === 0) start = event.time
-      for (const node of event.input.plan.nodes) plan.set(node.id, node)
+      for (const node of event.input?.plan.nodes ?? []) plan.set(node.id, node)
     } else if (event.kind === 'records') for (const record of event.records) readRecord(record, event.time)
     else if (event.kind === 'scheduled') {
       const [nodeId = '', iteration = ''] = event.activityId.split('#')
@@ -215,6 +220,7 @@ export function createFold(executionId: string): ProjectionFold {
   }
 
   return {
+    isForeign: () => start !== 0 && plan.size === 0,
     position: () => (runs === 0 ? null : { runId, lastEventId }),
     read(history) {
       if (runs === 0 || history.runId !== runId) {

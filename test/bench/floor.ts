@@ -28,7 +28,15 @@ const activities: BenchActivities = {
 // the server's long poll.
 const [address, dataDir] = process.argv.slice(2) as [string, string]
 const taskQueue = 'bench'
-const dataConverter = createDataConverter(readKeys({ keys: undefined, dataDir }, false))
+const dataConverter = createDataConverter({
+  keys: readKeys({ keys: undefined, dataDir }, false),
+  binds: () => true,
+  mayBeUnbound: async () => false,
+  isKey: async () => false,
+  note() {},
+  async settle() {},
+  stop() {},
+})
 const connection = await NativeConnection.connect({ address, grpcCompression: { codec: 'none' } })
 const client = new Client({ connection, dataConverter })
 const worker = await Worker.create({

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { NativeConnection } from '@temporalio/worker'
 import { pino } from 'pino'
 import { inject } from 'vitest'
+import { openSealer } from '../../activities/temporal/sealer.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../worker/service/engine.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
@@ -11,6 +12,9 @@ import { startService } from './service.ts'
 export { nodeOf } from './client.ts'
 
 const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
+
+/** `binds`: whether it seals as a process with SEAL_VERSION=2 does. */
+type EngineMore = Partial<EngineOptions> & { binds?: boolean }
 
 /**
  * Starts the API with an engine, on a task queue of its own. The API hands its errands to this engine,
@@ -33,7 +37,9 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
   const connections: NativeConnection[] = []
 
   /** Starts an engine on the same database and task queue. The API hands errands to it only after `use`. */
-  async function addEngine(more: Partial<EngineOptions> = {}): Promise<Engine> {
+  async function addEngine({ binds = true, ...more }: EngineMore = {}): Promise<Engine> {
+    const heard = more.log ?? options.log ?? log
+    const sealer = await openSealer({ store: service.store, binds, log: heard, watches: false })
     const connection = await NativeConnection.connect({
       address: inject('temporalAddress'),
       grpcCompression: { codec: 'none' },
@@ -42,6 +48,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     return startEngine({
       store: service.store,
       bus: service.bus,
+      sealer,
       connection,
       namespace: 'default',
       taskQueue,

@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid'
 import { expect, inject } from 'vitest'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand, type ErrandCarrier } from '../../activities/temporal/outbox.ts'
+import { openSealer } from '../../activities/temporal/sealer.ts'
 import { type Body, startService } from './service.ts'
 
 const nodes = [
@@ -23,12 +24,15 @@ export async function startWorkerless() {
   const service = await startService({
     carryOut: async (errand) => isReachable && carryOutErrand(carrier, errand),
   })
+  const log = pino({ level: 'silent' })
+  const sealer = await openSealer({ store: service.store, binds: true, log, watches: false })
   const carrier: ErrandCarrier & { client: Client } = {
     store: service.store,
-    client: new Client({ connection, dataConverter: createDataConverter(service.store.keys) }),
+    client: new Client({ connection, dataConverter: createDataConverter(sealer) }),
+    sealer,
     taskQueue: `nobody-${randomBytes(4).toString('hex')}`,
     eager: false,
-    log: pino({ level: 'silent' }),
+    log,
   }
   const builder = (await service.signUp('BUILDER')).cookie
   const operator = (await service.signUp('OPERATOR')).cookie

@@ -17,6 +17,7 @@ describe('readConfig', () => {
       publicUrl: 'http://127.0.0.1:3000',
       temporal: { address: undefined, namespace: 'default', tls: false },
       taskQueue: 'perdure',
+      sealBound: false,
       egress: { allowLoopback: true, allow: [] },
       logLevel: 'info',
       stuckRunMinutes: 60,
@@ -56,6 +57,7 @@ describe('readConfig', () => {
       LOG_LEVEL: 'loud',
       STUCK_RUN_MINUTES: '1.5',
       POOL_SIZE: '0',
+      SEAL_VERSION: '3',
     }
     let message = ''
     try {

@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { rebuildExecution } from '../../activities/temporal/projector.ts'
+import { openSealer } from '../../activities/temporal/sealer.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { listAllExecutionIds } from '../../db/executions/list.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -27,8 +28,11 @@ export async function runRebuild(config: Config, which: string): Promise<void> {
   const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure rebuild' })
   const connection = connectClient({ ...config, temporal: { ...config.temporal, address } })
   const { namespace } = config.temporal
-  const client = new Client({ connection, namespace, dataConverter: createDataConverter(keys) })
-  const deps = { store: { db, keys }, client, log: createLog('rebuild', config.logLevel) }
+  const store = { db, keys }
+  const log = createLog('rebuild', config.logLevel)
+  const sealer = await openSealer({ store, binds: config.sealBound, log, watches: false })
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
+  const deps = { store, client, sealer }
   const counts = { rebuilt: 0, gone: 0, failed: 0 }
   try {
     for await (const id of which === '--all' ? listAllExecutionIds(deps.store) : [which]) {

@@ -18,6 +18,7 @@ import { createFireActivities } from '../../activities/temporal/fire.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
 import { createProjector, type Projector } from '../../activities/temporal/projector.ts'
 import { describeSchedules, type RegisteredSchedule } from '../../activities/temporal/schedules.ts'
+import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Errand } from '../../db/outbox.ts'
@@ -28,6 +29,7 @@ import { startSweeper } from './sweeper.ts'
 export type EngineOptions = {
   store: Store
   bus: Bus
+  sealer: Sealer
   connection: NativeConnection
   namespace: string
   taskQueue: string
@@ -51,6 +53,7 @@ export type EngineOptions = {
 
 export type Engine = {
   client: Client
+  sealer: Sealer
   projector: Projector
   isPolling(): boolean
   /** For each kind of task: how many the worker is working on, and the most it takes. */
@@ -85,10 +88,10 @@ export const WORKER_OPTIONS = {
 
 /** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { store, connection, namespace, taskQueue, metrics, tracing, log } = options
-  const dataConverter = createDataConverter(store.keys)
+  const { store, sealer, connection, namespace, taskQueue, metrics, tracing, log } = options
+  const dataConverter = createDataConverter(sealer)
   const client = new Client({ connection, namespace, dataConverter })
-  const projector = createProjector({ store, client, metrics, tracing, log })
+  const projector = createProjector({ store, client, sealer, metrics, tracing, log })
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
@@ -96,7 +99,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { touch } = projector
   const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
   const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
-  const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
+  const carrier = {
+    store,
+    client,
+    sealer,
+    taskQueue,
+    eager: true,
+    metrics,
+    tracing,
+    log,
+    continueAfterEvents,
+  }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
     maxConcurrentActivityTaskExecutions: nodesAtOnce,
@@ -129,6 +142,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   return {
     client,
+    sealer,
     projector,
     stopped,
     isPolling: () => worker.getState() === 'RUNNING',

@@ -1,7 +1,7 @@
 import {
   isScheduleRefusal,
+  isUpToDate,
   listRegisteredDigests,
-  SCHEDULE_REVISION,
   type ScheduleDeps,
   syncSchedules,
 } from '../../activities/temporal/schedules.ts'
@@ -11,7 +11,8 @@ const EVERY_MS = 5 * 60_000
 
 /**
  * Compares Temporal's schedules with those that the database says were registered: creates the missing ones,
- * replaces those that differ, removes those that belong to nothing. Any number of processes may do so.
+ * replaces those that differ or are sealed as older releases did, removes those that belong to nothing. Any
+ * number of processes may do so.
  */
 export async function reconcileSchedules(deps: ScheduleDeps): Promise<void> {
   const expected = await listSentSchedules(deps.store)
@@ -20,7 +21,7 @@ export async function reconcileSchedules(deps: ScheduleDeps): Promise<void> {
   const known = new Set<string>()
   for (const { workflowId, nodeId, digest } of expected) {
     known.add(`${workflowId}/${nodeId}`)
-    const right = digest.startsWith(`${SCHEDULE_REVISION}.`) && found.get(workflowId)?.get(nodeId) === digest
+    const right = isUpToDate(deps.sealer, digest) && found.get(workflowId)?.get(nodeId) === digest
     if (!right) wrong.add(workflowId)
   }
   for (const [workflowId, schedules] of found) {
@@ -34,6 +35,7 @@ export async function reconcileSchedules(deps: ScheduleDeps): Promise<void> {
       if (!isScheduleRefusal(error)) throw error
     })
   }
+  await deps.sealer.settle()
 }
 
 /** Returns a function that reconciles at its first call, and later only if five minutes have passed. */

@@ -7,6 +7,7 @@ import { createMetrics, type Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
 import { describeSchedules } from '../../activities/temporal/schedules.ts'
+import { openSealer, type Sealer } from '../../activities/temporal/sealer.ts'
 import { startTracing, type Tracing } from '../../activities/tracing.ts'
 import { createApp, createProbes } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
@@ -58,6 +59,9 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
+  const seals = { store, binds: config.sealBound, log }
+  const sealer = await untilDone('the database', () => openSealer(seals), log, stopping.signal)
+  if (!sealer) process.exit(0)
 
   const bus = openBus(config.databaseUrl!, {
     name: `perdure ${kind}`,
@@ -77,7 +81,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const tracing = config.tracing && (await startTracing(config.tracing, log))
   const instruments = { log, metrics, tracing }
   let close = async () => {}
-  if (kind !== 'worker') close = await startApi(config, store, bus, instruments, readEngine)
+  if (kind !== 'worker') close = await startApi(config, store, sealer, bus, instruments, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
   if (kind !== 'api') {
     installRuntime(log)
@@ -88,6 +92,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
       const options = {
         store,
         bus,
+        sealer,
         connection,
         namespace,
         taskQueue,
@@ -118,6 +123,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   await close()
   await engine?.stop()
   await tracing?.stop()
+  sealer.stop()
   await connection?.close().catch(() => {})
   await database.close()
   log.info('stopped')
@@ -131,6 +137,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
 async function startApi(
   config: Config,
   store: Store,
+  sealer: Sealer,
   bus: Bus,
   instruments: Instruments,
   readEngine: (() => Engine | undefined) | undefined,
@@ -153,8 +160,8 @@ async function startApi(
     readService = () => readEngine()?.client.workflowService
   } else {
     const connection = connectClient(config)
-    const client = new Client({ connection, namespace, dataConverter: createDataConverter(store.keys) })
-    const carrier = { store, client, taskQueue, eager: false, continueAfterEvents, ...instruments }
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
+    const carrier = { store, client, sealer, taskQueue, eager: false, continueAfterEvents, ...instruments }
     carry = (errand) => carryOutErrand(carrier, errand)
     describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
     readService = () => client.workflowService

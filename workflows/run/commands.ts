@@ -2,13 +2,20 @@ import {
   ActivityCancellationType,
   ActivityFailure,
   ApplicationFailure,
+  defaultPayloadConverter,
   proxyLocalActivities,
   scheduleActivity,
 } from '@temporalio/workflow'
 import type { Failure } from './frame.ts'
-import type { Activities, AttemptInput, AttemptResult } from './messages.ts'
+import {
+  type Activities,
+  type AttemptInput,
+  type AttemptResult,
+  isRefused,
+  readActivityError,
+} from './messages.ts'
 import type { NodeError } from './records.ts'
-import { ENGINE_FAILED, NODE_FAILED, WORKER_LOST } from './records.ts'
+import { ENGINE_FAILED, NODE_FAILED, RUN_REFUSED, WORKER_LOST } from './records.ts'
 import { stepKey } from './walk.ts'
 
 /** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
@@ -49,8 +56,19 @@ export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
 /** The node's error, read from the error with which attemptNode failed. */
 export function readFailure(error: unknown): NodeError {
   const cause = error instanceof ActivityFailure ? (error.cause ?? error) : error
-  if (cause instanceof ApplicationFailure) return { message: cause.message, type: cause.type ?? 'Error' }
-  return WORKER_LOST
+  if (!(cause instanceof ApplicationFailure)) return WORKER_LOST
+  const hidden = cause.failure?.encodedAttributes
+  const read = hidden && defaultPayloadConverter.fromPayload(hidden)
+  return readActivityError(cause.message, cause.type ?? 'Error', read ?? undefined)
+}
+
+/** Throws the failure that ends the run, if what came from Temporal was refused. */
+export function demandOurs(message: unknown): void {
+  if (isRefused(message)) throw refusal(message.message)
+}
+
+export function refusal(message: string): ApplicationFailure {
+  return ApplicationFailure.create({ message, type: RUN_REFUSED, nonRetryable: true })
 }
 
 /** The failure that ends a run because one of its nodes failed. */
@@ -66,6 +84,8 @@ export function nodeFailure({ message, type, nodeId }: Failure): ApplicationFail
 /** The failure that ends a run for any other reason. An ApplicationFailure stays as it is. */
 export function engineFailure(error: unknown): ApplicationFailure {
   if (error instanceof ApplicationFailure) return error
+  const failed = readFailure(error)
+  if (failed.type === RUN_REFUSED) return refusal(failed.message)
   const message = error instanceof Error ? error.message : String(error)
   return ApplicationFailure.create({ message, type: ENGINE_FAILED, nonRetryable: true })
 }

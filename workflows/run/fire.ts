@@ -10,6 +10,7 @@ import {
   startChild,
   workflowInfo,
 } from '@temporalio/workflow'
+import { demandOurs } from './commands.ts'
 import type { RunInput } from './messages.ts'
 import type { runGraph } from './run.ts'
 
@@ -64,11 +65,13 @@ const LONGEST_PAUSE_MS = 15_000
  * here: its row says so.
  */
 export async function fire(input: FireInput): Promise<void> {
+  demandOurs(input)
   const { awaiting, ...trigger } = input
   const firing = { ...trigger, scheduledAt: readSlot(), firedAt: workflowInfo().startTime.toISOString() }
   // If this were cancelled midway, there could be an execution that nobody knows of.
   const record = () => CancellationScope.nonCancellable(() => recordFiring(firing))
   const fired: Fired | null = awaiting ? { executionId: awaiting, run: null } : await record()
+  demandOurs(fired)
   if (!fired) return
   const { executionId, run, teamId } = fired
   try {

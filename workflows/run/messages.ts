@@ -1,7 +1,7 @@
 import type { Sinks } from '@temporalio/workflow'
 import type { Frame, Item } from './frame.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
-import type { NodeRecord } from './records.ts'
+import { type NodeError, type NodeRecord, RUN_REFUSED } from './records.ts'
 
 /** What continue-as-new carries over: what is settled, what waits, and instants in epoch milliseconds. */
 export type Carried = {
@@ -50,6 +50,31 @@ export type AttemptResult = { output: Envelope; handle: string | null }
 export type Activities = {
   walkSegment(input: SegmentInput): Promise<NodeRecord[]>
   runNode(input: AttemptInput): Promise<AttemptResult>
+}
+
+/**
+ * What is read in the place of a payload that the service did not seal for this run. It has the fields of a
+ * failure's message, because it may stand in the place of one.
+ */
+export type Refused = { refused: true; message: string; stack_trace: string }
+
+export function refuse(reason: string): Refused {
+  return { refused: true, message: `What came from Temporal was refused: ${reason}`, stack_trace: '' }
+}
+
+/** No message of ours has that field; values of users are deeper inside. */
+export function isRefused(message: unknown): message is Refused {
+  return typeof message === 'object' && message !== null && 'refused' in message && message.refused === true
+}
+
+/**
+ * What a failed activity says of its failure. `hidden` is what is read from the payload in which the failure
+ * converter puts every message, so that it is sealed.
+ */
+export function readActivityError(message: string, type: string, hidden: unknown): NodeError {
+  if (isRefused(hidden)) return { message: hidden.message, type: RUN_REFUSED }
+  if (hidden !== undefined) return { message, type }
+  return { message: refuse(`a failure that is not sealed: ${message}`).message, type: RUN_REFUSED }
 }
 
 export type RunSinks = Sinks & { run: { closing(): void } }

@@ -34,6 +34,9 @@ export type NodeError = { message: string; type: string }
 /** The error of a node if Temporal itself gave up on its activity: every attempt lost its worker. */
 export const WORKER_LOST: NodeError = { message: 'No worker finished this node', type: 'WorkerLost' }
 
+/** The type of the error that ends a run, whatever its nodes do about errors: somebody else has meddled with it. */
+export const RUN_REFUSED = 'RunRefused'
+
 /** Failure types of a run, read by the projection. */
 export const RUN_TIMED_OUT = 'RunTimedOut'
 export const NODE_FAILED = 'NodeFailed'

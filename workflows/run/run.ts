@@ -10,12 +10,20 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import { createCancellation } from './cancellation.ts'
-import { attemptNode, engineFailure, nodeFailure, readFailure, walkSegment } from './commands.ts'
+import {
+  attemptNode,
+  demandOurs,
+  engineFailure,
+  nodeFailure,
+  readFailure,
+  refusal,
+  walkSegment,
+} from './commands.ts'
 import { createFrame, isUnder, outputsAround, reviveFrame } from './frame.ts'
 import { collectTasks, settleRecord, type Task, taskKey } from './loops.ts'
 import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope, PlanNode } from './plan.ts'
-import { type NodeError, type NodeRecord, RUN_TIMED_OUT, type StepResult } from './records.ts'
+import { type NodeError, type NodeRecord, RUN_REFUSED, RUN_TIMED_OUT, type StepResult } from './records.ts'
 import { workflowRules } from './rules.ts'
 import { sliceState } from './slice.ts'
 import { afterDelay, createTimers } from './timers.ts'
@@ -28,6 +36,7 @@ const nudge = defineSignal<[string]>(NUDGE)
 export async function runGraph(input: RunInput): Promise<void> {
   let carried: Carried | undefined
   try {
+    demandOurs(input)
     carried = await createRun(input).walk()
   } catch (error) {
     if (error instanceof ApplicationFailure || isCancellation(error)) throw error
@@ -65,7 +74,9 @@ function createRun(run: RunInput) {
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
+  // Whoever reaches Temporal can send signals. One that the service did not seal for this run says nothing.
   setHandler(nudge, (key) => {
+    if (typeof key !== 'string') return
     nudges.add(key)
     wake()
   })
@@ -128,6 +139,7 @@ function createRun(run: RunInput) {
     const keys = tasks.map(taskKey)
     for (const key of keys) walking.add(key)
     const done = (records: NodeRecord[]) => {
+      demandOurs(records)
       for (const key of keys) walking.delete(key)
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
       for (const record of records) note(record)
@@ -154,8 +166,15 @@ function createRun(run: RunInput) {
       scopes.find(frame),
       [taskKey(task)],
       () => attemptNode(attempt),
-      (result) => noteResult({ status: 'SUCCESS', ...result }),
-      (error) => noteResult(settleAttempt(node, readFailure(error))),
+      (result) => {
+        demandOurs(result)
+        noteResult({ status: 'SUCCESS', ...result })
+      },
+      (error) => {
+        const failed = readFailure(error)
+        if (failed.type === RUN_REFUSED) throw refusal(failed.message)
+        noteResult(settleAttempt(node, failed))
+      },
     )
   }
 

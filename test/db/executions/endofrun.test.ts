@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { pino } from 'pino'
 import { v5 as uuidv5 } from 'uuid'
 import { expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/projector.ts'
@@ -226,10 +225,8 @@ test('values that are not kept are there for the run, and stored nowhere when it
   for (const node of run.nodeExecutions) expect(node.outputData).toBeNull()
   expect(target.calls.filter(({ key }) => key?.startsWith(run.id))).toHaveLength(1)
   expect(await values(run.id)).toBe('{}')
-  await rebuildExecution(
-    { store: host.store, client: host.engine.client, log: pino({ level: 'silent' }) },
-    run.id,
-  )
+  const { client, sealer } = host.engine
+  await rebuildExecution({ store: host.store, client, sealer }, run.id)
   expect(await values(run.id)).toBe('{}')
 
   const inputs = await host.run({ ...graph, settings: { saveData: { inputs: false } } }, { secret: 'psst' })

@@ -41,7 +41,7 @@ test('an execution over several Temporal runs keeps its first start and all of i
   })
   expect(run.status).toBe('SUCCESS')
   const chain: RunHistory[] = []
-  for await (const history of readHistories(forced.engine.client, forced.store.keys, run.id, {
+  for await (const history of readHistories(forced.engine.client, forced.engine.sealer, run.id, {
     untilClosed: false,
   })) {
     chain.push(history)

@@ -172,7 +172,8 @@ describe('an execution shows', () => {
       'toString 0 CANCELLED',
       'toString 1 CANCELLED',
     ])
-    await rebuildExecution({ store: plain.store, client: plain.engine.client, log: undefined as never }, id)
+    const { client, sealer } = plain.engine
+    await rebuildExecution({ store: plain.store, client, sealer }, id)
     expect((await plain.read(id)).nodeExecutions).toEqual(nodeExecutions)
   })
 
@@ -263,6 +264,7 @@ test('the closed histories of an open execution are read only once', async () =>
   const projector = createProjector({
     store: forced.store,
     client: watched,
+    sealer: forced.engine.sealer,
     log: pino({ level: 'silent' }),
   })
   await Promise.all([projector.refresh(id), projector.refresh(id), projector.refresh(id)])
@@ -276,7 +278,7 @@ test('the closed histories of an open execution are read only once', async () =>
   // in memory.
   asked.length = 0
   const held: number[] = []
-  for await (const _ of readHistories(watched, forced.store.keys, id, { untilClosed: false }))
+  for await (const _ of readHistories(watched, forced.engine.sealer, id, { untilClosed: false }))
     held.push(asked.length)
   expect(held).toEqual([...over.map((_, at) => at + 2), over.length + 1])
   await forced.ask('POST', `/api/executions/${id}/cancel`)

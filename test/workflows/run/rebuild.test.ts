@@ -24,8 +24,8 @@ describe.each(names)('the example "%s"', (name) => {
       expect(Date.parse(node.completedAt!)).toBeLessThanOrEqual(Date.parse(live.completedAt!) + 1)
     }
 
-    const { engine, store, log } = { ...running, log: undefined as never }
-    const deps = { store, client: engine.client, log }
+    const { engine, store } = running
+    const deps = { store, client: engine.client, sealer: engine.sealer }
     expect(await rebuildExecution(deps, live.id)).toBe(live.status)
     expect(await running.read(live.id)).toEqual(live)
 

@@ -4,9 +4,9 @@ import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
 import { describe, expect, inject, test } from 'vitest'
-import { FAILURE_CONVERTER, openPayload } from '../../../activities/temporal/codec.ts'
+import { FAILURE_CONVERTER, isSealed, openPayload, type Place } from '../../../activities/temporal/codec.ts'
 import { nameSchedule } from '../../../activities/temporal/schedules.ts'
-import type { Keys } from '../../../db/seal.ts'
+import type { Sealer } from '../../../activities/temporal/sealer.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
 import { type Example, examples } from '../../support/engine/graphs.ts'
 import { type Running, runExample, startRunning } from '../../support/running.ts'
@@ -22,12 +22,12 @@ function isPayload(value: unknown): value is Payload {
   return typeof value === 'object' && value !== null && 'metadata' in value && 'data' in value
 }
 
-/** Opens every sealed payload of a history, at any depth. */
-function openAll(keys: Keys, tree: unknown): void {
+/** Opens every sealed payload of a history, at any depth. Temporal's SDK adds some that are not. */
+async function openAll(sealer: Sealer, place: Place, tree: unknown): Promise<void> {
   if (typeof tree !== 'object' || tree === null) return
   for (const [key, value] of Object.entries(tree as Tree)) {
-    if (isPayload(value)) (tree as Tree)[key] = openPayload(keys, value)
-    else openAll(keys, value)
+    if (!isPayload(value)) await openAll(sealer, place, value)
+    else if (isSealed(value)) (tree as Tree)[key] = await openPayload(sealer, place, value)
   }
 }
 
@@ -77,7 +77,8 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
     const running = await startRunning()
     const write = async (name: string, workflowId: string) => {
       const history = await running.engine.client.workflow.getHandle(workflowId).fetchHistory()
-      openAll(running.store.keys, history)
+      const { client, sealer } = running.engine
+      await openAll(sealer, { namespace: client.options.namespace, workflowId }, history)
       const plain = History.toObject(History.fromObject(history), {
         longs: String,
         enums: String,

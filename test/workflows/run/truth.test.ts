@@ -64,7 +64,7 @@ describe.each(Object.keys(examples('')))('the example "%s"', (name) => {
     const watched = watch(id, 300)
     const acted = meddle(running, id, example)
     let done = false
-    const deps = { store: running.store, client: second.client, log: undefined as never }
+    const deps = { store: running.store, client: second.client, sealer: second.sealer }
     const meddling = (async () => {
       while (!done) {
         await Promise.all([
