@@ -1,7 +1,8 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { isSecretName } from '../../db/redaction/redact.ts'
+import { type Agents, createAgents } from './agents.ts'
 import { decompress, readResponseBytes } from './decompress.ts'
-import { createEgress, type EgressOptions } from './egress.ts'
+import type { EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 
 export type HttpRequest = {
@@ -46,18 +47,11 @@ const FRAMING = new Set(
  * itself, without credentials to another origin, and uses no proxy from the environment.
  */
 export function createHttpClient(options: EgressOptions): HttpClient {
-  const agent = new Agent({
-    connect: createEgress(options).connect,
-    allowH2: false,
-    // `request` has one deadline for everything.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxHeaderSize: 64 * 1024,
-  })
-  return { request: (req) => request(agent, req), close: () => agent.destroy() }
+  const agents = createAgents(options)
+  return { request: (req) => request(agents, req), close: agents.close }
 }
 
-async function request(agent: Agent, req: HttpRequest): Promise<HttpResponse> {
+async function request(agents: Agents, req: HttpRequest): Promise<HttpResponse> {
   const hop = readRequest(req)
   const maxBytes = req.maxBytes ?? MAX_BYTES
   const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
@@ -70,7 +64,7 @@ async function request(agent: Agent, req: HttpRequest): Promise<HttpResponse> {
   else req.signal?.addEventListener('abort', onAbort, { once: true })
   try {
     for (let hops = 0; ; hops++) {
-      const response = await send(agent, hop, stop.signal)
+      const response = await send(agents, hop, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
       if (REDIRECTS.has(response.statusCode) && response.headers.location !== undefined) {
@@ -163,9 +157,9 @@ function decode(text: string): string {
   }
 }
 
-async function send(agent: Agent, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+async function send(agents: Agents, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
   signal.throwIfAborted()
-  const sent = agent.request({
+  const sent = agents.choose(hop.url).request({
     origin: hop.url.origin,
     path: hop.url.pathname + hop.url.search,
     method: hop.method as Dispatcher.HttpMethod,
