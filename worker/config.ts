@@ -7,6 +7,7 @@ import type { TracingOptions } from '../activities/tracing.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { Keys } from '../db/seal.ts'
 import { environment, traces } from './environment.ts'
+import { readTemporalTls, type TemporalTls } from './tls.ts'
 
 export type Config = {
   port: Port
@@ -16,7 +17,14 @@ export type Config = {
   dataDir: string
   databaseUrl: string | undefined
   poolSize: number
-  temporal: { address: string | undefined; namespace: string; tls: boolean; apiKey: string | undefined }
+  temporal: {
+    address: string | undefined
+    namespace: string
+    tls: TemporalTls
+    apiKey: string | undefined
+    /** Further ports of its host that workflows must not call: its HTTP API, its metrics. */
+    guardedPorts: number[]
+  }
   temporalCli: string | undefined
   temporalPort: Port
   postgresPort: Port
@@ -35,6 +43,13 @@ export type Config = {
   rateLimits: boolean
   /** Whether anybody may create an account. */
   signUp: 'open' | 'closed'
+  /** The service is set up for this machine alone: listener and public address are loopback, without proxies. */
+  isLocal: boolean
+  /**
+   * What is open only because the service is local and no setting says otherwise. It is closed once a request
+   * shows that others reach the service.
+   */
+  openByDefault: { signUp: boolean; loopback: boolean }
   /** The plan that new teams get. */
   defaultPlan: TeamPlan
   /**
@@ -68,9 +83,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const read = v.safeParse(environment, given)
   const isTraced = given.OTEL_EXPORTER_OTLP_ENDPOINT ?? given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
   const traced = isTraced ? v.safeParse(traces, given) : undefined
-  if (!read.success || traced?.success === false) {
+  const { tls, problems } = readTemporalTls(given)
+  if (!read.success || traced?.success === false || problems.length > 0) {
     const issues = [...(read.issues ?? []), ...(traced?.issues ?? [])]
-    const lines = issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`)
+    const lines = [...issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`), ...problems]
     throw new ConfigError([...new Set(lines)].join('\n'))
   }
   const set = read.output
@@ -79,19 +95,25 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     byHand: number !== undefined,
   })
   const any = set.EGRESS === 'any'
-  const loopback = isLoopback(set.HOST)
+  const publicUrl = (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, '')
+  const isLocal =
+    isLoopback(set.HOST) &&
+    isLoopback(new URL(publicUrl).hostname) &&
+    set.PROXY_HOPS === 0 &&
+    set.ALLOWED_HOSTS.length === 0
   return {
     port: choose(set.PORT, 3000),
     host: set.HOST,
-    publicUrl: (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, ''),
+    publicUrl,
     dataDir: resolve(set.DATA_DIR),
     databaseUrl: set.DATABASE_URL,
     poolSize: set.POOL_SIZE ?? Math.min(40, 10 + 5 * availableParallelism()),
     temporal: {
       address: set.TEMPORAL_ADDRESS,
       namespace: set.TEMPORAL_NAMESPACE,
-      tls: set.TEMPORAL_TLS ?? set.TEMPORAL_API_KEY !== undefined,
+      tls,
       apiKey: set.TEMPORAL_API_KEY,
+      guardedPorts: set.TEMPORAL_GUARDED_PORTS.map(Number),
     },
     temporalCli: set.TEMPORAL_CLI,
     temporalPort: choose(set.TEMPORAL_PORT, 7233),
@@ -100,14 +122,16 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     admin: { email: set.ADMIN_EMAIL, password: set.ADMIN_PASSWORD },
     keys: set.PERDURE_KEYS,
     egress: {
-      allowLoopback: any || loopback,
+      allowLoopback: any || isLocal,
       allow: any ? ['0.0.0.0/0', '::/0'] : set.EGRESS_ALLOW,
     },
     proxyHops: set.PROXY_HOPS,
     allowedHosts: set.ALLOWED_HOSTS,
     corsOrigins: set.CORS_ORIGINS,
     rateLimits: set.RATE_LIMITS === 'on',
-    signUp: set.SIGNUP ?? (loopback ? 'open' : 'closed'),
+    signUp: set.SIGNUP ?? (isLocal ? 'open' : 'closed'),
+    isLocal,
+    openByDefault: { signUp: isLocal && set.SIGNUP === undefined, loopback: isLocal && !any },
     defaultPlan: set.DEFAULT_PLAN,
     metricsToken: set.METRICS_TOKEN,
     workerMetricsPort: set.WORKER_METRICS_PORT,
@@ -132,6 +156,9 @@ export function nameHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }
 
+/** `host` may be an IPv6 address in brackets, as in a URL. */
 function isLoopback(host: string): boolean {
-  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback')
+  const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
+  return plain === 'localhost' || plain.endsWith('.localhost')
 }

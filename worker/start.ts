@@ -6,9 +6,10 @@ import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
 import { readKeys } from './keys.ts'
 import { type Program, type SupervisedChild, superviseChild } from './local/children.ts'
 import { endOrphans, type InstallationLock, takeLock } from './local/lock.ts'
-import { choosePort } from './local/ports.ts'
+import { choosePort, chooseTemporalHost } from './local/ports.ts'
 import { describePostgres, describeService, describeTemporal, trimLogs } from './local/programs.ts'
 import { printWelcome, seedInstallation } from './local/seed.ts'
+import { listOpenings } from './openings.ts'
 
 // `npm start`: the supervisor. Its children are PostgreSQL,
 // Temporal, and one process with the API and the worker.
@@ -46,13 +47,14 @@ async function start(config: Config): Promise<void> {
   // One after the other, because two choices at the same time could find the same free port.
   const local = '127.0.0.1'
   const postgresPort = config.databaseUrl ? 0 : await chooseFor('POSTGRES_PORT', config.postgresPort, local)
+  const temporalHost = await chooseTemporalHost()
   const temporalPort = config.temporal.address
     ? 0
-    : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
+    : await chooseFor('TEMPORAL_PORT', config.temporalPort, temporalHost)
   const port = await chooseFor('PORT', config.port, config.host)
-  const [databaseUrl, temporalAddress] = await Promise.all([
+  const [databaseUrl, temporalEnv] = await Promise.all([
     startPostgres(config, postgresPort),
-    startTemporal(config, temporalPort),
+    startTemporal(config, temporalHost, temporalPort),
   ])
 
   const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure start' })
@@ -71,19 +73,19 @@ async function start(config: Config): Promise<void> {
         PORT: String(port),
         DATA_DIR: dataDir,
         DATABASE_URL: databaseUrl,
-        TEMPORAL_ADDRESS: temporalAddress,
+        ...temporalEnv,
       },
     ),
   )
   await service.ready
   say('Worker: ready')
   say(`API: listening on ${url}`)
-  lock.publish({ databaseUrl, temporalAddress, url })
+  lock.publish({ databaseUrl, temporalAddress: temporalEnv.TEMPORAL_ADDRESS, url })
   const welcome = await seedInstallation({ db, keys }, config)
   await close()
   const seconds = ((Date.now() - began) / 1000).toFixed(1)
   say(`Ready after ${seconds} s. Logs are in ${shortenPath(join(dataDir, 'logs'))}. Ctrl-C stops everything.`)
-  printWelcome(welcome, url, dataDir)
+  printWelcome(welcome, url, dataDir, listOpenings(config))
 
   function chooseFor(name: string, wanted: Config['port'], host: string): Promise<number> {
     return choosePort(dataDir, name, wanted, host, say)
@@ -104,16 +106,20 @@ async function startPostgres(config: Config, port: number): Promise<string> {
   return cluster.url
 }
 
-async function startTemporal(config: Config, port: number): Promise<string> {
+type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string }
+
+/** Starts the embedded server, unless Temporal is the operator's. Returns what the service must know of it. */
+async function startTemporal(config: Config, host: string, port: number): Promise<TemporalEnv> {
   const { dataDir, temporal } = config
   if (temporal.address) {
     say(`Temporal: yours at ${temporal.address}, from TEMPORAL_ADDRESS`)
-    return temporal.address
+    return { TEMPORAL_ADDRESS: temporal.address }
   }
   const cache = join(dataDir, 'cache')
   const { namespace } = temporal
   const found = await describeTemporal({
     dataDir,
+    host,
     port,
     durable: true,
     say,
@@ -125,7 +131,7 @@ async function startTemporal(config: Config, port: number): Promise<string> {
   base.push(child)
   await child.ready
   say(`Temporal: ${found.address}, CLI: ${found.from}`)
-  return found.address
+  return { TEMPORAL_ADDRESS: found.address, TEMPORAL_GUARDED_PORTS: found.guardedPorts.join(',') }
 }
 
 function supervise(program: Program): SupervisedChild {

@@ -5,8 +5,11 @@ import { buildConnector } from 'undici'
 import { createOwnPlaces, type OwnPlace } from './ownplaces.ts'
 
 export type EgressOptions = {
-  /** Allows loopback, as on a developer's machine. A function says whether it is still allowed. */
-  allowLoopback: boolean | (() => boolean)
+  /**
+   * Allows loopback, as on a developer's machine. A function says why it is not allowed any more, in words that
+   * follow "since"; null as long as it is.
+   */
+  allowLoopback: boolean | (() => string | null)
   /** CIDRs (or single addresses) that are allowed besides public ones; they win over every other rule. */
   allow: string[]
   /** Allows every address (EGRESS=any). */
@@ -53,8 +56,13 @@ export function createEgress(options: EgressOptions): Egress {
   const resolve = options.resolve ?? ((host: string) => dns.lookup(host, { all: true }))
   const own = createOwnPlaces(options.own ?? [], resolve)
 
+  /** Why loopback, once allowed, is closed. */
+  function findClosing(): string | null {
+    return typeof options.allowLoopback === 'function' ? options.allowLoopback() : null
+  }
+
   function allowsLoopback(): boolean {
-    return typeof options.allowLoopback === 'function' ? options.allowLoopback() : options.allowLoopback
+    return options.allowLoopback !== false && findClosing() === null
   }
 
   function refuse(text: string): string | null {
@@ -67,7 +75,9 @@ export function createEgress(options: EgressOptions): Egress {
     const isOld = address.kind() === 'ipv6' && address.match(IPV4_COMPATIBLE)
     const range = isOld && address.range() === 'unicast' ? 'reserved' : address.range()
     if (range === 'unicast' || (range === 'loopback' && allowsLoopback())) return null
-    return `not a public address (${range})`
+    const why = range === 'loopback' ? findClosing() : null
+    const closed = why && `, and loopback is closed since ${why}: EGRESS_ALLOW=127.0.0.0/8 opens it`
+    return `not a public address (${range})${closed ?? ''}`
   }
 
   function checkPort(port: number | undefined, toHooks: boolean): Check {

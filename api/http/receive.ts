@@ -26,6 +26,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     const given = c.req.header('x-request-id')
     const requestId = given && /^[\w.:-]{1,128}$/.test(given) ? given : uuid()
     c.set('requestId', requestId)
+    noteProxy(deps, c)
     c.set('ip', readAddress(c, deps.proxyHops ?? 0))
     c.set('log', deps.log.child({ requestId }))
     let scope: Promise<Scope> | undefined
@@ -59,6 +60,19 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     const ms = Math.round(performance.now() - start)
     c.get('log')[level]({ method: c.req.method, path: c.req.path, status, ms }, 'request')
   }
+}
+
+/** The name of a header that only a proxy adds; undefined if the request has none. */
+export function findProxyHeader(c: Context): string | undefined {
+  const names = [...c.req.raw.headers.keys()]
+  return names.find((name) => /^(forwarded|via|x-real-ip|x-forwarded-.*)$/.test(name))
+}
+
+// A proxy that was not announced may serve this machine's service to anybody.
+function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
+  if (proxyHops > 0 || !exposure || exposure.why() !== null) return
+  const header = findProxyHeader(c)
+  if (header) exposure.note(`a request came through a proxy (it had the header ${header.slice(0, 40)})`)
 }
 
 function completeHeaders(given: Headers, wanted: Map<string, string>): void {

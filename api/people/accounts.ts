@@ -80,6 +80,12 @@ const AccountSchema = v.pipe(
   v.title('Account'),
 )
 
+function checkSignUp({ signUp, openByDefault, exposure }: ApiDeps): void {
+  if (signUp !== 'open') throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+  const why = openByDefault?.signUp && exposure?.why()
+  if (why) throw new Fault('FORBIDDEN', `Sign-up is closed since ${why}. To open it, set SIGNUP=open`)
+}
+
 /** The routes with which people create, read and change their own account. */
 export function createAccountRoutes(deps: ApiDeps) {
   const { store } = deps
@@ -99,7 +105,7 @@ export function createAccountRoutes(deps: ApiDeps) {
         faults: [403, 409],
       }),
       async (c) => {
-        if (deps.signUp !== 'open') throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+        checkSignUp(deps)
         return c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201)
       },
     )

@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { type Program, type SupervisedChild, superviseChild } from '../../worker/local/children.ts'
-import { findFree } from '../../worker/local/ports.ts'
+import { chooseTemporalHost, findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeTemporal } from '../../worker/local/programs.ts'
 import { bundleWorkflows } from '../../worker/service/engine.ts'
 import { checkServer } from '../../worker/temporal.ts'
@@ -17,6 +17,8 @@ declare module 'vitest' {
     /** The URL of the template database that every test file clones. */
     databaseUrl: string
     temporalAddress: string
+    /** Where the Temporal server of the tests listens besides: its HTTP API and its metrics. Empty for another. */
+    temporalPorts: number[]
     /** Path of the Temporal CLI that runs the server; empty if TEST_TEMPORAL_ADDRESS names a server. */
     temporalCli: string
     /** Path of the workflow bundle, which is made once for all test files. */
@@ -98,11 +100,14 @@ export default async function setup(project: TestProject) {
       await checkServer(named, 'default')
       project.provide('temporalAddress', named)
       project.provide('temporalCli', '')
+      project.provide('temporalPorts', [])
       return
     }
+    const host = await chooseTemporalHost()
     const found = await describeTemporal({
       ...place,
-      port: await findFree(),
+      host,
+      port: await findFree(host),
       namespace: 'default',
       cache: CACHE,
       byHand: process.env.TEMPORAL_CLI,
@@ -110,5 +115,6 @@ export default async function setup(project: TestProject) {
     await launch({ ...found.program, args: [...found.program.args, ...FORGET_SOON] })
     project.provide('temporalAddress', found.address)
     project.provide('temporalCli', found.program.command)
+    project.provide('temporalPorts', found.guardedPorts)
   }
 }

@@ -10,6 +10,7 @@ import {
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
@@ -31,7 +32,7 @@ export type EngineOptions = {
   connection: NativeConnection
   namespace: string
   taskQueue: string
-  egress: { allowLoopback: boolean; allow: string[] }
+  egress: EgressOptions
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   stuckRunMinutes: number
