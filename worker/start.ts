@@ -6,7 +6,7 @@ import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
 import { readKeys } from './keys.ts'
 import { type Program, type SupervisedChild, superviseChild } from './local/children.ts'
 import { endOrphans, type InstallationLock, takeLock } from './local/lock.ts'
-import { choosePort, chooseTemporalHost } from './local/ports.ts'
+import { choosePort } from './local/ports.ts'
 import { describePostgres, describeService, describeTemporal, trimLogs } from './local/programs.ts'
 import { printWelcome, seedInstallation } from './local/seed.ts'
 import { listOpenings } from './openings.ts'
@@ -47,14 +47,13 @@ async function start(config: Config): Promise<void> {
   // One after the other, because two choices at the same time could find the same free port.
   const local = '127.0.0.1'
   const postgresPort = config.databaseUrl ? 0 : await chooseFor('POSTGRES_PORT', config.postgresPort, local)
-  const temporalHost = await chooseTemporalHost()
   const temporalPort = config.temporal.address
     ? 0
-    : await chooseFor('TEMPORAL_PORT', config.temporalPort, temporalHost)
+    : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
   const port = await chooseFor('PORT', config.port, config.host)
   const [databaseUrl, temporalEnv] = await Promise.all([
     startPostgres(config, postgresPort),
-    startTemporal(config, temporalHost, temporalPort),
+    startTemporal(config, temporalPort),
   ])
 
   const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure start' })
@@ -109,7 +108,7 @@ async function startPostgres(config: Config, port: number): Promise<string> {
 type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string }
 
 /** Starts the embedded server, unless Temporal is the operator's. Returns what the service must know of it. */
-async function startTemporal(config: Config, host: string, port: number): Promise<TemporalEnv> {
+async function startTemporal(config: Config, port: number): Promise<TemporalEnv> {
   const { dataDir, temporal } = config
   if (temporal.address) {
     say(`Temporal: yours at ${temporal.address}, from TEMPORAL_ADDRESS`)
@@ -119,7 +118,6 @@ async function startTemporal(config: Config, host: string, port: number): Promis
   const { namespace } = temporal
   const found = await describeTemporal({
     dataDir,
-    host,
     port,
     durable: true,
     say,

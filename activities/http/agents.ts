@@ -16,7 +16,7 @@ export type Agents = {
  */
 export function createAgents(options: EgressOptions): Agents {
   const egress = createEgress(options)
-  const bases = (options.own ?? []).flatMap(({ base }) => base ?? [])
+  const bases = (options.own?.() ?? []).flatMap(({ base }) => base ?? [])
   const opened: Agent[] = []
   let pools = openPools()
   let loopback = egress.allowsLoopback()

@@ -15,7 +15,7 @@ export type EgressOptions = {
   /** Allows every address (EGRESS=any). */
   any?: boolean
   /** Places of the service itself: its database, Temporal, its API. No rule above opens them. */
-  own?: OwnPlace[]
+  own?: () => OwnPlace[]
   /** Resolves a host name; the system's resolver by default, another one in tests. */
   resolve?: (host: string) => Promise<LookupAddress[]>
 }
@@ -54,7 +54,7 @@ const IPV4_COMPATIBLE = ipaddr.parseCIDR('::/96')
 export function createEgress(options: EgressOptions): Egress {
   const allowed = options.allow.map(parseRange)
   const resolve = options.resolve ?? ((host: string) => dns.lookup(host, { all: true }))
-  const own = createOwnPlaces(options.own ?? [], resolve)
+  const own = createOwnPlaces(options.own ?? (() => []), resolve)
 
   /** Why loopback, once allowed, is closed. */
   function findClosing(): string | null {
@@ -119,7 +119,11 @@ export function createEgress(options: EgressOptions): Egress {
     }
 
     return async (target, callback) => {
-      await own.refresh()
+      try {
+        await own.refresh()
+      } catch (error) {
+        return callback(error as Error, null)
+      }
       const host = target.hostname.replace(/^\[|\]$/g, '')
       const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
       const check = checkPort(port, toHooks)

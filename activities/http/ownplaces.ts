@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import ipaddr from 'ipaddr.js'
 
 /** A place that belongs to the service itself, such as its database. No egress rule opens it to users. */
@@ -20,7 +21,7 @@ export type OwnPlace = {
 }
 
 export type OwnPlaces = {
-  /** Looks the names up again, unless that was done a moment ago. Never rejects. */
+  /** Lists the places and looks their names up again, unless that was done a moment ago. */
   refresh(): Promise<void>
   /** The place that a URL's host and port name. */
   findByHost(host: string, port: number): OwnPlace | undefined
@@ -33,14 +34,24 @@ export type OwnPlaces = {
 type Resolve = (host: string) => Promise<LookupAddress[]>
 type Known = { place: OwnPlace; addresses: Set<string>; onThisMachine: boolean }
 
-const REFRESH_MS = 10_000
+const REFRESH_MS = 5_000
+const PATIENCE_MS = 1_000
 
-/** Finds out whether a host or an address is one of `places`, under whatever name or notation. */
-export function createOwnPlaces(places: OwnPlace[], resolve: Resolve): OwnPlaces {
-  const known: Known[] = places.map((place) => ({ place, addresses: new Set(), onThisMachine: false }))
-  const ports = new Set(places.map(({ port }) => port))
+/** Finds out whether a host or an address is one of the places, under whatever name or notation. */
+export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPlaces {
+  let known: Known[] = []
   let refreshed = -Infinity
   let refreshing: Promise<unknown> | undefined
+
+  async function refresh(): Promise<void> {
+    const next = list().map((place): Known => {
+      const before = known.find(({ place: { host, port } }) => host === place.host && port === place.port)
+      return { addresses: new Set(), onThisMachine: false, ...before, place }
+    })
+    known = next
+    await Promise.all(next.map(lookUp))
+    refreshed = performance.now()
+  }
 
   // What a name once led to stays known: a name may lead to a part of its addresses at each lookup.
   async function lookUp(one: Known): Promise<void> {
@@ -55,11 +66,12 @@ export function createOwnPlaces(places: OwnPlace[], resolve: Resolve): OwnPlaces
   return {
     async refresh() {
       if (performance.now() - refreshed < REFRESH_MS) return
-      refreshing ??= Promise.all(known.map(lookUp)).finally(() => {
-        refreshed = performance.now()
+      refreshing ??= refresh().finally(() => {
         refreshing = undefined
       })
-      await refreshing
+      // A name server that does not respond holds up the first connection only, not all that follow.
+      const isFirst = refreshed === -Infinity
+      await (isFirst ? refreshing : Promise.race([refreshing, sleep(PATIENCE_MS, undefined, { ref: false })]))
     },
     findByHost(text, port) {
       const host = tidy(text)
@@ -81,7 +93,7 @@ export function createOwnPlaces(places: OwnPlace[], resolve: Resolve): OwnPlaces
       })
       return found?.place
     },
-    hasPort: (port) => ports.has(port),
+    hasPort: (port) => known.some(({ place }) => place.port === port),
   }
 }
 

@@ -8,7 +8,7 @@ import { migrate } from '../../db/migrate.ts'
 import type { Keys } from '../../db/seal.ts'
 import { readKeys } from '../../worker/keys.ts'
 import { type Program, type SupervisedChild, superviseChild } from '../../worker/local/children.ts'
-import { chooseTemporalHost, findFree } from '../../worker/local/ports.ts'
+import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeService, describeTemporal } from '../../worker/local/programs.ts'
 import { seedInstallation } from '../../worker/local/seed.ts'
 import { readUsage, type Usage } from './usage.ts'
@@ -54,13 +54,11 @@ export async function startStand(): Promise<Stand> {
   try {
     const place = { dataDir, durable: true, say }
     const keys = readKeys({ keys: undefined, dataDir }, true)
-    const host = await chooseTemporalHost()
     const [postgres, temporal] = await Promise.all([
       describePostgres({ ...place, port: await findFree() }),
       describeTemporal({
         ...place,
-        host,
-        port: await findFree(host),
+        port: await findFree(),
         namespace: 'default',
         cache: CACHE,
         byHand: process.env.TEMPORAL_CLI,

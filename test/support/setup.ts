@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { type Program, type SupervisedChild, superviseChild } from '../../worker/local/children.ts'
-import { chooseTemporalHost, findFree } from '../../worker/local/ports.ts'
+import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeTemporal } from '../../worker/local/programs.ts'
 import { bundleWorkflows } from '../../worker/service/engine.ts'
 import { checkServer } from '../../worker/temporal.ts'
@@ -103,11 +103,9 @@ export default async function setup(project: TestProject) {
       project.provide('temporalPorts', [])
       return
     }
-    const host = await chooseTemporalHost()
     const found = await describeTemporal({
       ...place,
-      host,
-      port: await findFree(host),
+      port: await findFree(),
       namespace: 'default',
       cache: CACHE,
       byHand: process.env.TEMPORAL_CLI,

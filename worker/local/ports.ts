@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { ConfigError, type Port } from '../config.ts'
-import { EMBEDDED_HOST } from '../temporal.ts'
 
 /**
  * Chooses a port to listen on. A port set by hand is used or, if it is taken, refused with a ConfigError.
@@ -53,17 +52,6 @@ export async function findFree(host = '127.0.0.1'): Promise<number> {
     return port
   }
   throw new ConfigError('there is no free port between 10081 and 32767')
-}
-
-/**
- * Where the embedded Temporal listens: on an address of its own, unless this machine knows only 127.0.0.1, as
- * macOS does.
- */
-export async function chooseTemporalHost(wanted = EMBEDDED_HOST): Promise<string> {
-  return listen(0, wanted).then(
-    () => wanted,
-    () => '127.0.0.1',
-  )
 }
 
 async function isFree(port: number, host: string): Promise<boolean> {

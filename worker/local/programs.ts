@@ -37,22 +37,20 @@ export async function describePostgres(
 
 /**
  * Describes embedded Temporal for its supervision. `byHand` is TEMPORAL_CLI, `cache` the folder that keeps a
- * downloaded CLI. The returned `from` says where the CLI was found, `guardedPorts` where it listens besides.
+ * downloaded CLI. The returned `from` says where the CLI was found, `guardedPorts` where it serves HTTP.
  */
 export async function describeTemporal(
-  place: ProgramPlace & { host: string; cache: string; namespace: string; byHand: string | undefined },
+  place: ProgramPlace & { cache: string; namespace: string; byHand: string | undefined },
 ): Promise<{ program: Program; address: string; from: string; guardedPorts: number[] }> {
   const { path, from } = await findTemporal(place.byHand, place.cache, place.say)
   const folder = join(place.dataDir, 'temporal')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const { host } = place
-  const address = `${host}:${place.port}`
-  const [httpPort, metricsPort] = [await findFree(host), await findFree(host)]
+  const address = `127.0.0.1:${place.port}`
+  const [httpPort, metricsPort] = [await findFree(), await findFree()]
   const program: Program = {
     name: 'temporal',
     command: path,
     args: listServerArguments({
-      host,
       port: place.port,
       httpPort,
       metricsPort,

@@ -1,19 +1,20 @@
 import pg from 'pg'
 import type { OwnPlace } from '../../activities/http/ownplaces.ts'
 import type { Config } from '../config.ts'
-import { EMBEDDED_HOST } from '../temporal.ts'
+import { listEmbeddedPorts } from '../local/lock.ts'
 
 const TEMPORAL = 'the Temporal server of this service'
 
 /**
  * What workflows must not reach under any egress rule: the service's database, its Temporal, its metrics, and of
  * its API everything but the hooks. (A process knows where others listen only by the settings that they share.)
+ * List them anew from time to time: embedded Temporal takes other ports at each of its starts.
  */
 export function listOwnPlaces(config: Config): OwnPlace[] {
   return [...listServers(config), ...listNames(config)]
 }
 
-function listServers({ databaseUrl, temporal, workerMetricsPort, host, port }: Config): OwnPlace[] {
+function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host, port }: Config): OwnPlace[] {
   const places: OwnPlace[] = []
   if (databaseUrl) {
     // pg also reads PGHOST and the like. A socket's folder stands for a server that usually listens here too.
@@ -23,9 +24,8 @@ function listServers({ databaseUrl, temporal, workerMetricsPort, host, port }: C
   }
   if (temporal.address) {
     const [, at, own] = /^(.*):(\d+)$/.exec(temporal.address)!
-    for (const each of [Number(own), ...temporal.guardedPorts])
-      places.push({ what: TEMPORAL, host: at!, port: each })
-    if (at === EMBEDDED_HOST) places.push({ what: TEMPORAL, host: at })
+    const ports = [Number(own), ...temporal.guardedPorts, ...listEmbeddedPorts(dataDir, Number(own))]
+    for (const each of new Set(ports)) places.push({ what: TEMPORAL, host: at!, port: each })
   }
   if (workerMetricsPort) places.push({ what: 'this service itself', host, port: workerMetricsPort })
   return [...places, { what: 'this service itself', host, port: port.number, isApi: true }]

@@ -40,7 +40,7 @@ describe("the service's own PostgreSQL and Temporal are out of reach", () => {
   test.each(Object.entries(OPEN))(
     'whatever the rules (%s) and however their address is written',
     async (_, rules) => {
-      const client = clientOf({ ...rules, own })
+      const client = clientOf({ ...rules, own: () => own })
       const get = (url: string) => client.request({ method: 'GET', url })
       for (const host of THIS_MACHINE) {
         for (const { port, what } of own) {
@@ -56,7 +56,7 @@ describe("the service's own PostgreSQL and Temporal are out of reach", () => {
   test('by a name that leads to them, at any of its addresses', async () => {
     const resolve = async (host: string) =>
       host === 'db.example' ? [{ address: '127.0.0.1', family: 4 }] : [{ address: '127.0.0.9', family: 4 }]
-    const client = clientOf({ ...OPEN.any, own, resolve })
+    const client = clientOf({ ...OPEN.any, own: () => own, resolve })
     for (const host of ['db.example', 'other.example', 'OTHER.example.'])
       await expectKind(
         client.request({ method: 'GET', url: `http://${host}:${DATABASE.port}/` }),
@@ -65,7 +65,7 @@ describe("the service's own PostgreSQL and Temporal are out of reach", () => {
   })
 
   test('by a redirect', async () => {
-    const client = clientOf({ ...OPEN.any, own })
+    const client = clientOf({ ...OPEN.any, own: () => own })
     for (const status of [302, 307]) {
       const { url } = await serve((_req, res) =>
         res.writeHead(status, { location: `http://127.0.0.2:${TEMPORAL.port}/api/v1/namespaces` }).end(),
@@ -80,7 +80,7 @@ describe("the service's own PostgreSQL and Temporal are out of reach", () => {
       { address: host === 'db.example' ? current : '10.0.0.5', family: 4 },
     ]
     const remote: OwnPlace[] = [{ what: 'the database of this service', host: 'db.example', port: 5432 }]
-    const client = clientOf({ ...OPEN.any, own: remote, resolve })
+    const client = clientOf({ ...OPEN.any, own: () => remote, resolve })
     const refused = (host: string) =>
       expectKind(client.request({ method: 'GET', url: `http://${host}:5432/` }), 'refused-address')
     for (const host of [
@@ -98,7 +98,7 @@ describe("the service's own PostgreSQL and Temporal are out of reach", () => {
   test('with all ports, where a whole address is theirs', async () => {
     const { port } = await serve((_req, res) => res.end('inside'), '127.7.7.7')
     const whole: OwnPlace[] = [{ what: 'the Temporal server of this service', host: '127.7.7.7' }]
-    const client = clientOf({ ...OPEN.any, own: whole })
+    const client = clientOf({ ...OPEN.any, own: () => whole })
     for (const host of ['127.7.7.7', '[::ffff:127.7.7.7]']) {
       const error = await expectKind(
         client.request({ method: 'GET', url: `http://${host}:${port}/` }),
@@ -161,7 +161,7 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
 
   test.each(Object.entries(OPEN))('whatever the rules (%s)', async (_, rules) => {
     const { calls, port, api } = await serveApi()
-    const client = clientOf({ ...rules, own: api })
+    const client = clientOf({ ...rules, own: () => api })
     for (const path of OTHERS) {
       const error = await expectKind(
         client.request({ method: 'GET', url: `http://127.0.0.1:${port}${path}` }),
@@ -186,7 +186,7 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
 
   test('through redirects, and over a connection that a call of a hook has left open', async () => {
     const { calls, port, api } = await serveApi()
-    const client = clientOf({ ...OPEN.any, own: api })
+    const client = clientOf({ ...OPEN.any, own: () => api })
     const here = `http://127.0.0.1:${port}`
     const get = (url: string) => client.request({ method: 'GET', url })
     await get(`${here}/hooks/a/b`)
@@ -197,7 +197,7 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
     await get(good.url)
     // A hook may answer with a redirect to the rest of the API.
     const { port: second } = await serve((_req, res) => res.writeHead(302, { location: '/api/teams' }).end())
-    const other = clientOf({ ...OPEN.any, own: [{ ...api[0]!, port: second }] })
+    const other = clientOf({ ...OPEN.any, own: () => [{ ...api[0]!, port: second }] })
     await expectKind(
       other.request({ method: 'GET', url: `http://localhost:${second}/hooks/a/b` }),
       'refused-address',
@@ -207,7 +207,7 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
 
   test('its hooks can be called where loopback is closed, and nothing else there', async () => {
     const { port, api } = await serveApi()
-    const strict = clientOf({ allowLoopback: false, allow: [], own: api })
+    const strict = clientOf({ allowLoopback: false, allow: [], own: () => api })
     const { url } = await serve((_req, res) => res.end('another'))
     expect((await strict.request({ method: 'GET', url: `http://127.0.0.1:${port}/hooks/a/b` })).status).toBe(
       200,
@@ -232,7 +232,7 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
         base: '/perdure',
       },
     ]
-    const client = clientOf({ ...OPEN.loopback, own: api, resolve })
+    const client = clientOf({ ...OPEN.loopback, own: () => api, resolve })
     const get = (url: string) => client.request({ method: 'GET', url })
     for (const host of ['flows.example', 'FLOWS.example.', '127.0.0.1', '[::ffff:127.0.0.1]']) {
       await expectKind(get(`http://${host}:${port}/api/teams`), 'refused-address')

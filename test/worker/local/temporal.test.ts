@@ -1,45 +1,48 @@
 import { request } from 'node:http'
+import { createServer } from 'node:net'
 import { expect, inject, test } from 'vitest'
-import { chooseTemporalHost, findFree } from '../../../worker/local/ports.ts'
-import { EMBEDDED_HOST, listServerArguments } from '../../../worker/temporal.ts'
+import { listListeningPorts } from '../../../worker/local/processes.ts'
 
 const [httpPort, metricsPort] = inject('temporalPorts')
-const host = inject('temporalAddress').replace(/:\d+$/, '')
 
 /** Sends a request with any Host header; resolves with the status. */
-function ask(path: string, headers: Record<string, string>, method = 'GET'): Promise<number> {
+function ask(path: string, host: string, method = 'GET'): Promise<number> {
   return new Promise((resolve, reject) => {
-    const sent = request({ host, port: httpPort!, path, method, headers }, (response) => {
-      response.resume()
-      resolve(response.statusCode!)
-    })
+    const sent = request(
+      { host: '127.0.0.1', port: httpPort!, path, method, headers: { host } },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode!)
+      },
+    )
     sent.once('error', reject).end()
   })
 }
 
 test.runIf(httpPort)('the HTTP API of the embedded server refuses every request', async () => {
   const namespaces = '/api/v1/namespaces'
-  for (const name of [`${host}:${httpPort}`, 'localhost', '127.0.0.1', host, 'evil.example', '[::1]']) {
-    expect([name, await ask(namespaces, { host: name })]).toEqual([name, 403])
-    const terminate = `${namespaces}/default/workflows/x/terminate`
-    expect([name, await ask(terminate, { host: name }, 'POST')]).toEqual([name, 403])
+  for (const name of [`127.0.0.1:${httpPort}`, 'localhost', '127.0.0.1', 'evil.example', '[::1]']) {
+    expect([name, await ask(namespaces, name)]).toEqual([name, 403])
+    expect([name, await ask(`${namespaces}/default/workflows/x/terminate`, name, 'POST')]).toEqual([
+      name,
+      403,
+    ])
   }
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).status).toBe(200)
 })
 
-test.runIf(httpPort)('the embedded server listens on an address of its own, where there is one', async () => {
-  expect(host).toBe(await chooseTemporalHost())
-  expect((await fetch(`http://${host}:${metricsPort}/metrics`)).status).toBe(200)
-  if (host !== EMBEDDED_HOST) return
-  await expect(fetch(`http://127.0.0.1:${httpPort}/`)).rejects.toThrow('fetch failed')
-  await expect(fetch(`http://127.0.0.1:${metricsPort}/`)).rejects.toThrow('fetch failed')
-})
-
-test('on a machine that knows only 127.0.0.1, it listens there, on ports that are known beforehand', async () => {
-  // An address of no machine here.
-  expect(await chooseTemporalHost('192.0.2.1')).toBe('127.0.0.1')
-  const ports = { port: await findFree(), httpPort: 1, metricsPort: 2 }
-  const place = { host: '127.0.0.1', file: 'x', namespace: 'default', durable: true }
-  expect(listServerArguments({ ...ports, ...place })).toEqual(
-    expect.arrayContaining(['--ip=127.0.0.1', '--http-port=1', '--metrics-port=2']),
+test('the ports that a process listens on are found, on IPv4 and IPv6, and no other ones', async () => {
+  const servers = await Promise.all(
+    ['127.0.0.1', '::1', '127.0.0.3'].map(
+      (host) =>
+        new Promise<ReturnType<typeof createServer>>((resolve) => {
+          const server = createServer().listen(0, host, () => resolve(server))
+        }),
+    ),
   )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  expect(listListeningPorts(process.pid)).toEqual(expect.arrayContaining(ports))
+  for (const server of servers) await new Promise((resolve) => server.close(resolve))
+  for (const port of ports) expect(listListeningPorts(process.pid)).not.toContain(port)
+  expect(listListeningPorts(2 ** 22 + 1)).toEqual([])
 })
