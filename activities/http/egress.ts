@@ -16,6 +16,8 @@ export type EgressOptions = {
   any?: boolean
   /** Places of the service itself: its database, Temporal, its API. No rule above opens them. */
   own?: () => OwnPlace[]
+  /** What each request carries in the header CALL_MARK. */
+  mark?: string
   /** Resolves a host name; the system's resolver by default, another one in tests. */
   resolve?: (host: string) => Promise<LookupAddress[]>
 }

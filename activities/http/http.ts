@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../db/redaction/redact.ts'
 import { type Agents, createAgents } from './agents.ts'
 import { decompress, readResponseBytes } from './decompress.ts'
@@ -34,9 +35,9 @@ const TIMEOUT_MS = 60_000
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const METHOD = /^[A-Z][A-Z-]{0,30}$/
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-// Headers that frame a message or control the connection are set by the client only.
+// Headers that frame a message, control the connection or mark our calls are set by the client only.
 const FRAMING = new Set(
-  'connection content-length expect host http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(
+  `${CALL_MARK} connection content-length expect host http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade`.split(
     ' ',
   ),
 )
@@ -48,11 +49,12 @@ const FRAMING = new Set(
  */
 export function createHttpClient(options: EgressOptions): HttpClient {
   const agents = createAgents(options)
-  return { request: (req) => request(agents, req), close: agents.close }
+  return { request: (req) => request(agents, req, options.mark), close: agents.close }
 }
 
-async function request(agents: Agents, req: HttpRequest): Promise<HttpResponse> {
+async function request(agents: Agents, req: HttpRequest, mark?: string): Promise<HttpResponse> {
   const hop = readRequest(req)
+  if (mark) hop.headers.set(CALL_MARK, mark)
   const maxBytes = req.maxBytes ?? MAX_BYTES
   const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
   const stop = new AbortController()

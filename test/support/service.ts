@@ -6,6 +6,7 @@ import { SESSION_COOKIE } from '../../api/people/session.ts'
 import type { Role } from '../../db/acts.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
+import { createExposure } from '../../db/operation/exposure.ts'
 import { createFirstAdmin, createUser } from '../../db/people/users.ts'
 import type { Store } from '../../db/scope.ts'
 import type { Keys } from '../../db/seal.ts'
@@ -30,9 +31,11 @@ export async function startService(options: Partial<ApiDeps> = {}) {
   // The full Database type, because tests write rows that the service itself never would.
   const store: Store & { db: Database } = { db, keys: makeKeys() }
   const bus = openBus(database.url, { name: 'test' })
+  const exposure = createExposure(bus, () => {})
   const app = createApp({
     store,
     bus,
+    exposure,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),
@@ -122,6 +125,7 @@ export async function startService(options: Partial<ApiDeps> = {}) {
     app,
     store,
     bus,
+    exposure,
     database,
     request,
     call,

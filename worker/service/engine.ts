@@ -21,6 +21,7 @@ import { createProjector, type Projector } from '../../activities/temporal/proje
 import { describeSchedules, type RegisteredSchedule } from '../../activities/temporal/schedules.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
+import { makeCallMark } from '../../db/operation/callmark.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
 import { reconcileSchedules } from './reconciler.ts'
@@ -91,7 +92,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const client = new Client({ connection, namespace, dataConverter })
   const projector = createProjector({ store, client, metrics, tracing, log })
   const evaluator = createEvaluator()
-  const http = createHttpClient(options.egress)
+  const http = createHttpClient({ ...options.egress, mark: makeCallMark(store.keys) })
   const attempts = createAttemptLog(store, log)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
   const { touch } = projector

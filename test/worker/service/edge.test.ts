@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
 import { createClient, nodeOf, type Send } from '../../support/client.ts'
@@ -110,6 +112,30 @@ test("a node reaches neither the service's Temporal nor its database nor its API
     }
   }
   expect(await call({ url: `${target.url}/ok` })).toBeNull()
+}, 60_000)
+
+test('a node that comes in by an address that the worker does not know reaches only hooks', async () => {
+  const forward = createServer((socket) => {
+    const through = connect(Number(env.PORT), '127.0.0.1')
+    socket.on('error', () => through.destroy()).pipe(through)
+    through.on('error', () => socket.destroy()).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(forward, 'listening')
+  const at = `http://127.0.0.1:${(forward.address() as AddressInfo).port}`
+  try {
+    const hook = await client.create({
+      nodes: [{ id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } }],
+      edges: [],
+    } as never)
+    await client.ask('PUT', `/api/workflows/${hook}`, { active: true })
+    expect(await call({ url: `${at}/hooks/${hook}/orders`, method: 'POST' })).toBeNull()
+    for (const path of ['/api/teams', '/metrics', '/healthz'])
+      expect(await call({ url: at + path })).toContain(
+        'A workflow may call only /hooks and /resume of its own service',
+      )
+  } finally {
+    forward.close()
+  }
 }, 60_000)
 
 test('the first request through a proxy closes sign-up and loopback in all processes, until all start anew', async () => {
