@@ -156,8 +156,8 @@ export function nameHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }
 
-/** `host` may be an IPv6 address in brackets, as in a URL. */
-function isLoopback(host: string): boolean {
+/** Whether a name or an address, also an IPv6 address in brackets as in a URL, is this machine's loopback. */
+export function isLoopback(host: string): boolean {
   const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
   return plain === 'localhost' || plain.endsWith('.localhost')

@@ -40,6 +40,10 @@ async function start(config: Config): Promise<void> {
     say(`Ending processes that a killed start left behind: ${orphans.join(', ')}`)
     await endOrphans(lock.orphans)
   }
+  if (!config.temporal.address && config.temporal.tls)
+    throw new ConfigError(
+      'TEMPORAL_ADDRESS must be set if TLS or an API key is: the embedded server has neither',
+    )
   const keys = readKeys(config, true)
   trimLogs(dataDir)
   setInterval(() => trimLogs(dataDir), 60_000).unref()

@@ -85,11 +85,11 @@ export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPl
     },
     findByAddress(address, port, isThisMachine = false) {
       const forms = listForms(address)
-      const isOwn = isThisMachine || forms.some(isOfThisMachine)
       const found = known.find(({ place, addresses, onThisMachine }) => {
         if (place.byName || (place.port !== undefined && place.port !== port)) return false
         if (forms.some((form) => addresses.has(form))) return true
-        return place.port !== undefined && onThisMachine && isOwn
+        if (place.port === undefined || !onThisMachine) return false
+        return isThisMachine || forms.some(isOfThisMachine)
       })
       return found?.place
     },

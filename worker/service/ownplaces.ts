@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { OwnPlace } from '../../activities/http/ownplaces.ts'
-import type { Config } from '../config.ts'
+import { type Config, isLoopback } from '../config.ts'
 import { listEmbeddedPorts } from '../local/lock.ts'
 
 const TEMPORAL = 'the Temporal server of this service'
@@ -44,7 +44,8 @@ function listNames({ publicUrl, allowedHosts, port }: Config): OwnPlace[] {
       host: name,
       port: each,
       isApi: true,
-      byName: true,
+      // Behind a public name, other services may be at the same address.
+      byName: !isLoopback(name),
       ...(base ? { base } : {}),
     })),
   )

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { isHookPath, type OwnPlace } from '../../../activities/http/ownplaces.ts'
 import { expectKind, text, useLoopback } from '../../support/servers/loopback.ts'
@@ -260,9 +261,15 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
 test('when loopback is closed while the service runs, connections that were left open are given up', async () => {
   let why: string | null = null
   const client = clientOf({ allowLoopback: () => why, allow: [] })
-  const { url } = await serve((_req, res) => res.end('here'))
+  const { server, url } = await serve((_req, res) => res.end('here'))
+  let connections = 0
+  server.on('connection', () => connections++)
   const get = () => client.request({ method: 'GET', url })
-  expect(text((await get()).body)).toBe('here')
+  for (let calls = 0; calls < 3; calls++) {
+    expect(text((await get()).body)).toBe('here')
+    await setImmediate()
+  }
+  expect(connections).toBe(1)
   why = 'somebody called'
   const { message } = await expectKind(get(), 'refused-address')
   expect(message).toContain('loopback is closed since somebody called: EGRESS_ALLOW=127.0.0.0/8 opens it')

@@ -248,6 +248,16 @@ describe('npm start', { timeout: 120_000 }, () => {
     expect(wrong.output()).toMatch(/PORT must be a whole number\nEGRESS must be public or any/)
   })
 
+  test('settings for a Temporal with TLS stop a start that would use the embedded one', async () => {
+    const other = mkdtempSync(join(tmpdir(), 'perdure-start-'))
+    for (const name of ['TEMPORAL_TLS', 'TEMPORAL_API_KEY']) {
+      const wrong = launch({ DATA_DIR: other, [name]: 'true' })
+      expect(await wrong.ended).toBe(1)
+      expect(wrong.output()).toContain('TEMPORAL_ADDRESS must be set if TLS or an API key is')
+    }
+    rmSync(other, { recursive: true })
+  })
+
   test('a port that is set by hand and taken stops the start', async () => {
     const other = mkdtempSync(join(tmpdir(), 'perdure-start-'))
     const wrong = launch({ DATA_DIR: other, PORT: new URL(holder().addresses.url).port })
