@@ -3,6 +3,7 @@ import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Bus } from '../db/bus.ts'
+import type { Exposure } from '../db/operation/exposure.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { Scope, Store } from '../db/scope.ts'
@@ -45,6 +46,10 @@ export type ApiDeps = {
   rateLimits?: boolean
   /** `open` lets anybody create an account. Default: `closed`. */
   signUp?: 'open' | 'closed'
+  /** Whether others can reach the service, which closes what is `openByDefault`. */
+  exposure?: Exposure | undefined
+  /** What is open only as long as nobody else can reach the service. */
+  openByDefault?: { signUp: boolean; loopback: boolean }
   /** The team plan of new teams. The database's default is ENTERPRISE. */
   defaultPlan?: TeamPlan
   /** The metrics of the whole process. Without them the API creates its own. */

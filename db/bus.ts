@@ -12,6 +12,10 @@ export type Bus = {
   watch(executionId: string, wake: () => void): Promise<() => void>
   /** Calls `wake` when errands are due at once. Returns the function that ends this. */
   onErrands(wake: () => void): () => void
+  /** Tells a short text to the buses of all processes, its own included. Lost while PostgreSQL is away. */
+  tell(text: string): void
+  /** Calls `hear` with each text, and with null whenever some may have been missed. */
+  onTold(hear: (text: string | null) => void): void
   /** Aborted when the process begins to stop, so that nobody goes on waiting for the bus. */
   stopping: AbortSignal
   stop(): Promise<void>
@@ -41,6 +45,8 @@ type State = {
   watched: Map<string, Set<() => void>>
   /** Whom to wake for errands. */
   errands: Set<() => void>
+  /** Who hears what processes tell each other. */
+  hearers: Set<(text: string | null) => void>
   stopping: AbortController
   /** Executions whose watch the next registration adds. */
   joining: Set<string>
@@ -63,6 +69,7 @@ export function openBus(url: string, options: Options): Bus {
     client: undefined,
     watched: new Map(),
     errands: new Set(),
+    hearers: new Set(),
     stopping: new AbortController(),
     joining: new Set(),
     next: undefined,
@@ -75,6 +82,11 @@ export function openBus(url: string, options: Options): Bus {
     onErrands(wake) {
       state.errands.add(wake)
       return () => void state.errands.delete(wake)
+    },
+    tell: (text) => void state.client?.query("select pg_notify('processes', $1)", [text]).catch(() => {}),
+    onTold(hear) {
+      state.hearers.add(hear)
+      if (state.client) hear(null)
     },
     stop: () => stopBus(state, connected),
   }
@@ -105,6 +117,7 @@ async function stayConnected(state: State): Promise<void> {
       await register(state, [...watched.keys()])
       for (const id of [...watched.keys()]) wakeWatchers(state, id)
       wakeForErrands(state)
+      tellHearers(state, null)
       pause = FIRST_PAUSE_MS
       await keepRefreshing(state, client, AbortSignal.any([lost.signal, stopping.signal]))
     } catch (error) {
@@ -130,11 +143,12 @@ async function connect(state: State, onLost: (error: unknown) => void): Promise<
   client.on('end', () => onLost(new Error('The connection ended')))
   client.on('notification', ({ channel, payload }) => {
     if (channel === 'outbox') wakeForErrands(state)
+    else if (channel === 'processes') tellHearers(state, payload ?? '')
     else if (payload) wakeWatchers(state, payload)
   })
   try {
     await client.connect()
-    await client.query('listen run; listen outbox')
+    await client.query('listen run; listen outbox; listen processes')
   } catch (error) {
     void client.end().catch(() => {})
     throw error
@@ -158,6 +172,10 @@ function wakeWatchers({ watched }: State, executionId: string): void {
 
 function wakeForErrands({ errands }: State): void {
   for (const wake of [...errands]) wake()
+}
+
+function tellHearers({ hearers }: State, text: string | null): void {
+  for (const hear of [...hearers]) hear(text)
 }
 
 async function watchExecution(state: State, executionId: string, wake: () => void): Promise<() => void> {

@@ -9,6 +9,7 @@ import type { TeamPlan } from '../db/people/teams.ts'
 import type { EmailProof } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
 import { environment, traces } from './environment.ts'
+import { readTemporalTls, type TemporalTls } from './tls.ts'
 
 export type Config = {
   port: Port
@@ -18,7 +19,14 @@ export type Config = {
   dataDir: string
   databaseUrl: string | undefined
   poolSize: number
-  temporal: { address: string | undefined; namespace: string; tls: boolean; apiKey: string | undefined }
+  temporal: {
+    address: string | undefined
+    namespace: string
+    tls: TemporalTls
+    apiKey: string | undefined
+    /** Further ports of its host that workflows must not call: its HTTP API, its metrics. */
+    guardedPorts: number[]
+  }
   temporalCli: string | undefined
   temporalPort: Port
   postgresPort: Port
@@ -43,6 +51,13 @@ export type Config = {
   smtp: SmtpOptions | undefined
   /** How e-mail addresses are confirmed. */
   emailProof: EmailProof
+  /** The service is set up for this machine alone: listener and public address are loopback, without proxies. */
+  isLocal: boolean
+  /**
+   * What is open only because the service is local and no setting says otherwise. It is closed once a request
+   * shows that others reach the service.
+   */
+  openByDefault: { signUp: boolean; loopback: boolean }
   /** The plan that new teams get. */
   defaultPlan: TeamPlan
   /**
@@ -76,11 +91,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const read = v.safeParse(environment, given)
   const isTraced = given.OTEL_EXPORTER_OTLP_ENDPOINT ?? given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
   const traced = isTraced ? v.safeParse(traces, given) : undefined
-  const lacksSender = given.SMTP_URL !== undefined && given.MAIL_FROM === undefined
-  if (!read.success || traced?.success === false || lacksSender) {
+  const { tls, problems } = readTemporalTls(given)
+  if (given.SMTP_URL !== undefined && given.MAIL_FROM === undefined)
+    problems.push('MAIL_FROM must be set, because SMTP_URL is')
+  if (!read.success || traced?.success === false || problems.length > 0) {
     const issues = [...(read.issues ?? []), ...(traced?.issues ?? [])]
-    const lines = issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`)
-    if (lacksSender) lines.push('MAIL_FROM must be set, because SMTP_URL is')
+    const lines = [...issues.map((issue) => `${String(issue.path?.[0]?.key)} ${issue.message}`), ...problems]
     throw new ConfigError([...new Set(lines)].join('\n'))
   }
   const set = read.output
@@ -89,14 +105,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     byHand: number !== undefined,
   })
   const any = set.EGRESS === 'any'
-  const loopback = isLoopback(set.HOST)
   const publicUrl = (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, '')
-  const signUp = set.SIGNUP ?? (loopback ? 'open' : 'closed')
-  const isPrivate =
-    loopback &&
-    isLoopback(new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')) &&
+  const isLocal =
+    isLoopback(set.HOST) &&
+    isLoopback(new URL(publicUrl).hostname) &&
     set.PROXY_HOPS === 0 &&
     set.ALLOWED_HOSTS.length === 0
+  const signUp = set.SIGNUP ?? (isLocal ? 'open' : 'closed')
   return {
     port: choose(set.PORT, 3000),
     host: set.HOST,
@@ -107,8 +122,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     temporal: {
       address: set.TEMPORAL_ADDRESS,
       namespace: set.TEMPORAL_NAMESPACE,
-      tls: set.TEMPORAL_TLS ?? set.TEMPORAL_API_KEY !== undefined,
+      tls,
       apiKey: set.TEMPORAL_API_KEY,
+      guardedPorts: set.TEMPORAL_GUARDED_PORTS.map(Number),
     },
     temporalCli: set.TEMPORAL_CLI,
     temporalPort: choose(set.TEMPORAL_PORT, 7233),
@@ -118,7 +134,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     admin: { email: set.ADMIN_EMAIL, password: set.ADMIN_PASSWORD },
     keys: set.PERDURE_KEYS,
     egress: {
-      allowLoopback: any || loopback,
+      allowLoopback: any || isLocal,
       allow: any ? ['0.0.0.0/0', '::/0'] : set.EGRESS_ALLOW,
     },
     proxyHops: set.PROXY_HOPS,
@@ -128,7 +144,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     signUp,
     smtp: set.SMTP_URL ? readSmtp(set.SMTP_URL, set.MAIL_FROM!) : undefined,
     // Where only this machine's own users can make accounts, nobody needs to prove anything.
-    emailProof: set.SMTP_URL ? 'mail' : isPrivate && signUp === 'open' ? 'none' : 'operator',
+    emailProof: set.SMTP_URL ? 'mail' : isLocal && signUp === 'open' ? 'none' : 'operator',
+    isLocal,
+    openByDefault: { signUp: isLocal && set.SIGNUP === undefined, loopback: isLocal && !any },
     defaultPlan: set.DEFAULT_PLAN,
     metricsToken: set.METRICS_TOKEN,
     workerMetricsPort: set.WORKER_METRICS_PORT,
@@ -166,6 +184,9 @@ export function nameHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }
 
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback')
+/** Whether a name or an address, also an IPv6 address in brackets as in a URL, is this machine's loopback. */
+export function isLoopback(host: string): boolean {
+  const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
+  return plain === 'localhost' || plain.endsWith('.localhost')
 }

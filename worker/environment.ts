@@ -57,6 +57,17 @@ export const environment = v.object({
   TEMPORAL_NAMESPACE: v.optional(v.string(), 'default'),
   TEMPORAL_TLS: v.optional(flag),
   TEMPORAL_API_KEY: v.optional(v.string()),
+  // What they name is read and checked by worker/tls.ts.
+  TEMPORAL_TLS_SERVER_CA_CERT_PATH: v.optional(v.string()),
+  TEMPORAL_TLS_CLIENT_CERT_PATH: v.optional(v.string()),
+  TEMPORAL_TLS_CLIENT_KEY_PATH: v.optional(v.string()),
+  TEMPORAL_TLS_SERVER_NAME: v.optional(
+    stringThat('must be a host name such as temporal.example.com', isHostName),
+  ),
+  TEMPORAL_GUARDED_PORTS: v.optional(
+    commaList('must be port numbers, separated by commas', (part) => v.is(port, part)),
+    '7243',
+  ),
   TEMPORAL_CLI: v.optional(v.string()),
   TEMPORAL_PORT: port,
   POSTGRES_PORT: port,

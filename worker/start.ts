@@ -9,6 +9,7 @@ import { endOrphans, type InstallationLock, takeLock } from './local/lock.ts'
 import { choosePort } from './local/ports.ts'
 import { describePostgres, describeService, describeTemporal, trimLogs } from './local/programs.ts'
 import { printWelcome, seedInstallation } from './local/seed.ts'
+import { listOpenings } from './openings.ts'
 
 // `npm start`: the supervisor. Its children are PostgreSQL,
 // Temporal, and one process with the API and the worker.
@@ -39,6 +40,10 @@ async function start(config: Config): Promise<void> {
     say(`Ending processes that a killed start left behind: ${orphans.join(', ')}`)
     await endOrphans(lock.orphans)
   }
+  if (!config.temporal.address && config.temporal.tls)
+    throw new ConfigError(
+      'TEMPORAL_ADDRESS must be set if TLS or an API key is: the embedded server has neither',
+    )
   const keys = readKeys(config, true)
   trimLogs(dataDir)
   setInterval(() => trimLogs(dataDir), 60_000).unref()
@@ -50,7 +55,7 @@ async function start(config: Config): Promise<void> {
     ? 0
     : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
   const port = await chooseFor('PORT', config.port, config.host)
-  const [databaseUrl, temporalAddress] = await Promise.all([
+  const [databaseUrl, temporalEnv] = await Promise.all([
     startPostgres(config, postgresPort),
     startTemporal(config, temporalPort),
   ])
@@ -71,7 +76,7 @@ async function start(config: Config): Promise<void> {
         PORT: String(port),
         DATA_DIR: dataDir,
         DATABASE_URL: databaseUrl,
-        TEMPORAL_ADDRESS: temporalAddress,
+        ...temporalEnv,
         // There is no process of another release.
         SEAL_VERSION: process.env.SEAL_VERSION || '2',
       },
@@ -80,12 +85,12 @@ async function start(config: Config): Promise<void> {
   await service.ready
   say('Worker: ready')
   say(`API: listening on ${url}`)
-  lock.publish({ databaseUrl, temporalAddress, url })
+  lock.publish({ databaseUrl, temporalAddress: temporalEnv.TEMPORAL_ADDRESS, url })
   const welcome = await seedInstallation({ db, keys }, config)
   await close()
   const seconds = ((Date.now() - began) / 1000).toFixed(1)
   say(`Ready after ${seconds} s. Logs are in ${shortenPath(join(dataDir, 'logs'))}. Ctrl-C stops everything.`)
-  printWelcome(welcome, url, dataDir)
+  printWelcome(welcome, url, dataDir, listOpenings(config))
 
   function chooseFor(name: string, wanted: Config['port'], host: string): Promise<number> {
     return choosePort(dataDir, name, wanted, host, say)
@@ -106,11 +111,14 @@ async function startPostgres(config: Config, port: number): Promise<string> {
   return cluster.url
 }
 
-async function startTemporal(config: Config, port: number): Promise<string> {
+type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string }
+
+/** Starts the embedded server, unless Temporal is the operator's. Returns what the service must know of it. */
+async function startTemporal(config: Config, port: number): Promise<TemporalEnv> {
   const { dataDir, temporal } = config
   if (temporal.address) {
     say(`Temporal: yours at ${temporal.address}, from TEMPORAL_ADDRESS`)
-    return temporal.address
+    return { TEMPORAL_ADDRESS: temporal.address }
   }
   const cache = join(dataDir, 'cache')
   const { namespace } = temporal
@@ -127,7 +135,7 @@ async function startTemporal(config: Config, port: number): Promise<string> {
   base.push(child)
   await child.ready
   say(`Temporal: ${found.address}, CLI: ${found.from}`)
-  return found.address
+  return { TEMPORAL_ADDRESS: found.address, TEMPORAL_GUARDED_PORTS: found.guardedPorts.join(',') }
 }
 
 function supervise(program: Program): SupervisedChild {

@@ -24,11 +24,15 @@ const DYNAMIC = {
   'matching.rps': 100_000,
   // Teams get their tasks in turn. Each run carries its team as the fairness key.
   'matching.enableFairness': true,
+  // Its HTTP API asks nobody for a credential. No request has this Host, so all are answered with 403.
+  'frontend.httpAllowedHosts': '["none.invalid"]',
 }
 
 /** The arguments of the embedded server. It listens on loopback, has no UI, and keeps its state in `file`. */
 export function listServerArguments(options: {
   port: number
+  httpPort: number
+  metricsPort: number
   file: string
   namespace: string
   durable: boolean
@@ -37,8 +41,11 @@ export function listServerArguments(options: {
     'server',
     'start-dev',
     '--headless',
+    // With another loopback address its parts do not find each other: they dial 127.0.0.1.
     '--ip=127.0.0.1',
     `--port=${options.port}`,
+    `--http-port=${options.httpPort}`,
+    `--metrics-port=${options.metricsPort}`,
     `--db-filename=${options.file}`,
     `--namespace=${options.namespace}`,
     '--log-level=error',

@@ -1,7 +1,9 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
+import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../db/redaction/redact.ts'
+import { type Agents, createAgents } from './agents.ts'
 import { decompress, readResponseBytes } from './decompress.ts'
-import { createEgress, type EgressOptions } from './egress.ts'
+import type { EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 
 export type HttpRequest = {
@@ -33,9 +35,9 @@ const TIMEOUT_MS = 60_000
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const METHOD = /^[A-Z][A-Z-]{0,30}$/
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-// Headers that frame a message or control the connection are set by the client only.
+// Headers that frame a message, control the connection or mark our calls are set by the client only.
 const FRAMING = new Set(
-  'connection content-length expect host http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(
+  `${CALL_MARK} connection content-length expect host http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade`.split(
     ' ',
   ),
 )
@@ -46,19 +48,13 @@ const FRAMING = new Set(
  * itself, without credentials to another origin, and uses no proxy from the environment.
  */
 export function createHttpClient(options: EgressOptions): HttpClient {
-  const agent = new Agent({
-    connect: createEgress(options).connect,
-    allowH2: false,
-    // `request` has one deadline for everything.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    maxHeaderSize: 64 * 1024,
-  })
-  return { request: (req) => request(agent, req), close: () => agent.destroy() }
+  const agents = createAgents(options)
+  return { request: (req) => request(agents, req, options.mark), close: agents.close }
 }
 
-async function request(agent: Agent, req: HttpRequest): Promise<HttpResponse> {
+async function request(agents: Agents, req: HttpRequest, mark?: string): Promise<HttpResponse> {
   const hop = readRequest(req)
+  if (mark) hop.headers.set(CALL_MARK, mark)
   const maxBytes = req.maxBytes ?? MAX_BYTES
   const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
   const stop = new AbortController()
@@ -70,7 +66,7 @@ async function request(agent: Agent, req: HttpRequest): Promise<HttpResponse> {
   else req.signal?.addEventListener('abort', onAbort, { once: true })
   try {
     for (let hops = 0; ; hops++) {
-      const response = await send(agent, hop, stop.signal)
+      const response = await send(agents, hop, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
       if (REDIRECTS.has(response.statusCode) && response.headers.location !== undefined) {
@@ -163,9 +159,9 @@ function decode(text: string): string {
   }
 }
 
-async function send(agent: Agent, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+async function send(agents: Agents, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
   signal.throwIfAborted()
-  const sent = agent.request({
+  const sent = agents.choose(hop.url).request({
     origin: hop.url.origin,
     path: hop.url.pathname + hop.url.search,
     method: hop.method as Dispatcher.HttpMethod,

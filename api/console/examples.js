@@ -70,7 +70,7 @@ export const EXAMPLES = [
           id: 'call',
           type: 'HTTP_REQUEST',
           name: 'Call it',
-          config: { url: new URL('../healthz', import.meta.url).href },
+          config: { url: 'https://example.com/' },
           retry: { maxAttempts: 3, initialIntervalMs: 500 },
           onError: 'BRANCH',
         },

@@ -1,6 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { v7 as uuid } from 'uuid'
 import { Fault } from '../../db/fault.ts'
+import { CALL_MARK, isCallMark } from '../../db/operation/callmark.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { isSecure } from '../people/cookies.ts'
@@ -20,7 +21,8 @@ const PAGE = [
 
 /**
  * Runs for every request: sets its id, the caller's address and the common response headers, logs it, and
- * refuses writes that a page of another origin sends with the session cookie (FORBIDDEN).
+ * refuses writes that a page of another origin sends with the session cookie, and calls of the service's own
+ * workflows but to hooks (FORBIDDEN).
  */
 export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
   const secure = isSecure(deps)
@@ -29,6 +31,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     const given = c.req.header('x-request-id')
     const requestId = given && /^[\w.:-]{1,128}$/.test(given) ? given : uuid()
     c.set('requestId', requestId)
+    noteProxy(deps, c)
     c.set('ip', readAddress(c, deps.proxyHops ?? 0))
     c.set('log', deps.log.child({ requestId }))
     let scope: Promise<Scope> | undefined
@@ -54,6 +57,10 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
       await c.get('countRequest')()
       throw new Fault('FORBIDDEN', 'A page of another origin must not write with the session cookie')
     }
+    if (isForbiddenCall(deps, c)) {
+      await c.get('countRequest')()
+      throw new Fault('FORBIDDEN', 'A workflow may call only /hooks and /resume of its own service')
+    }
     const start = performance.now()
     await next()
     completeHeaders(c.res.headers, headers)
@@ -62,6 +69,26 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     const ms = Math.round(performance.now() - start)
     c.get('log')[level]({ method: c.req.method, route: findRoute(c), status, ms }, 'request')
   }
+}
+
+/** The name of a header that only a proxy adds; undefined if the request has none. */
+export function findProxyHeader(c: Context): string | undefined {
+  const names = [...c.req.raw.headers.keys()]
+  return names.find((name) => /^(forwarded|via|x-real-ip|x-forwarded-.*)$/.test(name))
+}
+
+// A proxy that was not announced may serve this machine's service to anybody.
+function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
+  if (proxyHops > 0 || !exposure || exposure.why() !== null) return
+  const header = findProxyHeader(c)
+  if (header) exposure.note(`a request came through a proxy (it had the header ${header.slice(0, 40)})`)
+}
+
+// The egress rules refuse most of these calls already, before they are made (activities/http/ownplaces.ts).
+function isForbiddenCall({ store }: ApiDeps, c: Context): boolean {
+  const mark = c.req.header(CALL_MARK)
+  if (mark === undefined || /^\/(hooks|resume)\//.test(c.req.path)) return false
+  return isCallMark(store.keys, mark)
 }
 
 function completeHeaders(given: Headers, wanted: Map<string, string>): void {

@@ -5,6 +5,7 @@ import type { Metrics } from '../../activities/metrics.ts'
 import { Fault } from '../../db/fault.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
+import { findProxyHeader } from '../http/receive.ts'
 import { readBearer } from '../people/session.ts'
 
 /**
@@ -44,8 +45,7 @@ function admit(c: Context<AppEnv>, token: string | undefined): void {
   const { incoming } = (c.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } }
   const address = incoming?.socket?.remoteAddress ?? ''
   const local = ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
-  const proxied = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'].some((name) => c.req.header(name))
-  if (!local || proxied)
+  if (!local || findProxyHeader(c))
     throw new Fault('FORBIDDEN', 'Without METRICS_TOKEN only this machine may read the metrics')
 }
 

@@ -103,11 +103,13 @@ export const AccountSchema = v.pipe(
 )
 
 /** Stands before `accept`, so that no body is read, and no password estimated, while sign-up is closed. */
-function demandSignUp(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+function demandSignUp({ signUp, openByDefault, exposure }: ApiDeps): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    if (deps.signUp !== 'open') {
+    const why = openByDefault?.signUp && exposure?.why()
+    if (signUp !== 'open' || why) {
       await c.get('countRequest')()
-      throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+      if (!why) throw new Fault('FORBIDDEN', 'Sign-up is closed on this service')
+      throw new Fault('FORBIDDEN', `Sign-up is closed since ${why}. To open it, set SIGNUP=open`)
     }
     await next()
   }

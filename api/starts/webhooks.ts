@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
+import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { checkSignature } from '../../db/starts/signature.ts'
 import { checkWebhookSecret, findWebhooks, startWebhook, type Webhook } from '../../db/starts/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -68,6 +69,7 @@ export function createWebhookRoutes(deps: ApiDeps) {
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {
   const signature = hook.signature?.header.toLowerCase()
-  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', hook.secretHeader, signature])
+  const withheld = [CALL_MARK, hook.secretHeader, signature]
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
   return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
 }

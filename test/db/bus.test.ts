@@ -3,6 +3,7 @@ import pg from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
+import { createExposure } from '../../db/operation/exposure.ts'
 import { createRuns } from '../support/engine/runs.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
@@ -41,6 +42,54 @@ async function openConnected(options: Partial<Parameters<typeof openBus>[1]> = {
   })
   return bus
 }
+
+test('what a process tells, all processes hear; after a lost connection each hears that it may have missed some', async () => {
+  const heard: Record<string, (string | null)[]> = { one: [], two: [] }
+  const one = openOne({ name: 'bus one' })
+  const two = openOne({ name: 'bus two' })
+  one.onTold((text) => heard.one!.push(text))
+  two.onTold((text) => heard.two!.push(text))
+  await vi.waitFor(() => expect(heard).toEqual({ one: [null], two: [null] }))
+  one.tell("it's 'quoted'")
+  await vi.waitFor(() =>
+    expect(heard).toEqual({ one: [null, "it's 'quoted'"], two: [null, "it's 'quoted'"] }),
+  )
+  await terminate('bus two bus')
+  await vi.waitFor(() => expect(heard.two).toEqual([null, "it's 'quoted'", null]), 10_000)
+  expect(heard.one).toHaveLength(2)
+})
+
+test('an exposure that one process notes is known to all, also to those that start or come back later', async () => {
+  const noted: string[] = []
+  const open = (name: string) => createExposure(openOne({ name }), (why) => noted.push(`${name}: ${why}`))
+  const [api, worker] = [open('exposed api'), open('exposed worker')]
+  expect([api.why(), worker.why()]).toEqual([null, null])
+  await vi.waitFor(async () => {
+    const { rows } =
+      await sql`select 1 from pg_stat_activity where application_name like 'exposed %'`.execute(
+        service.store.db,
+      )
+    expect(rows).toHaveLength(2)
+  })
+  api.note('somebody came')
+  api.note('another came')
+  expect(api.why()).toBe('somebody came')
+  await vi.waitFor(() => expect(worker.why()).toBe('somebody came'))
+  const late = open('exposed late')
+  await vi.waitFor(() => expect(late.why()).toBe('somebody came'))
+  expect(noted.sort()).toEqual(
+    ['exposed api', 'exposed late', 'exposed worker'].map((name) => `${name}: somebody came`),
+  )
+})
+
+test('an exposure that is noted while PostgreSQL is away is told when it is back', async () => {
+  const open = (name: string) => createExposure(openOne({ name }), () => {})
+  const early = open('early')
+  // Its connection does not stand yet.
+  early.note('somebody came')
+  const late = open('late')
+  await vi.waitFor(() => expect(late.why()).toBe('somebody came'), 10_000)
+})
 
 test('a watch wakes for every change of its execution, and for no other execution', async () => {
   const bus = await openConnected()

@@ -6,6 +6,7 @@ import { HOST_COOKIE, SESSION_COOKIE } from '../../api/people/session.ts'
 import type { Role } from '../../db/acts.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
+import { createExposure } from '../../db/operation/exposure.ts'
 import { createTeam } from '../../db/people/teams.ts'
 import { createFirstAdmin, createUser } from '../../db/people/users.ts'
 import { type Store, serviceScope } from '../../db/scope.ts'
@@ -33,9 +34,11 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   // The full Database type, because tests write rows that the service itself never would.
   const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof }
   const bus = openBus(database.url, { name: 'test' })
+  const exposure = createExposure(bus, () => {})
   const app = createApp({
     store,
     bus,
+    exposure,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true }),
@@ -122,6 +125,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     app,
     store,
     bus,
+    exposure,
     database,
     request,
     call,

@@ -17,6 +17,8 @@ declare module 'vitest' {
     /** The URL of the template database that every test file clones. */
     databaseUrl: string
     temporalAddress: string
+    /** Where the Temporal server of the tests listens besides: its HTTP API and its metrics. Empty for another. */
+    temporalPorts: number[]
     /** Path of the Temporal CLI that runs the server; empty if TEST_TEMPORAL_ADDRESS names a server. */
     temporalCli: string
     /** Path of the workflow bundle, which is made once for all test files. */
@@ -98,6 +100,7 @@ export default async function setup(project: TestProject) {
       await checkServer(named, 'default')
       project.provide('temporalAddress', named)
       project.provide('temporalCli', '')
+      project.provide('temporalPorts', [])
       return
     }
     const found = await describeTemporal({
@@ -110,5 +113,6 @@ export default async function setup(project: TestProject) {
     await launch({ ...found.program, args: [...found.program.args, ...FORGET_SOON] })
     project.provide('temporalAddress', found.address)
     project.provide('temporalCli', found.program.command)
+    project.provide('temporalPorts', found.guardedPorts)
   }
 }

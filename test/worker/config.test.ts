@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../worker/config.ts'
 import { readKeys } from '../../worker/keys.ts'
+import { listOpenings } from '../../worker/openings.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const OTHER = Buffer.alloc(32, 9).toString('base64')
@@ -44,6 +45,11 @@ describe('readConfig', () => {
       DATABASE_URL: 'mysql://root:hunter2@db/x',
       TEMPORAL_ADDRESS: 'temporal',
       TEMPORAL_TLS: 'perhaps',
+      TEMPORAL_TLS_SERVER_CA_CERT_PATH: '/nowhere/hunter2',
+      TEMPORAL_TLS_CLIENT_CERT_PATH: import.meta.filename,
+      TEMPORAL_TLS_CLIENT_KEY_PATH: import.meta.filename,
+      TEMPORAL_TLS_SERVER_NAME: 'not a name',
+      TEMPORAL_GUARDED_PORTS: '7243, x',
       ADMIN_EMAIL: 'nobody',
       ADMIN_PASSWORD: 'hunter2',
       SIGNUP: 'maybe',
@@ -72,34 +78,67 @@ describe('readConfig', () => {
     expect(message).not.toContain('hunter2')
   })
 
-  test('egress to loopback is allowed only if HOST is loopback or EGRESS is any', () => {
-    expect(readConfig({ HOST: '0.0.0.0' })).toMatchObject({
-      publicUrl: 'http://localhost:3000',
-      egress: { allowLoopback: false, allow: [] },
-    })
-    expect(readConfig({ HOST: '::1' }).egress.allowLoopback).toBe(true)
-    expect(readConfig({ ALLOWED_HOSTS: 'App.example.com, *.example.net' }).allowedHosts).toEqual([
-      'app.example.com',
-      '*.example.net',
-    ])
-    expect(readConfig({ EGRESS_ALLOW: '10.0.0.0/8, fd00::/8' }).egress.allow).toEqual([
-      '10.0.0.0/8',
-      'fd00::/8',
-    ])
-    expect(readConfig({ HOST: '0.0.0.0', EGRESS: 'any' }).egress).toEqual({
+  const openings = (env: Record<string, string>) => {
+    const { egress, signUp } = readConfig(env)
+    return { loopback: egress.allowLoopback, signUp }
+  }
+
+  test('sign-up and egress to loopback are open by default only where everything is loopback', () => {
+    const both = { loopback: true, signUp: 'open' }
+    const local = ['http://localhost:8080', 'http://[::1]:3000', 'https://app.localhost', 'http://127.0.0.9']
+    for (const PUBLIC_URL of local) expect([PUBLIC_URL, openings({ PUBLIC_URL })]).toEqual([PUBLIC_URL, both])
+    for (const HOST of ['::1', '127.0.0.2', 'localhost'])
+      expect([HOST, openings({ HOST })]).toEqual([HOST, both])
+    const others: Record<string, string>[] = [
+      { HOST: '0.0.0.0' },
+      { HOST: '::' },
+      { HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' },
+      { PUBLIC_URL: 'https://perdure.example.com' },
+      { PUBLIC_URL: 'http://192.168.0.9:3000' },
+      { PUBLIC_URL: 'http://localhost.example.com' },
+      { PROXY_HOPS: '1' },
+      { ALLOWED_HOSTS: 'perdure.example.com' },
+    ]
+    for (const env of others)
+      expect([env, openings(env)]).toEqual([env, { loopback: false, signUp: 'closed' }])
+    expect(readConfig({ HOST: '0.0.0.0' }).publicUrl).toBe('http://localhost:3000')
+  })
+
+  test('what an operator opens is open wherever the service listens, and never open by default', () => {
+    const HOST = '0.0.0.0'
+    expect(openings({ HOST, SIGNUP: 'open' }).signUp).toBe('open')
+    expect(openings({ SIGNUP: 'closed' }).signUp).toBe('closed')
+    expect(readConfig({ HOST, EGRESS: 'any' }).egress).toEqual({
       allowLoopback: true,
       allow: ['0.0.0.0/0', '::/0'],
     })
+    const { allow } = readConfig({ EGRESS_ALLOW: '10.0.0.0/8, fd00::/8' }).egress
+    expect(allow).toEqual(['10.0.0.0/8', 'fd00::/8'])
+    expect(readConfig({}).openByDefault).toEqual({ signUp: true, loopback: true })
+    expect(readConfig({ HOST }).openByDefault).toEqual({ signUp: false, loopback: false })
+    const byHand = readConfig({ SIGNUP: 'open', EGRESS: 'any' }).openByDefault
+    expect(byHand).toEqual({ signUp: false, loopback: false })
   })
 
-  test('sign-up is open by default only if HOST is loopback', () => {
-    expect(readConfig({})).toMatchObject({ signUp: 'open', defaultPlan: 'ENTERPRISE' })
-    expect(readConfig({ HOST: '0.0.0.0' }).signUp).toBe('closed')
-    expect(readConfig({ HOST: '0.0.0.0', SIGNUP: 'open' }).signUp).toBe('open')
-    expect(readConfig({ SIGNUP: 'closed', DEFAULT_PLAN: 'FREE' })).toMatchObject({
-      signUp: 'closed',
-      defaultPlan: 'FREE',
-    })
+  test('what is open is said with what opened it', () => {
+    const list = (env: Record<string, string>) => listOpenings(readConfig(env))
+    expect(list({})).toEqual([
+      'sign-up for everybody (until a request comes through a proxy)',
+      "this machine's loopback addresses for workflows (until a request comes through a proxy)",
+    ])
+    expect(list({ PROXY_HOPS: '1' })).toEqual([])
+    expect(list({ HOST: '::', SIGNUP: 'open', EGRESS_ALLOW: '10.0.0.0/8' })).toEqual([
+      'sign-up for everybody (SIGNUP=open)',
+      '10.0.0.0/8 for workflows (EGRESS_ALLOW)',
+    ])
+    expect(list({ SIGNUP: 'closed', EGRESS: 'any' })).toEqual(['all addresses for workflows (EGRESS=any)'])
+  })
+
+  test('ALLOWED_HOSTS are read in lower case, and DEFAULT_PLAN is that of new teams', () => {
+    const { allowedHosts } = readConfig({ ALLOWED_HOSTS: 'App.example.com, *.example.net' })
+    expect(allowedHosts).toEqual(['app.example.com', '*.example.net'])
+    expect(readConfig({}).defaultPlan).toBe('ENTERPRISE')
+    expect(readConfig({ DEFAULT_PLAN: 'FREE' }).defaultPlan).toBe('FREE')
   })
 
   test('e-mail addresses count as confirmed only where nobody else can reach the service', () => {

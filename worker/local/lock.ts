@@ -1,6 +1,6 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endProcesses, identify, isAlive, type ProcessId } from './processes.ts'
+import { endProcesses, identify, isAlive, listListeningPorts, type ProcessId } from './processes.ts'
 
 type Holder = {
   supervisor: ProcessId
@@ -77,6 +77,16 @@ export function takeLock(dataDir: string): InstallationLock {
 export function readAddresses(dataDir: string): InstallationAddresses | undefined {
   const holder = read(join(dataDir, 'perdure.pid'))
   return holder && isAlive(holder.supervisor) ? holder.addresses : undefined
+}
+
+/**
+ * All ports of the Temporal that the start on the data folder runs, if `port` is one of them; none if Temporal
+ * is another.
+ */
+export function listEmbeddedPorts(dataDir: string, port: number): number[] {
+  const temporal = read(join(dataDir, 'perdure.pid'))?.children.temporal
+  const ports = temporal && isAlive(temporal) ? listListeningPorts(temporal.pid) : []
+  return ports.includes(port) ? ports : []
 }
 
 /** Ends the children of a killed supervisor: the service first, so that it can still hand back its work. */

@@ -53,6 +53,12 @@ export function findProcesses(name: string, folder: string): ProcessId[] {
     })
 }
 
+/** The TCP ports that a process listens on. Empty where the system does not tell. */
+export function listListeningPorts(pid: number): number[] {
+  const ports = process.platform === 'linux' ? readPortsLinux(pid) : readPortsByLsof(pid)
+  return [...new Set(ports)].sort((a, b) => a - b)
+}
+
 export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
@@ -83,5 +89,41 @@ function readStartByPs(pid: number): string | null {
     return line.startsWith('Z') ? null : line.replace(/^\S+\s+/, '')
   } catch {
     return null
+  }
+}
+
+const LISTEN = '0A'
+
+function readPortsLinux(pid: number): number[] {
+  try {
+    const own = new Set(
+      readdirSync(`/proc/${pid}/fd`).map((fd) => {
+        // A file may have been closed since.
+        try {
+          return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]
+        } catch {
+          return undefined
+        }
+      }),
+    )
+    return ['tcp', 'tcp6'].flatMap((table) => {
+      const lines = readFileSync(`/proc/${pid}/net/${table}`, 'utf8').split('\n').slice(1)
+      return lines.flatMap((line) => {
+        const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/)
+        return state === LISTEN && own.has(inode) ? [Number.parseInt(local.split(':')[1]!, 16)] : []
+      })
+    })
+  } catch {
+    return []
+  }
+}
+
+function readPortsByLsof(pid: number): number[] {
+  try {
+    const args = ['-nP', '-a', '-p', String(pid), '-iTCP', '-sTCP:LISTEN', '-Fn']
+    const lines = execFileSync('lsof', args, { encoding: 'utf8' }).split('\n')
+    return lines.flatMap((line) => (line.startsWith('n') ? [Number(line.split(':').at(-1))] : []))
+  } catch {
+    return []
   }
 }

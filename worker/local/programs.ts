@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { checkServer, listServerArguments } from '../temporal.ts'
 import { findTemporal } from './binary.ts'
 import type { Program } from './children.ts'
+import { findFree } from './ports.ts'
 import { type PostgresCluster, prepareCluster } from './postgres.ts'
 
 const LOG_LIMIT = 20_000_000
@@ -36,20 +37,23 @@ export async function describePostgres(
 
 /**
  * Describes embedded Temporal for its supervision. `byHand` is TEMPORAL_CLI, `cache` the folder that keeps a
- * downloaded CLI, and the returned `from` says where the CLI was found.
+ * downloaded CLI. The returned `from` says where the CLI was found, `guardedPorts` where it serves HTTP.
  */
 export async function describeTemporal(
   place: ProgramPlace & { cache: string; namespace: string; byHand: string | undefined },
-): Promise<{ program: Program; address: string; from: string }> {
+): Promise<{ program: Program; address: string; from: string; guardedPorts: number[] }> {
   const { path, from } = await findTemporal(place.byHand, place.cache, place.say)
   const folder = join(place.dataDir, 'temporal')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const address = `127.0.0.1:${place.port}`
+  const [httpPort, metricsPort] = [await findFree(), await findFree()]
   const program: Program = {
     name: 'temporal',
     command: path,
     args: listServerArguments({
       port: place.port,
+      httpPort,
+      metricsPort,
       file: join(folder, 'temporal.db'),
       namespace: place.namespace,
       durable: place.durable,
@@ -62,7 +66,7 @@ export async function describeTemporal(
     check: () => checkServer(address, place.namespace),
     readyMs: 60_000,
   }
-  return { program, address, from }
+  return { program, address, from, guardedPorts: [httpPort, metricsPort] }
 }
 
 /** Describes the process with API and worker for its supervision. It is up when its own /readyz says so. */

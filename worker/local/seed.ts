@@ -98,9 +98,10 @@ export async function seedAdmin(
 }
 
 /**
- * Prints what a newcomer needs next: the console, how to sign in, the documentation, and two lines to copy.
+ * Prints what a newcomer needs next: the console, how to sign in, the documentation, two lines to copy, and what
+ * is `open`.
  */
-export function printWelcome(welcome: Welcome, url: string, dataDir: string): void {
+export function printWelcome(welcome: Welcome, url: string, dataDir: string, open: string[]): void {
   const { signIn, example } = welcome
   const token = join(dataDir, 'token')
   const perdure = `${dataDir === resolve('.perdure') ? '' : `DATA_DIR=${quoteShell(dataDir)} `}npx perdure`
@@ -121,6 +122,8 @@ export function printWelcome(welcome: Welcome, url: string, dataDir: string): vo
       ? `  SDK token: ${token}  (to create another: ${perdure} token create)`
       : `  SDK token: none in ${dataDir}  (to create one: ${perdure} token create > ${quoteShell(token)})`,
   )
+  for (const [at, opening] of open.entries())
+    lines.push(`${at === 0 ? '  Open:      ' : ' '.repeat(13)}${opening}`)
   if (example && existsSync(token)) {
     const body = JSON.stringify({ teamId: example.teamId, data: { amount: 120 } })
     const last = quoteShell(join(dataDir, 'last-execution.json'))

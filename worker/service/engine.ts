@@ -10,6 +10,7 @@ import {
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
@@ -21,6 +22,7 @@ import { describeSchedules, type RegisteredSchedule } from '../../activities/tem
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
+import { makeCallMark } from '../../db/operation/callmark.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
 import { reconcileSchedules } from './reconciler.ts'
@@ -33,7 +35,7 @@ export type EngineOptions = {
   connection: NativeConnection
   namespace: string
   taskQueue: string
-  egress: { allowLoopback: boolean; allow: string[] }
+  egress: EgressOptions
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   stuckRunMinutes: number
@@ -93,7 +95,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const client = new Client({ connection, namespace, dataConverter })
   const projector = createProjector({ store, client, sealer, metrics, tracing, log })
   const evaluator = createEvaluator()
-  const http = createHttpClient(options.egress)
+  const http = createHttpClient({ ...options.egress, mark: makeCallMark(store.keys) })
   const attempts = createAttemptLog(store, log)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
   const { touch } = projector

@@ -14,16 +14,19 @@ import type { ApiDeps } from '../../api/env.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
+import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
+import { listOpenings } from '../openings.ts'
 import { connectClient, connectWorker } from '../temporal.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startListener } from './listener.ts'
 import { startMailing } from './mailing.ts'
+import { listOwnPlaces } from './ownplaces.ts'
 import { createReadiness } from './readiness.ts'
 import { installRuntime } from './runtime.ts'
 
@@ -40,7 +43,7 @@ export type ProcessKind = 'api' | 'worker' | 'service'
 const REQUEST_LIMIT_MS = 4_000
 const PROBE_LIMIT_MS = 500
 
-type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined }
+type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined; exposure: Exposure }
 
 /**
  * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
@@ -56,7 +59,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
 
   const keys = readKeys(config, false)
   const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${kind}` })
-  const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config) }
+  const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
   const seals = { store, binds: config.sealBound, log }
@@ -68,6 +71,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     onLost: (error) =>
       log.warn({ err: error }, 'lost the connection that listens for database notifications'),
   })
+  const exposure = watchExposure(kind, config, bus, log)
   const endHousekeeping = startHousekeeping(store, log)
   const endMailing = config.smtp
     ? startMailing({ store, mailer: createMailer(config.smtp), publicUrl: config.publicUrl, log }, bus)
@@ -79,7 +83,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const { pool } = database
   watchProcess(metrics, { store, pool, poolSize: config.poolSize, ...(readEngine ? { readEngine } : {}) })
   const tracing = config.tracing && (await startTracing(config.tracing, log))
-  const instruments = { log, metrics, tracing }
+  const instruments = { log, metrics, tracing, exposure }
   let close = async () => {}
   if (kind !== 'worker') close = await startApi(config, store, sealer, bus, instruments, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
@@ -88,7 +92,9 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, egress, publicUrl, stuckRunMinutes, continueAfterEvents } = config
+      const { taskQueue, publicUrl, stuckRunMinutes, continueAfterEvents } = config
+      const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
+      const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config) }
       const options = {
         store,
         bus,
@@ -128,6 +134,20 @@ export async function runService(kind: ProcessKind): Promise<never> {
   await database.close()
   log.info('stopped')
   process.exit(failed ? 1 : 0)
+}
+
+/** Says what is open, and closes what is open by default once others are known to reach the service. */
+function watchExposure(kind: ProcessKind, config: Config, bus: Bus, log: Logger): Exposure {
+  const { isLocal, openByDefault } = config
+  const open = listOpenings(config)
+  log.info({ open }, open.length > 0 ? 'open on this service' : 'nothing is open by default')
+  const exposure = createExposure(bus, (why) => {
+    if (openByDefault.signUp || openByDefault.loopback)
+      log.warn({ closed: openByDefault }, `closed until the next start what was open by default: ${why}`)
+  })
+  // A worker cannot know by its own settings where the API listens.
+  if (kind !== 'worker' && !isLocal) exposure.note('the API is set up for others than this machine')
+  return exposure
 }
 
 /**
@@ -174,8 +194,8 @@ async function startApi(
     taskQueue,
     ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
   })
-  const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits, signUp, defaultPlan, metricsToken } =
-    config
+  const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
+  const { signUp, openByDefault, defaultPlan, metricsToken } = config
   const front = {
     publicUrl,
     allowedHosts,
@@ -183,6 +203,7 @@ async function startApi(
     corsOrigins,
     rateLimits,
     signUp,
+    openByDefault,
     defaultPlan,
     metricsToken,
   }
@@ -211,7 +232,7 @@ async function startProbes(
   instruments: Instruments,
   readEngine: () => Engine | undefined,
 ): Promise<() => Promise<void>> {
-  const { publicUrl, metricsToken, taskQueue } = config
+  const { publicUrl, proxyHops, metricsToken, taskQueue } = config
   const isReady = createReadiness({
     store,
     workflowService: () => readEngine()?.client.workflowService,
@@ -224,6 +245,7 @@ async function startProbes(
     bus,
     ...instruments,
     publicUrl,
+    proxyHops,
     metricsToken,
     isReady,
     carryOut: async () => false,
@@ -233,9 +255,11 @@ async function startProbes(
   return () => listener.stop(PROBE_LIMIT_MS)
 }
 
-// A worker that runs alone does not know how the APIs can be reached, so it trusts no address by itself.
-function readEmailProof(kind: ProcessKind, { emailProof }: Config): EmailProof {
-  return kind === 'worker' && emailProof === 'none' ? 'operator' : emailProof
+// Addresses that nobody has proven count only where nobody but this machine's users can come in. A worker that
+// runs alone does not know how the APIs can be reached, so it trusts none by itself.
+function readEmailProof(kind: ProcessKind, { emailProof }: Config, exposure: Exposure): EmailProof {
+  if (emailProof !== 'none') return emailProof
+  return kind === 'worker' || exposure.why() !== null ? 'operator' : 'none'
 }
 
 function readForProcess(kind: ProcessKind): Config {

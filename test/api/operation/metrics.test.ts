@@ -70,7 +70,14 @@ describe('over HTTP', () => {
 
   test('without METRICS_TOKEN only this machine may read the metrics, and not through a proxy', async () => {
     expect((await fetch(`${url}/metrics`)).status).toBe(200)
-    for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']) {
+    for (const name of [
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'X-Forwarded-Proto',
+      'forwarded',
+      'x-real-ip',
+      'via',
+    ]) {
       const response = await fetch(`${url}/metrics`, { headers: { [name]: '203.0.113.7' } })
       expect([name, response.status]).toEqual([name, 403])
       expect(((await response.json()) as { message: string }).message).toContain('METRICS_TOKEN')

@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
 import { PASSWORD, readCookie, startService } from '../../support/service.ts'
 
@@ -95,6 +95,58 @@ test('while sign-up is closed no body is read and no password estimated', async 
     expect(response.status).toBe(403)
   }
   await closed.stop()
+})
+
+describe('sign-up that is open by default', () => {
+  async function startOpen(options: Parameters<typeof startService>[0] = {}) {
+    const openByDefault = { signUp: true, loopback: true }
+    const open = await startService({ signUp: 'open', openByDefault, ...options })
+    const signUp = async (headers: Record<string, string> = {}) =>
+      (await open.request('/api/auth/register', { method: 'POST', json: person(), headers })).status
+    return { ...open, signUp }
+  }
+
+  test.each([
+    'Forwarded',
+    'X-Forwarded-For',
+    'X-Forwarded-Host',
+    'X-Forwarded-Something',
+    'X-Real-IP',
+    'Via',
+  ])('is closed by the first request with %s, whatever it asks for', async (name) => {
+    const open = await startOpen()
+    expect(await open.signUp()).toBe(201)
+    // A request that is refused for its Host, and for a path that does not exist.
+    await open.app.request('/nothing', { headers: { host: 'evil.example', [name]: 'x' } })
+    expect(await open.signUp()).toBe(403)
+    await open.request('/healthz', { headers: { [name]: 'y' } })
+    const header = name.toLowerCase()
+    expect(open.exposure.why()).toBe(`a request came through a proxy (it had the header ${header})`)
+    const { status, body } = await open.call('POST', '/api/auth/register', undefined, person())
+    expect(status).toBe(403)
+    expect(body.message).toMatch(/^Sign-up is closed since a request came .*\. To open it, set SIGNUP=open$/)
+    await open.stop()
+  })
+
+  test('stays open with headers that a browser sends, and with proxies that are announced', async () => {
+    const open = await startOpen()
+    await open.request('/healthz', {
+      headers: { 'X-Requested-With': 'x', 'X-Forward': 'x', Origin: 'http://a.example' },
+    })
+    expect([await open.signUp(), open.exposure.why()]).toEqual([201, null])
+    await open.stop()
+    const proxied = await startOpen({ proxyHops: 1 })
+    expect(await proxied.signUp({ 'X-Forwarded-For': '203.0.113.7' })).toBe(201)
+    expect(proxied.exposure.why()).toBeNull()
+    await proxied.stop()
+  })
+
+  test('stays open if an operator has opened it', async () => {
+    const open = await startOpen({ openByDefault: { signUp: false, loopback: true } })
+    expect(await open.signUp({ 'X-Forwarded-For': '203.0.113.7' })).toBe(201)
+    expect(open.exposure.why()).not.toBeNull()
+    await open.stop()
+  })
 })
 
 test('sign-ups are throttled by address', async () => {

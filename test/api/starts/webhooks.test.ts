@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { CALL_MARK, makeCallMark } from '../../../db/operation/callmark.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { makeKeys, startService } from '../../support/service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: responses are read field by field
 type Body = any
@@ -102,6 +103,31 @@ for (const [name, value] of ['a 1', 'a \u20ac', '__proto__ x'].map((field) => fi
   inParts.append(name!, value!)
 }
 inParts.append('file', new File([new Uint8Array([0xff, 0, 1])], 'a.bin', { type: 'image/png' }))
+
+test('a call of a workflow reaches only hooks, and its mark is no part of their input', async () => {
+  const marked = (path: string, mark = makeCallMark(service.store.keys)) =>
+    service.call('POST', path, undefined, {}, { [CALL_MARK]: mark })
+  const { status, body } = await marked(`/hooks/${workflowId}/orders`)
+  expect(status).toBe(202)
+  const { body: execution } = await service.call('GET', `/api/executions/${body.executionId}`, service.admin)
+  expect(Object.keys(execution.inputData.headers)).not.toContain(CALL_MARK)
+  expect((await marked('/resume/nothing')).status).toBe(404)
+  for (const path of [
+    '/api/auth/logout',
+    '/api/auth/login',
+    '/API/x',
+    '/',
+    '/nothing',
+    '/hooks',
+    '//hooks/a/b',
+  ]) {
+    const refused = await marked(path)
+    expect([path, refused.status]).toEqual([path, 403])
+    expect(refused.body.message).toBe('A workflow may call only /hooks and /resume of its own service')
+  }
+  // Another installation has other keys, and is a caller as any.
+  expect((await marked('/api/auth/logout', makeCallMark(makeKeys()))).status).toBe(200)
+})
 
 test.each([
   ['JSON of any kind', post('[1]', 'application/vnd.api+json'), [1]],

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { identify, isAlive, type ProcessId } from '../../../worker/local/processes.ts'
+import { identify, isAlive, listListeningPorts, type ProcessId } from '../../../worker/local/processes.ts'
+import { createClient, nodeOf, type Send } from '../../support/client.ts'
 import { until } from '../../support/until.ts'
 
 type Holder = {
@@ -91,6 +92,49 @@ async function runExample(): Promise<unknown> {
   return execution?.outputData
 }
 
+/** Calls URLs by nodes of one workflow, as a BUILDER could; resolves with what each of them failed with. */
+async function callByNodes(urls: string[]): Promise<(string | null)[]> {
+  const { url: api } = holder().addresses
+  const send: Send = (path, { method, json }) =>
+    fetch(api + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+  const client = createClient({ send, teamId: example.teamId })
+  const calls = urls.map((url, at) => ({
+    id: `call${at}`,
+    type: 'HTTP_REQUEST',
+    config: { url },
+    onError: 'CONTINUE' as const,
+  }))
+  const edges = calls.map(({ id }) => ({ source: 'start', target: id }))
+  const run = await client.run({
+    nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }, ...calls],
+    edges,
+  } as never)
+  return calls.map(({ id }) => nodeOf(run, id).errorMessage)
+}
+
+/** Calls every port on which the embedded servers listen at this moment, and expects each call to be refused. */
+async function expectServersOutOfReach(): Promise<void> {
+  const { temporal, postgres } = holder().children
+  const ports = { Temporal: listListeningPorts(temporal.pid), database: listListeningPorts(postgres.pid) }
+  // gRPC, the HTTP API, metrics, and three that its parts use among themselves.
+  expect(ports.Temporal).toHaveLength(6)
+  expect(ports.database).toHaveLength(1)
+  const urls = [...ports.Temporal, ...ports.database].map(
+    (port) => `http://127.0.0.1:${port}/api/v1/namespaces`,
+  )
+  for (const [at, message] of (await callByNodes(urls)).entries()) {
+    expect([urls[at], message]).toEqual([
+      urls[at],
+      expect.stringMatching(/is the (Temporal server|database) of this/),
+    ])
+    expect(message).toContain('the egress rules refuse it')
+  }
+}
+
 describe('npm start', { timeout: 120_000 }, () => {
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'perdure-start-'))
@@ -164,6 +208,13 @@ describe('npm start', { timeout: 120_000 }, () => {
     expect(JSON.parse(await shell(lines[1]!)).outputData).toEqual({ decision: 'review', total: 144 })
   })
 
+  test('shows what is open, and no node can call a port of the servers that it has started', async () => {
+    expect(firstOutput).toMatch(
+      /Open: +sign-up for everybody \(until a request comes through a proxy\)\n +this machine's/,
+    )
+    await expectServersOutOfReach()
+  })
+
   test('the token in the data folder is a BUILDER of the first team; the output says how to create another', async () => {
     const { url } = holder().addresses
     const command = `DATA_DIR=${dataDir} npx perdure token create`
@@ -197,6 +248,16 @@ describe('npm start', { timeout: 120_000 }, () => {
     expect(wrong.output()).toMatch(/PORT must be a whole number\nEGRESS must be public or any/)
   })
 
+  test('settings for a Temporal with TLS stop a start that would use the embedded one', async () => {
+    const other = mkdtempSync(join(tmpdir(), 'perdure-start-'))
+    for (const name of ['TEMPORAL_TLS', 'TEMPORAL_API_KEY']) {
+      const wrong = launch({ DATA_DIR: other, [name]: 'true' })
+      expect(await wrong.ended).toBe(1)
+      expect(wrong.output()).toContain('TEMPORAL_ADDRESS must be set if TLS or an API key is')
+    }
+    rmSync(other, { recursive: true })
+  })
+
   test('a port that is set by hand and taken stops the start', async () => {
     const other = mkdtempSync(join(tmpdir(), 'perdure-start-'))
     const wrong = launch({ DATA_DIR: other, PORT: new URL(holder().addresses.url).port })
@@ -215,6 +276,13 @@ describe('npm start', { timeout: 120_000 }, () => {
       )
       expect(holder().addresses).toEqual(before.addresses)
       expect(await runExample()).toEqual({ decision: 'review', total: 144 })
+      if (name === 'temporal')
+        await until(() =>
+          expectServersOutOfReach().then(
+            () => true,
+            () => false,
+          ),
+        )
     },
   )
 
