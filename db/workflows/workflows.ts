@@ -5,6 +5,7 @@ import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
 import { hideSecrets } from '../../workflows/graph/secrets.ts'
+import { workInTurns } from '../../workflows/turns.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -12,7 +13,7 @@ import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
-import { demand, demandTeam, type Scope } from '../scope.ts'
+import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
@@ -69,24 +70,31 @@ export async function listWorkflows(
   return makePage(content, total, query)
 }
 
+/** How often a part of a graph is read together with the other part, if that changes meanwhile. */
+const MAX_DRAWINGS = 5
+
+/** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
+class StaleDrawing extends Error {}
+
+/** A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. */
+type Drawing = { nodes?: unknown; edges?: unknown; graph?: Graph | undefined }
+
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
  * CONFLICT if the team has a workflow of this name.
  */
 export async function createWorkflow(
   scope: Scope,
-  input: {
+  input: Drawing & {
     teamId: string
     name: string
     description?: string | null | undefined
-    nodes?: unknown
-    edges?: unknown
     settings?: Partial<WorkflowSettings> | undefined
   },
 ): Promise<Workflow> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
-  const graph = checkGraph(input)
+  const graph = await checkGraph(input, teamId)
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
@@ -154,12 +162,10 @@ export function tagWorkflow(workflow: {
 export async function updateWorkflow(
   scope: Scope,
   id: string,
-  patch: {
+  patch: Drawing & {
     name?: string | undefined
     description?: string | null | undefined
     active?: boolean | undefined
-    nodes?: unknown
-    edges?: unknown
     settings?: Partial<WorkflowSettings> | undefined
     /** The version whose graph becomes the current one again. */
     restore?: number | undefined
@@ -168,21 +174,20 @@ export async function updateWorkflow(
 ): Promise<WorkflowDetail> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'BUILDER')
-  return guardName(patch.name ?? '', () =>
-    change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
+  const { restore } = patch
+  const update = async (attempt = 1): Promise<WorkflowDetail> => {
+    const drawn = await drawGraph(scope.store, { id, teamId }, patch)
+    return change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
       const old = await lockWorkflow(tx, id)
       if (expected && !expected.includes(tagWorkflow(old))) {
         throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
       }
       const store = { ...scope.store, db: tx }
       const stored = await readVersion(store, id, old.version)
-      const { restore } = patch
-      const given = restore ?? patch.nodes ?? patch.edges
-      const base = restore === undefined ? stored : await readVersion(store, id, restore)
-      // An old version is checked again, since the rules for graphs may have changed.
-      const graph = isNone(given)
-        ? stored
-        : checkGraph({ nodes: patch.nodes ?? base.nodes, edges: patch.edges ?? base.edges })
+      if (drawn?.isStale(stored)) throw new StaleDrawing()
+      // It may have been deleted since it was read.
+      if (restore !== undefined) await readVersion(store, id, restore)
+      const graph = drawn?.graph ?? stored
       const redrawn = graph !== stored && JSON.stringify(graph) !== JSON.stringify(stored)
       if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
@@ -227,8 +232,13 @@ export async function updateWorkflow(
           ...(restore === undefined ? {} : { restored: restore }),
         },
       }
-    }),
-  )
+    }).catch((error) => {
+      if (!(error instanceof StaleDrawing)) throw error
+      if (attempt < MAX_DRAWINGS) return update(attempt + 1)
+      throw new Fault('CONFLICT', 'Others keep changing the graph at the same time: try again')
+    })
+  }
+  return guardName(patch.name ?? '', () => update())
 }
 
 /**
@@ -261,8 +271,37 @@ async function lockWorkflow(tx: Tx, id: string) {
   return { ...row, settings: readSettings(row.settings) }
 }
 
-function checkGraph(input: { nodes?: unknown; edges?: unknown }): Graph {
-  const { graph, problems } = readGraph(input, uuid)
+/**
+ * The graph that a patch makes of the workflow's; undefined if it keeps it. It is read before the workflow is
+ * locked, since that may take a while; `isStale` then says whether it must be read again. Throws INVALID.
+ */
+async function drawGraph(
+  store: Store,
+  { id, teamId }: { id: string; teamId: string },
+  { graph, nodes, edges, restore }: Drawing & { restore?: number | undefined },
+): Promise<{ graph: Graph; isStale: (stored: Graph) => boolean } | undefined> {
+  const whole = async (drawing: Drawing) => ({
+    graph: await checkGraph(drawing, teamId),
+    isStale: () => false,
+  })
+  // An old version is checked again, since the rules for graphs may have changed.
+  if (restore !== undefined) return whole(await readVersion(store, id, restore))
+  if (graph || (!isNone(nodes) && !isNone(edges))) return whole({ graph, nodes, edges })
+  if (isNone(nodes) && isNone(edges)) return undefined
+  const row = await store.db.selectFrom('workflows').select('version').where('id', '=', id).executeTakeFirst()
+  if (!row) throw missing('workflow')
+  const base = await readVersion(store, id, row.version)
+  const kept = isNone(nodes) ? 'nodes' : 'edges'
+  return {
+    graph: await checkGraph({ nodes: nodes ?? base.nodes, edges: edges ?? base.edges }, teamId),
+    isStale: (stored) => stored !== base && JSON.stringify(stored[kept]) !== JSON.stringify(base[kept]),
+  }
+}
+
+/** Reads a graph in turns with what other teams do. Throws INVALID. */
+async function checkGraph(drawing: Drawing, teamId: string): Promise<Graph> {
+  if (drawing.graph) return drawing.graph
+  const { graph, problems } = await workInTurns(readGraph(drawing, uuid), teamId)
   if (problems.length > 0) throw invalid(problems)
   return graph
 }

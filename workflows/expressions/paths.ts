@@ -1,4 +1,4 @@
-import { parseExpression, quoteSource, readTemplate, type Syntax, type Template } from './expressions.ts'
+import { parseExpression, quoteSource, type Syntax, splitTemplate, type Template } from './expressions.ts'
 
 /**
  * The variable and the names of a plain path such as `$trigger.body.id`; undefined for any other expression.
@@ -22,7 +22,7 @@ const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
  * that says what is wrong.
  */
 export function readPathTemplate(text: string): (string | string[])[] {
-  return readTemplate(/^\s*\$(?!.*\{\{)/.test(text) ? `{{ ${text} }}` : text).map(
+  return splitTemplate(/^\s*\$(?!.*\{\{)/.test(text) ? `{{ ${text} }}` : text).map(
     (part: Template[number]) => {
       if (typeof part === 'string') return part
       const [variable, ...names] = readPath(parseExpression(part.source)) ?? []
