@@ -126,7 +126,10 @@ async function readDrawing(
   drawing: NonNullable<ReturnType<NonNullable<Rule['graph']>>>,
   turn: string,
 ): Promise<Problem[]> {
-  const { graph, problems } = await workInTurns(readGraph(drawing, () => crypto.randomUUID()), turn)
+  const { graph, problems } = await workInTurns(
+    readGraph(drawing, () => crypto.randomUUID()),
+    turn,
+  )
   c.set('graph', graph)
   return problems.map(({ path, message }) => ({
     path: drawing.path ? joinPath(drawing.path, path) : path,

@@ -137,7 +137,10 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         faults: [409],
       }),
       async (c) => {
-        const workflow = await createWorkflow(c.get('scope'), { ...c.req.valid('json'), graph: c.get('graph') })
+        const workflow = await createWorkflow(c.get('scope'), {
+          ...c.req.valid('json'),
+          graph: c.get('graph'),
+        })
         nameUnknownFields(c, c.req.valid('json').nodes)
         c.header('Location', `/api/workflows/${workflow.id}`)
         return c.json(workflow, 201)

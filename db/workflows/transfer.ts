@@ -1,5 +1,11 @@
 import { v7 as uuid } from 'uuid'
-import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
+import {
+  type Graph,
+  type GraphEdge,
+  type GraphNode,
+  MAX_EDGES,
+  MAX_NODES,
+} from '../../workflows/graph/graph.ts'
 import { dropSecrets } from '../../workflows/graph/secrets.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'

@@ -5,8 +5,9 @@ import { eachPart, measureExpression, readMeasured, splitCondition } from './exp
 const MAX_CONFIG_DEPTH = 100
 const MAX_EXPRESSIONS = 1_000
 
-/** What finding the parts of a text takes for each character, in units of work. */
+/** Units of work: to find the end of an expression, for each character; to list an object, for each entry. */
 const SCAN_WORK = 0.1
+const ENTRY_WORK = 0.02
 
 /** The nodes that a config refers to and what is wrong with its expressions, each with its path. */
 export type References = { nodes: { id: string; path: string }[]; problems: Problem[] }
@@ -27,7 +28,7 @@ export function* findReferences(
   const found: References = { nodes: [], problems: [] }
   const bare = new Set(conditions.map((condition) => condition.path))
   let count = 0
-  function* visit(item: unknown, key: string, depth: number): Work<void> {
+  function* visit(item: string | object, key: string, depth: number): Work<void> {
     const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
     if (typeof item === 'string') {
       // Counted before any is parsed.
@@ -37,22 +38,28 @@ export function* findReferences(
         const message = `a node must have at most ${MAX_EXPRESSIONS} expressions`
         found.problems.push({ path: at, message })
       }
-    } else if (typeof item === 'object' && item !== null) {
-      if (depth > MAX_CONFIG_DEPTH) {
-        found.problems.push({ path: at, message: 'is nested too deeply' })
-        return
-      }
-      const entries = Object.entries(item)
-      yield SCAN_WORK * entries.length
-      for (const [name, entry] of entries) {
-        if (meter.left < 0) return
-        if (typeof entry !== 'string' && typeof entry !== 'object') continue
-        yield* visit(entry, Array.isArray(item) ? `${key}[${name}]` : joinPath(key, name), depth + 1)
-      }
+      return
+    }
+    if (depth > MAX_CONFIG_DEPTH) {
+      found.problems.push({ path: at, message: 'is nested too deeply' })
+      return
+    }
+    const keys = Array.isArray(item) ? undefined : Object.keys(item)
+    yield 1 + ENTRY_WORK * (keys ?? (item as unknown[])).length
+    for (const name of keys ?? (item as unknown[]).keys()) {
+      if (meter.left < 0) return
+      const entry: unknown = item[name as keyof typeof item]
+      const isPlain = typeof entry === 'string' && bare.size === 0 && !entry.includes('{{')
+      if (isPlain || (typeof entry !== 'string' && !isNested(entry))) continue
+      yield* visit(entry, typeof name === 'number' ? `${key}[${name}]` : joinPath(key, name), depth + 1)
     }
   }
-  yield* visit(value, '', 0)
+  if (typeof value === 'string' || isNested(value)) yield* visit(value, '', 0)
   return found
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** Reads the expressions of one string, and adds what they refer to and what is wrong with them. */
@@ -65,8 +72,8 @@ function* readText(
 ): Work<void> {
   try {
     for (const part of isCondition ? [splitCondition(text)] : eachPart(text)) {
-      yield SCAN_WORK * (typeof part === 'string' ? part : part.source).length
       if (typeof part === 'string') continue
+      yield SCAN_WORK * part.source.length
       const units = measureExpression(part.source)
       meter.left -= units
       if (meter.left < 0) throw new Error(TOO_MUCH)

@@ -2,7 +2,7 @@ import { findReferences } from '../expressions/references.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
-import { TURN_UNITS, type Work } from '../turns.ts'
+import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
 import type { Graph, GraphEdge, GraphNode } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
@@ -13,8 +13,11 @@ const MAX_DEPTH = 5
 /** Every expression is parsed when the graph is saved, which takes about 40 us each. */
 const MAX_EXPRESSIONS = 10_000
 
-/** The most units of work for all expressions: three times what a graph of plain ones can have at most. */
-const MAX_PARSING = 3_000_000
+/** The most units of work for all expressions: more than a graph without `??` and `?:` can have. */
+const MAX_PARSING = 1_500_000
+
+/** What checking how the elements fit together takes for each of them, in units of work. */
+const ELEMENT_WORK = 7
 
 /** The most nodes of a cycle that a message names. */
 const MAX_NAMED = 20
@@ -24,7 +27,8 @@ type Edges = PlacedElement<GraphEdge>[]
 
 /** Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. */
 export function* checkStructure(nodes: Nodes, edges: Edges): Work<Problem[]> {
-  yield TURN_UNITS
+  const units = ELEMENT_WORK * (nodes.length + edges.length)
+  yield units
   const byId = new Map<string, GraphNode>()
   for (const { value } of nodes) if (!byId.has(value.id)) byId.set(value.id, value)
   const sound = edges.filter(
@@ -40,7 +44,7 @@ export function* checkStructure(nodes: Nodes, edges: Edges): Work<Problem[]> {
     ...edges.flatMap((edge) => checkEdge(edge, byId)),
     ...cycles,
   ]
-  yield TURN_UNITS
+  yield units
   const upstream = cycles.length > 0 ? undefined : findUpstream(byId, sound)
   return [...problems, ...(yield* checkReferences(nodes, byId, upstream))]
 }
@@ -249,7 +253,8 @@ function* checkReferences(
     const found = yield* findReferences(node.config, configPath, conditions, meter)
     problems.push(...found.problems)
     for (const { id, path } of found.nodes) {
-      if (!byId.has(id)) problems.push({ path, message: `names the node "${id}", which is not in this graph` })
+      if (!byId.has(id))
+        problems.push({ path, message: `names the node "${id}", which is not in this graph` })
       else if (upstream && !upstream.get(node.id)?.has(id)) {
         const message = `names the node "${id}", which does not come before "${node.id}"`
         problems.push({ path, message })

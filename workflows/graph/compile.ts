@@ -158,11 +158,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 
 type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
 
-function* planNode(
-  node: GraphNode,
-  triggerNodeId: string,
-  { isPure, roomOf }: Bodies,
-): Work<PlanNode> {
+function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): Work<PlanNode> {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
   const { parentId } = node

@@ -1,12 +1,12 @@
 import { nameType, type Problem } from '../problem.ts'
-import { TURN_UNITS, type Work } from '../turns.ts'
+import type { Work } from '../turns.ts'
 import { checkStructure } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
 
 /** What checking a node or edge takes, and each character of its config, in units of work. */
 const NODE_WORK = 50
-const CHARACTER_WORK = 0.1
+const CHARACTER_WORK = 0.01
 
 /**
  * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
@@ -23,8 +23,11 @@ export function* readGraph(
   // If one list is not an array or too long, checking the other against it would only give false problems.
   const whole = problems.length === 0
   const nodes: PlacedElement<GraphNode>[] = []
+  let characters = 0
   for (const [at, raw] of rawNodes.entries()) {
-    yield NODE_WORK + CHARACTER_WORK * JSON.stringify(raw ?? null).length
+    const { length } = JSON.stringify(raw ?? null)
+    characters += length
+    yield NODE_WORK + CHARACTER_WORK * length
     nodes.push(...readNode(raw, `nodes[${at}]`, makeId, problems))
   }
   const edges: PlacedElement<GraphEdge>[] = []
@@ -33,7 +36,7 @@ export function* readGraph(
     edges.push(...readEdge(raw, `edges[${at}]`, problems))
   }
   if (whole) problems.push(...(yield* checkStructure(nodes, edges)))
-  yield TURN_UNITS
+  yield CHARACTER_WORK * characters
 
   const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
   const bytes = new TextEncoder().encode(JSON.stringify(graph)).length
