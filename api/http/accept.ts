@@ -99,7 +99,7 @@ export function accept<const R extends Rule>(
       if (!schema) return
       const parsed = v.safeParse(schema, value)
       if (parsed.success) c.req.addValidatedData(target, parsed.output as object)
-      else problems.push(...nameProblems(parsed.issues, target))
+      else problems.push(...nameProblems(parsed.issues.slice(0, MAX_PROBLEMS), target))
     }
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
