@@ -157,19 +157,17 @@ async function demandRole(
   if (role === 'instance') demandInstance(scope)
   if (role === 'public' || role === 'user' || role === 'session' || role === 'instance') return ''
   const least = role === 'member' ? 'VIEWER' : role
-  const named = await findNamed(rule, c, scope, readOnce)
-  if (named.teamId !== undefined) {
-    if (named.by === 'teamId') await demandTeam(scope, named.teamId, least)
-    else demand(scope, named.teamId, least)
-    return named.teamId
-  }
-  if (named.by === 'id') await readOwner(scope.store, rule.of!, named.id)
-  return [...scope.roles].find(([, held]) => covers(held, least))?.[0]
+  const { teamId, row } = await findNamed(rule, c, scope, readOnce)
+  const held = teamId === undefined ? undefined : scope.roles.get(teamId)
+  if (held && covers(held, least)) return teamId
+  // The team of a row that is gone may still be remembered: the row decides between 403 and 404.
+  if (row) demand(scope, await readOwner(scope.store, row.table, row.id), least)
+  else if (teamId !== undefined) await demandTeam(scope, teamId, least)
+  return teamId ?? [...scope.roles].find(([, role]) => covers(role, least))?.[0]
 }
 
-/** A team, and the key by which the request names it; `id` if that key names a row that there is not. */
-type Named = { teamId: string; by: string } | { teamId: undefined; by: string; id: string }
-const NOTHING: Named = { teamId: undefined, by: 'nothing', id: '' }
+/** The team that a request names, and the row by which it does. Without a team, there is no such row. */
+type Named = { teamId?: string | undefined; row?: { table: OwnedTable; id: string } }
 
 /** Finds the team that a request is about, by the ids in its path, else in its query, else in its body. */
 async function findNamed(
@@ -178,23 +176,22 @@ async function findNamed(
   { store }: Scope,
   readOnce: () => Promise<unknown>,
 ): Promise<Named> {
-  const own = async (by: string, table: OwnedTable, id: string): Promise<Named> => {
-    const teamId = await findOwner(store, table, id)
-    return teamId === undefined ? { teamId, by, id } : { teamId, by }
+  const own = async (table: OwnedTable, id: string): Promise<Named> => {
+    return { teamId: await findOwner(store, table, id), row: { table, id } }
   }
   const look = async (schema: Schema | undefined, given: () => unknown): Promise<Named | undefined> => {
     for (const key of ['teamId', 'workflowId']) {
       if (!Object.hasOwn(Object((schema as { entries?: object } | undefined)?.entries), key)) continue
       const id = parseId(((await given()) as Record<string, unknown> | null)?.[key])
-      if (id === undefined) return NOTHING
-      return key === 'teamId' ? { teamId: id, by: key } : own(key, 'workflows', id)
+      if (id === undefined) return {}
+      return key === 'teamId' ? { teamId: id } : own('workflows', id)
     }
   }
   const inPath = await look(rule.params, () => c.req.param())
   if (inPath) return inPath
   const id = rule.of && parseId(c.req.param('id'))
-  if (rule.of) return id === undefined ? NOTHING : own('id', rule.of, id)
-  return (await look(rule.query, () => readQuery(c))) ?? (await look(rule.json, readOnce)) ?? NOTHING
+  if (rule.of) return id === undefined ? {} : own(rule.of, id)
+  return (await look(rule.query, () => readQuery(c))) ?? (await look(rule.json, readOnce)) ?? {}
 }
 
 async function findTeam(...request: Parameters<typeof findNamed>): Promise<string | undefined> {

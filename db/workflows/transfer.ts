@@ -96,7 +96,8 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
 
 async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<ImportedWorkflow> {
   checkSize(workflow)
-  const converted = convertWorkflow(workflow, (id) => input.workflows?.[id])
+  const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
+  const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {
     throw invalid([
       { path: 'workflow', message: `must be a workflow exported by n8n, or of the format ${EXPORT_FORMAT}` },

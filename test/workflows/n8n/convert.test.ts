@@ -16,7 +16,7 @@ const readTemplate = (name: string) => {
 
 /** Does what an import does, without storing the workflow. */
 function importDocument(raw: unknown) {
-  const converted = convertWorkflow(raw, () => undefined)
+  const converted = atOnce(convertWorkflow(raw, () => undefined))
   if (!converted) return undefined
   const { report } = converted
   const repair = repairGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
