@@ -7,6 +7,7 @@ import type { Exposure } from '../db/operation/exposure.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { Scope, Store } from '../db/scope.ts'
+import type { Graph } from '../workflows/graph/graph.ts'
 
 /**
  * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
@@ -14,6 +15,8 @@ import type { Scope, Store } from '../db/scope.ts'
 export type AppEnv = {
   Variables: {
     scope: Scope
+    /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */
+    graph?: Graph
     requestId: string
     ip: string
     log: Logger

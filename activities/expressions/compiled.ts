@@ -2,12 +2,15 @@ import type jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import {
   findReads,
+  measureExpression,
   prepareExpression,
   type Reads,
   type Syntax,
   syntaxOf,
 } from '../../workflows/expressions/expressions.ts'
 import { readPath } from '../../workflows/expressions/paths.ts'
+import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
+import type { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Bindings } from './bindings.ts'
 import { expressionFailure, quoteExpression } from './failures.ts'
 import { toPlain } from './plain.ts'
@@ -40,6 +43,37 @@ export function compileExpression(source: string): CompiledExpression {
   return compiled
 }
 
+/** The units of work that expressions took to compile since a caller has waited for a turn. */
+let spent = 0
+
+/**
+ * As compileExpression, but lets timers and sockets have their turn before those of this thread take long
+ * together. Only the first use of an expression waits.
+ */
+export async function compileInTurns(source: string): Promise<CompiledExpression> {
+  if (!cache.has(source)) {
+    const units = measure(source)
+    spent += units
+    if (spent > TURN_UNITS) {
+      spent = units
+      await takeTurn()
+    }
+  }
+  return compileExpression(source)
+}
+
+function measure(source: string): number {
+  try {
+    return measureExpression(source)
+  } catch (error) {
+    throw compileFailure(source, error)
+  }
+}
+
+function compileFailure(source: string, error: unknown): NodeFailure {
+  return expressionFailure(`${quoteExpression(source)}: ${(error as Error).message}`)
+}
+
 function readExpression(source: string): CompiledExpression {
   try {
     const expression = prepareExpression(source)
@@ -54,7 +88,7 @@ function readExpression(source: string): CompiledExpression {
       expression,
     }
   } catch (error) {
-    throw expressionFailure(`${quoteExpression(source)}: ${(error as Error).message}`)
+    throw compileFailure(source, error)
   }
 }
 

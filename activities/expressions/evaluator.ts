@@ -46,26 +46,26 @@ export function createEvaluator(
   const deps: EvaluationDeps = { pool, limits }
   return {
     async render(value, bindings) {
-      const { expressions, fill } = collectExpressions(value)
+      const { expressions, fill } = await collectExpressions(value)
       return fill ? fill(await evaluateAll(deps, expressions, bindings)) : value
     },
     async test(condition, bindings) {
-      const expression = compileCondition(condition)
+      const expression = await compileCondition(condition)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
       return isTruthy(value)
     },
     async filter(items, condition, bindings) {
-      const expression = compileCondition(condition)
+      const expression = await compileCondition(condition)
       if (typeof expression === 'boolean') return expression ? items : []
       return filterItems(deps, items, expression, bindings)
     },
     async evaluate(text, bindings) {
-      const [value] = await evaluateAll(deps, [compileBareExpression(text)], bindings)
+      const [value] = await evaluateAll(deps, [await compileBareExpression(text)], bindings)
       return value ?? null
     },
     async map(items, text, bindings) {
-      return mapItems(deps, items, compileBareExpression(text), bindings)
+      return mapItems(deps, items, await compileBareExpression(text), bindings)
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     close: () => pool.close(),

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import { splitCondition, splitTemplate, type Template } from '../../workflows/expressions/expressions.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { type CompiledExpression, compileExpression } from './compiled.ts'
-import { expressionFailure } from './failures.ts'
+import { type CompiledExpression, compileInTurns } from './compiled.ts'
+import { expressionFailure, expressionLimit } from './failures.ts'
 
 /** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
 type FillConfig = (values: unknown[]) => unknown
@@ -11,15 +11,18 @@ type FillConfig = (values: unknown[]) => unknown
 const MAX_CONFIG_DEPTH = 200
 
 /** The expressions of a config value, and the function that fills in their values if there are any. */
-export function collectExpressions(value: unknown): {
+export async function collectExpressions(value: unknown): Promise<{
   expressions: CompiledExpression[]
   fill: FillConfig | undefined
-} {
+}> {
+  const sources: string[] = []
+  const fill = collectInto(sources, value)
   const expressions: CompiledExpression[] = []
-  return { expressions, fill: collectInto(expressions, value) }
+  for (const source of sources) expressions.push(await compileInTurns(source))
+  return { expressions, fill }
 }
 
-function collectInto(found: CompiledExpression[], value: unknown, depth = 0): FillConfig | undefined {
+function collectInto(found: string[], value: unknown, depth = 0): FillConfig | undefined {
   if (typeof value === 'string') return value.includes('{{') ? collectText(value, found) : undefined
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > MAX_CONFIG_DEPTH) throw expressionFailure('the config is nested too deeply')
@@ -43,19 +46,33 @@ function collectInto(found: CompiledExpression[], value: unknown, depth = 0): Fi
   }
 }
 
-function collectText(text: string, found: CompiledExpression[]): FillConfig {
+function collectText(text: string, found: string[]): FillConfig {
   const parts = readCached(text).map((part) =>
-    typeof part === 'string' ? part : found.push(compileExpression(part.source)) - 1,
+    typeof part === 'string' ? part : found.push(part.source) - 1,
   )
   const [only] = parts
   if (parts.length === 1 && typeof only === 'number') return (values) => values[only] ?? null
-  return (values) => parts.map((part) => (typeof part === 'string' ? part : writeText(values[part]))).join('')
+  return (values) => {
+    let chars = 0
+    const texts = parts.map((part) => {
+      const written = typeof part === 'string' ? part : writeText(values[part])
+      chars += written.length
+      // The same big value may be in a text many times.
+      if (chars > MAX_TEXT) throw expressionLimit(TOO_LONG)
+      return written
+    })
+    return texts.join('')
+  }
 }
 
 function writeText(value: unknown): string {
   if (value === undefined) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
+
+/** The most characters of a text with expressions in it. */
+const MAX_TEXT = 8_000_000
+const TOO_LONG = `a text with expressions would have more than ${MAX_TEXT / 1_000_000} million characters`
 
 /** Split templates, kept up to this many characters of their sources. */
 const templates = new LRUCache<string, Template>({
@@ -76,17 +93,17 @@ function readCached(text: string): Template {
 }
 
 /** Compiles a single expression, with or without `{{ }}`. Throws a NodeFailure for anything else. */
-export function compileBareExpression(text: unknown): CompiledExpression {
+export async function compileBareExpression(text: unknown): Promise<CompiledExpression> {
   if (typeof text !== 'string') throw expressionFailure('an expression must be a string')
   try {
-    return compileExpression(splitCondition(text).source)
+    return await compileInTurns(splitCondition(text).source)
   } catch (error) {
     throw error instanceof NodeFailure ? error : expressionFailure((error as Error).message)
   }
 }
 
 /** Compiles a condition: a boolean, or an expression with or without `{{ }}`. Throws a NodeFailure. */
-export function compileCondition(condition: unknown): CompiledExpression | boolean {
+export async function compileCondition(condition: unknown): Promise<CompiledExpression | boolean> {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
   return compileBareExpression(condition)

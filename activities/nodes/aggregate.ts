@@ -28,7 +28,7 @@ export const runAggregate: NodeRunner = async (context) => {
   if (keys.length === 0) groups.set('[]', { values: [], members: [] })
   for (const [at, values] of (await readFields(context, items, keys)).entries()) {
     await pace()
-    const key = writeKey(values)
+    const key = await writeKey(values, pace)
     const group = groups.get(key)
     if (group) group.members.push(at)
     else groups.set(key, { values, members: [at] })
@@ -80,7 +80,7 @@ async function countUnique(values: unknown[]): Promise<number> {
   const keys = new Set<string>()
   for (const value of values) {
     await pace()
-    keys.add(writeKey(value))
+    keys.add(await writeKey(value, pace))
   }
   return keys.size
 }

@@ -15,7 +15,7 @@ export const runDeduplicate: NodeRunner = async (context) => {
   const chosen = new Map<string, number>()
   for (const [at, value] of values.entries()) {
     await pace()
-    const key = writeKey(value)
+    const key = await writeKey(value, pace)
     if (last || !chosen.has(key)) chosen.set(key, at)
   }
   const kept = new Set(chosen.values())

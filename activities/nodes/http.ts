@@ -1,5 +1,5 @@
 import { isSecretName, redactText } from '../../db/redaction/redact.ts'
-import { readTemplate } from '../../workflows/expressions/expressions.ts'
+import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
@@ -185,7 +185,7 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
 
 function isExpression(value: unknown): boolean {
   if (typeof value !== 'string') return false
-  const template = readTemplate(value)
+  const template = splitTemplate(value)
   return template.length === 1 && typeof template[0] === 'object'
 }
 

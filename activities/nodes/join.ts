@@ -33,7 +33,9 @@ export const runJoin: NodeRunner = async (context) => {
       items.push(mergeObjects(prefer === 'left' ? [other, item] : [item, other]))
     }
   }
-  if (mode === 'right' || mode === 'outer') items.push(...right.items.filter((_, at) => !met.has(at)))
+  if (mode === 'right' || mode === 'outer') {
+    for (const [at, item] of right.items.entries()) if (!met.has(at)) items.push(item)
+  }
   return { output: { items } }
 }
 
@@ -66,9 +68,11 @@ export const runCompareDatasets: NodeRunner = async (context) => {
     used.set(key, turn + 1)
     met.add(place)
     const other = right.items[place]!
-    const fields = [...new Set([...Object.keys(item), ...Object.keys(other)])].filter(
-      (name) => !isSame(item, other, name),
-    )
+    const fields: string[] = []
+    for (const name of new Set([...Object.keys(item), ...Object.keys(other)])) {
+      await pace()
+      if (!(await isSame(item, other, name, pace))) fields.push(name)
+    }
     if (fields.length === 0) output.same.push(item)
     else output.different.push({ left: item, right: other, fields })
   }
@@ -76,9 +80,14 @@ export const runCompareDatasets: NodeRunner = async (context) => {
   return { output }
 }
 
-function isSame(a: Record<string, unknown>, b: Record<string, unknown>, name: string): boolean {
+async function isSame(
+  a: Record<string, unknown>,
+  b: Record<string, unknown>,
+  name: string,
+  pace: ReturnType<typeof createPacer>,
+): Promise<boolean> {
   if (!Object.hasOwn(a, name) || !Object.hasOwn(b, name)) return false
-  return a[name] === b[name] || writeKey(a[name]) === writeKey(b[name])
+  return a[name] === b[name] || (await writeKey(a[name], pace)) === (await writeKey(b[name], pace))
 }
 
 async function readSides(context: NodeContext): Promise<{ left: Side; right: Side }> {
@@ -92,7 +101,9 @@ async function readSides(context: NodeContext): Promise<{ left: Side; right: Sid
     const keys: (string | undefined)[] = []
     for (const parts of values) {
       await pace()
-      keys.push(parts.some((part) => part === null || part === undefined) ? undefined : writeKey(parts))
+      keys.push(
+        parts.some((part) => part === null || part === undefined) ? undefined : await writeKey(parts, pace),
+      )
     }
     return { items, keys }
   }

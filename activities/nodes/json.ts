@@ -1,5 +1,7 @@
+import { createPacer } from '../expressions/pace.ts'
 import { renderText } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'
+import { writeJson } from './kit/json.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /** JSON: `parse` outputs {value}, `format` outputs {text}. Invalid JSON fails with InvalidInput. */
@@ -7,7 +9,8 @@ export const runJson: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context
   if (config.operation === 'parse') return { output: { value: await parse(context) } }
   const value = (await evaluator.render(config.value, bindings)) ?? null
-  return { output: { text: JSON.stringify(value, null, Number(config.indent ?? 0)) } }
+  const text = await writeJson(value, createPacer(), { indent: Number(config.indent ?? 0) })
+  return { output: { text } }
 }
 
 async function parse(context: NodeContext): Promise<unknown> {

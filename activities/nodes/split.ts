@@ -12,7 +12,7 @@ export const runSplit: NodeRunner = async (context) => {
   const { config } = context
   if (config.value !== undefined) {
     const value = await context.evaluator.render(config.value, context.bindings)
-    return { output: { items: splitValue(value, context) } }
+    return { output: { items: await splitValue(value, context, createPacer()) } }
   }
   const field = String(config.field)
   const items = await readItems(context)
@@ -21,7 +21,7 @@ export const runSplit: NodeRunner = async (context) => {
   const pace = createPacer()
   const entries: unknown[] = []
   for (const [at, item] of items.entries()) {
-    for (const entry of splitValue(lists[at], context)) {
+    for (const entry of await splitValue(lists[at], context, pace)) {
       await pace()
       if (!config.keepOthers || !isObject(item)) entries.push(entry)
       else {
@@ -35,10 +35,33 @@ export const runSplit: NodeRunner = async (context) => {
   return { output: { items: entries } }
 }
 
-function splitValue(value: unknown, { config }: NodeContext): unknown[] {
+async function splitValue(
+  value: unknown,
+  { config }: NodeContext,
+  pace: ReturnType<typeof createPacer>,
+): Promise<unknown[]> {
   if (value === null || value === undefined) return []
   if (Array.isArray(value)) return value
   if (typeof value !== 'string' || config.separator === undefined) return [value]
-  const parts = value.split(String(config.separator))
-  return config.trim ? parts.map((part) => part.trim()).filter((part) => part !== '') : parts
+  const parts: string[] = []
+  for (const part of eachPiece(value, String(config.separator))) {
+    await pace()
+    const text = config.trim ? part.trim() : part
+    if (!config.trim || text !== '') parts.push(text)
+  }
+  return parts
+}
+
+/** The pieces that String.split gives, one after the other. */
+function* eachPiece(text: string, separator: string): Generator<string, void, void> {
+  if (separator === '') {
+    yield* text.split('')
+    return
+  }
+  let at = 0
+  for (let next = text.indexOf(separator); next >= 0; next = text.indexOf(separator, at)) {
+    yield text.slice(at, next)
+    at = next + separator.length
+  }
+  yield text.slice(at)
 }

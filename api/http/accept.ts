@@ -1,13 +1,15 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
-import type { Role } from '../../db/acts.ts'
+import { covers, type Role } from '../../db/acts.ts'
 import { invalid } from '../../db/fault.ts'
-import { findOwner, type OwnedTable } from '../../db/owners.ts'
-import type { Scope } from '../../db/scope.ts'
+import { findOwner, type OwnedTable, readOwner } from '../../db/owners.ts'
+import { demand, demandInstance, demandTeam, type Scope } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
+import { readGraph } from '../../workflows/graph/read.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { Problem } from '../../workflows/problem.ts'
-import { describeIssues } from '../../workflows/problem.ts'
+import { describeIssues, joinPath } from '../../workflows/problem.ts'
+import { workInTurns } from '../../workflows/turns.ts'
 import type { AppEnv } from '../env.ts'
 import { isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
@@ -16,8 +18,8 @@ import type { FaultStatus, ResponseSpec } from './responses.ts'
 type Schema = v.GenericSchema
 
 /**
- * What a route takes, how it responds, and who may call it. `accept` checks the input and the credentials;
- * the verb in `db/` checks the right. The OpenAPI document shows all of it.
+ * What a route takes, how it responds, and who may call it. `accept` checks the credentials, the role and the
+ * input; the verb in `db/` checks the right again. The OpenAPI document shows all of it.
  */
 export type Rule = {
   /** The operation's id in the OpenAPI document, and so its name in generated clients. */
@@ -32,13 +34,18 @@ export type Rule = {
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
   /**
-   * The table that the path's `id` refers to, so that the rate limit finds its team. A `teamId` or
-   * `workflowId` is found without it.
+   * The table that the path's `id` refers to, so that its team is found, for the role and the rate limit. A
+   * `teamId` or `workflowId` is found without it.
    */
   of?: OwnedTable
   params?: Schema
   query?: Schema
   json?: Schema
+  /**
+   * Finds the graph in a body, at `path` of it; undefined if there is no whole one. It is read in turns with
+   * other requests, its problems are reported with those of `json`, and the handler gets it as `graph`.
+   */
+  graph?: (body: Record<string, unknown>) => { nodes: unknown; edges: unknown; path?: string } | undefined
   /** The route takes a body of any type, which its handler reads itself. */
   anyBody?: boolean
   /** The request headers that the handler reads, and what they do. */
@@ -62,12 +69,17 @@ type Out<R extends Rule> = {
 
 const MAX_PROBLEMS = 500
 
+/** Messages are cut, because Valibot's own repeat the input. This holds the list of all node types. */
+const MAX_MESSAGE = 1_000
+
 const rules = new WeakMap<object, Rule>()
 
 /**
- * The one middleware in front of every handler. It counts the request (429), checks the credentials (401),
- * parses path parameters, query and body with Valibot, and reports all problems at once (400). Handlers then
- * read `c.get('scope')` and `c.req.valid('param' | 'query' | 'json')`.
+ * The one middleware in front of every handler. It counts the request (429), checks the credentials (401) and
+ * the role in the team that the request names (403, 404), parses path parameters, query and body with Valibot,
+ * and reports all problems at once (400). Nothing is parsed, but for the JSON that may hold the team's id, for
+ * somebody who may not call the route. Handlers then read `c.get('scope')` and
+ * `c.req.valid('param' | 'query' | 'json')`.
  */
 export function accept<const R extends Rule>(
   rule: R,
@@ -82,12 +94,13 @@ export function accept<const R extends Rule>(
     await c.get('countRequest')((scope) => findTeam(rule, c, scope, readOnce))
     if (rule.role !== 'public') c.set('scope', await c.get('authenticate')())
     const isLate = rule.json !== undefined && isArriving(c)
+    const turn = rule.role === 'public' ? '' : await demandRole(rule, c, readOnce)
     const problems: Problem[] = []
     const read = (target: 'param' | 'query' | 'json', schema: Schema | undefined, value: unknown) => {
       if (!schema) return
       const parsed = v.safeParse(schema, value)
       if (parsed.success) c.req.addValidatedData(target, parsed.output as object)
-      else problems.push(...nameProblems(parsed.issues, target))
+      else problems.push(...nameProblems(parsed.issues.slice(0, MAX_PROBLEMS), target))
     }
     read('param', rule.params, c.req.param())
     read('query', rule.query, readQuery(c))
@@ -95,7 +108,11 @@ export function accept<const R extends Rule>(
       const json = await readOnce()
       // Valibot would accept an array as an object without keys, and its message for other types differs.
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
-      else read('json', rule.json, json)
+      else {
+        read('json', rule.json, json)
+        const drawing = turn === undefined ? undefined : rule.graph?.(json)
+        if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
+      }
     }
     // A body may come long after its headers, from somebody whose rights have ended in the meantime.
     if (isLate && rule.role !== 'public') c.set('scope', await c.get('authenticate')({ anew: true }))
@@ -106,30 +123,82 @@ export function accept<const R extends Rule>(
   return middleware
 }
 
+/** Reads a graph for the handler, and returns its problems. */
+async function readDrawing(
+  c: Context<AppEnv>,
+  drawing: NonNullable<ReturnType<NonNullable<Rule['graph']>>>,
+  turn: string,
+): Promise<Problem[]> {
+  const { graph, problems } = await workInTurns(
+    readGraph(drawing, () => crypto.randomUUID()),
+    turn,
+  )
+  c.set('graph', graph)
+  return problems.map(({ path, message }) => ({
+    path: drawing.path ? joinPath(drawing.path, path) : path,
+    message: cleanText(message, MAX_MESSAGE),
+  }))
+}
+
 /** The rule that a middleware was made from, for the OpenAPI document and the authorization matrix. */
 export function findRule(middleware: object): Rule | undefined {
   return rules.get(middleware)
 }
 
+/**
+ * Throws FORBIDDEN or NOT_FOUND unless the caller has the rule's role in the team that the request names, which
+ * the verb checks again. Returns the team, '' if the route needs none, and undefined if the request names none
+ * although it should, and the caller may not call the route for any team.
+ */
+async function demandRole(
+  rule: Rule,
+  c: Context<AppEnv>,
+  readOnce: () => Promise<unknown>,
+): Promise<string | undefined> {
+  const { role } = rule
+  const scope = c.get('scope')
+  if (role === 'instance') demandInstance(scope)
+  if (role === 'public' || role === 'user' || role === 'session' || role === 'instance') return ''
+  const least = role === 'member' ? 'VIEWER' : role
+  const { teamId, row } = await findNamed(rule, c, scope, readOnce)
+  const held = teamId === undefined ? undefined : scope.roles.get(teamId)
+  if (held && covers(held, least)) return teamId
+  // The team of a row that is gone may still be remembered: the row decides between 403 and 404.
+  if (row) demand(scope, await readOwner(scope.store, row.table, row.id), least)
+  else if (teamId !== undefined) await demandTeam(scope, teamId, least)
+  return teamId ?? [...scope.roles].find(([, role]) => covers(role, least))?.[0]
+}
+
+/** The team that a request names, and the row by which it does. Without a team, there is no such row. */
+type Named = { teamId?: string | undefined; row?: { table: OwnedTable; id: string } }
+
 /** Finds the team that a request is about, by the ids in its path, else in its query, else in its body. */
-async function findTeam(
+async function findNamed(
   rule: Rule,
   c: Context<AppEnv>,
   { store }: Scope,
   readOnce: () => Promise<unknown>,
-): Promise<string | undefined> {
-  const look = async (schema: Schema | undefined, given: () => unknown) => {
+): Promise<Named> {
+  const own = async (table: OwnedTable, id: string): Promise<Named> => {
+    return { teamId: await findOwner(store, table, id), row: { table, id } }
+  }
+  const look = async (schema: Schema | undefined, given: () => unknown): Promise<Named | undefined> => {
     for (const key of ['teamId', 'workflowId']) {
       if (!Object.hasOwn(Object((schema as { entries?: object } | undefined)?.entries), key)) continue
       const id = parseId(((await given()) as Record<string, unknown> | null)?.[key])
-      return { team: key === 'teamId' || !id ? id : await findOwner(store, 'workflows', id) }
+      if (id === undefined) return {}
+      return key === 'teamId' ? { teamId: id } : own('workflows', id)
     }
   }
   const inPath = await look(rule.params, () => c.req.param())
-  if (inPath) return inPath.team
+  if (inPath) return inPath
   const id = rule.of && parseId(c.req.param('id'))
-  if (rule.of) return id && findOwner(store, rule.of, id)
-  return ((await look(rule.query, () => readQuery(c))) ?? (await look(rule.json, readOnce)))?.team
+  if (rule.of) return id === undefined ? {} : own(rule.of, id)
+  return (await look(rule.query, () => readQuery(c))) ?? (await look(rule.json, readOnce)) ?? {}
+}
+
+async function findTeam(...request: Parameters<typeof findNamed>): Promise<string | undefined> {
+  return (await findNamed(...request)).teamId
 }
 
 function parseId(given: unknown): string | undefined {
@@ -143,10 +212,9 @@ function readQuery(c: Context): Record<string, string | string[]> {
   return Object.fromEntries(entries.map(([key, values]) => [key, values.length === 1 ? values[0]! : values]))
 }
 
-// Messages are cut, because Valibot's own repeat the input. 1,000 characters hold the list of all node types.
 function nameProblems(issues: v.BaseIssue<unknown>[], target: 'param' | 'query' | 'json'): Problem[] {
   return describeIssues(issues, '').map(({ path, message }) => ({
     path: path || (target === 'json' ? 'body' : target),
-    message: cleanText(message, 1_000),
+    message: cleanText(message, MAX_MESSAGE),
   }))
 }

@@ -16,6 +16,7 @@ import {
   type Webhook,
   type WebhookAnswer,
 } from '../../db/starts/webhooks.ts'
+import { findHeaderFault } from '../../workflows/nodes/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { describeError } from '../http/errors.ts'
 import { ErrorSchema, idSchema, type ResponseSpec } from '../http/responses.ts'
@@ -130,7 +131,10 @@ function sendAnswer(c: Context<AppEnv>, { status, headers, body }: WebhookAnswer
   const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json'
   if (!empty) c.header('Content-Type', type)
   c.header('Content-Security-Policy', SANDBOX)
-  for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  // Checked again: a process of another release, with other rules, may have executed the node.
+  for (const [name, value] of Object.entries(headers)) {
+    if (findHeaderFault(name, value) === undefined) c.header(name, value)
+  }
   c.status(status as StatusCode)
   return empty ? c.body(null) : c.body(text)
 }

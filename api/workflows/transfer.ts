@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { EXPORT_FORMAT, exportWorkflow, importWorkflow, planImport } from '../../db/workflows/transfer.ts'
-import { readGraph } from '../../workflows/graph/read.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
 import { PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
 import { strictRecord } from '../../workflows/object.ts'
@@ -28,23 +27,34 @@ const workflow = v.pipe(
   v.custom<object>((value) => typeof value === 'object' && value !== null, 'must be an object or an array'),
   documentAs<object>({ type: ['object', 'array'] }),
   v.rawTransform(({ dataset, addIssue, NEVER }) => {
-    const given = dataset.value as { format?: unknown; nodes?: unknown; edges?: unknown; secrets?: unknown[] }
-    if (given.format !== EXPORT_FORMAT) return dataset.value
-    const parsed = v.safeParse(TransferDocument, given)
-    const omitted = given.secrets?.filter?.((path) => typeof path === 'string') ?? []
-    const list = Array.isArray(given.nodes) ? given.nodes : []
-    const { nodes, filled } = fillSecrets(list, omitted, () => randomBytes(24).toString('base64url'))
-    const { graph, problems } = readGraph(
-      { nodes: Array.isArray(given.nodes) ? nodes : given.nodes, edges: given.edges },
-      () => crypto.randomUUID(),
-    )
-    const noNodes = given.nodes === undefined ? [{ path: 'nodes', message: 'is required' }] : []
-    const all = [...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...noNodes, ...problems]
-    addProblemIssues(all, addIssue)
-    if (!parsed.success || all.length > 0) return NEVER
-    return { ...parsed.output, ...graph, secrets: filled }
+    if (!isOwnDocument(dataset.value)) return dataset.value
+    const parsed = v.safeParse(TransferDocument, dataset.value)
+    const noNodes = dataset.value.nodes === undefined ? [{ path: 'nodes', message: 'is required' }] : []
+    addProblemIssues([...(parsed.success ? [] : describeIssues(parsed.issues, '')), ...noNodes], addIssue)
+    if (!parsed.success || noNodes.length > 0) return NEVER
+    return { ...parsed.output, secrets: fillIn(dataset.value).filled }
   }),
 )
+
+type GivenDocument = { format: typeof EXPORT_FORMAT; nodes?: unknown; edges?: unknown; secrets?: unknown }
+
+function isOwnDocument(given: unknown): given is GivenDocument {
+  return Object(given).format === EXPORT_FORMAT
+}
+
+/** The nodes of a document with new secrets in the place of those that were left out. */
+function fillIn({ nodes, secrets }: GivenDocument) {
+  const list = Array.isArray(nodes) ? nodes : []
+  const omitted = Array.isArray(secrets) ? secrets.filter((path) => typeof path === 'string') : []
+  return fillSecrets(list, omitted, () => randomBytes(24).toString('base64url'))
+}
+
+/** The graph of an export of this service. That of n8n is made, and then read, by `planImport`. */
+function findGraph({ workflow }: Record<string, unknown>) {
+  if (!isOwnDocument(workflow)) return undefined
+  const { nodes, edges } = workflow
+  return { nodes: Array.isArray(nodes) ? fillIn(workflow).nodes : nodes, edges, path: 'workflow' }
+}
 
 const NewImport = v.object({
   teamId: uuidField,
@@ -150,6 +160,7 @@ export function createTransferRoutes() {
         role: 'BUILDER',
         query: ImportQuery,
         json: NewImport,
+        graph: findGraph,
         example: {
           teamId: EXAMPLE_ID,
           workflow: { format: EXPORT_FORMAT, formatVersion: 1, name: 'Imported orders', ...EXAMPLE_GRAPH },
@@ -169,8 +180,13 @@ export function createTransferRoutes() {
         faults: [409],
       }),
       async (c) => {
-        const input = c.req.valid('json')
-        if (c.req.valid('query').dryRun) return c.json(await planImport(c.get('scope'), input), 200)
+        const { workflow: document, ...rest } = c.req.valid('json')
+        const own = c.get('graph')
+        const input = { ...rest, workflow: own ? { ...document, ...own } : document }
+        if (c.req.valid('query').dryRun) {
+          const { graph, ...plan } = await planImport(c.get('scope'), input)
+          return c.json({ ...plan, ...graph }, 200)
+        }
         const { workflow, report } = await importWorkflow(c.get('scope'), input)
         c.header('Location', `/api/workflows/${workflow.id}`)
         return c.json({ ...workflow, report }, 201)

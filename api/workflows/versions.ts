@@ -123,7 +123,8 @@ export function createVersionRoutes(deps: ApiDeps) {
         summary: 'Compare two versions',
         description:
           'Lists what changed from `version` to `other`. Nodes are matched by their ids, and each path ' +
-          'that differs is listed with both values. Edges are matched by their ends and handles. A changed ' +
+          'that differs is listed with both values; a field that differs in very many is shown as a whole. ' +
+          'Edges are matched by their ends and handles. A changed ' +
           'secret is listed, but its values are only shown to BUILDER and higher roles.',
         role: 'member',
         of: 'workflows',

@@ -8,8 +8,6 @@ import {
   readWorkflow,
   updateWorkflow,
 } from '../../db/workflows/workflows.ts'
-import { readGraph } from '../../workflows/graph/read.ts'
-import type { Problem } from '../../workflows/problem.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, trimmedString, uuidField } from '../http/fields.ts'
@@ -25,7 +23,7 @@ import {
   versionSchema,
 } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { addProblemIssues, EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema } from './graph.ts'
+import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema } from './graph.ts'
 import {
   ETAG_HEADER,
   IF_MATCH_HEADER,
@@ -42,30 +40,20 @@ const WorkflowListQuery = v.object({
   ...paging,
   search: v.optional(boundedString(200, 0)),
 })
-const NewWorkflow = v.pipe(
-  v.object({
-    teamId: uuidField,
-    name: workflowName,
-    description: v.optional(description),
-    ...graphFields,
-    settings: v.optional(settingsField),
-  }),
-  v.rawCheck(({ dataset, addIssue }) => addProblemIssues(findProblems(dataset.value), addIssue)),
-)
-const WorkflowPatch = v.pipe(
-  v.object({
-    name: v.optional(workflowName),
-    description: v.optional(description),
-    active: v.optional(v.boolean('must be true or false')),
-    ...graphFields,
-    settings: v.optional(settingsField),
-  }),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const { nodes, edges } = Object(dataset.value)
-    // If only one of them is given, updateWorkflow takes the other from the stored graph and checks both.
-    if (nodes && edges) addProblemIssues(findProblems({ nodes, edges }), addIssue)
-  }),
-)
+const NewWorkflow = v.object({
+  teamId: uuidField,
+  name: workflowName,
+  description: v.optional(description),
+  ...graphFields,
+  settings: v.optional(settingsField),
+})
+const WorkflowPatch = v.object({
+  name: v.optional(workflowName),
+  description: v.optional(description),
+  active: v.optional(v.boolean('must be true or false')),
+  ...graphFields,
+  settings: v.optional(settingsField),
+})
 const workflow = {
   id: idSchema,
   name: v.pipe(v.string(), v.examples(['Orders'])),
@@ -136,6 +124,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           `workflow may lack a trigger, or have nodes that no trigger leads to. ${UNKNOWN}`,
         role: 'BUILDER',
         json: NewWorkflow,
+        graph: ({ nodes, edges }) => ({ nodes, edges }),
         example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE_GRAPH },
         responses: {
           201: {
@@ -148,7 +137,10 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         faults: [409],
       }),
       async (c) => {
-        const workflow = await createWorkflow(c.get('scope'), c.req.valid('json'))
+        const workflow = await createWorkflow(c.get('scope'), {
+          ...c.req.valid('json'),
+          graph: c.get('graph'),
+        })
         nameUnknownFields(c, c.req.valid('json').nodes)
         c.header('Location', `/api/workflows/${workflow.id}`)
         return c.json(workflow, 201)
@@ -185,6 +177,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         of: 'workflows',
         params: ById,
         json: WorkflowPatch,
+        // If only one of them is given, updateWorkflow takes the other from the stored graph and reads both.
+        graph: ({ nodes, edges }) => (nodes && edges ? { nodes, edges } : undefined),
         headers: IF_MATCH_HEADER,
         example: { name: 'Daily orders', active: false },
         responses: {
@@ -194,7 +188,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { id } = c.req.valid('param')
-        const workflow = await updateWorkflow(c.get('scope'), id, c.req.valid('json'), readIfMatch(c))
+        const patch = { ...c.req.valid('json'), graph: c.get('graph') }
+        const workflow = await updateWorkflow(c.get('scope'), id, patch, readIfMatch(c))
         await carryOutEach(deps, 'SCHEDULE', [id])
         nameUnknownFields(c, c.req.valid('json').nodes)
         return respondWithWorkflow(c, workflow)
@@ -219,10 +214,4 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         return c.json({ message: 'Workflow deleted' })
       },
     )
-}
-
-// db checks the graph again. Checking it here too reports its problems together with all others.
-function findProblems(body: unknown): Problem[] {
-  const input: { nodes?: unknown; edges?: unknown } = Object(body)
-  return readGraph(input, () => crypto.randomUUID()).problems
 }

@@ -1,5 +1,5 @@
 import { listHandles } from '../../workflows/graph/check.ts'
-import type { Graph } from '../../workflows/graph/graph.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { joinPath } from '../../workflows/problem.ts'
@@ -19,11 +19,12 @@ export const PINNED = 'PINNED'
 export function readPins(graph: Graph, pins: Pins): Presets {
   const problems: Problem[] = []
   const given: Presets = Object.create(null)
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
   for (const [id, { output, handle }] of Object.entries(pins)) {
     const path = joinPath('pinned', id)
-    const problem = findPinProblem(graph, id)
+    const problem = findPinProblem(nodes.get(id))
     if (problem) problems.push({ path, message: `cannot be pinned: ${problem}` })
-    const handles = (problem ? undefined : listHandles(graph.nodes.find((node) => node.id === id)!)) ?? [null]
+    const handles = (problem ? undefined : listHandles(nodes.get(id)!)) ?? [null]
     const chosen = handle === undefined && handles.length === 1 ? handles[0]! : (handle ?? null)
     if (!problem && !handles.includes(chosen)) {
       const names = handles.map((name) => name ?? 'null (the main one)').join(', ')
@@ -36,8 +37,7 @@ export function readPins(graph: Graph, pins: Pins): Presets {
 }
 
 /** Why the output of a node cannot be pinned; undefined if it can. */
-export function findPinProblem(graph: Graph, id: string): string | undefined {
-  const node = graph.nodes.find((one) => one.id === id)
+export function findPinProblem(node: GraphNode | undefined): string | undefined {
   if (!node) return 'there is no such node'
   if (nodeType(node.type)?.kind === 'trigger') return 'it is a trigger, and its output is `data`'
   return node.disabled ? 'it is disabled' : undefined

@@ -141,8 +141,9 @@ function keepPins(graph: Graph, { given, pinned, onlyNode }: Ended): Presets {
   if (given === null && pinned)
     throw new Fault('CONFLICT', 'The pinned outputs of the execution were not kept')
   const pins = Object.entries((given ?? {}) as Presets).filter(([, { from }]) => from === PINNED)
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
   for (const [id] of pins) {
-    const problem = onlyNode === null ? findPinProblem(graph, id) : undefined
+    const problem = onlyNode === null ? findPinProblem(nodes.get(id)) : undefined
     if (problem)
       throw new Fault('CONFLICT', `The output of node "${id}" cannot be pinned in this version: ${problem}`)
   }

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { compilePlan } from '../../workflows/graph/compile.ts'
 import { cutPlan } from '../../workflows/graph/single.ts'
 import type { Plan } from '../../workflows/run/plan.ts'
+import { workInTurns } from '../../workflows/turns.ts'
 import { perDatabase } from '../cache.ts'
 import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
@@ -21,11 +22,8 @@ export async function readCompiledPlan(
   const plans = plansOf(store.db)
   const known = plans.get(key)
   if (known) return known
-  const whole = compilePlan(await readVersion(store, workflowId, version), {
-    workflowId,
-    version,
-    triggerNodeId,
-  })
+  const graph = await readVersion(store, workflowId, version)
+  const whole = await workInTurns(compilePlan(graph, { workflowId, version, triggerNodeId }), workflowId)
   const plan = onlyNode ? cutPlan(whole, onlyNode) : whole
   plans.set(key, plan)
   return plan

@@ -1,37 +1,75 @@
 import { v7 as uuid } from 'uuid'
-import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import type { Graph } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
-import { invalid } from '../fault.ts'
+import { workInTurns } from '../../workflows/turns.ts'
+import { invalid, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { bindApprovers, presentApprovers } from './approvers.ts'
 import { restoreSecrets } from './secrets.ts'
-import type { StoredVersion } from './versions.ts'
+import { readStoredVersion, type StoredVersion } from './versions.ts'
 
-/**
- * Reads a graph as users send it. A `[hidden]` that was read from one of the `stored` nodes keeps its secret.
- * Throws INVALID with all problems.
- */
-export function checkGraph(input: { nodes?: unknown; edges?: unknown }, stored: GraphNode[]): Graph {
-  const { nodes, problems } = restoreSecrets(input.nodes, stored)
-  const read = readGraph({ nodes, edges: input.edges }, uuid)
-  if (problems.length + read.problems.length > 0) throw invalid([...problems, ...read.problems])
-  return read.graph
+/** A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. */
+export type Drawing = { nodes?: unknown; edges?: unknown; graph?: Graph | undefined }
+
+/** Reads a graph in turns with what other teams do. Throws INVALID with all problems. */
+export async function checkGraph(drawing: Drawing, teamId: string): Promise<Graph> {
+  if (drawing.graph) return drawing.graph
+  const { graph, problems } = await workInTurns(readGraph(drawing, uuid), teamId)
+  if (problems.length > 0) throw invalid(problems)
+  return graph
 }
 
 /**
- * The version that a patch makes of another one, which has what the patch leaves out. That is checked again,
- * since the rules for graphs may have changed. Throws INVALID with all problems.
+ * The graph that a patch makes of the workflow's; undefined if it keeps it. It is read before the workflow is
+ * locked, since that may take a while; `isStale` then says whether it must be read again. Throws INVALID.
  */
-export async function redrawVersion(
+export async function drawGraph(
+  store: Store,
+  { id, teamId }: { id: string; teamId: string },
+  { graph, nodes, edges, restore }: Drawing & { restore?: number | undefined },
+): Promise<{ graph: Graph; isStale: (stored: Graph) => boolean } | undefined> {
+  const whole = async (drawing: Drawing) => ({
+    graph: await checkGraph(drawing, teamId),
+    isStale: () => false,
+  })
+  // An old version is checked again, since the rules for graphs may have changed.
+  if (restore !== undefined) return whole(await presentVersion(store, teamId, id, restore))
+  if (graph || (!isNone(nodes) && !isNone(edges))) return whole({ graph, nodes, edges })
+  if (isNone(nodes) && isNone(edges)) return undefined
+  const row = await store.db.selectFrom('workflows').select('version').where('id', '=', id).executeTakeFirst()
+  if (!row) throw missing('workflow')
+  const { graph: base } = await readStoredVersion(store, id, row.version)
+  const shown = await presentVersion(store, teamId, id, row.version)
+  const kept = isNone(nodes) ? 'nodes' : 'edges'
+  return {
+    graph: await checkGraph({ nodes: nodes ?? shown.nodes, edges: edges ?? shown.edges }, teamId),
+    isStale: (stored) => stored !== base && JSON.stringify(stored[kept]) !== JSON.stringify(base[kept]),
+  }
+}
+
+/**
+ * The version that a graph from outside becomes. A `[hidden]` that was read from a node of `known` keeps its
+ * secret, and approvers are bound to the users whom their addresses mean now. Throws INVALID for any other
+ * `[hidden]` in the place of a secret.
+ */
+export async function settleGraph(
   store: Store,
   teamId: string,
-  patch: { nodes?: unknown; edges?: unknown },
-  { graph: old, approverIds }: StoredVersion,
+  drawn: Graph,
+  known: Graph['nodes'],
 ): Promise<StoredVersion> {
-  const present = await presentApprovers(store, teamId, approverIds)
-  const graph = checkGraph(
-    { nodes: patch.nodes ?? old.nodes.map(present), edges: patch.edges ?? old.edges },
-    old.nodes,
-  )
+  const { nodes, problems } = restoreSecrets(drawn.nodes, known)
+  if (problems.length > 0) throw invalid(problems)
+  const graph = { nodes, edges: drawn.edges }
   return { graph, approverIds: await bindApprovers(store, teamId, graph) }
+}
+
+/** A stored graph as users see it, in which approvers have their present addresses. */
+async function presentVersion(store: Store, teamId: string, id: string, version: number): Promise<Graph> {
+  const { graph, approverIds } = await readStoredVersion(store, id, version)
+  return { ...graph, nodes: graph.nodes.map(await presentApprovers(store, teamId, approverIds)) }
+}
+
+function isNone(value: unknown): boolean {
+  return value === undefined || value === null
 }

@@ -42,16 +42,16 @@ export function listHidden(node: GraphNode): string[] {
  * Puts the stored secrets back where a program sends the `[hidden]` that it has read. `problems` names every
  * other `[hidden]` in the place of a secret, which would be stored as the secret itself.
  */
-export function restoreSecrets(nodes: unknown, stored: GraphNode[]): { nodes: unknown; problems: Problem[] } {
-  if (!Array.isArray(nodes)) return { nodes, problems: [] }
+export function restoreSecrets(
+  nodes: GraphNode[],
+  stored: GraphNode[],
+): { nodes: GraphNode[]; problems: Problem[] } {
   const problems: Problem[] = []
   const storedById = new Map(stored.map((node) => [node.id, node]))
-  const restored = nodes.map((raw: unknown, i) => {
-    if (!isObject(raw) || !isObject(raw.config) || typeof raw.type !== 'string') return raw
-    const node = raw as GraphNode
+  const restored = nodes.map((node, i) => {
     const named = listSecrets(node).filter((path) => valueAt(node.config, path) === HIDDEN)
     const paths = [...named, ...findHidden(pickCarried(node))]
-    if (paths.length === 0) return raw
+    if (paths.length === 0) return node
     const old = storedById.get(node.id)
     const shown = old?.type === node.type ? hideSecrets(old) : undefined
     const config = structuredClone(node.config)

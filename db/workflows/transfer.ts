@@ -1,11 +1,18 @@
 import { v7 as uuid } from 'uuid'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
-import { type GraphEdge, type GraphNode, MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
+import {
+  type Graph,
+  type GraphEdge,
+  type GraphNode,
+  MAX_EDGES,
+  MAX_NODES,
+} from '../../workflows/graph/graph.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
 import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
+import { workInTurns } from '../../workflows/turns.ts'
 import { invalid } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
@@ -41,8 +48,7 @@ export type WorkflowImport = {
 export type ImportedWorkflow = {
   name: string
   description: string | null
-  nodes: unknown[]
-  edges: unknown[]
+  graph: Graph
   settings: Partial<WorkflowSettings>
   report: ImportReport
 }
@@ -70,12 +76,9 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
   const { workflow } = input
   const plan = isDocument(workflow)
     ? await readDocument(scope, input, workflow)
-    : readN8nWorkflow(workflow, (id) => input.workflows?.[id])
+    : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const problems = [
-    ...plan.report.problems,
-    ...(await findStrangers(scope, input.teamId, plan.nodes as GraphNode[])),
-  ]
+  const problems = [...plan.report.problems, ...(await findStrangers(scope, input.teamId, plan.graph.nodes))]
   return { ...plan, name: name === '' ? 'Imported workflow' : name, report: { ...plan.report, problems } }
 }
 
@@ -89,7 +92,7 @@ export async function importWorkflow(
   const { report, ...plan } = await planImport(scope, input)
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
-  const requests = (plan.nodes as GraphNode[]).filter(({ type }) => type === 'HTTP_REQUEST')
+  const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
   return { workflow: await createWorkflow(scope, { ...plan, teamId: input.teamId }, requests), report }
 }
 
@@ -97,24 +100,22 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
   return Object(workflow).format === EXPORT_FORMAT
 }
 
-function readN8nWorkflow(
-  workflow: unknown,
-  findWorkflow: (id: string) => string | undefined,
-): ImportedWorkflow {
+async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<ImportedWorkflow> {
   checkSize(workflow)
-  const converted = convertWorkflow(workflow, findWorkflow)
+  const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
+  const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {
     throw invalid([
       { path: 'workflow', message: `must be a workflow exported by n8n, or of the format ${EXPORT_FORMAT}` },
     ])
   }
-  const { report } = converted
-  const repaired = repairGraph(converted, (problem) => void report.problems.push(problem), uuid)
-  if (repaired.problems.length > 0) {
-    throw invalid(repaired.problems.map(({ path, message }) => ({ path: `workflow.${path}`, message })))
+  const { name = '', settings, report } = converted
+  const repair = repairGraph(converted, (problem) => void report.problems.push(problem), uuid)
+  const { graph, problems } = await workInTurns(repair, input.teamId)
+  if (problems.length > 0) {
+    throw invalid(problems.map(({ path, message }) => ({ path: `workflow.${path}`, message })))
   }
-  const { name = '', settings } = converted
-  return { name, description: null, nodes: repaired.nodes, edges: repaired.edges, settings, report }
+  return { name, description: null, graph, settings, report }
 }
 
 /** Refuses a graph that is too large to be saved, before any time is spent on converting it. */
@@ -190,7 +191,8 @@ async function readDocument(
   }
   const mapped = document.nodes.map(({ name, type, id }) => ({ node: name, type, id, as: type }))
   const { name, description = null, edges } = document
-  return { name, description, nodes, edges, settings, report: { mapped, problems, stickyNotes: 0 } }
+  const report = { mapped, problems, stickyNotes: 0 }
+  return { name, description, graph: { nodes, edges }, settings, report }
 }
 
 function replaceWorkflow(

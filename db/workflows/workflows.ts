@@ -13,12 +13,12 @@ import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
-import { bindApprovers, findApprover, identifyGraph, presentApprovers } from './approvers.ts'
-import { checkGraph, redrawVersion } from './drawing.ts'
+import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
+import { checkGraph, type Drawing, drawGraph, settleGraph } from './drawing.ts'
 import { hideSecrets } from './secrets.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
-import { addVersion, readStoredVersion } from './versions.ts'
+import { addVersion, readStoredVersion, readVersion } from './versions.ts'
 
 export type Workflow = {
   id: string
@@ -71,6 +71,12 @@ export async function listWorkflows(
   return makePage(content, total, query)
 }
 
+/** How often a part of a graph is read together with the other part, if that changes meanwhile. */
+const MAX_DRAWINGS = 5
+
+/** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
+class StaleDrawing extends Error {}
+
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
  * CONFLICT if the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but
@@ -78,26 +84,25 @@ export async function listWorkflows(
  */
 export async function createWorkflow(
   scope: Scope,
-  input: {
+  input: Drawing & {
     teamId: string
     name: string
     description?: string | null | undefined
-    nodes?: unknown
-    edges?: unknown
     settings?: Partial<WorkflowSettings> | undefined
   },
   imported: GraphNode[] = [],
 ): Promise<Workflow> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
-  const graph = checkGraph(input, imported)
+  const drawn = await checkGraph(input, teamId)
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
       const store = { ...scope.store, db: tx }
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
       if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
-      await checkSubWorkflows(store, teamId, graph)
+      const version = await settleGraph(store, teamId, drawn, imported)
+      await checkSubWorkflows(store, teamId, version.graph)
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -111,14 +116,8 @@ export async function createWorkflow(
         })
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      await addVersion(
-        tx,
-        id,
-        1,
-        { graph, approverIds: await bindApprovers(store, teamId, graph) },
-        scope.userId,
-      )
-      return { result, resourceId: id, details: { name, nodeCount: graph.nodes.length } }
+      await addVersion(tx, id, 1, version, scope.userId)
+      return { result, resourceId: id, details: { name, nodeCount: drawn.nodes.length } }
     }),
   )
 }
@@ -165,12 +164,10 @@ export function tagWorkflow(workflow: {
 export async function updateWorkflow(
   scope: Scope,
   id: string,
-  patch: {
+  patch: Drawing & {
     name?: string | undefined
     description?: string | null | undefined
     active?: boolean | undefined
-    nodes?: unknown
-    edges?: unknown
     settings?: Partial<WorkflowSettings> | undefined
     /** The version whose graph becomes the current one again. */
     restore?: number | undefined
@@ -179,26 +176,29 @@ export async function updateWorkflow(
 ): Promise<WorkflowDetail> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'BUILDER')
-  return guardName(patch.name ?? '', () =>
-    change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
+  const { restore } = patch
+  const update = async (attempt = 1): Promise<WorkflowDetail> => {
+    const drawn = await drawGraph(scope.store, { id, teamId }, patch)
+    return change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
       const old = await lockWorkflow(tx, id)
       if (expected && !expected.includes(tagWorkflow(old))) {
         throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
       }
       const store = { ...scope.store, db: tx }
       const stored = await readStoredVersion(store, id, old.version)
-      const { restore } = patch
-      const base = restore === undefined ? stored : await readStoredVersion(store, id, restore)
-      const keeps = isNone(restore ?? patch.nodes ?? patch.edges)
-      const drawn = keeps ? stored : await redrawVersion(store, teamId, patch, base)
-      const { graph } = drawn
+      if (drawn?.isStale(stored.graph)) throw new StaleDrawing()
+      // It may have been deleted since it was read.
+      if (restore !== undefined) await readVersion(store, id, restore)
+      const known = restore === undefined ? stored.graph : drawn!.graph
+      const saved = drawn ? await settleGraph(store, teamId, drawn.graph, known.nodes) : stored
+      const { graph, approverIds } = saved
       const redrawn =
-        !keeps && identifyGraph(graph, drawn.approverIds) !== identifyGraph(stored.graph, stored.approverIds)
+        saved !== stored &&
+        identifyGraph(graph, approverIds) !== identifyGraph(stored.graph, stored.approverIds)
       if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
       if (active && (redrawn || !old.active)) {
         const problems = checkActivation(graph)
-        const { approverIds } = drawn
         const isMember = (address: string) => !approverIds || !!findApprover(approverIds, address)
         problems.push(...checkApprovers(graph, isMember))
         if (problems.length > 0) throw invalid(problems)
@@ -219,7 +219,7 @@ export async function updateWorkflow(
       const changed = Object.entries(fields)
         .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
         .map(([key]) => key)
-      if (redrawn) await addVersion(tx, id, version, drawn, scope.userId, restore)
+      if (redrawn) await addVersion(tx, id, version, saved, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
         .set({ ...fields, settings: json(fields.settings) })
@@ -240,8 +240,13 @@ export async function updateWorkflow(
           ...(restore === undefined ? {} : { restored: restore }),
         },
       }
-    }),
-  )
+    }).catch((error) => {
+      if (!(error instanceof StaleDrawing)) throw error
+      if (attempt < MAX_DRAWINGS) return update(attempt + 1)
+      throw new Fault('CONFLICT', 'Others keep changing the graph at the same time: try again')
+    })
+  }
+  return guardName(patch.name ?? '', () => update())
 }
 
 /**
@@ -288,8 +293,4 @@ async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
 function actOf(before: boolean, after: boolean): Act {
   if (before === after) return 'WORKFLOW_UPDATED'
   return after ? 'WORKFLOW_ACTIVATED' : 'WORKFLOW_DEACTIVATED'
-}
-
-function isNone(value: unknown): boolean {
-  return value === undefined || value === null
 }

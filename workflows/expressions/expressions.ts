@@ -1,5 +1,4 @@
 import jsonata from 'jsonata'
-import type { Problem } from '../problem.ts'
 import { scanExpression } from './scan.ts'
 
 /** The literal parts (strings) and the expressions of a template, in order. */
@@ -8,10 +7,11 @@ export type Template = (string | { source: string })[]
 const MAX_LENGTH = 10_000
 const MAX_DEPTH = 100
 const MAX_DOUBLING = 8
-const MAX_WORK = 20_000
+const MAX_WORK = 19_900
 const MAX_STEPS = 200
-const MAX_CONFIG_DEPTH = 100
-const MAX_EXPRESSIONS = 1_000
+
+/** The units of work of the shortest expression. */
+const LEAST_WORK = 20
 
 /** Splits a string at its `{{ }}`. Throws an Error that says where one does not end or does not parse. */
 export function readTemplate(text: string): Template {
@@ -22,22 +22,27 @@ export function readTemplate(text: string): Template {
 
 /** As readTemplate, but does not parse the expressions: for callers that compile them anyway. */
 export function splitTemplate(text: string): Template {
-  const parts: Template = []
+  return [...eachPart(text)]
+}
+
+/** As splitTemplate, one part after the other, so that a caller of many can pause in between. */
+export function* eachPart(text: string): Generator<Template[number], void, void> {
   let at = 0
   for (;;) {
     const open = text.indexOf('{{', at)
     if (open < 0) break
-    const { end, depth } = scanExpression(text, open + 2, true)
+    const { end, depth } = scanExpression(text, open + 2, MAX_LENGTH)
     if (end < 0) {
       const where = `the {{ at character ${open + 1}`
-      throw new Error(depth > MAX_DEPTH ? `${where} is nested too deeply` : `${where} has no closing }}`)
+      if (depth > MAX_DEPTH) throw new Error(`${where} is nested too deeply`)
+      const within = text.length - open > MAX_LENGTH ? ` within ${MAX_LENGTH} characters` : ''
+      throw new Error(`${where} has no closing }}${within}`)
     }
-    if (open > at) parts.push(text.slice(at, open))
-    parts.push({ source: text.slice(open + 2, end).trim() })
+    if (open > at) yield text.slice(at, open)
+    yield { source: text.slice(open + 2, end).trim() }
     at = end + 2
   }
-  if (at < text.length || parts.length === 0) parts.push(text.slice(at))
-  return parts
+  if (at < text.length || text === '') yield text.slice(at)
 }
 
 /** The expression of a condition, which may be in one pair of `{{ }}` or not. Throws as readTemplate does. */
@@ -68,9 +73,20 @@ export function parseExpression(source: string): Syntax {
 
 /** Compiles an expression with JSONata, with the same checks as parseExpression. */
 export function prepareExpression(source: string): jsonata.Expression {
+  measureExpression(source)
+  return compileSource(source)
+}
+
+/** What an expression reads, once it has been measured. Throws an Error if it does not parse. */
+export function readMeasured(source: string): Reads {
+  return findReads(syntaxOf(compileSource(source)))
+}
+
+/** The units of work that it takes to parse an expression; throws an Error if they are too many. */
+export function measureExpression(source: string): number {
   if (source === '') throw new Error('the expression is empty')
   if (source.length > MAX_LENGTH) throw new Error(`an expression must have at most ${MAX_LENGTH} characters`)
-  const { depth, doubling, work, steps } = scanExpression(source, 0, false)
+  const { depth, doubling, work, steps } = scanExpression(source, 0)
   if (depth > MAX_DEPTH)
     throw new Error(`${quoteSource(source)} is nested more than ${MAX_DEPTH} levels deep`)
   if (doubling > MAX_DOUBLING) {
@@ -82,6 +98,10 @@ export function prepareExpression(source: string): jsonata.Expression {
     )
   }
   if (steps > MAX_STEPS) throw new Error(`${quoteSource(source)} has a path of more than ${MAX_STEPS} steps`)
+  return LEAST_WORK + work
+}
+
+function compileSource(source: string): jsonata.Expression {
   try {
     return jsonata(source)
   } catch (error) {
@@ -201,56 +221,4 @@ function checkRegex(regex: RegExp, problems: string[]): void {
   if (/\(\?(?:[=!]|<[=!])/.test(plain))
     problems.push(`the regex /${regex.source}/ must not look ahead or behind`)
   if (/\\[1-9k]/.test(plain)) problems.push(`the regex /${regex.source}/ must not refer back to a group`)
-}
-
-/**
- * Finds every node that a config refers to and what is wrong with its expressions, each with its path. The
- * strings at the paths (within the config) of `conditions` are read as conditions, all others as templates.
- * Keys are not read.
- */
-export function findReferences(
-  value: unknown,
-  path: string,
-  conditions: { path: string; text: string }[] = [],
-): { nodes: { id: string; path: string }[]; problems: Problem[] } {
-  const nodes: { id: string; path: string }[] = []
-  const problems: Problem[] = []
-  const bare = new Set(conditions.map((condition) => condition.path))
-  let count = 0
-  const visit = (item: unknown, key: string, depth: number) => {
-    const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
-    if (typeof item === 'string') {
-      if (!bare.has(key)) {
-        // Counted before parsing, which takes about 40 us each.
-        count += item.split('{{').length - 1
-        if (count > MAX_EXPRESSIONS) {
-          problems.push({ path: at, message: `a node must have at most ${MAX_EXPRESSIONS} expressions` })
-          return
-        }
-      }
-      try {
-        const parts = bare.has(key) ? [splitCondition(item)] : splitTemplate(item)
-        for (const part of parts) {
-          if (typeof part === 'string') continue
-          const reads = findReads(parseExpression(part.source))
-          for (const id of reads.nodes) nodes.push({ id, path: at })
-          for (const message of reads.problems) problems.push({ path: at, message })
-        }
-      } catch (error) {
-        problems.push({ path: at, message: (error as Error).message })
-      }
-    } else if (typeof item === 'object' && item !== null) {
-      if (depth > MAX_CONFIG_DEPTH) problems.push({ path: at, message: 'is nested too deeply' })
-      else if (Array.isArray(item)) {
-        for (const [i, entry] of item.entries()) visit(entry, `${key}[${i}]`, depth + 1)
-      } else for (const [name, entry] of Object.entries(item)) visit(entry, joinPath(key, name), depth + 1)
-    }
-  }
-  visit(value, '', 0)
-  return { nodes, problems }
-}
-
-function joinPath(key: string, name: string): string {
-  if (!/^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(name)) return `${key}[${JSON.stringify(name)}]`
-  return key === '' ? name : `${key}.${name}`
 }

@@ -1,4 +1,11 @@
-import { parseExpression, quoteSource, readTemplate, type Syntax, type Template } from './expressions.ts'
+import {
+  measureExpression,
+  parseExpression,
+  quoteSource,
+  type Syntax,
+  splitTemplate,
+  type Template,
+} from './expressions.ts'
 
 /**
  * The variable and the names of a plain path such as `$trigger.body.id`; undefined for any other expression.
@@ -13,6 +20,9 @@ export function readPath(tree: Syntax): string[] | undefined {
   return steps.map((step) => String(step.value))
 }
 
+/** A path has at most 1,000 characters, which is what a key of a workflow's settings may have. */
+const MAX_PATH_WORK = 1_100
+
 const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
 
 /**
@@ -22,10 +32,12 @@ const PLAIN_FIELDS = new Set(['type', 'value', 'position', 'steps'])
  * that says what is wrong.
  */
 export function readPathTemplate(text: string): (string | string[])[] {
-  return readTemplate(/^\s*\$(?!.*\{\{)/.test(text) ? `{{ ${text} }}` : text).map(
+  return splitTemplate(/^\s*\$(?!.*\{\{)/.test(text) ? `{{ ${text} }}` : text).map(
     (part: Template[number]) => {
       if (typeof part === 'string') return part
-      const [variable, ...names] = readPath(parseExpression(part.source)) ?? []
+      // Measured first: most that is dear to parse cannot be a path.
+      const isDear = measureExpression(part.source) > MAX_PATH_WORK
+      const [variable, ...names] = isDear ? [] : (readPath(parseExpression(part.source)) ?? [])
       if (variable === 'trigger' || variable === 'input') return names
       throw new Error(`${quoteSource(part.source)} must be a path such as {{ $trigger.body.customer }}`)
     },

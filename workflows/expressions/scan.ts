@@ -28,20 +28,24 @@ const openLevel = (bracket: string): Level => ({
 const PATH_ENDS = new Set(',;:?=<>&+-!~')
 
 /**
- * Scans a JSONata expression that begins at `from`. It ends with the text or, if `closed`, before the first
- * `}}` that is not part of a string, quoted name, comment, regex or object; `end` is -1 if there is none.
+ * Scans a JSONata expression that begins at `from`. It ends with the text or, if `within` is given, before the
+ * first `}}` that is not part of a string, quoted name, comment, regex or object; `end` is -1 if there is none
+ * within that many characters.
  * `depth` counts nested brackets, `doubling` nested left operands of `??` and `?:`, which JSONata's parser
  * copies, so that time and memory double with each level. `work` counts characters (a string is one), those in
  * such an operand twice for each level: parsing takes up to 7 us for each. `steps` is the longest path's number
  * of dots: parsing a path takes the square of it.
  */
-export function scanExpression(text: string, from: number, closed: boolean): ExpressionExtent {
+export function scanExpression(text: string, from: number, within?: number): ExpressionExtent {
+  const closed = within !== undefined
+  // Spaces and the braces around an expression do not count.
+  const limit = closed ? Math.min(text.length, from + within + 100) : text.length
   const levels: Level[] = [openLevel('')]
   let depth = 0
   let steps = 0
   let braces = 0
   let value = false
-  for (let at = from; at < text.length; ) {
+  for (let at = from; at < limit; ) {
     const char = text[at]!
     const next = text[at + 1]
     const level = levels[levels.length - 1]!
@@ -63,6 +67,12 @@ export function scanExpression(text: string, from: number, closed: boolean): Exp
       level.operandWork = 0
       level.steps = 0
       value = false
+      at += 2
+      continue
+    }
+    if (char === '*' && next === '*') {
+      value = true
+      level.operandWork++
       at += 2
       continue
     }

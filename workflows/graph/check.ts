@@ -1,7 +1,8 @@
-import { findReferences } from '../expressions/expressions.ts'
+import { findReferences } from '../expressions/references.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
+import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
 import type { Graph, GraphEdge, GraphNode } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
@@ -12,18 +13,29 @@ const MAX_DEPTH = 5
 /** Every expression is parsed when the graph is saved, which takes about 40 us each. */
 const MAX_EXPRESSIONS = 10_000
 
+/** The most units of work for all expressions: more than a graph without `??` and `?:` can have. */
+const MAX_PARSING = 1_500_000
+
+/** What checking how the elements fit together takes for each of them, in units of work. */
+const ELEMENT_WORK = 7
+
+/** The most nodes of a cycle that a message names. */
+const MAX_NAMED = 20
+
 type Nodes = PlacedElement<GraphNode>[]
 type Edges = PlacedElement<GraphEdge>[]
 
 /** Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. */
-export function checkStructure(nodes: Nodes, edges: Edges): Problem[] {
+export function* checkStructure(nodes: Nodes, edges: Edges): Work<Problem[]> {
+  const units = ELEMENT_WORK * (nodes.length + edges.length)
+  yield units
   const byId = new Map<string, GraphNode>()
   for (const { value } of nodes) if (!byId.has(value.id)) byId.set(value.id, value)
   const sound = edges.filter(
     ({ value }) => value.source !== value.target && byId.has(value.source) && byId.has(value.target),
   )
   const cycles = findCycles(byId, sound)
-  return [
+  const problems = [
     ...findRepeats(nodes, ({ value }) => value.id, 'id', 'the id'),
     ...findRepeats(edges, ({ value }) => value.id, 'id', 'the id'),
     ...findRepeats(edges, edgeKey, '', 'the source, sourceHandle, target and targetHandle'),
@@ -31,8 +43,10 @@ export function checkStructure(nodes: Nodes, edges: Edges): Problem[] {
     ...nodes.flatMap((node) => checkNode(node, byId)),
     ...edges.flatMap((edge) => checkEdge(edge, byId)),
     ...cycles,
-    ...checkReferences(nodes, byId, cycles.length > 0 ? undefined : findUpstream(byId, sound)),
   ]
+  yield units
+  const upstream = cycles.length > 0 ? undefined : findUpstream(byId, sound)
+  return [...problems, ...(yield* checkReferences(nodes, byId, upstream))]
 }
 
 /** What a valid graph still lacks before its workflow may be activated. */
@@ -174,8 +188,9 @@ function findCycles(byId: Map<string, GraphNode>, edges: Edges): Problem[] {
     for (const { value, path } of outward.get(id) ?? []) {
       const at = trail.indexOf(value.target)
       if (at >= 0) {
-        const names = [...trail.slice(at), value.target].join(' -> ')
-        problems.push({ path, message: `closes a cycle: ${names}` })
+        const names = [...trail.slice(at), value.target]
+        if (names.length > MAX_NAMED) names.splice(MAX_NAMED - 1, names.length - MAX_NAMED, '...')
+        problems.push({ path, message: `closes a cycle: ${names.join(' -> ')}` })
       } else if (!done.has(value.target)) visit(value.target)
     }
     trail.pop()
@@ -218,11 +233,11 @@ function findUpstream(byId: Map<string, GraphNode>, edges: Edges): Map<string, S
   return all
 }
 
-function checkReferences(
+function* checkReferences(
   nodes: Nodes,
   byId: Map<string, GraphNode>,
   upstream: Map<string, Set<string>> | undefined,
-): Problem[] {
+): Work<Problem[]> {
   const expressions = nodes.reduce(
     (sum, { value }) => sum + JSON.stringify(value.config).split('{{').length - 1,
     0,
@@ -231,13 +246,21 @@ function checkReferences(
     const message = `must have at most ${MAX_EXPRESSIONS} expressions together, not ${expressions}`
     return [{ path: 'nodes', message }]
   }
-  return nodes.flatMap(({ value: node, path, configPath = path }) => {
-    const found = findReferences(node.config, configPath, nodeType(node.type)?.conditions?.(node.config))
-    const unknown = found.nodes.flatMap(({ id, path }) => {
-      if (!byId.has(id)) return [{ path, message: `names the node "${id}", which is not in this graph` }]
-      if (!upstream || upstream.get(node.id)?.has(id)) return []
-      return [{ path, message: `names the node "${id}", which does not come before "${node.id}"` }]
-    })
-    return [...found.problems, ...unknown]
-  })
+  const problems: Problem[] = []
+  const meter = { left: MAX_PARSING }
+  for (const { value: node, path, configPath = path } of nodes) {
+    const conditions = nodeType(node.type)?.conditions?.(node.config)
+    const found = yield* findReferences(node.config, configPath, conditions, meter)
+    problems.push(...found.problems)
+    for (const { id, path } of found.nodes) {
+      if (!byId.has(id))
+        problems.push({ path, message: `names the node "${id}", which is not in this graph` })
+      else if (upstream && !upstream.get(node.id)?.has(id)) {
+        const message = `names the node "${id}", which does not come before "${node.id}"`
+        problems.push({ path, message })
+      }
+    }
+    if (meter.left < 0) break
+  }
+  return problems
 }

@@ -1,7 +1,8 @@
-import { findReferences } from '../expressions/expressions.ts'
+import { findReferences } from '../expressions/references.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { LoopSpec, Plan, PlanEdge, PlanNode, Presets } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
+import type { Work } from '../turns.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
@@ -37,12 +38,13 @@ export class PlanError extends Error {}
  * Compiles a graph version for a run that starts at `triggerNodeId`. The graph must have passed its checks.
  * Throws a PlanError if it has a node type that this release does not know.
  */
-export function compilePlan(
+export function* compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
-): Plan {
+): Work<Plan> {
   const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph) }
-  const nodes = sortTopologically(graph).map((node) => planNode(node, run.triggerNodeId, bodies))
+  const nodes: PlanNode[] = []
+  for (const node of sortTopologically(graph)) nodes.push(yield* planNode(node, run.triggerNodeId, bodies))
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
     source,
     handle: sourceHandle,
@@ -156,7 +158,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 
 type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
 
-function planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): PlanNode {
+function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): Work<PlanNode> {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
   const { parentId } = node
@@ -167,7 +169,7 @@ function planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bo
     const passing = { kind: 'pure', silent: { handle }, onError: 'FAIL' } as const
     return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
-  const { nodes } = findReferences(node.config, 'config', type.conditions?.(node.config))
+  const { nodes } = yield* findReferences(node.config, 'config', type.conditions?.(node.config))
   const needs = new Set(nodes.map((reference) => reference.id))
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)

@@ -18,6 +18,10 @@ export type GraphDiff = {
   edges: { added: GraphEdge[]; removed: GraphEdge[]; reordered: boolean }
 }
 
+/** A field of a node with more changes is shown as a whole, and so is each once there are that many in all. */
+const MAX_OF_FIELD = 1_000
+const MAX_CHANGES = 10_000
+
 /**
  * The changes that lead from one graph to the other. Nodes are matched by id, edges by their ends and
  * handles. `show` masks a node's values in the result; a change of a masked value is listed too.
@@ -29,8 +33,10 @@ export function compareGraphs(
 ): GraphDiff {
   const nodes = compareLists(from.nodes, to.nodes, (node) => node.id)
   const edges = compareLists(from.edges, to.edges, keyOf)
+  let left = MAX_CHANGES
   const changed = nodes.both.flatMap(([before, after]) => {
-    const paths = findChanges(before, after)
+    const paths = findFieldChanges(before, after, Math.min(left, MAX_OF_FIELD))
+    left -= paths.length
     if (paths.length === 0) return []
     const [old, young] = [show(before), show(after)]
     const changes = paths.map((path) => ({
@@ -70,18 +76,42 @@ function keyOf({ source, sourceHandle, target, targetHandle }: GraphEdge): strin
 
 type Path = (string | number)[]
 
-/** The deepest places where two values differ. */
-function findChanges(from: unknown, to: unknown, at: Path = []): Path[] {
-  if (Object.is(from, to)) return []
+/** The deepest places where two nodes differ, but only the name of a field that differs in more than `most`. */
+function findFieldChanges(from: GraphNode, to: GraphNode, most: number): Path[] {
+  return Object.keys({ ...from, ...to }).flatMap((field) => {
+    const found: Path[] = []
+    addChanges(found, pick(from, field), pick(to, field), [], most)
+    return found.length > most ? [[field]] : found
+  })
+}
+
+function pick(node: GraphNode, field: string): Partial<GraphNode> {
+  return Object.hasOwn(node, field) ? { [field]: node[field as keyof GraphNode] } : {}
+}
+
+/** Adds the deepest places where two values differ. Stops once it has found more than `most`. */
+function addChanges(found: Path[], from: unknown, to: unknown, at: Path, most: number): void {
+  if (Object.is(from, to) || found.length > most) return
   const kind = kindOf(from)
-  if (kind === 'value' || kind !== kindOf(to)) return [at]
+  if (kind === 'value' || kind !== kindOf(to)) {
+    found.push(at)
+    return
+  }
   const [before, after] = [from as Record<string, unknown>, to as Record<string, unknown>]
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-  return keys.flatMap((key) => {
+  const compare = (key: string) => {
     const path = [...at, kind === 'list' ? Number(key) : key]
     const both = Object.hasOwn(before, key) && Object.hasOwn(after, key)
-    return both ? findChanges(before[key], after[key], path) : [path]
-  })
+    if (both) addChanges(found, before[key], after[key], path, most)
+    else found.push(path)
+  }
+  for (const key of Object.keys(before)) {
+    if (found.length > most) return
+    compare(key)
+  }
+  for (const key of Object.keys(after)) {
+    if (found.length > most) return
+    if (!Object.hasOwn(before, key)) compare(key)
+  }
 }
 
 function kindOf(value: unknown): 'list' | 'object' | 'value' {

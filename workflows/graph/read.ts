@@ -1,25 +1,42 @@
 import { nameType, type Problem } from '../problem.ts'
+import type { Work } from '../turns.ts'
 import { checkStructure } from './check.ts'
-import { readEdge, readNode } from './elements.ts'
-import { type Graph, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
+import { type PlacedElement, readEdge, readNode } from './elements.ts'
+import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
+
+/** What checking a node or edge takes, and each character of its config, in units of work. */
+const NODE_WORK = 50
+const CHARACTER_WORK = 0.01
 
 /**
  * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
  * valid only if there are no problems. A node's `data` is used if it has no `config`; `makeId` makes ids for
  * nodes without one.
  */
-export function readGraph(
+export function* readGraph(
   input: { nodes?: unknown; edges?: unknown },
   makeId: () => string,
-): { graph: Graph; problems: Problem[] } {
+): Work<{ graph: Graph; problems: Problem[] }> {
   const problems: Problem[] = []
   const rawNodes = readList(input.nodes, 'nodes', MAX_NODES, problems)
   const rawEdges = readList(input.edges, 'edges', MAX_EDGES, problems)
   // If one list is not an array or too long, checking the other against it would only give false problems.
   const whole = problems.length === 0
-  const nodes = rawNodes.flatMap((raw, at) => readNode(raw, `nodes[${at}]`, makeId, problems))
-  const edges = rawEdges.flatMap((raw, at) => readEdge(raw, `edges[${at}]`, problems))
-  if (whole) problems.push(...checkStructure(nodes, edges))
+  const nodes: PlacedElement<GraphNode>[] = []
+  let characters = 0
+  for (const [at, raw] of rawNodes.entries()) {
+    const { length } = JSON.stringify(raw ?? null)
+    characters += length
+    yield NODE_WORK + CHARACTER_WORK * length
+    nodes.push(...readNode(raw, `nodes[${at}]`, makeId, problems))
+  }
+  const edges: PlacedElement<GraphEdge>[] = []
+  for (const [at, raw] of rawEdges.entries()) {
+    yield NODE_WORK
+    edges.push(...readEdge(raw, `edges[${at}]`, problems))
+  }
+  if (whole) problems.push(...(yield* checkStructure(nodes, edges)))
+  yield CHARACTER_WORK * characters
 
   const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
   const bytes = new TextEncoder().encode(JSON.stringify(graph)).length

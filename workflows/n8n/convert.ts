@@ -5,6 +5,7 @@
 // what is not valid. Every step reads only what earlier steps made. Merge nodes are mapped last, because
 // edges/ first draws what they read.
 import type { GraphEdge } from '../graph/graph.ts'
+import { TURN_UNITS, type Work } from '../turns.ts'
 import { isN8nDocument, readN8nDocument, type SourceNode } from './document.ts'
 import { createEdgeDrawing, type EdgeDrawing } from './edges/drawing.ts'
 import { drawEdges, readMergeInputs } from './edges/edges.ts'
@@ -46,26 +47,33 @@ type Conversion = {
   findWorkflow: (id: string) => string | undefined
 }
 
+/** What mapping a node takes, and each character of it, in units of work. */
+const NODE_WORK = 50
+const CHARACTER_WORK = 0.1
+
 /**
  * Converts an n8n workflow and reports everything that is not the same in Perdure. A node without a
  * counterpart becomes one that fails the execution. `findWorkflow` returns the id of our workflow that
  * replaces one of n8n's. Undefined if `raw` is not an n8n workflow.
  */
-export function convertWorkflow(
+export function* convertWorkflow(
   raw: unknown,
   findWorkflow: (id: string) => string | undefined,
-): ConvertedWorkflow | undefined {
+): Work<ConvertedWorkflow | undefined> {
   if (!isN8nDocument(raw)) return undefined
   const problems: ImportProblem[] = []
   const reporterOf =
     (node: string | null): ProblemReporter =>
     (kind, path, message, original) =>
       void problems.push({ node, path, kind, message, original })
+  yield TURN_UNITS
   const source = readN8nDocument(raw, reporterOf)
   const mappers = new Map(source.nodes.map((node) => [node.name, findNodeMapper(node)]))
   const mapperOf = (node: SourceNode) => mappers.get(node.name)!
+  yield TURN_UNITS
   const analysis = analyzeItems(source, mapperOf, reporterOf)
   reportJoins(analysis, mapperOf, reporterOf)
+  yield TURN_UNITS
   const ids = nameNodes(analysis)
   const built = new Map<string, BuiltNode>()
   const drawing = createEdgeDrawing({ analysis, built, ids, mapperOf, reporterOf })
@@ -73,9 +81,12 @@ export function convertWorkflow(
 
   // A Merge node reads the outputs of the nodes before it by their ids, so these must be built.
   const isMerge = (node: SourceNode) => mapperOf(node).takes === 'merge'
-  for (const node of analysis.order) if (!isMerge(node)) buildNode(conversion, node)
-  for (const node of analysis.order) if (isMerge(node)) buildNode(conversion, node)
+  for (const node of Array.from(analysis.order).sort((a, b) => Number(isMerge(a)) - Number(isMerge(b)))) {
+    yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
+    buildNode(conversion, node)
+  }
 
+  yield TURN_UNITS
   drawEdges(drawing)
   const nodes = analysis.order.flatMap((node) => placeNode(conversion, node))
   return {

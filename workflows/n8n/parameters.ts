@@ -19,10 +19,14 @@ export type ParameterReader = {
   readParts(text: string, path: string): TemplatePart[]
 }
 
-type Context = { references: NodeReferences; report: ProblemReporter }
+/** `count` is the number of expressions read so far. */
+type Context = { references: NodeReferences; report: ProblemReporter; count: number }
+
+/** The most expressions of a node: no more could be saved. */
+const MAX_EXPRESSIONS = 1_000
 
 export function createParameterReader(references: NodeReferences, report: ProblemReporter): ParameterReader {
-  const context = { references, report }
+  const context = { references, report, count: 0 }
   return {
     readTemplate: (value, path) => readTemplate(context, value, path),
     readCode: (value, path) => readCode(context, value, path),
@@ -58,7 +62,10 @@ function readCode(context: Context, value: unknown, path: string): JsonataCode {
 /** Only a string that begins with = has expressions. */
 function readParts(context: Context, text: string, path: string, unwrapJson = false): TemplatePart[] {
   if (!text.startsWith('=')) return [text]
-  return splitN8nTemplate(text.slice(1)).flatMap((part): TemplatePart[] => {
+  const parts = splitN8nTemplate(text.slice(1))
+  context.count += parts.filter((part) => typeof part !== 'string').length
+  if (context.count > MAX_EXPRESSIONS) throw new Error(`it has more than ${MAX_EXPRESSIONS} expressions`)
+  return parts.flatMap((part): TemplatePart[] => {
     if (typeof part === 'string') return part === '' ? [] : [part]
     return [readExpression(context, part.source, path, text, unwrapJson)]
   })

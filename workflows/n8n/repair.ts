@@ -1,6 +1,7 @@
-import type { GraphEdge } from '../graph/graph.ts'
+import type { Graph, GraphEdge } from '../graph/graph.ts'
 import { readGraph } from '../graph/read.ts'
 import type { Problem } from '../problem.ts'
+import type { Work } from '../turns.ts'
 import type { ImportedNode } from './parts.ts'
 import type { ImportProblem } from './report.ts'
 
@@ -13,20 +14,18 @@ const ROUNDS = 5
  * Makes a converted graph valid, so that it can be saved: replaces nodes and leaves out edges that are not
  * valid, and reports both. The problems that it returns are those of the graph as a whole, such as its size.
  */
-export function repairGraph(
+export function* repairGraph(
   { nodes, edges }: ImportedGraph,
   report: (problem: ImportProblem) => void,
   makeId: () => string,
-): ImportedGraph & { problems: Problem[] } {
-  let graph = { nodes, edges }
-  for (let round = 0; round < ROUNDS; round++) {
-    const { problems } = readGraph(graph, makeId)
-    const byElement = Map.groupBy(problems, ({ path }) => /^(nodes|edges)\[\d+\]/.exec(path)?.[0])
-    if (byElement.has(undefined)) return { ...graph, problems }
-    if (byElement.size === 0) break
-    graph = repairElements(graph, (element) => byElement.get(element), report)
+): Work<{ graph: Graph; problems: Problem[] }> {
+  let converted = { nodes, edges }
+  for (let round = 0; ; round++) {
+    const read = yield* readGraph(converted, makeId)
+    const byElement = Map.groupBy(read.problems, ({ path }) => /^(nodes|edges)\[\d+\]/.exec(path)?.[0])
+    if (byElement.size === 0 || byElement.has(undefined) || round === ROUNDS) return read
+    converted = repairElements(converted, (element) => byElement.get(element), report)
   }
-  return { ...graph, problems: readGraph(graph, makeId).problems }
 }
 
 /** Replaces the nodes that have problems. If there are none, it leaves out the edges that have some. */

@@ -6,10 +6,25 @@ export const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
 export type ResponseMode = (typeof RESPONSE_MODES)[number]
 
 /**
- * Headers that a workflow must not set: they belong to the connection or the service, or protect the caller.
+ * The headers that a workflow may set: those that describe its answer. All others could change how a browser
+ * treats the origin that the console shares, or belong to the connection or the service. New ones are refused
+ * until they are added here, whatever browsers will make of them.
  */
-const KEPT =
-  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding|security-policy)|set-cookie2?|clear-site-data|service-worker-allowed|strict-transport-security|alt-svc|date|x-content-type-options|x-frame-options|x-request-id|x-ratelimit-.*|traceresponse)$/
+const ALLOWED = new Set(
+  `allow cache-control content-disposition content-language content-location content-type deprecation etag
+  expires last-modified link location retry-after sunset vary`.split(/\s+/),
+)
+
+/** Headers of one's own, and those by which receivers of webhooks and CloudEvents answer a handshake. */
+const OWN = /^(x|webhook|ce)-/
+
+/** Headers that begin with `X-`, but mean something to browsers, to proxies in front, or to this service. */
+const RESERVED =
+  /^x-(accel|amz|amzn|apple|cdn|envoy|forwarded|frame|lighttpd|litespeed|middleware|nginx|original|proxy|ratelimit|reproxy|rewrite|sendfile|varnish|webkit|xss)(-|$)|^x-(content-(type-options|security-policy.*|encoding)|dns-prefetch-control|download-options|http-method.*|method-override|permitted-cross-domain-policies|real-ip|request-id|ua-compatible)$/
+
+function isAllowed(name: string): boolean {
+  return ALLOWED.has(name) || (OWN.test(name) && !RESERVED.test(name))
+}
 
 /** The name of an HTTP header. */
 const headerName = v.pipe(
@@ -23,7 +38,10 @@ export const responseStatusField = wholeNumber(200, 599)
 /** What is wrong with a header of a response, undefined if valid. Templates are checked once rendered. */
 export function findHeaderFault(name: string, value: unknown): string | undefined {
   if (!v.is(headerName, name)) return 'is not the name of a header'
-  if (KEPT.test(name.toLowerCase())) return 'cannot be set by a workflow'
+  if (!isAllowed(name.toLowerCase())) {
+    const own = 'and headers of your own that begin with X-'
+    return `cannot be set by a workflow; it may set ${[...ALLOWED].join(', ')} ${own}`
+  }
   if (!['string', 'number', 'boolean'].includes(typeof value)) return 'must be a string'
   const held = String(value)
   if (held.length > 8_000) return 'must have at most 8000 characters'

@@ -2,6 +2,7 @@ import canonicalize from 'canonicalize'
 import { createPacer } from '../../expressions/pace.ts'
 import { weighValue } from '../../expressions/weight.ts'
 import { NodeFailure } from './failure.ts'
+import { writeJson } from './json.ts'
 import type { NodeContext } from './node.ts'
 
 /**
@@ -24,14 +25,26 @@ export async function readField(
 ): Promise<unknown[]> {
   if (field.includes('{{')) return evaluator.map(items, field, bindings)
   const names = field.split('.')
-  return items.map((item) => findOwn(item, [field]) ?? findOwn(item, names) ?? null)
+  const pace = createPacer()
+  const values: unknown[] = []
+  for (const item of items) {
+    await pace()
+    values.push(findOwn(item, [field]) ?? findOwn(item, names) ?? null)
+  }
+  return values
 }
 
 /** readField for several fields: for each item an array of its values, in the order of the fields. */
 export async function readFields(context: NodeContext, items: unknown[], fields: string[]) {
   const columns: unknown[][] = []
   for (const field of fields) columns.push(await readField(context, items, field))
-  return items.map((_, at) => columns.map((column) => column[at]))
+  const pace = createPacer()
+  const rows: unknown[][] = []
+  for (const at of items.keys()) {
+    await pace()
+    rows.push(columns.map((column) => column[at]))
+  }
+  return rows
 }
 
 function findOwn(item: unknown, names: string[]): unknown {
@@ -43,13 +56,17 @@ function findOwn(item: unknown, names: string[]): unknown {
   return value
 }
 
+/** Values up to this weight are written at once. */
+const LIGHT = 50_000
+
 /** A string that is the same for equal JSON values, whatever the order of their keys. */
-export function writeKey(value: unknown): string {
+export async function writeKey(value: unknown, pace: ReturnType<typeof createPacer>): Promise<string> {
+  if (weighValue(value, LIGHT) > LIGHT) return writeJson(value, pace, { sorted: true })
   try {
     return canonicalize(value) ?? 'null'
   } catch {
-    // canonicalize refuses lone surrogates, which JSON strings can hold.
-    return JSON.stringify(value)
+    // canonicalize refuses lone surrogates, which JSON strings can hold, and deep nesting ends it.
+    return writeJson(value, pace, { sorted: true })
   }
 }
 

@@ -188,3 +188,91 @@ test('NO_OP passes its input on', async () => {
   expect((await run('NO_OP', {}, [input])).output).toBe(input)
   expect((await run('NO_OP', {}, [])).output).toBeNull()
 })
+
+/** How often the event loop comes round while the work is done. */
+async function countRounds(work: Promise<unknown>): Promise<number> {
+  let rounds = 0
+  let working = true
+  const count = () => {
+    rounds++
+    if (working) setImmediate(count)
+  }
+  setImmediate(count)
+  await work.catch(() => {})
+  working = false
+  return rounds
+}
+
+test('JSON is written as JSON.stringify writes it, whatever the value and the indent', async () => {
+  const values = [
+    null,
+    'a"\n\ud800',
+    [],
+    {},
+    [[], {}, [[]], { a: [] }],
+    { a: 1, b: [1, { c: null, d: 'x' }], '': { '"': {} } },
+    JSON.parse('{"__proto__": {"x": [1]}, "1": 2}'),
+    Array.from({ length: 3_000 }, (_, n) => ({ n, list: [n, [n]], text: 'x'.repeat(n % 50) })),
+  ]
+  for (const value of values) {
+    for (const indent of [0, 1, 10]) {
+      const { output } = await run('JSON', { operation: 'format', value: '{{ $input.value }}', indent }, [
+        { value },
+      ])
+      expect(output).toEqual({ text: JSON.stringify(value, null, indent) })
+    }
+  }
+})
+
+test('a JSON text that an indent makes large ends at 8 MB, and others have their turn meanwhile', async () => {
+  const deep = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+  const format = (value: unknown, indent: number) =>
+    run('JSON', { operation: 'format', value: '{{ $input.value }}', indent }, [{ value }])
+  const many = Array.from({ length: 400_000 }, () => [])
+  expect(await countRounds(format(many, 10))).toBeGreaterThan(3)
+  const config = { operation: 'format', value: '{{ $input.value }}' }
+  const failures = [
+    await failureOf('JSON', { ...config, indent: 10 }, [
+      { value: Array.from({ length: 700_000 }, () => []) },
+    ]),
+    await failureOf('JSON', { ...config, indent: 10 }, [{ value: deep(5_000) }]),
+    await failureOf('JSON', { ...config, indent: 0 }, [{ value: deep(100_000) }]),
+  ]
+  expect(failures.map(({ type }) => type)).toEqual(['OutputTooLarge', 'InvalidInput', 'InvalidInput'])
+})
+
+test('lists of one huge value, or of many, are worked on in pieces', async () => {
+  const huge = Object.fromEntries(Array.from({ length: 150_000 }, (_, at) => [`k${at}`, [at]]))
+  const turned = Object.fromEntries(Object.entries(huge).reverse())
+  const items = '{{ $input.items }}'
+  const same = run('DEDUPLICATE', { items }, [{ items: [huge, turned, 1] }])
+  expect(await countRounds(same)).toBeGreaterThan(3)
+  expect((await same).output).toEqual({ items: [huge, 1] })
+  const text = ' a ,b,, c'.repeat(100_000)
+  for (const config of [{ separator: ',' }, { separator: ',', trim: true }, { separator: '' }, {}]) {
+    const { output } = await run('SPLIT', { value: '{{ $input.text }}', ...config }, [{ text }])
+    const parts = config.separator === undefined ? [text] : text.split(config.separator)
+    expect(output).toEqual({
+      items: 'trim' in config ? parts.map((part) => part.trim()).filter((part) => part !== '') : parts,
+    })
+  }
+  const split = run('SPLIT', { value: '{{ $input.text }}', separator: ',' }, [{ text }])
+  expect(await countRounds(split)).toBeGreaterThan(1)
+})
+
+test('a text that repeats a big value fails before it is written', async () => {
+  const big = Array.from({ length: 300_000 }, () => 'abcd')
+  const failure = await failureOf('TEMPLATE', { text: '{{ $input.big }}'.repeat(5) }, [{ big }])
+  expect([failure.type, failure.message]).toEqual([
+    'ExpressionLimit',
+    'a text with expressions would have more than 8 million characters',
+  ])
+})
+
+test('expressions that are dear to compile are compiled in turns', async () => {
+  const dear = (at: number) => `${'('.repeat(8)}a${at}${'+1'.repeat(25)}${'?:b)'.repeat(8)}`
+  const cases = Array.from({ length: 10 }, (_, at) => ({ handle: `h${at}`, condition: `${dear(at)} = "x"` }))
+  const chosen = run('SWITCH', { cases })
+  expect(await countRounds(chosen)).toBeGreaterThan(5)
+  expect(await chosen).toMatchObject({ handle: 'default' })
+})

@@ -343,6 +343,10 @@ test('the key of a signature is shown only to those who can set it', async () =>
   })
 })
 
+const REFUSED = expect.stringMatching(
+  /^cannot be set by a workflow; it may set allow, cache-control, .* and headers of your own that begin with X-$/,
+)
+
 test('configs of WEBHOOK_TRIGGER and RESPOND_TO_WEBHOOK are checked when a workflow is saved', async () => {
   const nodes = [
     {
@@ -381,11 +385,40 @@ test('configs of WEBHOOK_TRIGGER and RESPOND_TO_WEBHOOK are checked when a workf
     'nodes[0].config.signature.secret': 'must not be empty',
     'nodes[0].config.signature.algorithm': 'must be sha256, sha1 or sha512, not "md5"',
     'nodes[1].config.status': 'must be at least 200, not 199',
-    'nodes[1].config.headers.Set-Cookie': 'cannot be set by a workflow',
-    'nodes[1].config.headers.Content-Length': 'cannot be set by a workflow',
+    'nodes[1].config.headers.Set-Cookie': REFUSED,
+    'nodes[1].config.headers.Content-Length': REFUSED,
     'nodes[1].config.headers.X A': 'is not the name of a header',
     'nodes[1].config.headers.X-B': 'has characters that a header cannot have',
   })
+})
+
+test('a workflow may set the headers that describe its answer, and none that a browser or proxy acts on', async () => {
+  const save = async (names: string[]) => {
+    const headers = Object.fromEntries(names.map((name) => [name, 'v']))
+    const nodes = [{ id: 'r', type: 'RESPOND_TO_WEBHOOK', config: { headers } }]
+    const name = `headers ${crypto.randomUUID()}`
+    return service.call('POST', '/api/workflows', service.admin, { teamId: service.teamId, name, nodes })
+  }
+  const allowed = `Content-Type content-disposition Content-Language Cache-Control ETag Last-Modified Location
+    Retry-After Link Vary X-Order X-Hub-Challenge X-Real-Estate X-Requested-By WebHook-Allowed-Origin ce-type`
+  expect((await save(allowed.split(/\s+/))).status).toBe(201)
+  const refused = `NEL Report-To Reporting-Endpoints Service-Worker-Allowed Clear-Site-Data Set-Cookie
+    Set-Cookie2 Access-Control-Allow-Origin Access-Control-Allow-Credentials Content-Security-Policy
+    Content-Security-Policy-Report-Only Strict-Transport-Security Public-Key-Pins Alt-Svc Refresh Origin-Agent-Cluster
+    Cross-Origin-Opener-Policy Permissions-Policy Document-Policy Supports-Loading-Mode Speculation-Rules
+    Accept-CH Critical-CH Content-Encoding Content-Length Transfer-Encoding Connection Server-Timing SourceMap
+    WWW-Authenticate Proxy-Authenticate Upgrade Trailer Date Server Set-Login Activate-Storage-Access
+    No-Vary-Search Use-As-Dictionary X-Frame-Options X-Content-Type-Options X-XSS-Protection X-Accel-Redirect
+    X-Accel-Buffering X-Forwarded-For X-Forwarded-Host X-Sendfile X-Lighttpd-Send-File X-Real-IP X-Request-Id
+    X-RateLimit-Limit X-DNS-Prefetch-Control X-Permitted-Cross-Domain-Policies X-WebKit-CSP X-Reproxy-URL
+    X-Content-Security-Policy X-UA-Compatible X-HTTP-Method-Override x-litespeed-location X-Original-URL`.split(
+    /\s+/,
+  )
+  const { status, body } = await save(refused)
+  expect(status).toBe(400)
+  expect(body.errors.map(({ path }: Body) => path)).toEqual(
+    refused.map((name) => `nodes[0].config.headers.${name}`),
+  )
 })
 
 test('an active workflow with responseMode responseNode needs a RESPOND_TO_WEBHOOK', async () => {

@@ -3,6 +3,7 @@ import { createFold, type HistoryEvent, type RunHistory } from '../../../db/reco
 import { saveProjection } from '../../../db/records/save.ts'
 import { compilePlan } from '../../../workflows/graph/compile.ts'
 import type { NodeRecord } from '../../../workflows/run/records.ts'
+import { atOnce } from '../../support/atonce.ts'
 import { type Service, startService } from '../../support/service.ts'
 
 const graph = {
@@ -18,7 +19,7 @@ const graph = {
 
 /** A run from `1_000` to `2_000` by Temporal's clock, with the records in an event at `1_500`. */
 function history(id: string, records: NodeRecord[], ended = true): RunHistory {
-  const plan = compilePlan(graph, { workflowId: id, version: 1, triggerNodeId: 'start' })
+  const plan = atOnce(compilePlan(graph, { workflowId: id, version: 1, triggerNodeId: 'start' }))
   const context = { id, workflowId: id, workflowName: 'w', version: 1, trigger: 'MANUAL', timezone: 'UTC' }
   const input = { plan, context, input: { v: {}, bytes: 2 }, timeoutMs: null }
   const events: HistoryEvent[] = [

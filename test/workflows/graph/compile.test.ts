@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { compilePlan } from '../../../workflows/graph/compile.ts'
 import type { Graph, GraphNode } from '../../../workflows/graph/graph.ts'
+import { atOnce } from '../../support/atonce.ts'
 
 const node = (id: string, type: string, config = {}, name = id): GraphNode => ({
   id,
@@ -14,7 +15,7 @@ const call = (id: string, url = 'http://x') => node(id, 'HTTP_REQUEST', { url })
 const row = (count: number, make: (id: string) => GraphNode, letter: string) =>
   Array.from({ length: count }, (_, at) => make(`${letter}${at}`))
 const plan = (graph: Graph) =>
-  compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' }).inlineBytes
+  atOnce(compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' })).inlineBytes
 const edge = (source: string, target: string) => ({ source, target, sourceHandle: null })
 
 test('outputs of an ordinary graph travel inline up to 32 KB', () => {
@@ -41,7 +42,7 @@ test('all outputs fit into one payload together with the plan of the largest gra
     edge(nodes[at % 400]!.id, nodes[400 + (at % 97)]!.id),
   )
   const run = { workflowId: 'w', version: 1, triggerNodeId: nodes[0]!.id }
-  const compiled = compilePlan({ nodes, edges }, run)
+  const compiled = atOnce(compilePlan({ nodes, edges }, run))
   const bytes = JSON.stringify(compiled).length + compiled.inlineBytes * nodes.length
   expect(bytes).toBeLessThan(1_800_000)
   expect(compiled.inlineBytes).toBeGreaterThan(1_000)

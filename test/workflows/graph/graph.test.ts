@@ -3,11 +3,12 @@ import { checkActivation } from '../../../workflows/graph/check.ts'
 import { findStart, type Graph, MAX_EDGES, MAX_NODES } from '../../../workflows/graph/graph.ts'
 import { readGraph } from '../../../workflows/graph/read.ts'
 import { findUnknownKeys } from '../../../workflows/graph/unknown.ts'
+import { atOnce } from '../../support/atonce.ts'
 import { examples } from '../../support/engine/graphs.ts'
 
 let made = 0
 const makeId = () => `made-${++made}`
-const read = (nodes: unknown, edges: unknown = []) => readGraph({ nodes, edges }, makeId)
+const read = (nodes: unknown, edges: unknown = []) => atOnce(readGraph({ nodes, edges }, makeId))
 
 /** The problems as lines of `path: message`. */
 const faults = (nodes: unknown, edges: unknown = []) =>
@@ -91,8 +92,8 @@ test('a graph that has been read reads the same again', () => {
 })
 
 test('missing nodes and edges make an empty graph', () => {
-  expect(readGraph({}, makeId)).toEqual({ graph: { nodes: [], edges: [] }, problems: [] })
-  expect(readGraph({ nodes: null, edges: null }, makeId).problems).toEqual([])
+  expect(atOnce(readGraph({}, makeId))).toEqual({ graph: { nodes: [], edges: [] }, problems: [] })
+  expect(atOnce(readGraph({ nodes: null, edges: null }, makeId)).problems).toEqual([])
 })
 
 test('refuses input that is not a graph', () => {

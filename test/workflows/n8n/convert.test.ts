@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
 import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { atOnce } from '../../support/atonce.ts'
 import { createDocument, editFields } from './documents.ts'
 
 const TEMPLATES = ['orders', 'report', 'alarm', 'sources', 'batches', 'parent']
@@ -15,11 +16,12 @@ const readTemplate = (name: string) => {
 
 /** Does what an import does, without storing the workflow. */
 function importDocument(raw: unknown) {
-  const converted = convertWorkflow(raw, () => undefined)
+  const converted = atOnce(convertWorkflow(raw, () => undefined))
   if (!converted) return undefined
   const { report } = converted
-  const repaired = repairGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
-  return { ...repaired, report }
+  const repair = repairGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
+  const { graph, problems } = atOnce(repair)
+  return { ...graph, problems, report }
 }
 
 test('expressions that depend on the time zone are reported, because Perdure computes in UTC', () => {

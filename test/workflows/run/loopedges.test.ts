@@ -11,6 +11,7 @@ import type { NodeRecord, StepResult } from '../../../workflows/run/records.ts'
 import type { LoopRules } from '../../../workflows/run/rules.ts'
 import { findOthers, segmentRules } from '../../../workflows/run/rules.ts'
 import { sliceState } from '../../../workflows/run/slice.ts'
+import { atOnce } from '../../support/atonce.ts'
 import { type Example, edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, type Running, startRunning } from '../../support/running.ts'
@@ -90,17 +91,13 @@ describe("Temporal's limits hold for", () => {
   test('a big body, of which fewer iterations run at once', () => {
     const body = Array.from({ length: 400 }, (_, at) => ({ id: `call${at}`, parentId: 'each' }))
     const rest = { name: 'n', onError: 'FAIL' as const, config: {} }
-    const plan = compilePlan(
-      {
-        nodes: [
-          { ...start, ...rest },
-          { ...rest, id: 'each', type: 'FOR_EACH', config: { items: [1], concurrency: 64 } },
-          ...body.map((node) => ({ ...rest, ...node, type: 'HTTP_REQUEST' })),
-        ],
-        edges: [],
-      },
-      { workflowId: 'w', version: 1, triggerNodeId: 'start' },
-    )
+    const nodes = [
+      { ...start, ...rest },
+      { ...rest, id: 'each', type: 'FOR_EACH', config: { items: [1], concurrency: 64 } },
+      ...body.map((node) => ({ ...rest, ...node, type: 'HTTP_REQUEST' })),
+    ]
+    const of = { workflowId: 'w', version: 1, triggerNodeId: 'start' }
+    const plan = atOnce(compilePlan({ nodes, edges: [] }, of))
     const { concurrency } = plan.nodes.find(({ id }) => id === 'each')!.loop!
     const settled = { ref: 'x'.repeat(64), bytes: 100_000 }
     const frame = createFrame('each', '0')
@@ -202,7 +199,7 @@ test('50,000 collected failures are projected in less than 4 s', () => {
     ].map((node) => ({ name: node.id, config: {}, onError: 'FAIL' as const, ...node })),
     edges: [{ source: 'start', sourceHandle: null, target: 'each' }],
   }
-  const plan = compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+  const plan = atOnce(compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' }))
   const times = { handle: null, startedAt: 1, completedAt: 2 }
   const records: NodeRecord[] = [
     { nodeId: 'each', iteration: '', status: 'LOOPING', loop: { count: 50_000, pages: [] }, ...times },
@@ -306,7 +303,7 @@ describe('a loop that fails while other tasks are at work in it', () => {
    * next.
    */
   function fail(config: object, count: number, busy: string[]) {
-    const plan = compilePlan(graph(config), { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+    const plan = atOnce(compilePlan(graph(config), { workflowId: 'w', version: 1, triggerNodeId: 'start' }))
     const root = createFrame()
     const rules: LoopRules = {
       segment: false,
@@ -361,7 +358,7 @@ test('a segment of a draining run leaves to the new run what another segment mig
     ],
     edges: ['pure', 'calls'].map((target) => ({ source: 'start', sourceHandle: null, target })),
   }
-  const plan = compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' })
+  const plan = atOnce(compilePlan(graph, { workflowId: 'w', version: 1, triggerNodeId: 'start' }))
   const root = createFrame()
   const times = { iteration: '', handle: null, startedAt: 1, completedAt: 2 }
   const loop = { count: 2, pages: [{ from: 0, items: { v: [1, 2], bytes: 5 } }] }

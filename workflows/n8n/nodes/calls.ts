@@ -1,4 +1,5 @@
 import { isObject } from '../../json.ts'
+import { findHeaderFault } from '../../nodes/webhooks.ts'
 import type { SourceNode } from '../document.ts'
 import { quoteString } from '../expressions/code.ts'
 import type { ItemFlow, MapperTools, NodeMapper, OutputUse } from '../mapper.ts'
@@ -189,6 +190,12 @@ function mapRespondToWebhook({ parameters }: SourceNode, tools: MapperTools): Ma
     config.status = reader.readTemplate(responseCode, 'parameters.options.responseCode')
   const headersPath = 'parameters.options.responseHeaders.entries'
   const headers = readPairList(Object(responseHeaders).entries, headersPath, tools)
+  for (const [name, value] of Object.entries(headers)) {
+    const fault = findHeaderFault(name, String(value))
+    if (!fault) continue
+    delete headers[name]
+    report('parameter', headersPath, `The header "${name}" was left out: it ${fault}.`, value)
+  }
   for (const [key, value] of Object.entries(rest)) {
     reportMissingOption(report, `parameters.options.${key}`, value)
   }
