@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
 import type { TracingOptions } from '../activities/tracing.ts'
@@ -50,6 +51,8 @@ export type Config = {
   tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
+  /** The bytes that answers of HTTP nodes may take in one process, all together. */
+  answerBytes: number
   continueAfterEvents: number | undefined
 }
 
@@ -114,8 +117,19 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
+    answerBytes: 1_048_576 * (set.ANSWER_MEMORY_MB ?? chooseAnswerMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }
+}
+
+/**
+ * A quarter of the heap's limit, but not more than a sixteenth of the memory that the process may use: an
+ * answer takes up to three times its share for a moment, and the evaluator processes need theirs.
+ */
+function chooseAnswerMegabytes(): number {
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  const bytes = Math.min(getHeapStatistics().heap_size_limit / 4, memory / 16)
+  return Math.max(32, Math.floor(bytes / 1_048_576))
 }
 
 function readTracing(set: v.InferOutput<typeof traces>): TracingOptions | undefined {

@@ -8,10 +8,12 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeResult } from '../nodes/kit/node.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
+import { NoRoom } from './share.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
-import { createRunValues, packResult } from './values.ts'
+import { createRunValues, packResult, packWritten } from './values.ts'
 
 const HEARTBEAT_MS = 2_000
 
@@ -56,29 +58,36 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
   const { sources, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
-  const prepared = await retryOutages(cancelled, async () => {
-    const graphNode = await loadNode(deps, context, node.id)
-    const more = {
-      node: graphNode,
-      attempt: info.attempt,
-      idempotencyKey: `${context.id}:${info.activityId}`,
-      signal: AbortSignal.any([cancelled, limit.signal]),
-    }
-    return { graphNode, context: await prepareStep(deps, values, { ...step, ...more }) }
-  })
-  const timer = setTimeout(() => {
-    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
-    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
-  }, node.timeoutMs)
-  const result = await Promise.race([
-    runStep(prepared.graphNode, prepared.context),
-    rejectOn(limit.signal),
-    rejectOn(cancelled),
-  ]).finally(() => clearTimeout(timer))
-  const output = await retryOutages(cancelled, () =>
-    packResult(deps, values, step, result.output, input.inlineBytes),
-  )
-  return { output, handle: result.handle ?? null }
+  const graphNode = await retryOutages(cancelled, () => loadNode(deps, context, node.id))
+  const more = {
+    node: graphNode,
+    attempt: info.attempt,
+    idempotencyKey: `${context.id}:${info.activityId}`,
+    signal: AbortSignal.any([cancelled, limit.signal]),
+  }
+  const share = await deps.shares.take(graphNode, input, activity)
+  let working: Promise<NodeResult> | undefined
+  try {
+    const prepared = await retryOutages(cancelled, () => prepareStep(deps, values, { ...step, ...more }))
+    const timer = setTimeout(() => {
+      const message = `The node took longer than its limit of ${node.timeoutMs} ms`
+      limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
+    }, node.timeoutMs)
+    working = runStep(graphNode, { ...prepared, share })
+    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(cancelled)]).finally(() =>
+      clearTimeout(timer),
+    )
+    const { written } = result
+    const output = await retryOutages(cancelled, () =>
+      written
+        ? packWritten(deps, context.id, written)
+        : packResult(deps, values, step, result.output, input.inlineBytes),
+    )
+    return { output, handle: result.handle ?? null }
+  } finally {
+    // An attempt that is over because of its limit or a cancellation may still hold an answer for a moment.
+    void Promise.allSettled([working]).then(() => share?.release())
+  }
 }
 
 /**
@@ -112,6 +121,7 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
   }
   const final = finalIfDeleted(error)
   if (final !== error) return final
+  if (error instanceof NoRoom) return spare('WorkerBusy', error.message, error.afterMs)
   if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)

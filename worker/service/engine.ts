@@ -9,10 +9,12 @@ import {
 } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
+import { createShares } from '../../activities/run/share.ts'
 import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
 import { createFireActivities } from '../../activities/temporal/fire.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -39,6 +41,8 @@ export type EngineOptions = {
    * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
    */
   nodesAtOnce?: number | undefined
+  /** The bytes that answers of HTTP nodes may take in this process, all together. */
+  answerBytes: number
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
@@ -55,6 +59,7 @@ export type Engine = {
   isPolling(): boolean
   /** For each kind of task: how many the worker is working on, and the most it takes. */
   readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
+  readBudget(): BudgetReading
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
    */
@@ -92,9 +97,21 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
+  const budget = createBudget(options.answerBytes)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
-  const { touch } = projector
-  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
+  const deps = {
+    store,
+    evaluator,
+    http,
+    attempts,
+    shares: createShares(budget),
+    publicUrl,
+    metrics,
+    tracing,
+    log,
+    segmentRecords,
+    touch: projector.touch,
+  }
   const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
   const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const worker = await Worker.create({
@@ -143,6 +160,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }
     },
+    readBudget: budget.read,
     carryOut: (errand) => carryOutErrand(carrier, errand),
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),

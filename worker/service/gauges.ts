@@ -91,6 +91,26 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
     { name: 'perdure_worker_slots', label: 'kind', help: 'Maximum number of tasks in progress.' },
     slots(1),
   )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_answer_bytes',
+      label: 'state',
+      help: 'Bytes that answers of HTTP_REQUEST may take: held now, the most that was ever held, the limit.',
+    },
+    () => {
+      const read = readEngine()?.readBudget()
+      return read && { held: read.held, peak: read.peak, limit: read.most }
+    },
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_answers_waiting',
+      help: 'Attempts of HTTP_REQUEST that wait for room for their answer.',
+    },
+    () => readEngine()?.readBudget().waiting,
+  )
   addGauge(metrics, { name: 'perdure_worker_polling', help: '1 while the worker polls Temporal.' }, () =>
     readEngine()?.isPolling() ? 1 : 0,
   )

@@ -79,7 +79,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, egress, publicUrl, stuckRunMinutes, continueAfterEvents } = config
+      const { taskQueue, egress, publicUrl, stuckRunMinutes, answerBytes, continueAfterEvents } = config
       const options = {
         store,
         bus,
@@ -89,6 +89,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         egress,
         publicUrl,
         stuckRunMinutes,
+        answerBytes,
         continueAfterEvents,
         ...instruments,
       }

@@ -33,6 +33,7 @@ export const FAILURE_TYPES = [
   'ExecutionEnded',
   'ExpressionsUnavailable',
   'Infrastructure',
+  'WorkerBusy',
   'WorkerLost',
   'WorkerShutdown',
   // An error that a runner did not expect.

@@ -1,0 +1,79 @@
+import type { Context } from '@temporalio/activity'
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { AttemptInput } from '../../workflows/run/messages.ts'
+import type { Budget, Share } from '../budget.ts'
+import { readMaxBytes } from '../nodes/http.ts'
+
+/** The longest that an attempt keeps its slot while it waits for its share. */
+const PATIENCE_MS = 20_000
+
+/** What Temporal's limit must leave, beyond the node's own, to store a result. */
+const STORING_MS = 10_000
+
+/** How many attempts of one team may wait in their slots; the others return theirs. */
+const LINE = 32
+
+const RETURN_MS = 1_000
+const RETURNS_APART_MS = 50
+
+/** The attempt returns its slot: there is no room for its answer yet. It comes back after `afterMs`. */
+export class NoRoom extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('The worker has no room for the answer yet')
+    this.afterMs = afterMs
+  }
+}
+
+/** Takes the shares of attempts from the budget of the process. */
+export type Shares = {
+  /**
+   * The share that an attempt of this node needs before it starts, undefined if it needs none. No time limit
+   * of the node has begun. Throws NoRoom if it should wait elsewhere, and the reason of a cancellation.
+   */
+  take(node: GraphNode, input: AttemptInput, activity: Context): Promise<Share | undefined>
+}
+
+export function createShares(budget: Budget): Shares {
+  const lines = new Map<string, number>()
+  const returns = new Map<string, number>()
+
+  /** When the next attempt of a team comes back, so that it is never more than 20 a second. */
+  function turnAway(team: string): NoRoom {
+    const now = Date.now()
+    const at = Math.max(now + RETURN_MS, (returns.get(team) ?? 0) + RETURNS_APART_MS)
+    for (const [other, last] of returns) if (last < now) returns.delete(other)
+    returns.set(team, at)
+    return new NoRoom(at - now)
+  }
+
+  function step(team: string, by: 1 | -1): void {
+    const now = (lines.get(team) ?? 0) + by
+    if (now === 0) lines.delete(team)
+    else lines.set(team, now)
+  }
+
+  return {
+    async take(node, input, { info, cancellationSignal }) {
+      if (node.type !== 'HTTP_REQUEST' || node.disabled) return undefined
+      const team = info.priority?.fairnessKey ?? input.context.workflowId
+      if ((lines.get(team) ?? 0) >= LINE) throw turnAway(team)
+      const spare = info.startToCloseTimeoutMs - input.node.timeoutMs - STORING_MS
+      const patience = AbortSignal.timeout(Math.max(0, Math.min(PATIENCE_MS, spare)))
+      step(team, 1)
+      try {
+        return await budget.take(
+          team,
+          readMaxBytes(node.config),
+          AbortSignal.any([cancellationSignal, patience]),
+        )
+      } catch (error) {
+        if (cancellationSignal.aborted || !patience.aborted) throw error
+        throw turnAway(team)
+      } finally {
+        step(team, -1)
+      }
+    },
+  }
+}
