@@ -1,5 +1,5 @@
 import { CancelledFailure, Context } from '@temporalio/activity'
-import { ApplicationFailure } from '@temporalio/common'
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import { getOwn } from '../../workflows/json.ts'
@@ -121,7 +121,12 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
   }
   const final = finalIfDeleted(error)
   if (final !== error) return final
-  if (error instanceof NoRoom) return spare('WorkerBusy', error.message, error.afterMs)
+  if (error instanceof NoRoom) {
+    const { message, afterMs: nextRetryDelay } = error
+    // Benign: nothing is wrong, so the SDK logs nothing.
+    const category = ApplicationFailureCategory.BENIGN
+    return ApplicationFailure.create({ message, type: 'WorkerBusy', nextRetryDelay, category })
+  }
   if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)

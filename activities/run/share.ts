@@ -1,4 +1,6 @@
 import type { Context } from '@temporalio/activity'
+import { findOwner } from '../../db/owners.ts'
+import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { Budget, Share } from '../budget.ts'
@@ -29,13 +31,13 @@ export class NoRoom extends Error {
 /** Takes the shares of attempts from the budget of the process. */
 export type Shares = {
   /**
-   * The share that an attempt of this node needs before it starts, undefined if it needs none. No time limit
-   * of the node has begun. Throws NoRoom if it should wait elsewhere, and the reason of a cancellation.
+   * The share that an attempt of this node needs before it starts; undefined if it needs none. No time limit of
+   * the node may have begun. Throws NoRoom if it should wait elsewhere, and the reason of a cancellation.
    */
   take(node: GraphNode, input: AttemptInput, activity: Context): Promise<Share | undefined>
 }
 
-export function createShares(budget: Budget): Shares {
+export function createShares(store: Store, budget: Budget): Shares {
   const lines = new Map<string, number>()
   const returns = new Map<string, number>()
 
@@ -57,8 +59,12 @@ export function createShares(budget: Budget): Shares {
   return {
     async take(node, input, { info, cancellationSignal }) {
       if (node.type !== 'HTTP_REQUEST' || node.disabled) return undefined
-      const team = info.priority?.fairnessKey ?? input.context.workflowId
-      if ((lines.get(team) ?? 0) >= LINE) throw turnAway(team)
+      // While PostgreSQL cannot say which team it is, every workflow counts as one.
+      const { workflowId } = input.context
+      const team = (await findOwner(store, 'workflows', workflowId).catch(() => undefined)) ?? workflowId
+      // A run of the release before has attempts to spare, but not without end: it goes on without a share.
+      const isOld = (info.retryPolicy?.maximumAttempts ?? 0) > 0
+      if (!isOld && (lines.get(team) ?? 0) >= LINE) throw turnAway(team)
       const spare = info.startToCloseTimeoutMs - input.node.timeoutMs - STORING_MS
       const patience = AbortSignal.timeout(Math.max(0, Math.min(PATIENCE_MS, spare)))
       step(team, 1)
@@ -70,6 +76,7 @@ export function createShares(budget: Budget): Shares {
         )
       } catch (error) {
         if (cancellationSignal.aborted || !patience.aborted) throw error
+        if (isOld) return undefined
         throw turnAway(team)
       } finally {
         step(team, -1)

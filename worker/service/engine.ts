@@ -104,7 +104,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     evaluator,
     http,
     attempts,
-    shares: createShares(budget),
+    shares: createShares(store, budget),
     publicUrl,
     metrics,
     tracing,
