@@ -14,6 +14,8 @@ export type ActivityDeps = {
   http: HttpClient
   attempts: AttemptLog
   shares: Shares
+  /** A UUID of this process, under which its end is noted if it runs out of memory. */
+  processId: string
   log: Logger
   /** The address under which users reach the service; resume URLs begin with it. */
   publicUrl: string

@@ -121,6 +121,11 @@ export interface Members {
   userId: string;
 }
 
+export interface MemoryEnds {
+  at: Generated<Timestamp>;
+  process: string;
+}
+
 export interface NodeExecutions {
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
@@ -286,6 +291,7 @@ export interface DB {
   hookAnswers: HookAnswers;
   masking: Masking;
   members: Members;
+  memoryEnds: MemoryEnds;
   nodeExecutions: NodeExecutions;
   outbox: Outbox;
   pauses: Pauses;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import {
@@ -43,6 +44,8 @@ export type EngineOptions = {
   nodesAtOnce?: number | undefined
   /** The bytes that answers of HTTP nodes may take in this process, all together. */
   answerBytes: number
+  /** A UUID of this process, if another process watches how it ends (worker/service/guard.ts). */
+  processId?: string | undefined
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
@@ -105,6 +108,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     http,
     attempts,
     shares: createShares(store, budget),
+    processId: options.processId ?? randomUUID(),
     publicUrl,
     metrics,
     tracing,

@@ -2,6 +2,7 @@ import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
+import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
@@ -18,6 +19,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   async function clean(): Promise<void> {
     await purgeSessions(store)
     await purgeAnswers(store)
+    await purgeMemoryEnds(store)
     const runs = await pruneExecutions(store, stopping.signal)
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }

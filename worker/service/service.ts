@@ -16,6 +16,7 @@ import type { Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
+import { PROCESS_ID } from '../memoryend.ts'
 import { connectClient, connectWorker } from '../temporal.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
@@ -90,6 +91,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         publicUrl,
         stuckRunMinutes,
         answerBytes,
+        processId: process.env[PROCESS_ID],
         continueAfterEvents,
         ...instruments,
       }
