@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export const PROCESS_ID = 'PERDURE_PROCESS_ID'
 
 /** How a process ended: the signal, and the end of what it wrote to stderr. */
-export type ProcessEnd = { signal: NodeJS.Signals | null; stderr: string }
+export type GuardedEnd = { signal: NodeJS.Signals | null; stderr: string }
 
 const LOOK_MS = 1_000
 
@@ -24,7 +24,7 @@ export function watchMemory(readKills = countMemoryKills) {
   timer.unref()
   return {
     /** Whether a process that has ended just now was out of memory: V8 aborted it, or the kernel killed it. */
-    ranOut({ signal, stderr }: ProcessEnd): boolean {
+    ranOut({ signal, stderr }: GuardedEnd): boolean {
       if (signal === 'SIGKILL') return readKills() > before
       // Node says this last, and aborts; on some machines V8 traps instead.
       const aborted = signal === 'SIGABRT' || signal === 'SIGTRAP' || signal === 'SIGILL'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ProcessEnd } from '../memoryend.ts'
+import type { GuardedEnd } from '../memoryend.ts'
 import type { OsUser } from './osuser.ts'
 import { kill } from './processes.ts'
 
@@ -20,7 +20,7 @@ export type Program = {
   /** Called before each start. */
   before?: () => Promise<void>
   /** Called when it has ended by itself, before it is started again. Must not reject. */
-  ended?: (end: ProcessEnd) => Promise<void>
+  ended?: (end: GuardedEnd) => Promise<void>
   /** Rejects while the program is not up. Called repeatedly after each start. */
   check: () => Promise<void>
   /** How long it may take to be up; after that it is killed. */
