@@ -51,8 +51,8 @@ export type Config = {
   tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
-  /** The bytes that answers of HTTP nodes may take in one process, all together. */
-  answerBytes: number
+  /** The bytes that answers and large inputs of nodes may take in one process, all together. */
+  budgetBytes: number
   continueAfterEvents: number | undefined
 }
 
@@ -117,7 +117,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
-    answerBytes: 1_048_576 * (set.ANSWER_MEMORY_MB ?? chooseAnswerMegabytes()),
+    budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }
 }
@@ -126,7 +126,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
  * A quarter of the heap's limit, but not more than a sixteenth of the memory that the process may use: an
  * answer takes up to three times its share for a moment, and the evaluator processes need theirs.
  */
-function chooseAnswerMegabytes(): number {
+function chooseBudgetMegabytes(): number {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   const bytes = Math.min(getHeapStatistics().heap_size_limit / 4, memory / 16)
   return Math.max(32, Math.floor(bytes / 1_048_576))

@@ -12,7 +12,7 @@ import type { NodeResult } from '../nodes/kit/node.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
 import { beginNotes, readNotes } from './notes.ts'
-import { NoRoom } from './share.ts'
+import { NoRoom, weighInputs } from './share.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
 import { createRunValues, packResult, packWritten } from './values.ts'
 
@@ -45,7 +45,8 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   })
   try {
     notes = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes))
-    if (info.attempt > 1) beat()
+    // The main thread may be busy from now on until it ends.
+    if (info.attempt > 1 || weighInputs(input) > 0) beat()
     return await attempt(deps, input, activity)
   } catch (error) {
     const { failure, failures } = toActivityFailure(error, input.node, notes.failures, activity)

@@ -12,23 +12,30 @@ const PATIENCE_MS = 20_000
 /** What Temporal's limit must leave, beyond the node's own, to store a result. */
 const STORING_MS = 10_000
 
+/** A stored value takes several times the bytes of its JSON once it is opened, and an expression may copy it. */
+const OPENED_FACTOR = 4
+
 /** How many attempts of one team may wait in their slots; the others return theirs. */
 const LINE = 32
 
 const RETURN_MS = 1_000
 const RETURNS_APART_MS = 50
 
-/** The attempt returns its slot: there is no room for its answer yet. It comes back after `afterMs`. */
+/** The attempt returns its slot: there is no room for its values yet. It comes back after `afterMs`. */
 export class NoRoom extends Error {
   readonly afterMs: number
 
   constructor(afterMs: number) {
-    super('The worker has no room for the answer yet')
+    super('The worker has no room for the values of this node yet')
     this.afterMs = afterMs
   }
 }
 
-/** Takes the shares of attempts from the budget of the process. */
+/**
+ * Takes the shares of attempts from the budget of the process: for the answer that a node asks for, and for the
+ * stored values that it reads. They are taken at once, because two attempts that each held a part and waited
+ * for more would wait for ever.
+ */
 export type Shares = {
   /**
    * The share that an attempt of this node needs before it starts; undefined if it needs none. No time limit of
@@ -58,7 +65,11 @@ export function createShares(store: Store, budget: Budget): Shares {
 
   return {
     async take(node, input, { info, cancellationSignal }) {
-      if (node.type !== 'HTTP_REQUEST' || node.disabled) return undefined
+      const inputs = OPENED_FACTOR * weighInputs(input)
+      const answer = node.type === 'HTTP_REQUEST' && !node.disabled ? readMaxBytes(node.config) : 0
+      if (inputs + answer === 0) return undefined
+      // Large inputs may be more than a team may have at all: such an attempt waits for all of its half.
+      const bytes = Math.min(inputs + answer, Math.floor(budget.read().most / 2))
       // While PostgreSQL cannot say which team it is, every workflow counts as one.
       const { workflowId } = input.context
       const team = (await findOwner(store, 'workflows', workflowId).catch(() => undefined)) ?? workflowId
@@ -69,11 +80,8 @@ export function createShares(store: Store, budget: Budget): Shares {
       const patience = AbortSignal.timeout(Math.max(0, Math.min(PATIENCE_MS, spare)))
       step(team, 1)
       try {
-        return await budget.take(
-          team,
-          readMaxBytes(node.config),
-          AbortSignal.any([cancellationSignal, patience]),
-        )
+        const share = await budget.take(team, bytes, AbortSignal.any([cancellationSignal, patience]))
+        return { shrink: (to) => share.shrink(inputs + to), release: share.release }
       } catch (error) {
         if (cancellationSignal.aborted || !patience.aborted) throw error
         if (isOld) return undefined
@@ -83,4 +91,16 @@ export function createShares(store: Store, budget: Budget): Shares {
       }
     },
   }
+}
+
+/** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
+export function weighInputs({ outputs, item }: AttemptInput): number {
+  const sizes = new Map<string, number>()
+  const open: unknown[] = [outputs, item]
+  for (const next of open) {
+    if (typeof next !== 'object' || next === null || 'v' in next) continue
+    if ('ref' in next && 'bytes' in next) sizes.set(String(next.ref), Number(next.bytes))
+    else open.push(...Object.values(next))
+  }
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
 }

@@ -42,8 +42,8 @@ export type EngineOptions = {
    * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
    */
   nodesAtOnce?: number | undefined
-  /** The bytes that answers of HTTP nodes may take in this process, all together. */
-  answerBytes: number
+  /** The bytes that answers and large inputs of nodes may take in this process, all together. */
+  budgetBytes: number
   /** A UUID of this process, if another process watches how it ends (worker/service/guard.ts). */
   processId?: string | undefined
   continueAfterEvents?: number | undefined
@@ -100,7 +100,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const evaluator = createEvaluator()
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
-  const budget = createBudget(options.answerBytes)
+  const budget = createBudget(options.budgetBytes)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
   const deps = {
     store,

@@ -94,9 +94,9 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
   addGauge(
     metrics,
     {
-      name: 'perdure_answer_bytes',
+      name: 'perdure_budget_bytes',
       label: 'state',
-      help: 'Bytes that answers of HTTP_REQUEST may take: held now, the most that was ever held, the limit.',
+      help: 'Room for answers and large inputs of nodes: held now, the most that was ever held, the limit.',
     },
     () => {
       const read = readEngine()?.readBudget()
@@ -106,8 +106,8 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
   addGauge(
     metrics,
     {
-      name: 'perdure_answers_waiting',
-      help: 'Attempts of HTTP_REQUEST that wait for room for their answer.',
+      name: 'perdure_budget_waiting',
+      help: 'Attempts that wait for room for their answer and inputs.',
     },
     () => readEngine()?.readBudget().waiting,
   )

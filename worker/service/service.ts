@@ -80,7 +80,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, egress, publicUrl, stuckRunMinutes, answerBytes, continueAfterEvents } = config
+      const { taskQueue, egress, publicUrl, stuckRunMinutes, budgetBytes, continueAfterEvents } = config
       const options = {
         store,
         bus,
@@ -90,7 +90,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         egress,
         publicUrl,
         stuckRunMinutes,
-        answerBytes,
+        budgetBytes,
         processId: process.env[PROCESS_ID],
         continueAfterEvents,
         ...instruments,

@@ -24,7 +24,7 @@ export type NodeContext = {
   /** The same for every attempt of the node: execution id and activity id. */
   idempotencyKey: string
   http: HttpClient
-  /** What an answer may take of the process's budget; the attempt gives it back. */
+  /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
   share?: Share | undefined
   /** Where the node is in its run. Nodes that pause keep their rows under it. */
   spot: NodeInstance & { store: Store; traceparent: string | undefined }

@@ -30,6 +30,7 @@ async function startZeros() {
   const server = createServer((request, response) => {
     response.setHeader('content-type', 'application/json')
     if (request.url === '/hang') return
+    if (request.url === '/five') return void response.end(`"${'5'.repeat(5_000_000)}"`)
     if (request.url !== '/zeros') return void response.end('{"ok":true}')
     response.setHeader('content-encoding', 'gzip')
     if (!holds) return void answer(response)
@@ -118,14 +119,14 @@ const graph = (path: string, { config = {}, ...more }: { timeoutMs?: number; con
   edges: edges('start -> call'),
 })
 
-test('40 answers of 8 MB end no worker whose heap is small, and hold up no other team', {
+test('24 answers of 8 MB end no worker whose heap is small, and hold up no other team', {
   timeout: 180_000,
 }, async () => {
-  const worker = await startWorker(['--max-old-space-size=160'], { ANSWER_MEMORY_MB: '32' })
+  const worker = await startWorker(['--max-old-space-size=160'], { MEMORY_BUDGET_MB: '32' })
   const many = host.clientOf(host.teamId, host.admin)
   const workflowId = await many.create(graph('/zeros'))
-  await Promise.all(Array.from({ length: 40 }, () => many.execute(workflowId)))
-  await worker.until(async () => (await worker.read('perdure_answers_waiting')) >= 30)
+  await Promise.all(Array.from({ length: 24 }, () => many.execute(workflowId)))
+  await worker.until(async () => (await worker.read('perdure_budget_waiting')) >= 20)
   expect(zeros.held.size).toBe(2)
 
   const { cookie, teamId } = await host.otherTeam()
@@ -138,13 +139,33 @@ test('40 answers of 8 MB end no worker whose heap is small, and hold up no other
   const list = () => many.ask<List>('GET', `/api/executions?workflowId=${workflowId}&size=100`)
   const isOver = ({ status }: { status: string }) => status !== 'PENDING' && status !== 'RUNNING'
   await worker.until(async () => (await list()).content.every(isOver), 120_000)
-  expect((await list()).content.map(({ status }) => status)).toEqual(Array(40).fill('SUCCESS'))
+  expect((await list()).content.map(({ status }) => status)).toEqual(Array(24).fill('SUCCESS'))
   expect(zeros.most()).toBe(2)
-  expect(await worker.read('perdure_answer_bytes{state="limit"}')).toBe(32 * MEGABYTE)
-  expect(await worker.read('perdure_answer_bytes{state="held"}')).toBe(0)
-  const peak = await worker.read('perdure_answer_bytes{state="peak"}')
+  expect(await worker.read('perdure_budget_bytes{state="limit"}')).toBe(32 * MEGABYTE)
+  expect(await worker.read('perdure_budget_bytes{state="held"}')).toBe(0)
+  const peak = await worker.read('perdure_budget_bytes{state="peak"}')
   expect(peak).toBeGreaterThanOrEqual(16 * MEGABYTE)
   expect(peak).toBeLessThanOrEqual(32 * MEGABYTE)
+})
+
+test('an attempt takes room for the large values that it reads, but never more than its team may have', async () => {
+  const running = await keepRunning()
+  const { nodes } = graph('/five')
+  const read = {
+    id: 'read',
+    type: 'SET',
+    timeoutMs: 60_000,
+    config: { values: { status: '{{ $input.status }}' } },
+  }
+  const run = await running.run({ nodes: [...nodes, read], edges: edges('start -> call', 'call -> read') })
+  expect([run.status, run.outputData]).toEqual(['SUCCESS', { status: 200 }])
+  // 8 MB for the answer; then four times 5 MB for the input, which is more than the half of 32 MB.
+  expect(running.engine.readBudget()).toEqual({
+    most: 32 * MEGABYTE,
+    held: 0,
+    peak: 16 * MEGABYTE,
+    waiting: 0,
+  })
 })
 
 describe('an attempt that waits for room for its answer', () => {
@@ -184,7 +205,7 @@ describe('an attempt that waits for room for its answer', () => {
 
 /** An engine with room for two answers of a team. */
 async function keepRunning() {
-  const running = await startRunning({ answerBytes: 32 * MEGABYTE })
+  const running = await startRunning({ budgetBytes: 32 * MEGABYTE })
   onTestFinished(() => running.stop())
   return running
 }
