@@ -2,7 +2,9 @@ import type { Context } from '@temporalio/activity'
 import { findOwner } from '../../db/owners.ts'
 import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Item } from '../../workflows/run/frame.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
+import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
 import { readMaxBytes } from '../nodes/http.ts'
 
@@ -96,11 +98,16 @@ export function createShares(store: Store, budget: Budget): Shares {
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
 export function weighInputs({ outputs, item }: AttemptInput): number {
   const sizes = new Map<string, number>()
-  const open: unknown[] = [outputs, item]
-  for (const next of open) {
-    if (typeof next !== 'object' || next === null || 'v' in next) continue
-    if ('ref' in next && 'bytes' in next) sizes.set(String(next.ref), Number(next.bytes))
-    else open.push(...Object.values(next))
+  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : [])]) {
+    if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
   }
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+}
+
+function listEnvelopes(item: Item): Envelope[] {
+  if ('page' in item) return [item.page]
+  const { result } = item
+  if ('ends' in result) return Object.values(result.ends)
+  if ('merge' in result) return result.merge
+  return 'error' in result ? [] : [result]
 }

@@ -114,9 +114,10 @@ async function startWorker(args: string[], env: Record<string, string>) {
 const graph = (path: string, { config = {}, ...more }: { timeoutMs?: number; config?: object } = {}) => ({
   nodes: [
     { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
-    { id: 'call', type: 'HTTP_REQUEST', ...more, config: { url: zeros.url + path, ...config } },
+    // Named as a part of an envelope is.
+    { id: 'v', type: 'HTTP_REQUEST', ...more, config: { url: zeros.url + path, ...config } },
   ],
-  edges: edges('start -> call'),
+  edges: edges('start -> v'),
 })
 
 test('24 answers of 8 MB end no worker whose heap is small, and hold up no other team', {
@@ -157,7 +158,7 @@ test('an attempt takes room for the large values that it reads, but never more t
     timeoutMs: 60_000,
     config: { values: { status: '{{ $input.status }}' } },
   }
-  const run = await running.run({ nodes: [...nodes, read], edges: edges('start -> call', 'call -> read') })
+  const run = await running.run({ nodes: [...nodes, read], edges: edges('start -> v', 'v -> read') })
   expect([run.status, run.outputData]).toEqual(['SUCCESS', { status: 200 }])
   // 8 MB for the answer; then four times 5 MB for the input, which is more than the half of 32 MB.
   expect(running.engine.readBudget()).toEqual({
@@ -184,7 +185,7 @@ describe('an attempt that waits for room for its answer', () => {
     await until(isWaiting(1))
     for (const id of held) await running.ask('POST', `/api/executions/${id}/cancel`)
     const run = await running.ended(second)
-    expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 0])
+    expect([run.status, nodeOf(run, 'v').retryCount]).toEqual(['SUCCESS', 0])
     expect(running.engine.readBudget()).toMatchObject({ held: 0, waiting: 0, peak: 16 * MEGABYTE })
   })
 
