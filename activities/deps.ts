@@ -4,6 +4,7 @@ import type { Evaluator } from './expressions/evaluator.ts'
 import type { HttpClient } from './http/http.ts'
 import type { Metrics } from './metrics.ts'
 import type { AttemptLog } from './run/attemptlog.ts'
+import type { Shares } from './run/share.ts'
 import type { Tracing } from './tracing.ts'
 
 /** The dependencies of the activities, made once per process. */
@@ -12,6 +13,9 @@ export type ActivityDeps = {
   evaluator: Evaluator
   http: HttpClient
   attempts: AttemptLog
+  shares: Shares
+  /** A UUID of this process, under which its end is noted if it runs out of memory. */
+  processId: string
   log: Logger
   /** The address under which users reach the service; resume URLs begin with it. */
   publicUrl: string

@@ -96,7 +96,7 @@ export async function record<T>(store: Store, work: (tx: Tx) => Promise<T>): Pro
 }
 
 /** Like `record` for a single statement: without BEGIN and COMMIT it saves two round trips. */
-export async function write<T>(store: Store, statement: (tx: Tx) => Promise<T>): Promise<T> {
+export async function write<T>(store: Pick<Store, 'db'>, statement: (tx: Tx) => Promise<T>): Promise<T> {
   return persist(() => statement(store.db as Tx))
 }
 

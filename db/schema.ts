@@ -153,6 +153,11 @@ export interface Members {
   userId: string;
 }
 
+export interface MemoryEnds {
+  at: Generated<Timestamp>;
+  process: string;
+}
+
 export interface NodeExecutions {
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
@@ -336,6 +341,7 @@ export interface DB {
   mails: Mails;
   masking: Masking;
   members: Members;
+  memoryEnds: MemoryEnds;
   nodeExecutions: NodeExecutions;
   outbox: Outbox;
   pauses: Pauses;

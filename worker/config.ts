@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
 import type { SmtpOptions } from '../activities/mail/smtp.ts'
@@ -73,6 +74,8 @@ export type Config = {
   tracing: TracingOptions | undefined
   logLevel: string
   stuckRunMinutes: number
+  /** The bytes that answers and large inputs of nodes may take in one process, all together. */
+  budgetBytes: number
   continueAfterEvents: number | undefined
 }
 
@@ -153,8 +156,19 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stuckRunMinutes: set.STUCK_RUN_MINUTES,
+    budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }
+}
+
+/**
+ * A quarter of the heap's limit, but not more than a sixteenth of the memory that the process may use: an
+ * answer takes up to three times its share for a moment, and the evaluator processes need theirs.
+ */
+function chooseBudgetMegabytes(): number {
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  const bytes = Math.min(getHeapStatistics().heap_size_limit / 4, memory / 16)
+  return Math.max(32, Math.floor(bytes / 1_048_576))
 }
 
 function readTracing(set: v.InferOutput<typeof traces>): TracingOptions | undefined {

@@ -130,6 +130,7 @@ export const environment = v.object({
     'info',
   ),
   STUCK_RUN_MINUTES: v.optional(wholeNumber(1, 525_600), '60'),
+  MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
 })
 

@@ -1,6 +1,7 @@
 import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
+import type { LargeAnswer } from '../http/answer.ts'
 import type { FormatConversion } from './formats.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
 import { toPlain } from './plain.ts'
@@ -68,6 +69,7 @@ const now = () => performance.now()
 
 async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
   if ('conversion' in job) return runConversion(job.conversion)
+  if ('answer' in job) return readAnswer(job.answer)
   const started = now()
   let reportedAt = started
   let at = 0
@@ -116,6 +118,15 @@ async function runConversion(conversion: FormatConversion): Promise<EvaluatorRep
     const { convertFormat } = await import('./formats.ts')
     const text = JSON.stringify(convertFormat(conversion))
     return text.length > maxChars ? failJob(0, 'SIZE') : { kind: 'values', values: [text] }
+  } catch (error) {
+    return describeThrown(0, error)
+  }
+}
+
+async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
+  try {
+    const { writeAnswer } = await import('../http/answer.ts')
+    return { kind: 'answer', answer: writeAnswer(answer) }
   } catch (error) {
     return describeThrown(0, error)
   }

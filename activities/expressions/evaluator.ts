@@ -1,4 +1,6 @@
 import { availableParallelism } from 'node:os'
+import type { WrittenOutput } from '../../db/records/written.ts'
+import type { LargeAnswer } from '../http/answer.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
@@ -31,6 +33,11 @@ export type Evaluator = {
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
+  /**
+   * Reads a large answer and writes it as an output. `what` begins the message of a failure: InvalidResponse,
+   * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
+   */
+  readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
   close(): Promise<void>
 }
 
@@ -68,6 +75,7 @@ export function createEvaluator(
       return mapItems(deps, items, await compileBareExpression(text), bindings)
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
+    readAnswer: (answer, what, bindings) => readAnswerAway(deps, answer, what, bindings),
     close: () => pool.close(),
   }
 }
@@ -87,4 +95,26 @@ async function convertAway(
   }
   const timeoutMs = limits.timeoutMs * findTimeFactor(job)
   throw describeFault(reply.cause, what, { ...limits, timeoutMs }, reply.message)
+}
+
+async function readAnswerAway(
+  { pool, limits }: EvaluationDeps,
+  answer: LargeAnswer,
+  what: string,
+  bindings: Bindings,
+): Promise<WrittenOutput> {
+  const job = { answer }
+  const reply = await pool.run(findQueueKey(bindings), () => job)
+  if (reply.kind === 'answer') {
+    if ('output' in reply.answer) return reply.answer.output
+    const { fault, message } = reply.answer
+    if (fault === 'size') throw new NodeFailure(message, { type: 'OutputTooLarge' })
+    throw new NodeFailure(`${what} and a body that ${message}`, { type: 'InvalidResponse' })
+  }
+  if (reply.kind !== 'error' || reply.cause === 'DOWN') throw describeReply(reply, [], limits)
+  const seconds = (limits.timeoutMs * findTimeFactor(job)) / 1_000
+  const needs =
+    reply.cause === 'TIMEOUT' ? `takes more than ${seconds} s` : `takes more than ${limits.heapMb} MB`
+  const message = `${what} and a body that ${needs} to be read`
+  throw new NodeFailure(message, { type: 'HttpTooLarge', retryable: true })
 }

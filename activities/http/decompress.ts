@@ -3,6 +3,18 @@ import zlib from 'node:zlib'
 import { getOwn } from '../../workflows/json.ts'
 import { bodyTooLarge, HttpError } from './httperror.ts'
 
+/**
+ * The most bytes that a response's body can have, which its headers say only if it is not compressed; `max` if
+ * they do not. A body that is announced as larger than `max` is refused when it is read.
+ */
+export function boundBody(method: string, headers: Record<string, string>, max: number): number {
+  if (method === 'HEAD') return 0
+  const length = headers['content-length'] ?? ''
+  const isPlain = /^\s*(?:identity)?\s*$/i.test(headers['content-encoding'] ?? '')
+  if (!isPlain || headers['transfer-encoding'] !== undefined || !/^\d{1,15}$/.test(length)) return max
+  return Math.min(Number(length), max)
+}
+
 /** The bytes of a response's body. Throws an HttpError (too-large) as soon as there are more than `max`. */
 export async function readResponseBytes(
   stream: AsyncIterable<Buffer>,

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../db/redaction/redact.ts'
 import { type Agents, createAgents } from './agents.ts'
-import { decompress, readResponseBytes } from './decompress.ts'
+import { boundBody, decompress, readResponseBytes } from './decompress.ts'
 import type { EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 
@@ -17,6 +17,8 @@ export type HttpRequest = {
   signal?: AbortSignal
   /** The largest response body, before and after decompression. Default 8 MiB. */
   maxBytes?: number
+  /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
+  onBound?: (bytes: number) => void
 }
 
 /** Header names are in lower case; repeated headers are joined by ', '. `body` is decompressed. */
@@ -82,15 +84,12 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         redirect(hop, response.statusCode, join(response.headers.location))
         continue
       }
+      const headers = joinHeaders(response.headers)
+      req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
-      const body = await decompress(
-        raw,
-        join(response.headers['content-encoding'] ?? ''),
-        maxBytes,
-        hop.url.host,
-      )
-      const headers = Object.entries(response.headers).map(([name, value]) => [name, join(value ?? '')])
-      return { status: response.statusCode, headers: Object.fromEntries(headers), body }
+      const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
+      req.onBound?.(body.length)
+      return { status: response.statusCode, headers, body }
     }
   } catch (error) {
     throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
@@ -205,6 +204,10 @@ function redirect(hop: Hop, status: number, location: string): void {
     }
   }
   hop.url = to
+}
+
+function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, join(value ?? '')]))
 }
 
 function join(value: string | string[]): string {

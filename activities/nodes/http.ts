@@ -1,6 +1,7 @@
 import { isSecretName, redactText } from '../../db/redaction/redact.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
+import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
@@ -13,6 +14,10 @@ const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutM
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_RETRY_AFTER_MS = 3_600_000
 const EXCERPT = 200
+const EXCERPT_BYTES = 16_384
+
+/** Larger bodies are read by another process: parsed, they may take many times their bytes. */
+const MAX_READ_HERE = 256 * 1024
 
 /**
  * HTTP_REQUEST: outputs {status, headers, body} of a response with a status below 400. Other outcomes are
@@ -20,7 +25,8 @@ const EXCERPT = 200
  * network errors (HttpNetwork) and timeouts (HttpTimeout). Final: other 4xx (Http404 and so on), a config
  * that cannot be sent (InvalidConfig), a refused address (HttpRefusedAddress), a broken redirect
  * (HttpRedirect), a response that is too large (HttpTooLarge) or is not JSON although responseType is json
- * (InvalidResponse). All methods but GET, HEAD and OPTIONS carry an Idempotency-Key.
+ * (InvalidResponse). A large body is read by another process, whose end is a failure too (HttpTooLarge). All
+ * methods but GET, HEAD and OPTIONS carry an Idempotency-Key.
  */
 export const runHttpRequest: NodeRunner = async (context) => {
   const { request, host } = await buildRequest(context)
@@ -32,9 +38,9 @@ export const runHttpRequest: NodeRunner = async (context) => {
     throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
   const { status, headers, body } = response
+  const message = `${request.method} ${host} responded with ${status}`
   if (status >= 400) {
-    const message = `${request.method} ${host} responded with ${status}`
-    const excerpt = excerptBody(decodeText(body, headers['content-type']), request)
+    const excerpt = excerptBody(decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type']), request)
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
     const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
     throw new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
@@ -43,10 +49,16 @@ export const runHttpRequest: NodeRunner = async (context) => {
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
   }
-  const read = parseResponseBody(body, headers['content-type'], context.config.responseType)
+  const { responseType } = context.config
+  if (body.length > MAX_READ_HERE) {
+    const answer = { status, headers, body, responseType }
+    const written = await context.evaluator.readAnswer(answer, message, context.bindings)
+    context.share?.shrink(written.zipped.length)
+    return { written }
+  }
+  const read = parseResponseBody(body, headers['content-type'], responseType)
   if ('fault' in read) {
-    const message = `${request.method} ${host} responded with ${status} and a body that ${read.fault}`
-    throw new NodeFailure(message, { type: 'InvalidResponse', retryable: false })
+    throw new NodeFailure(`${message} and a body that ${read.fault}`, { type: 'InvalidResponse' })
   }
   return { output: { status, headers, body: read.value } }
 }
@@ -96,6 +108,8 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     url: target.href,
     headers: Object.fromEntries(all),
     signal: context.signal,
+    maxBytes: readMaxBytes(context.config),
+    onBound: (bytes) => context.share?.shrink(bytes),
     ...(sent ? { body: sent.text } : {}),
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
@@ -151,6 +165,11 @@ function readTimeout(value: unknown): number | undefined {
   const fits = typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_TIMEOUT_MS
   if (!fits) throw invalidConfig('timeoutMs', `must be a whole number from 1 to ${MAX_TIMEOUT_MS}`)
   return value
+}
+
+/** The most bytes that the answer may have. Also known before the node's config is rendered. */
+export function readMaxBytes({ maxBytes }: Record<string, unknown>): number {
+  return typeof maxBytes === 'number' ? maxBytes : MAX_ANSWER_BYTES
 }
 
 type Sent = { text: string; type: string }

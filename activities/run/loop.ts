@@ -1,4 +1,4 @@
-import { MAX_OUTPUT_BYTES } from '../../db/records/outputs.ts'
+import { MAX_OUTPUT_BYTES } from '../../db/records/written.ts'
 import { MAX_ITEMS } from '../../workflows/graph/compile.ts'
 import type { Loop, Result } from '../../workflows/run/frame.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'

@@ -39,6 +39,8 @@ export async function observeAttempt(
     return result
   } catch (error) {
     if (error instanceof CancelledFailure) end('CANCELLED')
+    // It has not begun, so it is no attempt of the node.
+    else if (error instanceof ApplicationFailure && error.type === 'WorkerBusy') span?.end()
     else end('FAILED', error instanceof ApplicationFailure ? (error.type ?? 'Error') : 'Error')
     throw error
   }

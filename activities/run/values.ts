@@ -1,4 +1,5 @@
-import { openEnvelope, packOutput } from '../../db/records/outputs.ts'
+import { openEnvelope, packOutput, storeOutput } from '../../db/records/outputs.ts'
+import type { WrittenOutput } from '../../db/records/written.ts'
 import { mergeInputs } from '../../workflows/input.ts'
 import type { Result } from '../../workflows/run/frame.ts'
 import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
@@ -74,6 +75,15 @@ export async function packResult(
   const packed = await packValue(deps, step.context.id, output, inlineBytes)
   values.keep(packed, output)
   return packed
+}
+
+/** Packs an output that another process has written. */
+export function packWritten(
+  { store }: ValueDeps,
+  executionId: string,
+  written: WrittenOutput,
+): Promise<Envelope> {
+  return storeOutput(store, executionId, written)
 }
 
 /** Packs a value of the run. Throws a NodeFailure (OutputTooLarge) if it is too big or too deep. */

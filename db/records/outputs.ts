@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { gunzipSync, gzipSync } from 'node:zlib'
+import { gunzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
 import { write } from '../change.ts'
@@ -8,8 +7,7 @@ import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
 import { isDeeper } from './depth.ts'
-
-export const MAX_OUTPUT_BYTES = 8_000_000
+import { type WrittenOutput, writeOutput } from './written.ts'
 
 /** Deeper values would overflow the stack of something that reads them later, such as PostgreSQL. */
 const MAX_DEPTH = 1_000
@@ -30,11 +28,16 @@ export async function packOutput(
   const text = writeJson(output)
   const bytes = Buffer.byteLength(text)
   if (bytes <= inlineBytes) return { v: output ?? null, bytes }
-  if (bytes > MAX_OUTPUT_BYTES) {
-    throw new RangeError(`The output has ${bytes} bytes; at most ${MAX_OUTPUT_BYTES} are allowed`)
-  }
-  const hash = createHash('sha256').update(text).digest('hex')
-  const sealed = seal(store.keys, PURPOSE, `${executionId}|${hash}`, gzipSync(text, { level: 1 }))
+  return storeOutput(store, executionId, writeOutput(text, bytes))
+}
+
+/** Stores an output sealed in `blobs`, and returns the reference to it. */
+export async function storeOutput(
+  store: Store,
+  executionId: string,
+  { bytes, hash, zipped }: WrittenOutput,
+): Promise<Envelope> {
+  const sealed = seal(store.keys, PURPOSE, `${executionId}|${hash}`, zipped)
   await write(store, (tx) =>
     tx
       .insertInto('blobs')

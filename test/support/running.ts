@@ -55,6 +55,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       egress: { allowLoopback: true, allow: [] },
       publicUrl: 'http://127.0.0.1:3000',
       stuckRunMinutes: 60,
+      budgetBytes: 512 * 1024 * 1024,
       log,
       bundle: { codePath: inject('workflowBundle') },
       ...options,

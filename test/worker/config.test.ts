@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../worker/config.ts'
 import { readKeys } from '../../worker/keys.ts'
@@ -24,6 +25,13 @@ describe('readConfig', () => {
       stuckRunMinutes: 60,
     })
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
+  })
+
+  test('room for values is chosen by the heap and the memory of the machine, and can be set', () => {
+    const chosen = readConfig({}).budgetBytes
+    expect(chosen).toBeGreaterThanOrEqual(32 * 1_048_576)
+    expect(chosen).toBeLessThanOrEqual(Math.max(32 * 1_048_576, getHeapStatistics().heap_size_limit / 4))
+    expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
   })
 
   test('a port that is set to its default still counts as set by hand', () => {
@@ -62,6 +70,7 @@ describe('readConfig', () => {
       EGRESS: 'all',
       LOG_LEVEL: 'loud',
       STUCK_RUN_MINUTES: '1.5',
+      MEMORY_BUDGET_MB: '31',
       POOL_SIZE: '0',
       SEAL_VERSION: '3',
     }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { GuardedEnd } from '../memoryend.ts'
 import type { OsUser } from './osuser.ts'
 import { kill } from './processes.ts'
 
@@ -18,6 +19,8 @@ export type Program = {
   stopMs: number
   /** Called before each start. */
   before?: () => Promise<void>
+  /** Called when it has ended by itself, before it is started again. Must not reject. */
+  ended?: (end: GuardedEnd) => Promise<void>
   /** Rejects while the program is not up. Called repeatedly after each start. */
   check: () => Promise<void>
   /** How long it may take to be up; after that it is killed. */
@@ -83,7 +86,8 @@ export function superviseChild(program: Program, watch: ChildWatch): SupervisedC
         await current?.gone
         if (stopping.signal.aborted) return
         if (Date.now() - since > STEADY_MS) losses = 0
-        const { signalCode, exitCode } = current?.child ?? {}
+        const { signalCode = null, exitCode } = current?.child ?? {}
+        await program.ended?.({ signal: signalCode, stderr: readEnd(program.logFile, 100) })
         watch.lost(program.name, `ended (${signalCode ?? `code ${exitCode}`})`)
       }
       const backOff = BACK_OFF_MS[Math.min(losses++, BACK_OFF_MS.length - 1)]
@@ -178,6 +182,6 @@ function findPid(launched: Launched | undefined): number | undefined {
   return exitCode === null && signalCode === null ? pid : undefined
 }
 
-function readEnd(path: string): string {
-  return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-12).join('\n')
+function readEnd(path: string, lines = 12): string {
+  return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-lines).join('\n')
 }

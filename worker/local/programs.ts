@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { copyFileSync, mkdirSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { noteEnd, PROCESS_ID, watchMemory } from '../memoryend.ts'
 import { checkServer, listServerArguments } from '../temporal.ts'
 import { findTemporal } from './binary.ts'
 import type { Program } from './children.ts'
@@ -72,8 +74,10 @@ export async function describeTemporal(
 /** Describes the process with API and worker for its supervision. It is up when its own /readyz says so. */
 export function describeService(
   place: { dataDir: string; url: string },
-  env: Record<string, string | undefined>,
+  settings: Record<string, string | undefined>,
 ): Program {
+  const env = { ...settings }
+  const memory = watchMemory()
   return {
     name: 'service',
     command: process.execPath,
@@ -89,6 +93,12 @@ export function describeService(
     logFile: openLog(place.dataDir, 'service'),
     stopSignal: 'SIGTERM',
     stopMs: 6_500,
+    before: async () => {
+      env[PROCESS_ID] = randomUUID()
+    },
+    ended: async (end) => {
+      if (memory.ranOut(end)) await noteEnd(env.DATABASE_URL!, env[PROCESS_ID]!)
+    },
     check: () => checkReady(place.url),
     readyMs: 60_000,
   }

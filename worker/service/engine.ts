@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import {
@@ -9,11 +10,13 @@ import {
 } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
+import { createShares } from '../../activities/run/share.ts'
 import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
 import { createFireActivities } from '../../activities/temporal/fire.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -43,6 +46,10 @@ export type EngineOptions = {
    * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
    */
   nodesAtOnce?: number | undefined
+  /** The bytes that answers and large inputs of nodes may take in this process, all together. */
+  budgetBytes: number
+  /** A UUID of this process, if another process watches how it ends (worker/service/guard.ts). */
+  processId?: string | undefined
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
@@ -60,6 +67,7 @@ export type Engine = {
   isPolling(): boolean
   /** For each kind of task: how many the worker is working on, and the most it takes. */
   readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
+  readBudget(): BudgetReading
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
    */
@@ -97,9 +105,22 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const evaluator = createEvaluator()
   const http = createHttpClient({ ...options.egress, mark: makeCallMark(store.keys) })
   const attempts = createAttemptLog(store, log)
+  const budget = createBudget(options.budgetBytes)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
-  const { touch } = projector
-  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
+  const deps = {
+    store,
+    evaluator,
+    http,
+    attempts,
+    shares: createShares(store, budget),
+    processId: options.processId ?? randomUUID(),
+    publicUrl,
+    metrics,
+    tracing,
+    log,
+    segmentRecords,
+    touch: projector.touch,
+  }
   const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
   const carrier = {
     store,
@@ -159,6 +180,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }
     },
+    readBudget: budget.read,
     carryOut: (errand) => carryOutErrand(carrier, errand),
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),

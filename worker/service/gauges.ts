@@ -110,6 +110,26 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
     { name: 'perdure_worker_slots', label: 'kind', help: 'Maximum number of tasks in progress.' },
     slots(1),
   )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_budget_bytes',
+      label: 'state',
+      help: 'Room for answers and large inputs of nodes: held now, the most that was ever held, the limit.',
+    },
+    () => {
+      const read = readEngine()?.readBudget()
+      return read && { held: read.held, peak: read.peak, limit: read.most }
+    },
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_budget_waiting',
+      help: 'Attempts that wait for room for their answer and inputs.',
+    },
+    () => readEngine()?.readBudget().waiting,
+  )
   addGauge(metrics, { name: 'perdure_worker_polling', help: '1 while the worker polls Temporal.' }, () =>
     readEngine()?.isPolling() ? 1 : 0,
   )

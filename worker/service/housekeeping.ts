@@ -4,6 +4,7 @@ import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
+import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import type { Store } from '../../db/scope.ts'
@@ -33,6 +34,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeSessions(store)
     await purgeMails(store)
     await purgeAnswers(store)
+    await purgeMemoryEnds(store)
     const runs = await pruneExecutions(store, stopping.signal)
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }

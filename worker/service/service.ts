@@ -19,6 +19,7 @@ import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
+import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
 import { connectClient, connectWorker } from '../temporal.ts'
 import { type Engine, startEngine } from './engine.ts'
@@ -92,7 +93,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, publicUrl, stuckRunMinutes, continueAfterEvents } = config
+      const { taskQueue, publicUrl, stuckRunMinutes, budgetBytes, continueAfterEvents } = config
       const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
       const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config) }
       const options = {
@@ -105,6 +106,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
         egress,
         publicUrl,
         stuckRunMinutes,
+        budgetBytes,
+        processId: process.env[PROCESS_ID],
         continueAfterEvents,
         ...instruments,
       }

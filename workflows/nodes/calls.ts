@@ -1,8 +1,19 @@
 import * as v from 'valibot'
 import { strictRecord } from '../object.ts'
-import { anyObject, computed, durationField, HTTP_METHODS, nodeTypeRow, textField } from './fields.ts'
+import {
+  anyObject,
+  computed,
+  durationField,
+  HTTP_METHODS,
+  nodeTypeRow,
+  textField,
+  wholeNumber,
+} from './fields.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
+
+/** The largest answer that a node may ask for, and what it gets if it does not say. */
+export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 /** Node types that send requests to other services. */
 export const CALL_NODES = {
@@ -28,6 +39,8 @@ export const CALL_NODES = {
           ),
         ),
       ),
+      // Not computed: it is read before anything else of the node.
+      maxBytes: v.optional(wholeNumber(1, MAX_ANSWER_BYTES), MAX_ANSWER_BYTES),
     }),
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 300_000,

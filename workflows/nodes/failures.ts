@@ -34,6 +34,7 @@ export const FAILURE_TYPES = [
   'ExpressionsUnavailable',
   'Infrastructure',
   'RunRefused',
+  'WorkerBusy',
   'WorkerLost',
   'WorkerShutdown',
   // An error that a runner did not expect.

@@ -1,6 +1,8 @@
+import type { WrittenOutput } from '../../../db/records/written.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { WebhookAnswer } from '../../../db/starts/webhooks.ts'
 import type { NodeInstance } from '../../../db/waits/pauses.ts'
+import type { Share } from '../../budget.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { HttpClient } from '../../http/http.ts'
@@ -22,6 +24,8 @@ export type NodeContext = {
   /** The same for every attempt of the node: execution id and activity id. */
   idempotencyKey: string
   http: HttpClient
+  /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
+  share?: Share | undefined
   /** Where the node is in its run. Nodes that pause keep their rows under it. */
   spot: NodeInstance & { store: Store; traceparent: string | undefined }
   /** Sets the response to the webhook request that started the run; only the first call counts. */
@@ -31,10 +35,12 @@ export type NodeContext = {
 /**
  * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on.
  * `pause` means that there is no result yet: somebody outside the run writes into the node's row and nudges
- * the run, or the time `until` comes (null is never).
+ * the run, or the time `until` comes (null is never). `written` is an output that another process has written,
+ * instead of `output`; only attempts may have it.
  */
 export type NodeResult = {
   output?: unknown
+  written?: WrittenOutput
   handle?: string
   until?: number
   pause?: { until: number | null }

@@ -1,12 +1,15 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import { parseResponseBody } from '../../../activities/http/body.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
 import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
+import type { NodeResult } from '../../../activities/nodes/kit/node.ts'
 
 const evaluator = createEvaluator({ processes: 1 })
 const http = createHttpClient({ allowLoopback: true, allow: [] })
@@ -43,6 +46,12 @@ type Echoed = { method: string; url: string; headers: Record<string, string>; bo
 type Output = { status: number; headers: Record<string, string>; body: unknown }
 
 async function run(config: Record<string, unknown>, input: unknown = {}, more: object = {}): Promise<Output> {
+  const result = await execute(config, input, more)
+  expect(result.written).toBeUndefined()
+  return result.output as Output
+}
+
+async function execute(config: Record<string, unknown>, input: unknown, more: object): Promise<NodeResult> {
   const bindings = { input, nodes: {}, trigger: {}, vars: {}, execution: {} }
   const context = {
     config,
@@ -58,7 +67,18 @@ async function run(config: Record<string, unknown>, input: unknown = {}, more: o
   const signal = new AbortController().signal
   const result = await runHttpRequest({ ...context, signal, idempotencyKey: 'run:node', ...more })
   expect(result.handle).toBeUndefined()
-  return result.output as Output
+  return result
+}
+
+/** The same for a large answer, which comes as it is stored. */
+async function runLarge(config: Record<string, unknown>, more: object = {}): Promise<Output> {
+  const { written } = await execute(config, {}, more)
+  const text = gunzipSync(written!.zipped)
+  expect(written).toMatchObject({
+    bytes: text.length,
+    hash: createHash('sha256').update(text).digest('hex'),
+  })
+  return JSON.parse(text.toString())
 }
 
 const echoed = async (config: Record<string, unknown>, input?: unknown) =>
@@ -221,6 +241,74 @@ describe('the response', () => {
     expect(await run({ url, method: 'HEAD' })).toMatchObject({ status: 200, body: null })
     expect(await run({ url: `${url}/204`, responseType: 'json' })).toMatchObject({ status: 204, body: null })
     expect(await run({ url: `${url}/304` })).toMatchObject({ status: 304, body: null })
+  })
+})
+
+describe('a large response', () => {
+  const json = 'application/json'
+  const pad = ' '.repeat(300_000)
+  test.each([
+    ['as JSON', json, `{"a":1,"__proto__":2,"nul":"\\u0000","lone":"\\ud800"}${pad}`, undefined],
+    ['as text', 'text/plain', `{"a":1}${pad}`, undefined],
+    ['as JSON that its type does not name', 'text/plain', `[1]${pad}`, 'json'],
+    ['as invalid JSON', json, `{broken${pad}`, undefined],
+    ['as deep JSON', json, '[['.repeat(150_000), undefined],
+    ['in its charset', 'text/plain; charset=iso-8859-1', Buffer.alloc(300_000, 0xfc), undefined],
+  ])('is read by another process %s, as a small one is read here', async (_how, type, body, responseType) => {
+    const url = await serveResponse((res) => res.setHeader('content-type', type).end(body))
+    const bytes = Buffer.from(body)
+    const here = parseResponseBody(bytes, type, responseType)
+    const { status, headers, body: read } = await runLarge({ url, ...(responseType ? { responseType } : {}) })
+    expect({ value: read }).toEqual(here)
+    expect([status, headers['content-type']]).toEqual([200, type])
+  })
+
+  test('that is not JSON, or too large for an output, is a final failure', async () => {
+    const url = await serve((req, res) => void res.end((req.url === '/quotes' ? '"' : ' ').repeat(4_000_100)))
+    const broken = await failure(run({ url, responseType: 'json' }))
+    expect(broken).toMatchObject({ type: 'InvalidResponse', retryable: false })
+    expect(broken.message).toMatch(/responded with 200 and a body that is not valid JSON$/)
+    const large = await failure(run({ url: `${url}/quotes` }))
+    expect(large).toMatchObject({ type: 'OutputTooLarge', retryable: false })
+    expect(large.message).toMatch(/^The output has 80\d+ bytes; at most 8000000 are allowed$/)
+  })
+
+  test('on which the process that reads it ends is a failure of the attempt, and the next one is read', async () => {
+    const url = await serve((req, res) => {
+      const body = req.url === '/small' ? `[${'1,'.repeat(200_000)}1]` : `[${'{},'.repeat(2_600_000)}{}]`
+      res.setHeader('content-type', json).end(body)
+    })
+    const narrow = createEvaluator({ processes: 1, heapMb: 32, timeoutMs: 20_000 })
+    try {
+      const error = await failure(run({ url }, {}, { evaluator: narrow }))
+      expect(error).toMatchObject({ type: 'HttpTooLarge', retryable: true })
+      expect(error.message).toMatch(/responded with 200 and a body that takes more than 32 MB to be read$/)
+      const { body } = await runLarge({ url: `${url}/small` }, { evaluator: narrow })
+      expect(body).toHaveLength(200_001)
+    } finally {
+      await narrow.close()
+    }
+  })
+
+  test('needs no more of its share than its length, and in the end what is stored of it', async () => {
+    const url = await serve((req, res) => {
+      if (req.url === '/small') return void res.end('x'.repeat(10))
+      if (req.url === '/cut') return void res.writeHead(200, { 'content-length': 400_000 }).flushHeaders()
+      res.setHeader('content-encoding', 'gzip').end(gzipSync('x'.repeat(300_000)))
+    })
+    const shrink = vi.fn<(bytes: number) => void>()
+    const share = { shrink, release: () => {} }
+    const told = () => shrink.mock.calls.splice(0).flat()
+    await run({ url: `${url}/small` }, {}, { share })
+    expect(told()).toEqual([10, 10])
+    await run({ url: `${url}/small`, method: 'HEAD', maxBytes: 5 }, {}, { share })
+    expect(told()).toEqual([0, 0])
+    await failure(run({ url: `${url}/cut`, timeoutMs: 300, maxBytes: 500_000 }, {}, { share }))
+    expect(told()).toEqual([400_000])
+    await runLarge({ url, maxBytes: 500_000 }, { share })
+    expect(told()).toEqual([500_000, 300_000, expect.toSatisfy((bytes: number) => bytes < 5_000)])
+    const error = await failure(run({ url, maxBytes: 299_999 }, {}, { share }))
+    expect(error).toMatchObject({ type: 'HttpTooLarge', retryable: false })
   })
 })
 

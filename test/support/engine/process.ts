@@ -29,8 +29,9 @@ export function launch(args: string[], env: Record<string, string>) {
     output: () => output,
     /** Resolves when the process has ended, with its exit code or the signal that ended it. */
     ended,
+    /** Sends a signal to its process group: a worker is two processes. */
     kill(signal: NodeJS.Signals): void {
-      if (child.exitCode === null && child.signalCode === null) kill(child.pid!, signal)
+      if (child.exitCode === null && child.signalCode === null) kill(-child.pid!, signal)
     },
     /**
      * Polls until `holds` returns true; an error that it throws

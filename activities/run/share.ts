@@ -1,0 +1,113 @@
+import type { Context } from '@temporalio/activity'
+import { findOwner } from '../../db/owners.ts'
+import type { Store } from '../../db/scope.ts'
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Item } from '../../workflows/run/frame.ts'
+import type { AttemptInput } from '../../workflows/run/messages.ts'
+import type { Envelope } from '../../workflows/run/plan.ts'
+import type { Budget, Share } from '../budget.ts'
+import { readMaxBytes } from '../nodes/http.ts'
+
+/** The longest that an attempt keeps its slot while it waits for its share. */
+const PATIENCE_MS = 20_000
+
+/** What Temporal's limit must leave, beyond the node's own, to store a result. */
+const STORING_MS = 10_000
+
+/** A stored value takes several times the bytes of its JSON once it is opened, and an expression may copy it. */
+const OPENED_FACTOR = 4
+
+/** How many attempts of one team may wait in their slots; the others return theirs. */
+const LINE = 32
+
+const RETURN_MS = 1_000
+const RETURNS_APART_MS = 50
+
+/** The attempt returns its slot: there is no room for its values yet. It comes back after `afterMs`. */
+export class NoRoom extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('The worker has no room for the values of this node yet')
+    this.afterMs = afterMs
+  }
+}
+
+/**
+ * Takes the shares of attempts from the budget of the process: for the answer that a node asks for, and for the
+ * stored values that it reads. They are taken at once, because two attempts that each held a part and waited
+ * for more would wait for ever.
+ */
+export type Shares = {
+  /**
+   * The share that an attempt of this node needs before it starts; undefined if it needs none. No time limit of
+   * the node may have begun. Throws NoRoom if it should wait elsewhere, and the reason of a cancellation.
+   */
+  take(node: GraphNode, input: AttemptInput, activity: Context): Promise<Share | undefined>
+}
+
+export function createShares(store: Store, budget: Budget): Shares {
+  const lines = new Map<string, number>()
+  const returns = new Map<string, number>()
+
+  /** When the next attempt of a team comes back, so that it is never more than 20 a second. */
+  function turnAway(team: string): NoRoom {
+    const now = Date.now()
+    const at = Math.max(now + RETURN_MS, (returns.get(team) ?? 0) + RETURNS_APART_MS)
+    for (const [other, last] of returns) if (last < now) returns.delete(other)
+    returns.set(team, at)
+    return new NoRoom(at - now)
+  }
+
+  function step(team: string, by: 1 | -1): void {
+    const now = (lines.get(team) ?? 0) + by
+    if (now === 0) lines.delete(team)
+    else lines.set(team, now)
+  }
+
+  return {
+    async take(node, input, { info, cancellationSignal }) {
+      const inputs = OPENED_FACTOR * weighInputs(input)
+      const answer = node.type === 'HTTP_REQUEST' && !node.disabled ? readMaxBytes(node.config) : 0
+      if (inputs + answer === 0) return undefined
+      // Large inputs may be more than a team may have at all: such an attempt waits for all of its half.
+      const bytes = Math.min(inputs + answer, Math.floor(budget.read().most / 2))
+      // While PostgreSQL cannot say which team it is, every workflow counts as one.
+      const { workflowId } = input.context
+      const team = (await findOwner(store, 'workflows', workflowId).catch(() => undefined)) ?? workflowId
+      // A run of the release before has attempts to spare, but not without end: it goes on without a share.
+      const isOld = (info.retryPolicy?.maximumAttempts ?? 0) > 0
+      if (!isOld && (lines.get(team) ?? 0) >= LINE) throw turnAway(team)
+      const spare = info.startToCloseTimeoutMs - input.node.timeoutMs - STORING_MS
+      const patience = AbortSignal.timeout(Math.max(0, Math.min(PATIENCE_MS, spare)))
+      step(team, 1)
+      try {
+        const share = await budget.take(team, bytes, AbortSignal.any([cancellationSignal, patience]))
+        return { shrink: (to) => share.shrink(inputs + to), release: share.release }
+      } catch (error) {
+        if (cancellationSignal.aborted || !patience.aborted) throw error
+        if (isOld) return undefined
+        throw turnAway(team)
+      } finally {
+        step(team, -1)
+      }
+    },
+  }
+}
+
+/** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
+export function weighInputs({ outputs, item }: AttemptInput): number {
+  const sizes = new Map<string, number>()
+  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : [])]) {
+    if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
+  }
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+}
+
+function listEnvelopes(item: Item): Envelope[] {
+  if ('page' in item) return [item.page]
+  const { result } = item
+  if ('ends' in result) return Object.values(result.ends)
+  if ('merge' in result) return result.merge
+  return 'error' in result ? [] : [result]
+}

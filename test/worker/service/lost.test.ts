@@ -1,0 +1,97 @@
+import { encodeToPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js'
+import { expect, test } from 'vitest'
+import { noteMemoryEnd } from '../../../db/operation/memoryends.ts'
+import { nodeOf } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+import { startTarget } from '../../support/servers/target.ts'
+
+const target = await keep(startTarget())
+const host = await keep(startRunning({ nodesAtOnce: 1 }))
+const { client } = host.engine
+
+const graph = (path: string, more: object = {}) => ({
+  nodes: [
+    { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+    { id: 'call', type: 'HTTP_REQUEST', ...more, config: { url: target.url + path } },
+  ],
+  edges: edges('start -> call'),
+})
+
+/** Takes the next attempt of a node from Temporal as a worker does, and then is that worker's end. */
+async function loseAttempt(notes?: object): Promise<{ id: string; attempt: number }> {
+  const { workflowService: temporal, options } = client
+  const { namespace } = options
+  const task = await temporal.pollActivityTaskQueue({ namespace, taskQueue: { name: host.taskQueue } })
+  const { taskToken } = task
+  if (notes) {
+    const payloads = await encodeToPayloads(options.loadedDataConverter, notes)
+    await temporal.recordActivityTaskHeartbeat({ namespace, taskToken, details: { payloads } })
+  }
+  // As a worker that is stopped; one that is killed says nothing, and Temporal finds that out after a while.
+  const applicationFailureInfo = { type: 'WorkerShutdown', nextRetryDelay: { nanos: 1_000_000 } }
+  const failure = { message: 'lost', applicationFailureInfo }
+  await temporal.respondActivityTaskFailed({ namespace, taskToken, failure })
+  return { id: task.workflowExecution!.workflowId!, attempt: task.attempt! }
+}
+
+/** While `work` is done, a hanging call holds the only slot of the worker. */
+async function withoutWorker(work: () => Promise<void>): Promise<void> {
+  const hanging = await host.execute(await host.create(graph('/hang')))
+  await target.until(() => target.hanging.size === 1)
+  try {
+    await work()
+  } finally {
+    await host.ask('POST', `/api/executions/${hanging}/cancel`)
+  }
+}
+
+test('30 workers that are lost in a row fail no execution, not even one whose node has a single attempt', async () => {
+  const attempts: number[] = []
+  let id = ''
+  await withoutWorker(async () => {
+    id = await host.execute(await host.create(graph('/ok', { retry: { maxAttempts: 1 } })))
+    for (let n = 0; n < 30; n++) attempts.push((await loseAttempt()).attempt)
+  })
+  expect(attempts).toEqual(Array.from({ length: 30 }, (_, at) => at + 1))
+  const run = await host.ended(id)
+  expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 30])
+})
+
+const [ranOut, killed] = [crypto.randomUUID(), crypto.randomUUID()]
+
+test.each([
+  ['the third that runs out of memory', { failures: 0, memoryEnds: 2, process: ranOut }, 'FAILED'],
+  ['the second that runs out of memory', { failures: 0, memoryEnds: 1, process: ranOut }, 'SUCCESS'],
+  ['one that is killed after two', { failures: 0, memoryEnds: 2, process: killed }, 'SUCCESS'],
+  ['one that an attempt had left before', { failures: 2, memoryEnds: 2 }, 'SUCCESS'],
+  ['one of the release before', { failures: 2 }, 'SUCCESS'],
+])('of the workers that a node loses, %s: %j, %s', async (_which, notes, status) => {
+  await noteMemoryEnd(host.store, ranOut)
+  const calls = target.calls.length
+  let id = ''
+  await withoutWorker(async () => {
+    id = await host.execute(await host.create(graph('/ok')))
+    await loseAttempt(notes)
+  })
+  const run = await host.ended(id)
+  const why = '3 workers ran out of memory while they carried out this node'
+  expect([run.status, run.errorMessage?.includes(why)]).toEqual([status, status === 'FAILED' || undefined])
+  // The call that hangs, and that of the node: one that fails so has sent nothing.
+  expect(target.calls.length - calls).toBe(status === 'FAILED' ? 1 : 2)
+})
+
+test('each end is counted once, and a failure of the node keeps the count', async () => {
+  const first = crypto.randomUUID()
+  await noteMemoryEnd(host.store, first)
+  let id = ''
+  await withoutWorker(async () => {
+    const retry = { maxAttempts: 3, initialIntervalMs: 1 }
+    id = await host.execute(await host.create(graph('/flaky?key=counted', { retry })))
+    await loseAttempt({ failures: 0, memoryEnds: 1, process: first })
+  })
+  // The attempts after it fail twice: were the end counted at each of them, it would have been three.
+  const run = await host.ended(id)
+  expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 3])
+})
