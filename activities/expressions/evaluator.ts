@@ -2,10 +2,10 @@ import { availableParallelism } from 'node:os'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
-import { describeFault, describeReply } from './failures.ts'
+import { describeFault, describeReply, type ExpressionLimits } from './failures.ts'
 import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
-import { createEvaluatorPool } from './pool.ts'
+import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
 import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
 import { isTruthy } from './truth.ts'
 
@@ -31,8 +31,16 @@ export type Evaluator = {
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
+  /** The same evaluator, for somebody: a team that shares its processes with others. */
+  for(asker: EvaluatorAsker): Evaluator
   close(): Promise<void>
 }
+
+/**
+ * Who asks. Without it each workflow counts as a team, and everything waits until there is a process. With
+ * `patienceMs` an evaluation that gets none in this time fails with ExpressionsBusy.
+ */
+export type EvaluatorAsker = Omit<PoolAsker, 'workflow'>
 
 /** The most characters of JSON of all results of one call. */
 const MAX_RESULT = 8_000_000
@@ -40,10 +48,21 @@ const MAX_RESULT = 8_000_000
 export function createEvaluator(
   options: { processes?: number; timeoutMs?: number; heapMb?: number } = {},
 ): Evaluator {
-  const { timeoutMs = 1_000, heapMb = 128, processes = Math.min(4, availableParallelism()) } = options
+  // Twice as many as can work at once: a team never has more than half of them.
+  const { timeoutMs = 1_000, heapMb = 128, processes = 2 * Math.min(4, availableParallelism()) } = options
   const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
-  const pool = createEvaluatorPool({ processes, ...limits })
-  const deps: EvaluationDeps = { pool, limits }
+  return createEvaluatorFor(createEvaluatorPool({ processes, ...limits }), limits)
+}
+
+function createEvaluatorFor(
+  pool: EvaluatorPool,
+  limits: ExpressionLimits,
+  asker?: EvaluatorAsker,
+): Evaluator {
+  const deps: EvaluationDeps = {
+    limits,
+    pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...asker, workflow }, prepare) },
+  }
   return {
     async render(value, bindings) {
       const { expressions, fill } = collectExpressions(value)
@@ -68,6 +87,7 @@ export function createEvaluator(
       return mapItems(deps, items, compileBareExpression(text), bindings)
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
+    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
     close: () => pool.close(),
   }
 }

@@ -31,8 +31,10 @@ export const FAILURE_TYPES = [
   // Not caused by the node.
   'ExecutionDeleted',
   'ExecutionEnded',
+  'ExpressionsBusy',
   'ExpressionsUnavailable',
   'Infrastructure',
+  'WorkerBusy',
   'WorkerLost',
   'WorkerShutdown',
   // An error that a runner did not expect.

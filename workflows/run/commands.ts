@@ -11,13 +11,13 @@ import type { NodeError } from './records.ts'
 import { ENGINE_FAILED, NODE_FAILED, WORKER_LOST } from './records.ts'
 import { stepKey } from './walk.ts'
 
-/** Attempts that Temporal may add for lost workers and shutdowns, beyond the node's own. */
-const SPARE_ATTEMPTS = 20
-
 const HEARTBEAT_TIMEOUT_MS = 10_000
 
-/** Each attempt ends itself at the node's time limit. Temporal's limit is later, for one that cannot. */
-const ATTEMPT_GRACE_MS = 15_000
+/**
+ * Each attempt ends itself at the node's time limit, which does not count how long it waits for room in its
+ * worker. Temporal's limit is later, for one that cannot end itself.
+ */
+const ATTEMPT_GRACE_MS = 60_000
 
 /** Has a worker take all pure steps that are ready, and those that become ready by them. */
 export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegment'>>({
@@ -30,15 +30,16 @@ export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegmen
 /** Runs a node as its own activity, with its retries. Throws an error that readFailure reads. */
 export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
   const { node, iteration } = attempt
-  const { maxAttempts, initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
+  const { initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
   return scheduleActivity<AttemptResult>('runNode', [attempt], {
     activityId: iteration === '' ? node.id : stepKey(node.id, iteration),
     startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     summary: node.name,
+    // Without a limit: the worker counts the node's own failures and says which is the last, so that no number
+    // of lost workers fails a run.
     retry: {
-      maximumAttempts: maxAttempts + SPARE_ATTEMPTS,
       initialInterval: initialIntervalMs,
       backoffCoefficient,
       maximumInterval: Math.max(initialIntervalMs, maxIntervalMs),
