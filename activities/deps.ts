@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
+import type { WorkerPlaces } from './fairness/worker.ts'
 import type { HttpClient } from './http/http.ts'
 import type { Metrics } from './metrics.ts'
 import type { AttemptLog } from './run/attemptlog.ts'
@@ -12,6 +13,7 @@ export type ActivityDeps = {
   evaluator: Evaluator
   http: HttpClient
   attempts: AttemptLog
+  places: WorkerPlaces
   log: Logger
   /** The address under which users reach the service; resume URLs begin with it. */
   publicUrl: string

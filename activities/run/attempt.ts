@@ -10,6 +10,7 @@ import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
+import { type AttemptCounts, readCounts } from './places.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
 import { createRunValues, packResult } from './values.ts'
 
@@ -23,8 +24,9 @@ const HEARTBEAT_MS = 2_000
 export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<AttemptResult> {
   const activity = Context.current()
   const { info } = activity
-  const failures = readFailures(info.heartbeatDetails)
-  const beat = () => activity.heartbeat({ failures })
+  const counts = readCounts(activity)
+  const { returned } = counts
+  const beat = () => activity.heartbeat(counts)
   const timer = setInterval(beat, HEARTBEAT_MS)
   const log = deps.attempts.begin({
     executionId: input.context.id,
@@ -32,13 +34,14 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     iteration: input.iteration,
     nodeName: input.node.name,
     nodeType: input.node.type,
-    attempt: info.attempt,
+    attempt: info.attempt - returned,
     at: new Date(info.scheduledTimestampMs),
   })
   try {
-    return await attempt(deps, input, activity)
+    const result = await attempt(deps, input, activity, info.attempt - returned)
+    return returned > 0 ? { ...result, returned } : result
   } catch (error) {
-    const failure = toActivityFailure(error, input.node, failures, activity)
+    const failure = toActivityFailure(error, input.node, counts, activity)
     await leaveIteration(deps, input, failure)
     throw failure
   } finally {
@@ -48,7 +51,12 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   }
 }
 
-async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Context): Promise<AttemptResult> {
+async function attempt(
+  deps: ActivityDeps,
+  input: AttemptInput,
+  activity: Context,
+  number: number,
+): Promise<AttemptResult> {
   const { node, context, outputs } = input
   const { cancellationSignal: cancelled, info } = activity
   const values = createRunValues(deps, context.id)
@@ -60,7 +68,7 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
     const graphNode = await loadNode(deps, context, node.id)
     const more = {
       node: graphNode,
-      attempt: info.attempt,
+      attempt: number,
       idempotencyKey: `${context.id}:${info.activityId}`,
       signal: AbortSignal.any([cancelled, limit.signal]),
     }
@@ -103,8 +111,13 @@ async function leaveIteration(
   }
 }
 
-/** The failure to report to Temporal for a failed attempt. `failed` is the number of failures before it. */
-function toActivityFailure(error: unknown, node: PlanNode, failed: number, activity: Context): unknown {
+/** The failure to report to Temporal for a failed attempt; `before` has the counts of those before it. */
+function toActivityFailure(
+  error: unknown,
+  node: PlanNode,
+  before: AttemptCounts,
+  activity: Context,
+): unknown {
   if (activity.cancellationSignal.aborted) {
     if (!activity.cancellationDetails?.workerShutdown)
       return new CancelledFailure('The execution was cancelled')
@@ -115,12 +128,13 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
   if (isInfrastructure(error)) return spare('Infrastructure', String(error), 1_000)
 
   const { message, type } = describeFailure(error)
-  const failures = failed + 1
+  const counts = { ...before, failures: before.failures + 1 }
+  const { failures } = counts
   const retryable = error instanceof NodeFailure ? error.retryable : true
   if (!retryable || failures >= node.retry.maxAttempts) {
-    return finalFailure(type, message)
+    return finalFailure(type, message, counts)
   }
-  activity.heartbeat({ failures })
+  activity.heartbeat(counts)
   const { initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
   const backoff = Math.min(maxIntervalMs, initialIntervalMs * backoffCoefficient ** (failures - 1))
   const retryAfterMs = error instanceof NodeFailure ? (error.retryAfterMs ?? 0) : 0
@@ -131,11 +145,6 @@ function toActivityFailure(error: unknown, node: PlanNode, failed: number, activ
 /** A failure that costs one of Temporal's spare attempts, not one of the node's own. */
 function spare(type: FailureType, message: string, delayMs: number): ApplicationFailure {
   return ApplicationFailure.create({ message, type, nextRetryDelay: delayMs })
-}
-
-function readFailures(details: unknown): number {
-  const failures = (details as { failures?: unknown } | undefined)?.failures
-  return typeof failures === 'number' ? failures : 0
 }
 
 /** Repeats the work while PostgreSQL cannot be reached, until the attempt is cancelled. */

@@ -15,6 +15,7 @@ import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, endedBefore, finalIfDeleted, isInfrastructure } from './failures.ts'
 import { foldResults, gatherResults, readLoopItems } from './loop.ts'
+import { isTurnedAway } from './places.ts'
 import { loadNode, type NodeStep, prepareStep, runStep } from './step.ts'
 import { packResult, type RunValues } from './values.ts'
 
@@ -48,7 +49,7 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
     const done = await doTask(walk, task, step.node, prepared, pack)
     return { ...head, ...done, completedAt: Date.now() }
   } catch (error) {
-    if (finalIfDeleted(error) !== error || isInfrastructure(error)) throw error
+    if (finalIfDeleted(error) !== error || isInfrastructure(error) || isTurnedAway(error)) throw error
     const failure = describeFailure(error)
     const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
     const handled = settleFailure(node, failure)

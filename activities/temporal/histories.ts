@@ -147,12 +147,15 @@ function readDetail(keys: Keys, event: RawEvent): Detail {
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
       const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes!
-      const value = payload(result?.payloads?.[0]) as AttemptResult
-      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value }
+      const { returned = 0, ...value } = payload(result?.payloads?.[0]) as AttemptResult
+      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value, returned }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
       const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error: readNodeError(keys, failure) }
+      const details = payload(failure?.applicationFailureInfo?.details?.payloads?.[0])
+      const { returned = 0 } = (details ?? {}) as { returned?: number }
+      const error = readNodeError(keys, failure)
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error, returned }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
       const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!

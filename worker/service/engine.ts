@@ -10,6 +10,7 @@ import {
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import { createWorkerPlaces } from '../../activities/fairness/worker.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
@@ -36,9 +37,14 @@ export type EngineOptions = {
   publicUrl: string
   stuckRunMinutes: number
   /**
-   * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
+   * How many attempts of nodes the worker carries out at once, half of them for one team at most; tests set a
+   * smaller number than the default.
    */
   nodesAtOnce?: number | undefined
+  /** How many segments the worker walks at once; tests set a smaller number than the default. */
+  segmentsAtOnce?: number | undefined
+  /** The evaluator's processes and limits; tests set others than the defaults. */
+  expressions?: Parameters<typeof createEvaluator>[0]
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
@@ -69,14 +75,15 @@ export type Engine = {
 }
 
 /**
- * How every worker polls, heartbeats and stops. The benchmark's hand-written workflows use the same options.
+ * How every worker polls, heartbeats and stops. The slots are twice as many as a worker has use for, because a
+ * team never has more than half of them. The benchmark's hand-written workflows use the same options.
  */
 export const WORKER_OPTIONS = {
   maxConcurrentWorkflowTaskPolls: 4,
   maxConcurrentActivityTaskPolls: 4,
-  maxConcurrentActivityTaskExecutions: 200,
-  maxConcurrentLocalActivityExecutions: 100,
-  maxConcurrentWorkflowTaskExecutions: 40,
+  maxConcurrentActivityTaskExecutions: 400,
+  maxConcurrentLocalActivityExecutions: 200,
+  maxConcurrentWorkflowTaskExecutions: 80,
   maxHeartbeatThrottleInterval: '1500 ms',
   stickyQueueScheduleToStartTimeout: '2 s',
   shutdownGraceTime: '5 s',
@@ -89,17 +96,26 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const dataConverter = createDataConverter(store.keys)
   const client = new Client({ connection, namespace, dataConverter })
   const projector = createProjector({ store, client, metrics, tracing, log })
-  const evaluator = createEvaluator()
+  const evaluator = createEvaluator(options.expressions)
   const http = createHttpClient(options.egress)
   const attempts = createAttemptLog(store, log)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
   const { touch } = projector
-  const deps = { store, evaluator, http, attempts, publicUrl, metrics, tracing, log, segmentRecords, touch }
-  const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
+  const most = WORKER_OPTIONS
+  const {
+    nodesAtOnce = most.maxConcurrentActivityTaskExecutions,
+    segmentsAtOnce = most.maxConcurrentLocalActivityExecutions,
+  } = options
+  // While a segment walks for a run, the run holds a slot for workflow tasks too.
+  const segments = Math.min(segmentsAtOnce, most.maxConcurrentWorkflowTaskExecutions)
+  const places = createWorkerPlaces({ attempts: nodesAtOnce, segments })
+  const shared = { store, evaluator, http, attempts, places, metrics, tracing, log }
+  const deps = { ...shared, publicUrl, segmentRecords, touch }
   const carrier = { store, client, taskQueue, eager: true, metrics, tracing, log, continueAfterEvents }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
     maxConcurrentActivityTaskExecutions: nodesAtOnce,
+    maxConcurrentLocalActivityExecutions: segmentsAtOnce,
     connection,
     namespace,
     taskQueue,
@@ -136,10 +152,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const status = worker.getStatus()
       const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
         status
-      const most = WORKER_OPTIONS
       return {
         node: [numInFlightNonLocalActivities, nodesAtOnce],
-        segment: [numInFlightLocalActivities, most.maxConcurrentLocalActivityExecutions],
+        segment: [numInFlightLocalActivities, segmentsAtOnce],
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }
     },

@@ -62,6 +62,9 @@ function createRun(run: RunInput) {
   let progress = 0
   let unsent = 0
   let sending = false
+  /** How many delays are not over, of segments that gave their slot back; the last ends at `awayUntil`. */
+  let away = 0
+  let awayUntil = 0
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
@@ -130,9 +133,22 @@ function createRun(run: RunInput) {
     const done = (records: NodeRecord[]) => {
       for (const key of keys) walking.delete(key)
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
-      for (const record of records) note(record)
+      for (const record of records) {
+        if (record.status === 'AWAY') stayAway(record.forMs)
+        else note(record)
+      }
     }
     begin(scopes.whole, keys, () => walkSegment(segment), done)
+  }
+
+  /** Starts no segment for a while, so that the run holds no slot of a worker meanwhile. */
+  function stayAway(ms: number): void {
+    away++
+    awayUntil = Math.max(awayUntil, Date.now() + ms)
+    afterDelay(scopes.whole, ms, 'waits for its turn', () => {
+      away--
+      wake()
+    })
   }
 
   /** Makes the worker respond, as it does when no segment is under way; only then can the timer fire. */
@@ -186,6 +202,7 @@ function createRun(run: RunInput) {
         wake()
       })
     }
+    if (carried?.awayUntil) stayAway(carried.awayUntil - Date.now())
     while (true) {
       const waiting = timers.keep(busy, nudges)
       // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
@@ -195,17 +212,17 @@ function createRun(run: RunInput) {
       if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
       const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
       if (draining && working === 0 && !sending && !failure && !timedOut && open) {
-        return { startedAt, deadline, root, nudges: [...nudges] }
+        return { startedAt, deadline, root, nudges: [...nudges], ...(away > 0 ? { awayUntil } : {}) }
       }
       const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
-      if (ready.length > 0 && !sending) startSegment(ready, draining)
+      if (ready.length > 0 && !sending && away === 0) startSegment(ready, draining)
       for (const task of tasks) {
         if (steps.includes(task) || draining || working >= MAX_IN_FLIGHT) continue
         // Another failure may have ended its loop while tasks were collected.
         if (isUnder(plan, root, task.frame)) startAttempt(task)
       }
-      if (failure || timedOut || (working === 0 && waiting === 0 && !sending)) break
+      if (failure || timedOut || (working === 0 && waiting === 0 && !sending && away === 0)) break
       const seen = progress
       await condition(() => progress > seen)
     }

@@ -1,14 +1,18 @@
 import { sql } from 'kysely'
 import { expect, inject, test } from 'vitest'
+import { createMetrics } from '../../../activities/metrics.ts'
 import { claimErrands } from '../../../db/outbox.ts'
-import { createClient } from '../../support/client.ts'
+import { createClient, ENDED, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
+const metrics = createMetrics()
 const target = await keep(startTarget())
-const host = await keep(startRunning({ nodesAtOnce: 2 }))
+const host = await keep(
+  startRunning({ nodesAtOnce: 8, segmentsAtOnce: 8, expressions: { processes: 4, timeoutMs: 200 }, metrics }),
+)
 
 const graph = (path: string) => ({
   nodes: [
@@ -72,7 +76,7 @@ test('errands are claimed from the teams in turn, and within a team in their ord
 test.skipIf(inject('temporalCli') === '')(
   'a team with very many queued executions does not delay the single execution of another team',
   async () => {
-    const id = await host.create(graph('/slow?ms=100'))
+    const id = await host.create(graph('/slow?ms=200'))
     const first = await host.execute(id)
     await host.ended(first)
     const { raw } = await host.engine.client.workflow.getHandle(first).describe()
@@ -85,7 +89,7 @@ test.skipIf(inject('temporalCli') === '')(
       )
       return rows.map((row) => row.id)
     }
-    // Some wait in Temporal for one of the worker's two slots, the others in the outbox for their start.
+    // Some wait in Temporal for one of the four slots that a team may have, the others in the outbox for their start.
     while ((await open()).length < 150) await new Promise((resolve) => setTimeout(resolve, 25))
     const other = await joinOther()
     const own = await other.create(graph('/ok'))
@@ -103,3 +107,104 @@ test.skipIf(inject('temporalCli') === '')(
     expect(between()).toBeLessThan(60)
   },
 )
+
+/** How many attempts (`node`) or segments have given their slot back so far. */
+async function countTurnedAway(kind: 'node' | 'segment'): Promise<number> {
+  const { values } = await metrics.turnedAway.get()
+  return values.find(({ labels }) => labels.kind === kind)!.value
+}
+
+const statuses = async (ids: string[]) => (await Promise.all(ids.map(host.read))).map(({ status }) => status)
+
+/** Ends everything that hangs, again and again, until all executions have ended. */
+async function release(ids: string[]): Promise<void> {
+  while (!(await statuses(ids)).every((status) => ENDED.includes(status))) {
+    for (const response of target.hanging) response.end('{}')
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+test('hanging calls of a team hold half of the slots and no more, and what is turned away counts nowhere', async () => {
+  const hang = (id: string) => ({
+    id,
+    type: 'HTTP_REQUEST',
+    config: { url: `${target.url}/hang` },
+    retry: { maxAttempts: 1 },
+  })
+  const nodes = [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }, hang('a'), hang('b'), hang('c')]
+  // The branches of one run come to the worker eagerly, without Temporal's queue, in which teams take turns.
+  const id = await host.create({ nodes, edges: edges('start -> a', 'start -> b', 'start -> c') })
+  const runs = await Promise.all(Array.from({ length: 8 }, () => host.execute(id)))
+  await target.until(() => target.hanging.size === 4)
+  // All others are turned away once and some of them again.
+  while ((await countTurnedAway('node')) < 28) await new Promise((resolve) => setTimeout(resolve, 25))
+  expect(target.hanging.size).toBe(4)
+  expect(host.engine.readSlots().node[0]).toBeLessThan(8)
+
+  const other = await joinOther()
+  const single = await other.ended(await other.execute(await other.create(graph('/ok'))))
+  expect(single.status).toBe('SUCCESS')
+  expect(nodeOf(single, 'call')).toMatchObject({ status: 'SUCCESS', retryCount: 0 })
+  expect(target.hanging.size).toBe(4)
+  expect(await statuses(runs)).toEqual(Array(8).fill('RUNNING'))
+
+  const open = await Promise.all(runs.map(host.read))
+  for (const run of open) {
+    for (const node of run.nodeExecutions.slice(1))
+      expect(node).toMatchObject({ status: 'RUNNING', retryCount: 0, errorMessage: null })
+  }
+  const most = Math.max(...target.calls.map(() => target.hanging.size))
+  expect(most).toBeLessThanOrEqual(4)
+  await release(runs)
+  const turnedAway = await countTurnedAway('node')
+  for (const run of await Promise.all(runs.map((run) => host.ended(run)))) {
+    expect(run.status).toBe('SUCCESS')
+    for (const node of run.nodeExecutions)
+      expect(node).toMatchObject({ status: 'SUCCESS', retryCount: 0, errorMessage: null })
+  }
+  // Every call was made once, although many attempts of a node with a single one were turned away before.
+  expect(target.calls.filter(({ path }) => path === '/hang')).toHaveLength(24)
+  expect(turnedAway).toBeGreaterThanOrEqual(28)
+})
+
+test('heavy expressions of a team hold no slots while they wait, and leave half of the processes to others', async () => {
+  // Each takes 0.2 s of processor time, and then fails.
+  const loop = '($f := function() { $f() }; $f())'
+  const heavy = (id: string) => ({
+    id,
+    type: 'SET',
+    config: { values: { x: `{{ ${loop} }}` } },
+    onError: 'CONTINUE',
+  })
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const id = await host.create({
+    nodes: [start, heavy('one'), heavy('two')],
+    edges: edges('start -> one', 'one -> two'),
+  })
+  const before = await countTurnedAway('segment')
+  const runs = await Promise.all(Array.from({ length: 10 }, () => host.execute(id)))
+  while ((await countTurnedAway('segment')) < before + 12)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+
+  const other = await joinOther()
+  const plain = { id: 'set', type: 'SET', config: { values: { x: '{{ 1 + 1 }}' } } }
+  const own = { id: 'sum', type: 'SET', config: { values: { x: '{{ $sum([1, 2]) }}' } } }
+  const single = await other.ended(
+    await other.execute(
+      await other.create({ nodes: [start, plain, own], edges: edges('start -> set', 'set -> sum') }),
+    ),
+  )
+  expect(single).toMatchObject({ status: 'SUCCESS', outputData: { x: 3 } })
+  expect((await statuses(runs)).filter((status) => status === 'RUNNING').length).toBeGreaterThan(3)
+  for (const one of runs) {
+    const run = await host.ended(one, 120_000)
+    expect(run.status).toBe('SUCCESS')
+    expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['start', 'one', 'two'])
+    for (const nodeId of ['one', 'two'])
+      expect(nodeOf(run, nodeId)).toMatchObject({
+        status: 'FAILED',
+        retryCount: 0,
+        errorMessage: expect.stringMatching(/took longer than 0.2 s of processor time/),
+      })
+  }
+}, 120_000)
