@@ -40,7 +40,7 @@ export type Evaluator = {
  * Who asks. Without it each workflow counts as a team, and everything waits until there is a process. With
  * `patienceMs` an evaluation that gets none in this time fails with ExpressionsBusy.
  */
-export type EvaluatorAsker = Omit<PoolAsker, 'workflow'>
+export type EvaluatorAsker = Partial<Omit<PoolAsker, 'workflow'>>
 
 /** The most characters of JSON of all results of one call. */
 const MAX_RESULT = 8_000_000

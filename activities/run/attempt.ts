@@ -8,6 +8,7 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { createTimeLimit } from '../timelimit.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
 import { type AttemptCounts, readCounts } from './places.ts'
@@ -61,6 +62,12 @@ async function attempt(
   const { cancellationSignal: cancelled, info } = activity
   const values = createRunValues(deps, context.id)
   const limit = new AbortController()
+  const time = createTimeLimit(node.timeoutMs, () => {
+    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
+    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
+  })
+  // How long others keep the node waiting for a process does not count.
+  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause }) }
   const { sources, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
@@ -72,17 +79,14 @@ async function attempt(
       idempotencyKey: `${context.id}:${info.activityId}`,
       signal: AbortSignal.any([cancelled, limit.signal]),
     }
-    return { graphNode, context: await prepareStep(deps, values, { ...step, ...more }) }
+    return { graphNode, context: await prepareStep(placed, values, { ...step, ...more }) }
   })
-  const timer = setTimeout(() => {
-    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
-    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
-  }, node.timeoutMs)
+  time.start()
   const result = await Promise.race([
     runStep(prepared.graphNode, prepared.context),
     rejectOn(limit.signal),
     rejectOn(cancelled),
-  ]).finally(() => clearTimeout(timer))
+  ]).finally(time.stop)
   const output = await retryOutages(cancelled, () =>
     packResult(deps, values, step, result.output, input.inlineBytes),
   )

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { expect, inject, test } from 'vitest'
 import { createMetrics } from '../../../activities/metrics.ts'
@@ -90,7 +92,7 @@ test.skipIf(inject('temporalCli') === '')(
       return rows.map((row) => row.id)
     }
     // Some wait in Temporal for one of the four slots that a team may have, the others in the outbox for their start.
-    while ((await open()).length < 150) await new Promise((resolve) => setTimeout(resolve, 25))
+    while ((await open()).length < 150) await sleep(25)
     const other = await joinOther()
     const own = await other.create(graph('/ok'))
     const before = target.calls.length
@@ -109,18 +111,19 @@ test.skipIf(inject('temporalCli') === '')(
 )
 
 /** How many attempts (`node`) or segments have given their slot back so far. */
-async function countTurnedAway(kind: 'node' | 'segment'): Promise<number> {
-  const { values } = await metrics.turnedAway.get()
+async function countTurnedAway(kind: 'node' | 'segment', from = metrics): Promise<number> {
+  const { values } = await from.turnedAway.get()
   return values.find(({ labels }) => labels.kind === kind)!.value
 }
 
-const statuses = async (ids: string[]) => (await Promise.all(ids.map(host.read))).map(({ status }) => status)
+const statuses = async (ids: string[], from = host) =>
+  (await Promise.all(ids.map(from.read))).map(({ status }) => status)
 
 /** Ends everything that hangs, again and again, until all executions have ended. */
 async function release(ids: string[]): Promise<void> {
   while (!(await statuses(ids)).every((status) => ENDED.includes(status))) {
     for (const response of target.hanging) response.end('{}')
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    await sleep(25)
   }
 }
 
@@ -131,13 +134,13 @@ test('hanging calls of a team hold half of the slots and no more, and what is tu
     config: { url: `${target.url}/hang` },
     retry: { maxAttempts: 1 },
   })
-  const nodes = [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }, hang('a'), hang('b'), hang('c')]
+  const nodes = [start, hang('a'), hang('b'), hang('c')]
   // The branches of one run come to the worker eagerly, without Temporal's queue, in which teams take turns.
   const id = await host.create({ nodes, edges: edges('start -> a', 'start -> b', 'start -> c') })
   const runs = await Promise.all(Array.from({ length: 8 }, () => host.execute(id)))
   await target.until(() => target.hanging.size === 4)
   // All others are turned away once and some of them again.
-  while ((await countTurnedAway('node')) < 28) await new Promise((resolve) => setTimeout(resolve, 25))
+  while ((await countTurnedAway('node')) < 28) await sleep(25)
   expect(target.hanging.size).toBe(4)
   expect(host.engine.readSlots().node[0]).toBeLessThan(8)
 
@@ -167,37 +170,52 @@ test('hanging calls of a team hold half of the slots and no more, and what is tu
   expect(turnedAway).toBeGreaterThanOrEqual(28)
 })
 
-test('heavy expressions of a team hold no slots while they wait, and leave half of the processes to others', async () => {
-  // Each takes 0.2 s of processor time, and then fails.
-  const loop = '($f := function() { $f() }; $f())'
-  const heavy = (id: string) => ({
-    id,
-    type: 'SET',
-    config: { values: { x: `{{ ${loop} }}` } },
-    onError: 'CONTINUE',
-  })
-  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
-  const id = await host.create({
-    nodes: [start, heavy('one'), heavy('two')],
-    edges: edges('start -> one', 'one -> two'),
-  })
-  const before = await countTurnedAway('segment')
-  const runs = await Promise.all(Array.from({ length: 10 }, () => host.execute(id)))
-  while ((await countTurnedAway('segment')) < before + 12)
-    await new Promise((resolve) => setTimeout(resolve, 25))
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 
-  const other = await joinOther()
-  const plain = { id: 'set', type: 'SET', config: { values: { x: '{{ 1 + 1 }}' } } }
-  const own = { id: 'sum', type: 'SET', config: { values: { x: '{{ $sum([1, 2]) }}' } } }
-  const single = await other.ended(
-    await other.execute(
-      await other.create({ nodes: [start, plain, own], edges: edges('start -> set', 'set -> sum') }),
-    ),
-  )
-  expect(single).toMatchObject({ status: 'SUCCESS', outputData: { x: 3 } })
-  expect((await statuses(runs)).filter((status) => status === 'RUNNING').length).toBeGreaterThan(3)
+/** Nodes in a row that compute until their limit of processor time is over. */
+const heavyGraph = (...ids: string[]) => ({
+  nodes: [
+    start,
+    ...ids.map((id) => ({
+      id,
+      type: 'SET',
+      config: { values: { x: '{{ ($f := function() { $f() }; $f()) }}' } },
+      onError: 'CONTINUE',
+    })),
+  ],
+  edges: edges(...ids.map((id, at) => `${at === 0 ? 'start' : ids[at - 1]} -> ${id}`)),
+})
+
+test('heavy expressions of a team hold a slot for each of its processes and no more', async () => {
+  const metrics = createMetrics()
+  const endless = await startRunning({ metrics, expressions: { processes: 4, timeoutMs: 60_000 } })
+  try {
+    const id = await endless.create(heavyGraph('heavy'))
+    const runs = await Promise.all(Array.from({ length: 8 }, () => endless.execute(id)))
+    while ((await countTurnedAway('segment', metrics)) < 6) await sleep(10)
+    while (endless.engine.readSlots().segment[0] > 2) await sleep(5)
+
+    // Another team's run finds slots and processes, for what is plain and what is not.
+    const { cookie, teamId } = await endless.otherTeam()
+    const send = (path: string, init: object) => endless.request(path, { as: cookie, ...init })
+    const other = createClient({ teamId, send })
+    const plain = { id: 'set', type: 'SET', config: { values: { x: '{{ 1 + 1 }}' } } }
+    const sum = { id: 'sum', type: 'SET', config: { values: { x: '{{ $sum([1, 2]) }}' } } }
+    const single = await other.run({ nodes: [start, plain, sum], edges: edges('start -> set', 'set -> sum') })
+    expect(single).toMatchObject({ status: 'SUCCESS', outputData: { x: 3 } })
+    while (endless.engine.readSlots().segment[0] > 2) await sleep(5)
+    expect(await statuses(runs, endless)).toEqual(Array(8).fill('RUNNING'))
+  } finally {
+    await endless.stop()
+  }
+})
+
+test('executions whose segments gave their slots back end as all others', async () => {
+  const id = await host.create(heavyGraph('one', 'two'))
+  const before = await countTurnedAway('segment')
+  const runs = await Promise.all(Array.from({ length: 5 }, () => host.execute(id)))
   for (const one of runs) {
-    const run = await host.ended(one, 120_000)
+    const run = await host.ended(one, 60_000)
     expect(run.status).toBe('SUCCESS')
     expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['start', 'one', 'two'])
     for (const nodeId of ['one', 'two'])
@@ -207,4 +225,55 @@ test('heavy expressions of a team hold no slots while they wait, and leave half 
         errorMessage: expect.stringMatching(/took longer than 0.2 s of processor time/),
       })
   }
-}, 120_000)
+  expect(await countTurnedAway('segment')).toBeGreaterThanOrEqual(before + 3)
+})
+
+/** Sends a signal to all evaluator processes of this one. */
+function signalEvaluators(signal: 'SIGSTOP' | 'SIGCONT'): void {
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
+  for (const pid of children) {
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('expressions/child.ts'))
+      process.kill(Number(pid), signal)
+  }
+}
+
+test.runIf(process.platform === 'linux')(
+  'how long a node waits for a process does not count in its time limit',
+  async () => {
+    const limit = 2_000
+    const patient = await startRunning({ expressions: { processes: 4 } })
+    // A node with a retry of its own is an attempt, which waits, instead of a step in a segment.
+    const sum = (id: string, more = {}) => ({
+      id,
+      type: 'SET',
+      config: { values: { sum: '{{ $sum([1, 2]) }}' } },
+      retry: { maxAttempts: 1 },
+      ...more,
+    })
+    const hogs = await patient.create({
+      nodes: [start, sum('a'), sum('b')],
+      edges: edges('start -> a', 'start -> b'),
+    })
+    const waits = await patient.create({
+      nodes: [start, sum('waits', { timeoutMs: limit })],
+      edges: edges('start -> waits'),
+    })
+    // Both processes that the team may have are up, and stopped when they get their jobs.
+    await patient.ended(await patient.execute(hogs))
+    signalEvaluators('SIGSTOP')
+    try {
+      const first = await patient.execute(hogs)
+      await patient.until(first, (run) => run.nodeExecutions.length === 3)
+      await sleep(500)
+      const id = await patient.execute(waits)
+      await patient.until(id, (run) => run.nodeExecutions.length === 2)
+      await sleep(limit + 500)
+      expect((await patient.read(id)).status).toBe('RUNNING')
+      signalEvaluators('SIGCONT')
+      expect(nodeOf(await patient.ended(id), 'waits')).toMatchObject({ status: 'SUCCESS', retryCount: 0 })
+    } finally {
+      signalEvaluators('SIGCONT')
+      await patient.stop()
+    }
+  },
+)
