@@ -90,6 +90,12 @@ export const WORKER_OPTIONS = {
   shutdownForceTime: '8 s',
 } as const
 
+/**
+ * When a worker that stops ends the evaluations under way: on a busy machine they may take longer than it has.
+ * Another worker does them again.
+ */
+const EVALUATION_GRACE_MS = 4_000
+
 /** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { store, connection, namespace, taskQueue, metrics, tracing, log } = options
@@ -165,7 +171,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     async stop() {
       await sweeper.stop()
       if (worker.getState() === 'RUNNING') worker.shutdown()
+      const closing = setTimeout(() => void evaluator.close(), EVALUATION_GRACE_MS)
       await stopped.catch((error) => log.error({ err: error }, 'the worker stopped with an error'))
+      clearTimeout(closing)
       await projector.stop()
       await attempts.flush()
       await Promise.all([evaluator.close(), http.close()])
