@@ -65,6 +65,8 @@ function createRun(run: RunInput) {
   /** How many delays are not over, of segments that gave their slot back; the last ends at `awayUntil`. */
   let away = 0
   let awayUntil = 0
+  /** How many segments in a row gave their slot back. */
+  let inVain = 0
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
@@ -134,7 +136,8 @@ function createRun(run: RunInput) {
       for (const key of keys) walking.delete(key)
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
       for (const record of records) {
-        if (record.status === 'AWAY') stayAway(record.forMs)
+        inVain = record.status === 'AWAY' ? inVain + 1 : 0
+        if (record.status === 'AWAY') stayAway(Math.max(record.forMs, restBetween(inVain)))
         else note(record)
       }
     }
@@ -249,6 +252,14 @@ function settleAttempt(node: PlanNode, error: NodeError): StepResult {
   const { output, handle } = handled
   const bytes = JSON.stringify(output ?? null).length
   return { status: 'FAILED', error, output: { v: output, bytes }, handle }
+}
+
+/**
+ * How long a run rests at least, in milliseconds, after so many segments in a row that gave their slot back:
+ * each of them makes the history longer.
+ */
+function restBetween(inVain: number): number {
+  return Math.min(1_000, 50 * 2 ** (inVain - 1))
 }
 
 function wantsNewRun(run: RunInput): boolean {
