@@ -1,8 +1,8 @@
 import type { Activities } from '../workflows/run/messages.ts'
 import type { ActivityDeps } from './deps.ts'
+import { attemptInPlace, segmentInPlace } from './fairness/turns.ts'
 import { runNode } from './run/attempt.ts'
 import { observeAttempt, observeSegment } from './run/observe.ts'
-import { attemptInPlace, segmentInPlace } from './run/places.ts'
 import { walkSegment } from './run/segment.ts'
 
 /** The activities that a worker registers, bound to their dependencies. */

@@ -7,11 +7,11 @@ import type { FailureType } from '../../workflows/nodes/failures.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { type AttemptCounts, readCounts } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { createTimeLimit } from '../timelimit.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
-import { type AttemptCounts, readCounts } from './places.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
 import { createRunValues, packResult } from './values.ts'
 
@@ -20,7 +20,7 @@ const HEARTBEAT_MS = 2_000
 /**
  * The activity that executes one attempt of a node. Only the node's own failures count against its
  * maxAttempts: they are counted in the heartbeat details, and the last one is thrown as non-retryable. A lost
- * worker, a shutdown or an outage of PostgreSQL costs one of Temporal's spare attempts, or only time.
+ * worker, a shutdown or an outage of PostgreSQL costs only time: Temporal makes attempts without limit.
  */
 export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<AttemptResult> {
   const activity = Context.current()

@@ -102,8 +102,8 @@ export function readCounts({ info }: Context): AttemptCounts {
 
 /** The failure with which an attempt returns its slot. It leaves no trace but its count, to be subtracted. */
 function returnSlot(activity: Context, nextRetryDelay: number): ApplicationFailure {
-  const { failures, returned } = readCounts(activity)
-  activity.heartbeat({ failures, returned: returned + 1 })
+  const before = activity.info.heartbeatDetails as Partial<AttemptCounts> | undefined
+  activity.heartbeat({ ...before, returned: readCounts(activity).returned + 1 })
   const type: FailureType = 'WorkerBusy'
   return ApplicationFailure.create({ message: 'The team has its half of the worker', type, nextRetryDelay })
 }
