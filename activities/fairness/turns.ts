@@ -105,7 +105,9 @@ function returnSlot(activity: Context, nextRetryDelay: number): ApplicationFailu
   const before = activity.info.heartbeatDetails as Partial<AttemptCounts> | undefined
   activity.heartbeat({ ...before, returned: readCounts(activity).returned + 1 })
   const type: FailureType = 'WorkerBusy'
-  return ApplicationFailure.create({ message: 'The team has its half of the worker', type, nextRetryDelay })
+  const message = 'The team has its half of the worker'
+  // Nothing is wrong, so the SDK logs nothing.
+  return ApplicationFailure.create({ message, type, nextRetryDelay, category: 'BENIGN' })
 }
 
 /**
