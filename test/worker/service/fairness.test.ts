@@ -228,6 +228,29 @@ test('executions whose segments gave their slots back end as all others', async 
   expect(await countTurnedAway('segment')).toBeGreaterThanOrEqual(before + 3)
 })
 
+test('a run that continues as new while it waits for its turn goes on waiting, and ends as all others', async () => {
+  const expressions = { processes: 2, timeoutMs: 400 }
+  const brief = await startRunning({ expressions, continueAfterEvents: 14 })
+  try {
+    const id = await brief.create(heavyGraph('one'))
+    const runs = await Promise.all([1, 2, 3, 4].map(() => brief.execute(id)))
+    let continued = 0
+    for (const one of runs) {
+      const run = await brief.ended(one, 60_000)
+      expect(run.status).toBe('SUCCESS')
+      expect(run.nodeExecutions.map(({ nodeId, status }) => [nodeId, status])).toEqual([
+        ['start', 'SUCCESS'],
+        ['one', 'FAILED'],
+      ])
+      const { events } = await brief.engine.client.workflow.getHandle(one).fetchHistory()
+      if (events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId) continued++
+    }
+    expect(continued).toBeGreaterThan(0)
+  } finally {
+    await brief.stop()
+  }
+})
+
 /** Sends a signal to all evaluator processes of this one. */
 function signalEvaluators(signal: 'SIGSTOP' | 'SIGCONT'): void {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
