@@ -1,5 +1,6 @@
 import type { Activities } from '../workflows/run/messages.ts'
 import type { ActivityDeps } from './deps.ts'
+import { attemptInPlace, segmentInPlace } from './fairness/turns.ts'
 import { runNode } from './run/attempt.ts'
 import { observeAttempt, observeSegment } from './run/observe.ts'
 import { walkSegment } from './run/segment.ts'
@@ -8,7 +9,11 @@ import { demandCaller } from './temporal/identity.ts'
 /** The activities that a worker registers, bound to their dependencies. */
 export function createActivities(deps: ActivityDeps): Activities {
   return {
-    walkSegment: async (input) => observeSegment(deps, demandCaller(input), walkSegment),
-    runNode: async (input) => observeAttempt(deps, demandCaller(input), runNode),
+    walkSegment: async (input) =>
+      segmentInPlace(deps, demandCaller(input), (placed, segment) =>
+        observeSegment(placed, segment, walkSegment),
+      ),
+    runNode: async (input) =>
+      attemptInPlace(deps, demandCaller(input), (placed, node) => observeAttempt(placed, node, runNode)),
   }
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
+import type { WorkerPlaces } from './fairness/worker.ts'
 import type { HttpClient } from './http/http.ts'
 import type { Metrics } from './metrics.ts'
 import type { AttemptLog } from './run/attemptlog.ts'
@@ -16,6 +17,7 @@ export type ActivityDeps = {
   shares: Shares
   /** A UUID of this process, under which its end is noted if it runs out of memory. */
   processId: string
+  places: WorkerPlaces
   log: Logger
   /** The address under which users reach the service; resume URLs begin with it. */
   publicUrl: string

@@ -65,6 +65,12 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       help: 'Failed attempts of nodes by failure type, including those that are retried or handled by onError.',
       labelNames: ['node_type', 'error_type'] as const,
     }),
+    turnedAway: new Counter({
+      name: 'perdure_turned_away_total',
+      registers,
+      help: 'Attempts (node) and segments that gave their slot back because their team had its half of this worker.',
+      labelNames: ['kind'] as const,
+    }),
     scheduleToStart: new Histogram({
       name: 'perdure_activity_schedule_to_start_seconds',
       registers,
@@ -73,6 +79,7 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
     }),
   }
   // A rate over a counter misses the first increment unless the counter has been exposed as zero before.
+  for (const kind of ['node', 'segment']) metrics.turnedAway.inc({ kind }, 0)
   for (const trigger of EXECUTION_TRIGGERS) {
     metrics.runsStarted.inc({ trigger }, 0)
     for (const status of FINAL_STATUSES) metrics.runsEnded.inc({ status, trigger }, 0)

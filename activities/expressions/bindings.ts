@@ -51,7 +51,7 @@ function tooMuch() {
   return expressionLimit(`the expressions of one node may read at most ${MAX_SENT / 1_000_000} MB`)
 }
 
-/** The key under which jobs queue for a process: all executions of one workflow share a turn. */
+/** The workflow that a job is for: all executions of one share a turn. */
 export function findQueueKey({ execution }: Bindings): string {
   return String(execution.workflowId ?? execution.id ?? '')
 }

@@ -8,13 +8,15 @@ import {
   NOT_DIRECT,
 } from './compiled.ts'
 import { describeFault, describeReply, type ExpressionLimits, quoteExpression } from './failures.ts'
-import type { EvaluatorJob, ExpressionSource } from './job.ts'
+import type { EvaluatorJob, EvaluatorReply, ExpressionSource } from './job.ts'
 import { createPacer } from './pace.ts'
-import type { EvaluatorPool } from './pool.ts'
 import { isTruthy } from './truth.ts'
 import { weighValue } from './weight.ts'
 
-export type EvaluationDeps = { pool: EvaluatorPool; limits: ExpressionLimits }
+/** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
+type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
+
+export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits }
 
 /** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
 export async function evaluateAll(

@@ -4,10 +4,10 @@ import type { LargeAnswer } from '../http/answer.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
-import { describeFault, describeReply } from './failures.ts'
+import { describeFault, describeReply, type ExpressionLimits } from './failures.ts'
 import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
-import { createEvaluatorPool } from './pool.ts'
+import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
 import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
 import { isTruthy } from './truth.ts'
 
@@ -38,8 +38,16 @@ export type Evaluator = {
    * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
    */
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
+  /** The same evaluator, for somebody: a team that shares its processes with others. */
+  for(asker: EvaluatorAsker): Evaluator
   close(): Promise<void>
 }
+
+/**
+ * Who asks. Without it each workflow counts as a team, and everything waits until there is a process. With
+ * `patienceMs` an evaluation that gets none in this time fails with ExpressionsBusy.
+ */
+export type EvaluatorAsker = Partial<Omit<PoolAsker, 'workflow'>>
 
 /** The most characters of JSON of all results of one call. */
 const MAX_RESULT = 8_000_000
@@ -47,10 +55,21 @@ const MAX_RESULT = 8_000_000
 export function createEvaluator(
   options: { processes?: number; timeoutMs?: number; heapMb?: number } = {},
 ): Evaluator {
-  const { timeoutMs = 1_000, heapMb = 128, processes = Math.min(4, availableParallelism()) } = options
+  // Twice as many as can work at once: a team never has more than half of them.
+  const { timeoutMs = 1_000, heapMb = 128, processes = 2 * Math.min(4, availableParallelism()) } = options
   const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
-  const pool = createEvaluatorPool({ processes, ...limits })
-  const deps: EvaluationDeps = { pool, limits }
+  return createEvaluatorFor(createEvaluatorPool({ processes, ...limits }), limits)
+}
+
+function createEvaluatorFor(
+  pool: EvaluatorPool,
+  limits: ExpressionLimits,
+  asker?: EvaluatorAsker,
+): Evaluator {
+  const deps: EvaluationDeps = {
+    limits,
+    pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...asker, workflow }, prepare) },
+  }
   return {
     async render(value, bindings) {
       const { expressions, fill } = await collectExpressions(value)
@@ -76,6 +95,7 @@ export function createEvaluator(
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer: (answer, what, bindings) => readAnswerAway(deps, answer, what, bindings),
+    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
     close: () => pool.close(),
   }
 }

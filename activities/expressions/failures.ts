@@ -36,10 +36,10 @@ export function describeFault(
   const seconds = timeoutMs / 1_000
   switch (fault) {
     case 'TIMEOUT':
-      return expressionLimit(`${what} took longer than ${seconds} s`)
+      return expressionLimit(`${what} took longer than ${seconds} s of processor time`)
     case 'TOTAL':
       return expressionLimit(
-        `the expressions of this node took longer than ${JOB_TIME_FACTOR * seconds} s together`,
+        `the expressions of this node took longer than ${JOB_TIME_FACTOR * seconds} s of processor time together`,
       )
     case 'MEMORY':
       return expressionLimit(`${what} used too much memory (more than ${heapMb} MB)`)
@@ -48,16 +48,22 @@ export function describeFault(
     case 'ERROR':
       return expressionFailure(`${what}: ${message}`)
     case 'DOWN':
-      return new NodeFailure(`expressions cannot be evaluated now: ${message}`, {
-        type: EXPRESSIONS_DOWN,
+    case 'BUSY': {
+      const failed = `expressions cannot be evaluated now: ${message}`
+      return new NodeFailure(failed, {
+        type: fault === 'DOWN' ? EXPRESSIONS_DOWN : EXPRESSIONS_BUSY,
         retryable: true,
       })
+    }
   }
 }
 
 export function quoteExpression(source: string | undefined): string {
   return source === undefined ? 'an expression of this node' : `expression ${quoteSource(source)}`
 }
+
+/** The failure type of a job that was given up because no process was free: it is done again later. */
+export const EXPRESSIONS_BUSY = 'ExpressionsBusy'
 
 /** The failure type that says nothing about the expression: there is no process, or the service stops. */
 export const EXPRESSIONS_DOWN = 'ExpressionsUnavailable'

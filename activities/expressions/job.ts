@@ -27,8 +27,11 @@ export type EvaluatorReply =
   | { kind: 'answer'; answer: ReturnType<typeof writeAnswer> }
   | { kind: 'error'; at: number; cause: EvaluatorFault; message: string }
 
-/** Why a job failed. `DOWN` comes from the pool: no process could be started, or the service is stopping. */
-export type EvaluatorFault = 'TIMEOUT' | 'TOTAL' | 'MEMORY' | 'SIZE' | 'ERROR' | 'DOWN'
+/**
+ * Why a job failed. `DOWN` and `BUSY` come from the pool: no process could be started or the service is
+ * stopping; or none was free while the one who asked had patience.
+ */
+export type EvaluatorFault = 'TIMEOUT' | 'TOTAL' | 'MEMORY' | 'SIZE' | 'ERROR' | 'DOWN' | 'BUSY'
 
 /** All expressions of a job together, one conversion or one answer, may take this many times the limit of one. */
 export const JOB_TIME_FACTOR = 5

@@ -1,4 +1,4 @@
-import { createFairQueue } from '../fairqueue.ts'
+import { type Asker, createTeamQueue } from '../fairness/teamqueue.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply } from './job.ts'
 import {
   type EvaluatorProcess,
@@ -13,12 +13,18 @@ import {
  * expression that failed, or -1 if that is unknown.
  */
 export type EvaluatorPool = {
-  run(key: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply>
+  run(asker: PoolAsker, prepare: () => EvaluatorJob): Promise<EvaluatorReply>
   close(): Promise<void>
 }
 
+/**
+ * Whose job it is. After `patienceMs` without a process the job is given up, with the fault BUSY. `waits` is
+ * called when the job begins to wait, and what it returns when the job has a process or is given up.
+ */
+export type PoolAsker = Asker & { patienceMs?: number | undefined; waits?: (() => () => void) | undefined }
+
 type QueuedJob = {
-  key: string
+  asker: PoolAsker
   prepare: () => EvaluatorJob
   tries: number
   resolve: (reply: EvaluatorReply) => void
@@ -32,15 +38,14 @@ const MAX_BOOTS = 3
 /**
  * A pool of processes for expressions. Threads will not do: V8 ends the whole process, not only the thread,
  * if one big allocation exceeds a thread's heap limit (measured with `$pad("x", 500000000)` and
- * `[1..10000000]`). The keys of waiting jobs take turns, so that a flood from one workflow does not hold up
- * the others.
+ * `[1..10000000]`). Teams take turns, and a team never has more than half of the processes.
  */
 export function createEvaluatorPool({
   processes,
   ...limits
 }: ProcessLimits & { processes: number }): EvaluatorPool {
   const slots = new Set<Slot>()
-  const waiting = createFairQueue<QueuedJob>()
+  const waiting = createTeamQueue<QueuedJob>(processes)
   let failedBoots = 0
   let closed = false
 
@@ -52,7 +57,7 @@ export function createEvaluatorPool({
       begin(slot, queued)
     }
     const booting = [...slots].filter((slot) => !slot.ready).length
-    if (waiting.size() > booting && slots.size < processes) addSlot()
+    if (waiting.wanted() > booting && slots.size < processes) addSlot()
   }
 
   function begin(slot: Slot, queued: QueuedJob): void {
@@ -60,6 +65,7 @@ export function createEvaluatorPool({
     try {
       job = queued.prepare()
     } catch (error) {
+      waiting.done(queued.asker)
       queued.reject(error)
       giveWork()
       return
@@ -80,6 +86,7 @@ export function createEvaluatorPool({
       } else {
         const { queued } = slot
         slot.queued = undefined
+        if (queued) waiting.done(queued.asker)
         queued?.resolve(reply)
       }
       giveWork()
@@ -88,6 +95,7 @@ export function createEvaluatorPool({
     function remove(end: ProcessEnd): void {
       slots.delete(slot)
       const { queued, ready } = slot
+      if (queued) waiting.done(queued.asker)
       if (closed) {
         queued?.resolve(STOPPING)
         return
@@ -98,35 +106,47 @@ export function createEvaluatorPool({
         resolveAll(createFault('DOWN', end.log.trim()))
       }
       // Start a process now, even if no job waits: the next job need not wait until it has booted.
-      if (slots.size === 0 && (queued || waiting.size() > 0)) addSlot()
+      if (slots.size === 0 && (queued || waiting.wanted() > 0)) addSlot()
       giveWork()
     }
   }
 
   /** Ends or repeats the job whose process ended while it was running. */
-  function settleLost(queued: QueuedJob, { late, signal }: ProcessEnd): void {
+  function settleLost(queued: QueuedJob, { late, starved, signal }: ProcessEnd): void {
     if (late) queued.resolve(createFault('TIMEOUT'))
+    else if (starved) queued.resolve(createFault('DOWN', 'this machine has no processor time for them'))
     // A kill from outside says nothing about the expression, so the job is repeated once.
-    else if (signal === 'SIGKILL' && queued.tries++ === 0) waiting.add(queued.key, queued)
+    else if (signal === 'SIGKILL' && queued.tries++ === 0) waiting.add(queued.asker, queued)
     else queued.resolve(createFault('MEMORY'))
   }
 
   function resolveAll(reply: EvaluatorReply): void {
-    for (let next = waiting.take(); next; next = waiting.take()) next.resolve(reply)
+    for (const queued of waiting.clear()) queued.resolve(reply)
   }
 
   addSlot()
   return {
-    async run(key, prepare) {
+    async run(asker, prepare) {
       if (closed) return STOPPING
       // The child processes are unreferenced and do not keep this process alive; a job under way must.
       const alive = setInterval(() => {}, 60_000)
+      let wait: { end(): void } | undefined
       try {
         return await new Promise<EvaluatorReply>((resolve, reject) => {
-          waiting.add(key, { key, prepare, tries: 0, resolve, reject })
+          const begin = () => {
+            wait?.end()
+            return prepare()
+          }
+          const queued: QueuedJob = { asker, prepare: begin, tries: 0, resolve, reject }
+          wait = startWait(asker, () => {
+            waiting.remove(asker, queued)
+            resolve(createFault('BUSY', 'all processes that the team may have are taken'))
+          })
+          waiting.add(asker, queued)
           giveWork()
         })
       } finally {
+        wait?.end()
         clearInterval(alive)
       }
     },
@@ -134,6 +154,19 @@ export function createEvaluatorPool({
       closed = true
       resolveAll(STOPPING)
       await Promise.all([...slots].map(({ process }) => process.end()))
+    },
+  }
+}
+
+/** Begins a job's wait for a process; `giveUp` is called if it lasts longer than the asker's patience. */
+function startWait({ patienceMs, waits }: PoolAsker, giveUp: () => void): { end(): void } {
+  let ended = waits?.()
+  const timer = patienceMs === undefined ? undefined : setTimeout(giveUp, patienceMs)
+  return {
+    end() {
+      clearTimeout(timer)
+      ended?.()
+      ended = undefined
     },
   }
 }

@@ -1,6 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { setPriority } from 'node:os'
 import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type EvaluatorJob, type EvaluatorReply, findTimeFactor, JOB_TIME_FACTOR } from './job.ts'
@@ -8,17 +10,36 @@ import { type EvaluatorJob, type EvaluatorReply, findTimeFactor, JOB_TIME_FACTOR
 export type ProcessLimits = { timeoutMs: number; heapMb: number; maxChars: number }
 
 export type EvaluatorProcess = {
+  pid: number | undefined
   /** Sends a job. The process is killed unless it replies, or at least reports progress, in time. */
   send(job: EvaluatorJob): void
   end(): Promise<void>
 }
 
-/** How a process ended: `late` if we killed it because it did not reply; `log` is the end of its stderr. */
-export type ProcessEnd = { late: boolean; signal: NodeJS.Signals | null; log: string }
+/**
+ * How a process ended: `late` if we killed it because it had had its processor time, `starved` because it did
+ * not get it; `log` is the end of its stderr.
+ */
+export type ProcessEnd = { late: boolean; starved: boolean; signal: NodeJS.Signals | null; log: string }
 
 /** How long past its limit a process may take to report that itself, before it is killed. */
 const GRACE_MS = 200
-const BOOT_MS = 15_000
+const BOOT_MS = 30_000
+
+/**
+ * A job may take this many times an expression's limit by the clock: the processes have a low priority, and
+ * what others do on this machine must not count. Where processor time cannot be read, the time between two
+ * signs of life is bounded so.
+ */
+const CLOCK_FACTOR = 30
+const BLIND_FACTOR = 10
+
+/** The unit in which Linux tells processor time. */
+const TICK_MS = 10
+const CHECK_MS = 20
+
+/** Behind the service itself, so that it goes on while all processes work. */
+const NICE = 10
 
 /** Starts an evaluator process. Its first reply is `ready`; then it replies to each job in turn. */
 export function startEvaluatorProcess(
@@ -28,19 +49,35 @@ export function startEvaluatorProcess(
   const child = forkSandboxed(limits)
   let log = ''
   let late = false
+  let starved = false
   let timer: NodeJS.Timeout | undefined
+  /** By the clock, when the job under way has to be done. */
+  let deadline = 0
 
+  function kill(): void {
+    child.kill('SIGKILL')
+  }
+
+  /** Kills the process once it has had `ms` more of processor time without a sign of life. */
   function watch(ms: number): void {
+    const before = readCpuMs(child.pid)
+    const began = performance.now()
+    const check = () => {
+      const now = performance.now()
+      const spent = before === undefined ? (now - began) / BLIND_FACTOR : readCpuMs(child.pid)! - before
+      late = spent >= ms
+      starved = !late && now >= deadline
+      if (late || starved) return kill()
+      // No process can have had its time any sooner.
+      timer = setTimeout(check, Math.max(CHECK_MS, Math.min(ms - spent, deadline - now)))
+    }
     clearTimeout(timer)
-    timer = setTimeout(() => {
-      late = true
-      child.kill('SIGKILL')
-    }, ms)
+    timer = setTimeout(check, ms)
   }
 
   function end(signal: NodeJS.Signals | null): void {
     clearTimeout(timer)
-    on.end({ late, signal, log })
+    on.end({ late, starved, signal, log })
   }
 
   child.stderr?.on('data', (chunk) => {
@@ -56,10 +93,12 @@ export function startEvaluatorProcess(
     if (child.pid === undefined) end(null)
   })
   child.once('exit', (_code, signal) => end(signal))
-  watch(BOOT_MS)
-  timer?.unref()
+  timer = setTimeout(kill, BOOT_MS)
+  timer.unref()
   return {
+    pid: child.pid,
     send(job) {
+      deadline = performance.now() + limits.timeoutMs * CLOCK_FACTOR
       watch(limits.timeoutMs * findTimeFactor(job) + GRACE_MS)
       // Errors are ignored: if the process is gone, its exit event says so.
       child.send(job, () => {})
@@ -90,6 +129,25 @@ export const SANDBOX = [
   ...listReadable().map((path) => `--allow-fs-read=${path}`),
 ]
 
+/**
+ * The processor time that a process has had, in milliseconds: of its main thread, as what the others do is
+ * cleaning up beside it. Undefined on systems without /proc.
+ */
+function readCpuMs(pid: number | undefined): number | undefined {
+  if (process.platform !== 'linux') return undefined
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/stat`, 'utf8')
+    // The fields after the program's name, which may contain anything.
+    const [user, system] = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+    return (Number(user) + Number(system)) * TICK_MS
+  } catch {
+    return undefined
+  }
+}
+
 /** A process in the sandbox, without environment and secrets. */
 function forkSandboxed({ timeoutMs, heapMb, maxChars }: ProcessLimits): ChildProcess {
   const args = [timeoutMs, timeoutMs * JOB_TIME_FACTOR, maxChars].map(String)
@@ -99,6 +157,11 @@ function forkSandboxed({ timeoutMs, heapMb, maxChars }: ProcessLimits): ChildPro
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, NICE)
+  } catch {
+    // It has ended already, which its exit event says, or this system does not let us.
+  }
   child.unref()
   child.channel?.unref()
   ;(child.stderr as Socket | null)?.unref()

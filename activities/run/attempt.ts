@@ -10,9 +10,10 @@ import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 import { demandIdentity } from '../temporal/identity.ts'
+import { createTimeLimit } from '../timelimit.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
-import { beginNotes, readNotes } from './notes.ts'
+import { type AttemptNotes, beginNotes, readNotes } from './notes.ts'
 import { NoRoom, weighInputs } from './share.ts'
 import { loadNode, prepareStep, runStep } from './step.ts'
 import { createRunValues, packResult, packWritten } from './values.ts'
@@ -32,6 +33,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const activity = Context.current()
   const { info } = activity
   let notes = readNotes(info)
+  const number = info.attempt - notes.returned
   const beat = () => activity.heartbeat(notes)
   const timer = setInterval(beat, HEARTBEAT_MS)
   const first = setTimeout(beat, FIRST_HEARTBEAT_MS)
@@ -41,18 +43,20 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     iteration: input.iteration,
     nodeName: input.node.name,
     nodeType: input.node.type,
-    attempt: info.attempt,
+    attempt: number,
     at: new Date(info.scheduledTimestampMs),
   })
   try {
     notes = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes))
     // The main thread may be busy from now on until it ends.
     if (info.attempt > 1 || weighInputs(input) > 0) beat()
-    return await attempt(deps, input, activity)
+    const result = await attempt(deps, input, activity, number)
+    const { returned } = notes
+    return returned > 0 ? { ...result, returned } : result
   } catch (error) {
-    const { failure, failures } = toActivityFailure(error, input.node, notes.failures, activity)
+    const { failure, counts } = toActivityFailure(error, input.node, notes, activity)
     // From now on the end of this process says nothing about the node.
-    notes = { ...notes, failures, process: undefined }
+    notes = { ...notes, ...counts, process: undefined }
     if (failure instanceof ApplicationFailure && !failure.nonRetryable) beat()
     await leaveIteration(deps, input, failure)
     throw failure
@@ -64,11 +68,22 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   }
 }
 
-async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Context): Promise<AttemptResult> {
+async function attempt(
+  deps: ActivityDeps,
+  input: AttemptInput,
+  activity: Context,
+  number: number,
+): Promise<AttemptResult> {
   const { node, context, outputs } = input
   const { cancellationSignal: cancelled, info } = activity
   const values = createRunValues(deps, context.id)
   const limit = new AbortController()
+  const time = createTimeLimit(node.timeoutMs, () => {
+    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
+    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
+  })
+  // How long others keep the node waiting for a process does not count.
+  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause }) }
   const { sources, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
@@ -78,21 +93,18 @@ async function attempt(deps: ActivityDeps, input: AttemptInput, activity: Contex
   })
   const more = {
     node: graphNode,
-    attempt: info.attempt,
+    attempt: number,
     idempotencyKey: `${context.id}:${info.activityId}`,
     signal: AbortSignal.any([cancelled, limit.signal]),
   }
   const share = await deps.shares.take(graphNode, input, activity)
   let working: Promise<NodeResult> | undefined
   try {
-    const prepared = await retryOutages(cancelled, () => prepareStep(deps, values, { ...step, ...more }))
-    const timer = setTimeout(() => {
-      const message = `The node took longer than its limit of ${node.timeoutMs} ms`
-      limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
-    }, node.timeoutMs)
+    const prepared = await retryOutages(cancelled, () => prepareStep(placed, values, { ...step, ...more }))
+    time.start()
     working = runStep(graphNode, { ...prepared, share })
-    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(cancelled)]).finally(() =>
-      clearTimeout(timer),
+    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(cancelled)]).finally(
+      time.stop,
     )
     const { written } = result
     const output = await retryOutages(cancelled, () =>
@@ -129,29 +141,30 @@ async function leaveIteration(
   }
 }
 
-/**
- * The failure to report to Temporal for a failed attempt, and the number of the node's own failures; `failed`
- * is the number of those before it.
- */
+/** The failure to report to Temporal for a failed attempt, and the counts with it; `before` has those until then. */
 function toActivityFailure(
   error: unknown,
   node: PlanNode,
-  failed: number,
+  before: AttemptNotes,
   activity: Context,
-): { failure: unknown; failures: number } {
+): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
+  const { failures, returned } = before
   const uncounted = findUncounted(error, activity)
-  if (uncounted) return { failure: uncounted, failures: failed }
+  if (uncounted) {
+    const counts = { failures, returned: returned + (error instanceof NoRoom ? 1 : 0) }
+    return { failure: uncounted, counts }
+  }
   const { message, type } = describeFailure(error)
-  const failures = failed + 1
+  const counts = { failures: failures + 1, returned }
   const retryable = error instanceof NodeFailure ? error.retryable : true
-  if (!retryable || failures >= node.retry.maxAttempts) {
-    return { failure: finalFailure(type, message), failures }
+  if (!retryable || counts.failures >= node.retry.maxAttempts) {
+    return { failure: finalFailure(type, message, { returned }), counts }
   }
   const { initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
-  const backoff = Math.min(maxIntervalMs, initialIntervalMs * backoffCoefficient ** (failures - 1))
+  const backoff = Math.min(maxIntervalMs, initialIntervalMs * backoffCoefficient ** failures)
   const retryAfterMs = error instanceof NodeFailure ? (error.retryAfterMs ?? 0) : 0
   const nextRetryDelay = Math.max(1, Math.round(backoff), retryAfterMs)
-  return { failure: ApplicationFailure.create({ message, type, nextRetryDelay }), failures }
+  return { failure: ApplicationFailure.create({ message, type, nextRetryDelay }), counts }
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */

@@ -43,7 +43,12 @@ export function finalIfDeleted(error: unknown): unknown {
   return finalFailure('ExecutionDeleted', 'The execution or its workflow was deleted')
 }
 
-/** A failure that Temporal does not retry. */
-export function finalFailure(type: FailureType, message: string): ApplicationFailure {
-  return ApplicationFailure.create({ message, type, nonRetryable: true })
+/** A failure that Temporal does not retry. The projection reads the `details`. */
+export function finalFailure(
+  type: FailureType,
+  message: string,
+  details?: { returned: number },
+): ApplicationFailure {
+  const more = details ? { details: [details] } : {}
+  return ApplicationFailure.create({ message, type, nonRetryable: true, ...more })
 }

@@ -8,15 +8,22 @@ const MAX_MEMORY_ENDS = 3
 
 /**
  * What the attempts of a node tell the next one in their heartbeats: how often the node itself has failed, how
- * many workers ran out of memory under it, and which process is at it now.
+ * many attempts have only returned their slot, how many workers ran out of memory under it, and which process
+ * is at it now.
  */
-export type AttemptNotes = { failures: number; memoryEnds: number; process?: string | undefined }
+export type AttemptNotes = {
+  failures: number
+  returned: number
+  memoryEnds: number
+  process?: string | undefined
+}
 
 export function readNotes({ heartbeatDetails }: Pick<Info, 'heartbeatDetails'>): AttemptNotes {
-  const { failures, memoryEnds, process } = (heartbeatDetails ?? {}) as Record<string, unknown>
+  const { failures, returned, memoryEnds, process } = (heartbeatDetails ?? {}) as Record<string, unknown>
   const count = (value: unknown) => (typeof value === 'number' ? value : 0)
   return {
     failures: count(failures),
+    returned: count(returned),
     memoryEnds: count(memoryEnds),
     process: typeof process === 'string' ? process : undefined,
   }
@@ -29,10 +36,10 @@ export function readNotes({ heartbeatDetails }: Pick<Info, 'heartbeatDetails'>):
  */
 export async function beginNotes(
   { store, processId }: Pick<ActivityDeps, 'store' | 'processId'>,
-  { failures, memoryEnds, process }: AttemptNotes,
+  { memoryEnds, process, ...counts }: AttemptNotes,
 ): Promise<AttemptNotes> {
   const ranOut = process !== undefined && process !== processId && (await hasRunOut(store, process))
-  const now = { failures, memoryEnds: memoryEnds + (ranOut ? 1 : 0), process: processId }
+  const now = { ...counts, memoryEnds: memoryEnds + (ranOut ? 1 : 0), process: processId }
   if (now.memoryEnds < MAX_MEMORY_ENDS) return now
   const message = `${now.memoryEnds} workers ran out of memory while they carried out this node`
   throw new NodeFailure(message, { type: 'WorkerLost' })

@@ -59,6 +59,7 @@ export async function observeSegment(
   if (!metrics && !traced) return records
   const types = new Map(segment.plan.nodes.map((node) => [node.id, node.type]))
   for (const record of records) {
+    if (record.status === 'AWAY') continue
     const { nodeId, status, startedAt, completedAt } = record
     const error = record.status === 'FAILED' ? record.error : undefined
     const type = types.get(nodeId) ?? 'unknown'

@@ -1,10 +1,11 @@
 import { type Frame, isUnder, reviveFrame } from '../../workflows/run/frame.ts'
-import { collectTasks, settleRecord } from '../../workflows/run/loops.ts'
+import { collectTasks, settleRecord, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
 import { findOthers, segmentRules } from '../../workflows/run/rules.ts'
 import { isStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { isTurnedAway, stayAway } from '../fairness/turns.ts'
 import { demandIdentity } from '../temporal/identity.ts'
 import { finalIfDeleted } from './failures.ts'
 import { foldPureLoops, type SegmentWalk, takeTask } from './task.ts'
@@ -57,10 +58,11 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
       if (tasks.length === 0) return records
       for (const task of tasks) {
         if (task.frame.failure) continue
-        if (add(await takeTask(walk, task))) return records
-        if (!isFull()) continue
+        const record = await takeUnlessBusy(walk, task)
+        if (record && add(record)) return records
+        if (record && !isFull()) continue
         for (const fold of await foldPureLoops(walk, others)) add(fold)
-        return records
+        return record ? records : [...records, stayAway(0)]
       }
       for (const { frame } of tasks) touched.add(frame)
       if (walk.values.held() > FORGET_BYTES) forgetEnded(walk, touched)
@@ -69,6 +71,16 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
     throw finalIfDeleted(error)
   } finally {
     deps.touch(segment.context.id)
+  }
+}
+
+/** As takeTask. Undefined if the step needs a process, and its team cannot have one now. */
+async function takeUnlessBusy(walk: SegmentWalk, task: Task): Promise<NodeRecord | undefined> {
+  try {
+    return await takeTask(walk, task)
+  } catch (error) {
+    if (isTurnedAway(error)) return undefined
+    throw error
   }
 }
 

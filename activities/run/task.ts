@@ -10,6 +10,7 @@ import type { Envelope, LoopNode } from '../../workflows/run/plan.ts'
 import type { NodeRecord, StepResult } from '../../workflows/run/records.ts'
 import { EXHAUSTED, findLoop, nodesIn, settleFailure, sourcesOf, stepKey } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { abandonPauses } from './abandon.ts'
@@ -48,7 +49,7 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
     const done = await doTask(walk, task, step.node, prepared, pack)
     return { ...head, ...done, completedAt: Date.now() }
   } catch (error) {
-    if (finalIfDeleted(error) !== error || isInfrastructure(error)) throw error
+    if (finalIfDeleted(error) !== error || isInfrastructure(error) || isTurnedAway(error)) throw error
     const failure = describeFailure(error)
     const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
     const handled = settleFailure(node, failure)

@@ -161,13 +161,16 @@ async function readDetail(open: Opener, event: RawEvent): Promise<Detail> {
         const error = { message: value.message, type: RUN_REFUSED }
         return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
       }
-      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: value as AttemptResult }
+      const { returned = 0, ...settled } = value as AttemptResult
+      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: settled, returned }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
       const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
       const { message, type, hidden } = await readFailure(open, failure)
       const error = failure?.applicationFailureInfo ? readActivityError(message, type, hidden) : WORKER_LOST
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
+      const details = await payload(failure?.applicationFailureInfo?.details?.payloads?.[0])
+      const { returned = 0 } = isRefused(details) ? {} : ((details ?? {}) as { returned?: number })
+      return { kind: 'failed', scheduledId: Number(scheduledEventId), error, returned }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
       const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!

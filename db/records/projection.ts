@@ -15,8 +15,9 @@ export type HistoryEvent = { id: number; time: number } & (
   | { kind: 'records'; records: NodeRecord[] }
   | { kind: 'scheduled'; activityId: string }
   | { kind: 'attempt'; scheduledId: number; attempt: number }
-  | { kind: 'completed'; scheduledId: number; result: AttemptResult }
-  | { kind: 'failed'; scheduledId: number; error: NodeError }
+  /** `returned` attempts have only returned their slot to the worker, and do not count. */
+  | { kind: 'completed'; scheduledId: number; result: AttemptResult; returned?: number }
+  | { kind: 'failed'; scheduledId: number; error: NodeError; returned?: number }
   | { kind: 'canceled'; scheduledId: number }
   | { kind: 'timer'; timerId: string; key: string }
   | { kind: 'fired' | 'stopped'; timerId: string }
@@ -214,8 +215,17 @@ export function createFold(executionId: string): ProjectionFold {
     if (event.kind === 'attempt') {
       row.retryCount = event.attempt - 1
       changed.add(row)
-    } else if (event.kind === 'canceled') end(row, event.time, { status: 'CANCELLED' })
-    else if (event.kind === 'failed') fail(row, event.time, event.error)
+    } else if (event.kind === 'canceled') {
+      end(row, event.time, { status: 'CANCELLED' })
+    } else settleAttempt(row, event)
+  }
+
+  function settleAttempt(
+    row: ProjectedNode,
+    event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
+  ): void {
+    row.retryCount -= event.returned ?? 0
+    if (event.kind === 'failed') fail(row, event.time, event.error)
     else end(row, event.time, { status: 'SUCCESS', ...event.result })
   }
 

@@ -8,6 +8,7 @@ const benches: Record<
   speed: async () => (await import('./speed.ts')).measureSpeed,
   list: async () => (await import('./list.ts')).measureList,
   export: async () => (await import('./export.ts')).measureExport,
+  neighbour: async () => (await import('./neighbour.ts')).measureNeighbour,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

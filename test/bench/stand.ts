@@ -27,6 +27,8 @@ export type Stand = {
    * JSON of the response. Throws if the status is not 2xx.
    */
   ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T>
+  /** Makes another team. Returns the stand as that team's ADMIN sees it. */
+  addTeam(name: string): Promise<Stand>
   /** The usage of each program: postgres, temporal, service. */
   readUsage(): Record<string, Usage>
   stop(): Promise<void>
@@ -90,23 +92,22 @@ export async function startStand(): Promise<Stand> {
     await launch(describeService({ dataDir, url }, env))
     const pool = new Pool(url, { connections: 64 })
     ends.push(() => pool.destroy())
-    const { teamId, headers } = await signIn(pool, admin)
-
-    return {
+    const session = await signIn(pool, admin)
+    const asTeam = async (teamId: string): Promise<Stand> => {
+      const headers = await session.makeToken(teamId)
+      return { ...stand, teamId, ask: (method, path, json) => ask(pool, headers, method, path, json) }
+    }
+    const stand: Stand = {
       dataDir,
       keys,
       databaseUrl: cluster.url,
       temporalAddress: temporal.address,
       url,
-      teamId,
-      async ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T> {
-        const body = json === undefined ? null : JSON.stringify(json)
-        const response = await pool.request({ method, path, headers, body })
-        if (response.statusCode >= 300)
-          throw new Error(
-            `${method} ${path} responded with ${response.statusCode}: ${await response.body.text()}`,
-          )
-        return (await response.body.json()) as T
+      teamId: session.teamId,
+      ask: (method, path, json) => ask(pool, session.headers, method, path, json),
+      addTeam: async (name) => {
+        const team = await ask<{ id: string }>(pool, session.headers, 'POST', '/api/teams', { name })
+        return asTeam(team.id)
       },
       readUsage: () =>
         Object.fromEntries(
@@ -114,28 +115,50 @@ export async function startStand(): Promise<Stand> {
         ),
       stop,
     }
+    return asTeam(session.teamId)
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-/** Signs in and creates an SDK token, because that is what programs send. */
+type Headers = Record<string, string>
+
+/** Sends a request and returns the JSON of the response. Throws if the status is not 2xx. */
+async function ask<T>(
+  pool: Pool,
+  headers: Headers,
+  method: 'GET' | 'POST',
+  path: string,
+  json?: unknown,
+): Promise<T> {
+  const body = json === undefined ? null : JSON.stringify(json)
+  const response = await pool.request({ method, path, headers, body })
+  if (response.statusCode >= 300)
+    throw new Error(`${method} ${path} responded with ${response.statusCode}: ${await response.body.text()}`)
+  return (await response.body.json()) as T
+}
+
+/** Signs in. What is measured is asked with an SDK token, because that is what programs send. */
 async function signIn(pool: Pool, admin: { email: string; password: string }) {
   const json = { 'content-type': 'application/json' }
-  const post = async (path: string, headers: Record<string, string>, body: unknown) => {
-    const response = await pool.request({ method: 'POST', path, headers, body: JSON.stringify(body) })
-    const text = await response.body.text()
-    if (response.statusCode >= 300)
-      throw new Error(`POST ${path} responded with ${response.statusCode}: ${text}`)
-    return { response, body: JSON.parse(text) }
+  const body = JSON.stringify(admin)
+  const response = await pool.request({ method: 'POST', path: '/api/auth/login', headers: json, body })
+  const text = await response.body.text()
+  if (response.statusCode >= 300)
+    throw new Error(`the sign-in responded with ${response.statusCode}: ${text}`)
+  const cookie = [response.headers['set-cookie']].flat()[0]!.split(';')[0]!
+  const headers: Headers = { ...json, cookie }
+  return {
+    teamId: JSON.parse(text).teams[0].teamId as string,
+    headers,
+    async makeToken(teamId: string): Promise<Headers> {
+      const wanted = { name: 'bench', role: 'ADMIN' }
+      const path = `/api/teams/${teamId}/sdk-tokens`
+      const { token } = await ask<{ token: string }>(pool, headers, 'POST', path, wanted)
+      return { ...json, authorization: `Bearer ${token}` }
+    },
   }
-  const session = await post('/api/auth/login', json, admin)
-  const cookie = [session.response.headers['set-cookie']].flat()[0]!.split(';')[0]!
-  const teamId: string = session.body.teams[0].teamId
-  const path = `/api/teams/${teamId}/sdk-tokens`
-  const made = await post(path, { ...json, cookie }, { name: 'bench', role: 'ADMIN' })
-  return { teamId, headers: { ...json, authorization: `Bearer ${made.body.token}` } }
 }
 
 /**

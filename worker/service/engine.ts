@@ -12,6 +12,7 @@ import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
 import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import { createWorkerPlaces } from '../../activities/fairness/worker.ts'
 import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createHttpClient } from '../../activities/http/http.ts'
 import type { Metrics } from '../../activities/metrics.ts'
@@ -43,13 +44,18 @@ export type EngineOptions = {
   publicUrl: string
   stuckRunMinutes: number
   /**
-   * How many attempts of nodes the worker carries out at once; tests set a smaller number than the default.
+   * How many attempts of nodes the worker carries out at once, half of them for one team at most; tests set a
+   * smaller number than the default.
    */
   nodesAtOnce?: number | undefined
   /** The bytes that answers and large inputs of nodes may take in this process, all together. */
   budgetBytes: number
   /** A UUID of this process, if another process watches how it ends (worker/service/guard.ts). */
   processId?: string | undefined
+  /** How many segments the worker walks at once; tests set a smaller number than the default. */
+  segmentsAtOnce?: number | undefined
+  /** The evaluator's processes and limits; tests set others than the defaults. */
+  expressions?: Parameters<typeof createEvaluator>[0]
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
@@ -82,19 +88,26 @@ export type Engine = {
 }
 
 /**
- * How every worker polls, heartbeats and stops. The benchmark's hand-written workflows use the same options.
+ * How every worker polls, heartbeats and stops. The slots are twice as many as a worker has use for, because a
+ * team never has more than half of them. The benchmark's hand-written workflows use the same options.
  */
 export const WORKER_OPTIONS = {
   maxConcurrentWorkflowTaskPolls: 4,
   maxConcurrentActivityTaskPolls: 4,
-  maxConcurrentActivityTaskExecutions: 200,
-  maxConcurrentLocalActivityExecutions: 100,
-  maxConcurrentWorkflowTaskExecutions: 40,
+  maxConcurrentActivityTaskExecutions: 400,
+  maxConcurrentLocalActivityExecutions: 200,
+  maxConcurrentWorkflowTaskExecutions: 80,
   maxHeartbeatThrottleInterval: '1500 ms',
   stickyQueueScheduleToStartTimeout: '2 s',
   shutdownGraceTime: '5 s',
   shutdownForceTime: '8 s',
 } as const
+
+/**
+ * When a worker that stops ends the evaluations under way: on a busy machine they may take longer than it has.
+ * Another worker does them again.
+ */
+const EVALUATION_GRACE_MS = 4_000
 
 /** Runs a Temporal worker in this process, with the projector and the sweeper beside it. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
@@ -102,40 +115,40 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const dataConverter = createDataConverter(sealer)
   const client = new Client({ connection, namespace, dataConverter })
   const projector = createProjector({ store, client, sealer, metrics, tracing, log })
-  const evaluator = createEvaluator()
+  const evaluator = createEvaluator(options.expressions)
   const http = createHttpClient({ ...options.egress, mark: makeCallMark(store.keys) })
   const attempts = createAttemptLog(store, log)
   const budget = createBudget(options.budgetBytes)
   const { publicUrl, continueAfterEvents, segmentRecords } = options
+  const { touch } = projector
+  const most = WORKER_OPTIONS
+  const {
+    nodesAtOnce = most.maxConcurrentActivityTaskExecutions,
+    segmentsAtOnce = most.maxConcurrentLocalActivityExecutions,
+  } = options
+  // While a segment walks for a run, the run holds a slot for workflow tasks too.
+  const segments = Math.min(segmentsAtOnce, most.maxConcurrentWorkflowTaskExecutions)
+  const places = createWorkerPlaces({ attempts: nodesAtOnce, segments })
+  const shares = createShares(store, budget)
+  const processId = options.processId ?? randomUUID()
+  const shared = { store, metrics, tracing, log }
   const deps = {
-    store,
+    ...shared,
     evaluator,
     http,
     attempts,
-    shares: createShares(store, budget),
-    processId: options.processId ?? randomUUID(),
+    places,
+    shares,
+    processId,
     publicUrl,
-    metrics,
-    tracing,
-    log,
     segmentRecords,
-    touch: projector.touch,
+    touch,
   }
-  const { nodesAtOnce = WORKER_OPTIONS.maxConcurrentActivityTaskExecutions } = options
-  const carrier = {
-    store,
-    client,
-    sealer,
-    taskQueue,
-    eager: true,
-    metrics,
-    tracing,
-    log,
-    continueAfterEvents,
-  }
+  const carrier = { ...shared, client, sealer, taskQueue, eager: true, continueAfterEvents }
   const worker = await Worker.create({
     ...WORKER_OPTIONS,
     maxConcurrentActivityTaskExecutions: nodesAtOnce,
+    maxConcurrentLocalActivityExecutions: segmentsAtOnce,
     connection,
     namespace,
     taskQueue,
@@ -173,10 +186,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const status = worker.getStatus()
       const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
         status
-      const most = WORKER_OPTIONS
       return {
         node: [numInFlightNonLocalActivities, nodesAtOnce],
-        segment: [numInFlightLocalActivities, most.maxConcurrentLocalActivityExecutions],
+        segment: [numInFlightLocalActivities, segmentsAtOnce],
         workflow: [numInFlightWorkflowActivations, most.maxConcurrentWorkflowTaskExecutions],
       }
     },
@@ -188,7 +200,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     async stop() {
       await sweeper.stop()
       if (worker.getState() === 'RUNNING') worker.shutdown()
+      const closing = setTimeout(() => void evaluator.close(), EVALUATION_GRACE_MS)
       await stopped.catch((error) => log.error({ err: error }, 'the worker stopped with an error'))
+      clearTimeout(closing)
       await projector.stop()
       await attempts.flush()
       await Promise.all([evaluator.close(), http.close()])

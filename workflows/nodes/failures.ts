@@ -31,6 +31,7 @@ export const FAILURE_TYPES = [
   // Not caused by the node.
   'ExecutionDeleted',
   'ExecutionEnded',
+  'ExpressionsBusy',
   'ExpressionsUnavailable',
   'Infrastructure',
   'RunRefused',

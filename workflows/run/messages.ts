@@ -10,6 +10,8 @@ export type Carried = {
   root: Frame
   /** The stepKeys of nudges for nodes that do not wait yet. */
   nudges: string[]
+  /** No segment starts before this time. */
+  awayUntil?: number
 }
 
 export type RunInput = {
@@ -45,7 +47,8 @@ export type AttemptInput = {
   item?: Item
 }
 
-export type AttemptResult = { output: Envelope; handle: string | null }
+/** `returned`: how many attempts have only returned their slot to the worker. */
+export type AttemptResult = { output: Envelope; handle: string | null; returned?: number }
 
 export type Activities = {
   walkSegment(input: SegmentInput): Promise<NodeRecord[]>

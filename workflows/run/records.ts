@@ -22,6 +22,8 @@ export type StepResult =
   | { status: 'TURNED'; over: boolean; handle: null }
   /** `output` holds the results of the iterations `folded`, together with the last `merged` chunks. */
   | { status: 'FOLDED'; output: Envelope; folded: number[]; merged: number; handle: null }
+  /** No step: the segment gave its slot back before it was done. For `forMs` the run starts no other one. */
+  | { status: 'AWAY'; forMs: number; handle: null }
 
 /** The most iterations that a loop may have, and the items of a FOR_EACH. */
 export type LoopItems = { count: number; pages: ItemPage[] }

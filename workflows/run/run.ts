@@ -71,6 +71,11 @@ function createRun(run: RunInput) {
   let progress = 0
   let unsent = 0
   let sending = false
+  /** How many delays are not over, of segments that gave their slot back; the last ends at `awayUntil`. */
+  let away = 0
+  let awayUntil = 0
+  /** How many segments in a row gave their slot back. */
+  let inVain = 0
   let failure: ApplicationFailure | undefined
   let timedOut = false
 
@@ -142,9 +147,23 @@ function createRun(run: RunInput) {
       demandOurs(records)
       for (const key of keys) walking.delete(key)
       unsent += new TextEncoder().encode(JSON.stringify(records)).length
-      for (const record of records) note(record)
+      for (const record of records) {
+        inVain = record.status === 'AWAY' ? inVain + 1 : 0
+        if (record.status === 'AWAY') stayAway(Math.max(record.forMs, restBetween(inVain)))
+        else note(record)
+      }
     }
     begin(scopes.whole, keys, () => walkSegment(segment), done)
+  }
+
+  /** Starts no segment for a while, so that the run holds no slot of a worker meanwhile. */
+  function stayAway(ms: number): void {
+    away++
+    awayUntil = Math.max(awayUntil, Date.now() + ms)
+    afterDelay(scopes.whole, ms, 'waits for its turn', () => {
+      away--
+      wake()
+    })
   }
 
   /** Makes the worker respond, as it does when no segment is under way; only then can the timer fire. */
@@ -205,6 +224,7 @@ function createRun(run: RunInput) {
         wake()
       })
     }
+    if (carried?.awayUntil) stayAway(carried.awayUntil - Date.now())
     while (true) {
       const waiting = timers.keep(busy, nudges)
       // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
@@ -214,17 +234,17 @@ function createRun(run: RunInput) {
       if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
       const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
       if (draining && working === 0 && !sending && !failure && !timedOut && open) {
-        return { startedAt, deadline, root, nudges: [...nudges] }
+        return { startedAt, deadline, root, nudges: [...nudges], ...(away > 0 ? { awayUntil } : {}) }
       }
       const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
-      if (ready.length > 0 && !sending) startSegment(ready, draining)
+      if (ready.length > 0 && !sending && away === 0) startSegment(ready, draining)
       for (const task of tasks) {
         if (steps.includes(task) || draining || working >= MAX_IN_FLIGHT) continue
         // Another failure may have ended its loop while tasks were collected.
         if (isUnder(plan, root, task.frame)) startAttempt(task)
       }
-      if (failure || timedOut || (working === 0 && waiting === 0 && !sending)) break
+      if (failure || timedOut || (working === 0 && waiting === 0 && !sending && away === 0)) break
       const seen = progress
       await condition(() => progress > seen)
     }
@@ -251,6 +271,14 @@ function settleAttempt(node: PlanNode, error: NodeError): StepResult {
   const { output, handle } = handled
   const bytes = JSON.stringify(output ?? null).length
   return { status: 'FAILED', error, output: { v: output, bytes }, handle }
+}
+
+/**
+ * How long a run rests at least, in milliseconds, after so many segments in a row that gave their slot back:
+ * each of them makes the history longer.
+ */
+function restBetween(inVain: number): number {
+  return Math.min(1_000, 50 * 2 ** (inVain - 1))
 }
 
 function wantsNewRun(run: RunInput): boolean {

@@ -288,7 +288,6 @@ test.each([
         /took longer|too much memory|must not exceed|nested too deep|too large|too long/i,
       )
     }
-    expect(run.durationMs).toBeLessThan(10_000)
   },
 )
 

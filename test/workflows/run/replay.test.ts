@@ -8,7 +8,7 @@ import { FAILURE_CONVERTER, isSealed, openPayload, type Place } from '../../../a
 import { nameSchedule } from '../../../activities/temporal/schedules.ts'
 import type { Sealer } from '../../../activities/temporal/sealer.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
-import { type Example, examples } from '../../support/engine/graphs.ts'
+import { type Example, edges, examples } from '../../support/engine/graphs.ts'
 import { type Running, runExample, startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { until } from '../../support/until.ts'
@@ -75,9 +75,9 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
     const asked = process.env.RECORD_HISTORIES!.split(',')
     const target = await startTarget()
     const running = await startRunning()
-    const write = async (name: string, workflowId: string) => {
-      const history = await running.engine.client.workflow.getHandle(workflowId).fetchHistory()
-      const { client, sealer } = running.engine
+    const write = async (name: string, workflowId: string, host = running) => {
+      const { client, sealer } = host.engine
+      const history = await client.workflow.getHandle(workflowId).fetchHistory()
       await openAll(sealer, { namespace: client.options.namespace, workflowId }, history)
       const plain = History.toObject(History.fromObject(history), {
         longs: String,
@@ -98,6 +98,11 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
       for (const type of types) covered.add(type)
     }
     if (!names.includes('fire')) await write('fire', await runFiring(running, all.scheduled!))
+    if (!names.includes('turnedAway')) {
+      const busy = await startRunning({ expressions: { processes: 2, timeoutMs: 500 } })
+      await write('turnedAway', await runTurnedAway(busy), busy)
+      await busy.stop()
+    }
     await running.stop()
     await target.stop()
   })
@@ -114,6 +119,23 @@ describe('recorded histories', () => {
     expect(missing, 'add these to test/support/engine/graphs.ts, then `npm run histories`').toEqual([])
   })
 })
+
+/** Executes three runs side by side that need the only process of their team; the last one was turned away. */
+async function runTurnedAway(busy: Running): Promise<string> {
+  const heavy = { x: '{{ ($f := function() { $f() }; $f()) }}' }
+  const id = await busy.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'light', type: 'SET', config: { values: { n: 1 } } },
+      { id: 'heavy', type: 'SET', config: { values: heavy }, onError: 'CONTINUE' },
+      { id: 'last', type: 'SET', config: { values: { n: 2 } } },
+    ],
+    edges: edges('start -> light', 'light -> heavy', 'heavy -> last'),
+  })
+  const runs = await Promise.all([1, 2, 3].map(() => busy.execute(id)))
+  const ended = await Promise.all(runs.map((run) => busy.ended(run, 60_000)))
+  return ended.sort((a, b) => Date.parse(a.completedAt!) - Date.parse(b.completedAt!)).at(-1)!.id
+}
 
 /** Makes a schedule fire once and returns the id of the Temporal workflow that it started. */
 async function runFiring(running: Running, example: Example): Promise<string> {

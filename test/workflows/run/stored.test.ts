@@ -41,7 +41,7 @@ const KEYS = {
   Envelope: 'v ref bytes',
   ExecutionContext: 'id workflowId workflowName version trigger timezone traceparent startedAt',
   NodeRecord:
-    'nodeId iteration status output error handle until pause loop over folded merged startedAt completedAt',
+    'nodeId iteration status output error handle until pause loop over folded merged forMs startedAt completedAt',
   ItemPage: 'from items deep',
   Frame: 'iteration loopId at item outcomes outputs loops waits failure elsewhere',
   Loop: 'count pages next frames results chunks last over failure',
@@ -50,10 +50,10 @@ const KEYS = {
   Result: 'v ref bytes ends merge error',
   Failure: 'message type nodeId at',
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
-  Carried: 'startedAt deadline root nudges',
+  Carried: 'startedAt deadline root nudges awayUntil',
   SegmentInput: 'plan context input root busy drains',
   AttemptInput: 'node context triggerNodeId inlineBytes sources outputs iteration item',
-  AttemptResult: 'output handle',
+  AttemptResult: 'output handle returned',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',
   Firing: 'workflowId nodeId cron timezone scheduledAt firedAt',
@@ -124,10 +124,10 @@ test('the recorded histories have only listed keys, and all those that an ordina
     }
   }
   // Only some runs write these: a run of a single node, one with presets, one that a test makes continue as
-  // new, a traced one, one with a loop of very many items or results, and one in a time zone of its own.
-  const rare = 'item alone given continueAfterEvents carried traceparent deep timezone folded merged'.split(
-    ' ',
-  )
+  // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, and one
+  // whose segment gave its slot back.
+  const rare =
+    'item alone given continueAfterEvents carried traceparent deep timezone folded merged forMs'.split(' ')
   expect([...seen.keys()].sort()).toEqual(
     'AttemptInput ExecutionContext ItemPage LoopSpec NodeRecord Plan PlanEdge PlanNode Retry RunInput'.split(
       ' ',

@@ -1,0 +1,112 @@
+import { Context } from '@temporalio/activity'
+import { ApplicationFailure } from '@temporalio/common'
+import { findOwner } from '../../db/owners.ts'
+import type { FailureType } from '../../workflows/nodes/failures.ts'
+import type { AttemptInput, AttemptResult, SegmentInput } from '../../workflows/run/messages.ts'
+import type { ExecutionContext } from '../../workflows/run/plan.ts'
+import type { NodeRecord } from '../../workflows/run/records.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { EXPRESSIONS_BUSY } from '../expressions/failures.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { readNotes } from '../run/notes.ts'
+
+/** How long a segment keeps its slot to get a process: long enough for those ahead of it if their jobs are small. */
+const PATIENCE_MS = 50
+
+/**
+ * Runs an attempt if its team has less than half of the slots. Else it returns its slot at once, which counts
+ * nowhere: Temporal makes the next attempt after a while, as if there had been none.
+ */
+export async function attemptInPlace(
+  deps: ActivityDeps,
+  input: AttemptInput,
+  run: (deps: ActivityDeps, input: AttemptInput) => Promise<AttemptResult>,
+): Promise<AttemptResult> {
+  const activity = Context.current()
+  const team = await findTeam(deps, input.context)
+  const evaluator = deps.evaluator.for({ team })
+  // A run of the release before has attempts to spare, but not without end.
+  if (activity.info.retryPolicy?.maximumAttempts) return run({ ...deps, evaluator }, input)
+  const place = deps.places.attempts.take(team)
+  if ('comeAgainMs' in place) {
+    deps.metrics?.turnedAway.inc({ kind: 'node' })
+    throw returnSlot(activity, place.comeAgainMs)
+  }
+  try {
+    return await run({ ...deps, evaluator }, input)
+  } finally {
+    place.leave()
+  }
+}
+
+/**
+ * Walks a segment if its team has less than half of the slots, and as long as it gets a process whenever it
+ * needs one. Else it gives its slot back, and the last record tells the run how long to wait.
+ */
+export async function segmentInPlace(
+  deps: ActivityDeps,
+  segment: SegmentInput,
+  walk: (deps: ActivityDeps, segment: SegmentInput) => Promise<NodeRecord[]>,
+): Promise<NodeRecord[]> {
+  const { places, metrics } = deps
+  const team = await findTeam(deps, segment.context)
+  const turnAway = (comeAgainMs: number) => {
+    metrics?.turnedAway.inc({ kind: 'segment' })
+    return stayAway(comeAgainMs)
+  }
+  const place = places.segments.take(team)
+  if ('comeAgainMs' in place) return [turnAway(place.comeAgainMs)]
+  let evaluated = false
+  const waits = () => () => {
+    evaluated = true
+  }
+  const evaluator = deps.evaluator.for({ team, patienceMs: PATIENCE_MS, waits })
+  try {
+    const records = await walk({ ...deps, evaluator }, segment)
+    if (records.at(-1)?.status === 'AWAY') {
+      return [...records.slice(0, -1), turnAway(places.processes.turnAway(team))]
+    }
+    if (evaluated) places.processes.served(team)
+    return records
+  } finally {
+    place.leave()
+  }
+}
+
+/** Whether a segment has to give its slot back because it has waited for a process. */
+export function isTurnedAway(error: unknown): boolean {
+  return error instanceof NodeFailure && error.type === EXPRESSIONS_BUSY
+}
+
+/** The record of a segment that has given its slot back before it was done. It is no node's. */
+export function stayAway(forMs: number): NodeRecord {
+  const now = Date.now()
+  return {
+    nodeId: '',
+    iteration: '',
+    startedAt: now,
+    completedAt: now,
+    status: 'AWAY',
+    forMs,
+    handle: null,
+  }
+}
+
+/** The failure with which an attempt returns its slot. It leaves no trace but its count, to be subtracted. */
+function returnSlot(activity: Context, nextRetryDelay: number): ApplicationFailure {
+  const before = readNotes(activity.info)
+  activity.heartbeat({ ...before, returned: before.returned + 1 })
+  const type: FailureType = 'WorkerBusy'
+  const message = 'The team has its half of the worker'
+  // Nothing is wrong, so the SDK logs nothing.
+  return ApplicationFailure.create({ message, type, nextRetryDelay, category: 'BENIGN' })
+}
+
+/**
+ * The team of a run. While PostgreSQL cannot say which it is, every workflow counts as a team: the work itself
+ * waits until it can.
+ */
+async function findTeam({ store }: ActivityDeps, { workflowId }: ExecutionContext): Promise<string> {
+  const team = await findOwner(store, 'workflows', workflowId).catch(() => undefined)
+  return team ?? workflowId
+}

@@ -1,0 +1,20 @@
+import { createPlaces, type Places } from './places.ts'
+import { createReturns, type Returns } from './returns.ts'
+
+/**
+ * What the teams share of a worker: its slots for attempts and for segments. The processes are shared by the
+ * evaluator itself; `processes` only says when segments that got none may come again.
+ */
+export type WorkerPlaces = { attempts: Places; segments: Places; processes: Returns }
+
+/**
+ * Those of a team who come again in vain are less than 20 a second, all together: each of them costs Temporal
+ * and the worker some work.
+ */
+export function createWorkerPlaces(slots: { attempts: number; segments: number }): WorkerPlaces {
+  return {
+    attempts: createPlaces(slots.attempts, createReturns(8)),
+    segments: createPlaces(slots.segments, createReturns(5)),
+    processes: createReturns(5),
+  }
+}

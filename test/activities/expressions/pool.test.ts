@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import type { EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
+import { createEvaluatorPool, type PoolAsker } from '../../../activities/expressions/pool.ts'
+import { type ProcessEnd, startEvaluatorProcess } from '../../../activities/expressions/process.ts'
+
+const LOOP = '($f := function() { $f() }; $f())'
+
+const job = (text: string): ExpressionJob => ({ roots: '{}', sources: [{ text, context: false }] })
+
+/** Starts one process, and lists what it tells. */
+async function startProcess(timeoutMs: number) {
+  const replies: EvaluatorReply[] = []
+  let wake = () => {}
+  const ended = Promise.withResolvers<ProcessEnd>()
+  const started = startEvaluatorProcess(
+    { timeoutMs, heapMb: 128, maxChars: 1_000 },
+    {
+      reply(reply) {
+        replies.push(reply)
+        wake()
+      },
+      end: ended.resolve,
+    },
+  )
+  const replied = async (count: number) => {
+    while (replies.length < count) await new Promise<void>((resolve) => (wake = resolve))
+    return replies[count - 1]!
+  }
+  await replied(1)
+  return { ...started, pid: started.pid!, replied, ended: ended.promise }
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+test.runIf(process.platform === 'linux')(
+  'evaluator processes work behind the service, at nice 10',
+  async () => {
+    const started = await startProcess(1_000)
+    const nices = readdirSync(`/proc/${started.pid}/task`).map((task) => {
+      const text = readFileSync(`/proc/${started.pid}/task/${task}/stat`, 'utf8')
+      return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16])
+    })
+    await started.end()
+    expect(nices.length).toBeGreaterThan(1)
+    expect(new Set(nices)).toEqual(new Set([10]))
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'only the processor time of a process counts, not what others on the machine do meanwhile',
+  async () => {
+    const started = await startProcess(300)
+    // As good as a machine on which others take all processors for three times the limit.
+    process.kill(started.pid, 'SIGSTOP')
+    started.send(job('$sum([1..1000])'))
+    await sleep(1_000)
+    process.kill(started.pid, 'SIGCONT')
+    expect(await started.replied(2)).toEqual({ kind: 'values', values: ['500500'] })
+    started.send(job(LOOP))
+    await sleep(50)
+    process.kill(started.pid, 'SIGSTOP')
+    await sleep(1_000)
+    process.kill(started.pid, 'SIGCONT')
+    expect(await started.replied(3)).toMatchObject({ kind: 'error', cause: 'TIMEOUT' })
+    await started.end()
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'a process that gets no processor time at all is ended, and that is no fault of the expression',
+  async () => {
+    const started = await startProcess(50)
+    process.kill(started.pid, 'SIGSTOP')
+    started.send(job('1'))
+    expect(await started.ended).toMatchObject({ late: false, starved: true, signal: 'SIGKILL' })
+  },
+)
+
+test('a team never has more than half of the processes, and who has no patience is told that they are busy', async () => {
+  const pool = createEvaluatorPool({ processes: 4, timeoutMs: 60_000, heapMb: 128, maxChars: 1_000 })
+  const begun: string[] = []
+  const run = (asker: PoolAsker, text: string) =>
+    pool.run(asker, () => {
+      begun.push(asker.team)
+      return job(text)
+    })
+  try {
+    const many = Array.from({ length: 6 }, (_, n) => run({ team: 'many', workflow: `w${n}` }, LOOP))
+    const one = { kind: 'values', values: ['3'] }
+    expect(await run({ team: 'one', workflow: 'w' }, '$sum([1, 2])')).toEqual(one)
+    expect(await run({ team: 'two', workflow: 'w' }, '$sum([1, 2])')).toEqual(one)
+    const states: string[] = []
+    const waits = () => {
+      states.push('waits')
+      return () => states.push('ended')
+    }
+    const impatient = { team: 'many', workflow: 'w7', patienceMs: 20, waits }
+    expect(await run(impatient, '1')).toMatchObject({ kind: 'error', cause: 'BUSY' })
+    expect(states).toEqual(['waits', 'ended'])
+    expect(await run({ ...impatient, team: 'three' }, '$sum([1, 2])')).toEqual(one)
+    expect(states).toEqual(['waits', 'ended', 'waits', 'ended'])
+    expect(begun.filter((team) => team === 'many')).toHaveLength(2)
+    expect(begun.filter((team) => team !== 'many')).toEqual(['one', 'two', 'three'])
+    await pool.close()
+    for (const reply of await Promise.all(many)) expect(reply).toMatchObject({ cause: 'DOWN' })
+  } finally {
+    await pool.close()
+  }
+})
+
+test('an evaluator for somebody without patience fails with ExpressionsBusy, which may be tried again', async () => {
+  const evaluator = createEvaluator({ processes: 2, timeoutMs: 60_000 })
+  const scope = { input: 1, nodes: {}, trigger: null, vars: {}, execution: { workflowId: 'w' } }
+  try {
+    const busy = evaluator.for({ team: 'many' }).render(`{{ ${LOOP} }}`, scope)
+    const settled = busy.catch((error) => error)
+    const failure = await evaluator
+      .for({ team: 'many', patienceMs: 20 })
+      .render('{{ $sum([1]) }}', scope)
+      .catch((error) => error)
+    expect(failure).toMatchObject({ type: 'ExpressionsBusy', retryable: true })
+    expect(await evaluator.for({ team: 'one' }).render('{{ $sum([1]) }}', scope)).toBe(1)
+    await evaluator.close()
+    expect(await settled).toMatchObject({ type: 'ExpressionsUnavailable' })
+  } finally {
+    await evaluator.close()
+  }
+})

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+import { createPlaces } from '../../../activities/fairness/places.ts'
+import { createReturns } from '../../../activities/fairness/returns.ts'
+import { createTeamQueue } from '../../../activities/fairness/teamqueue.ts'
+
+/** A clock that a test sets. */
+function createClock() {
+  const clock = { ms: 1_000_000, now: () => clock.ms }
+  return clock
+}
+
+test('a team never has more than half of the places, whether others wait or not', () => {
+  const places = createPlaces(8, createReturns(10))
+  const taken = Array.from({ length: 20 }, () => places.take('many'))
+  expect(taken.filter((place) => 'leave' in place)).toHaveLength(4)
+  expect(places.read()).toEqual(new Map([['many', 4]]))
+  expect(places.take('one')).toHaveProperty('leave')
+  const [first] = taken
+  if (first && 'leave' in first) first.leave()
+  expect(places.take('many')).toHaveProperty('leave')
+  expect(places.take('many')).toHaveProperty('comeAgainMs')
+  expect(places.read()).toEqual(
+    new Map([
+      ['many', 4],
+      ['one', 1],
+    ]),
+  )
+  for (const all of [1, 2, 3])
+    expect(createPlaces(all, createReturns(10)).take('only')).toHaveProperty('leave')
+})
+
+test('10,000 who are turned away and find no place come again less than 20 times a second, for ever', () => {
+  const clock = createClock()
+  const returns = createReturns(10, clock.now)
+  const due: number[] = []
+  const away = () => due.push(clock.ms + returns.turnAway('many'))
+  for (let n = 0; n < 10_000; n++) away()
+  expect(due[0]! - clock.ms).toBe(100)
+  expect(due[9_999]! - clock.ms).toBe(1_000_000)
+  // An hour in which all of them come again whenever they may, and are turned away each time.
+  const perSecond = new Map<number, number>()
+  const end = clock.ms + 3_600_000
+  due.sort((a, b) => a - b)
+  for (let next = due.shift()!; next < end; next = due.shift()!) {
+    clock.ms = next
+    const second = Math.floor(next / 1_000)
+    perSecond.set(second, (perSecond.get(second) ?? 0) + 1)
+    away()
+  }
+  expect(Math.max(...perSecond.values())).toBeLessThan(20)
+  // Others do not wait for them.
+  expect(returns.turnAway('one')).toBe(100)
+})
+
+test('who is turned away comes again the sooner the more of the team were served lately', () => {
+  const clock = createClock()
+  const returns = createReturns(10, clock.now)
+  for (let n = 0; n < 1_000; n++) {
+    clock.ms += 20
+    returns.served('busy')
+  }
+  // 50 were served a second, so that they and the ten that may come in vain are 60.
+  expect(returns.turnAway('busy')).toBeLessThan(20)
+  for (let n = 0; n < 59; n++) returns.turnAway('busy')
+  expect(returns.turnAway('busy')).toBeLessThan(1_100)
+  clock.ms += 60_000
+  returns.turnAway('busy')
+  expect(returns.turnAway('busy')).toBeGreaterThan(150)
+})
+
+test('nobody waits behind those who were turned away and never came again', () => {
+  const clock = createClock()
+  const returns = createReturns(10, clock.now)
+  for (let n = 0; n < 10_000; n++) returns.turnAway('many')
+  clock.ms += 4_000
+  expect(returns.turnAway('many')).toBeGreaterThan(900_000)
+  clock.ms += 6_000
+  expect(returns.turnAway('many')).toBe(100)
+  for (let n = 0; n < 100_000; n++) returns.turnAway('many')
+  expect(returns.turnAway('many')).toBeLessThanOrEqual(30 * 60_000)
+})
+
+test('a queue serves teams in turn and a team its workflows, and gives no team more than half', () => {
+  const queue = createTeamQueue<string>(4)
+  const asker = (team: string, workflow: string) => ({ team, workflow })
+  const names = ['a1', 'a2', 'a3', 'a4']
+  for (const name of names) queue.add(asker('a', 'flood'), name)
+  queue.add(asker('a', 'other'), 'a5')
+  queue.add(asker('b', 'one'), 'b1')
+  queue.add(asker('b', 'one'), 'b2')
+  queue.add(asker('c', 'one'), 'c1')
+  expect(queue.wanted()).toBe(5)
+  const taken = Array.from({ length: 6 }, () => queue.take())
+  expect(taken).toEqual(['a1', 'b1', 'c1', 'a5', 'b2', undefined])
+  expect(queue.wanted()).toBe(0)
+  queue.done(asker('b', 'one'))
+  expect(queue.take()).toBeUndefined()
+  queue.done(asker('a', 'flood'))
+  queue.remove(asker('a', 'flood'), 'a2')
+  expect(queue.take()).toBe('a3')
+  expect(queue.clear()).toEqual(['a4'])
+  queue.done(asker('a', 'other'))
+  expect(queue.take()).toBeUndefined()
+})
