@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { openPayload } from '../../../activities/temporal/codec.ts'
 import { rebuildExecution } from '../../../activities/temporal/projector.ts'
 import { nameSchedule } from '../../../activities/temporal/schedules.ts'
@@ -185,4 +185,23 @@ test('a key that another process has is waited for; one that nobody has is refus
   const again = await openSealer({ store: running.store, ...options })
   await expect(openPayload(again, place, sealed)).rejects.toThrow('PERDURE_KEYS has no key k2')
   expect(await openPayload(other, place, sealed)).toMatchObject(plain('psst'))
+})
+
+test('a process that does not bind by itself does so once another one has noted the time', async () => {
+  await sql`delete from seal_versions`.execute(db)
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const told = await openSealer({ store: running.store, binds: false, log })
+    const teller = await openSealer({ store: running.store, binds: true, log })
+    expect([told.binds(), teller.binds()]).toEqual([false, true])
+    expect(await told.mayBeUnbound(uuid())).toBe(true)
+    await told.settle()
+    await teller.settle()
+    vi.advanceTimersByTime(15_000)
+    await until(() => told.binds())
+    expect(await told.mayBeUnbound(uuid())).toBe(false)
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })
