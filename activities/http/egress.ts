@@ -29,7 +29,7 @@ export type Egress = {
   lookup: LookupFunction
   /** A connector for undici. It checks IP literals, names, and the address that was really connected to. */
   connect: buildConnector.connector
-  /** The same for requests to hooks (`isHookPath`): it also connects to the service's own API, wherever it is. */
+  /** The same for requests to hooks (`isHookPath`): it also connects to the service's own API. */
   connectToHooks: buildConnector.connector
   allowsLoopback(): boolean
 }
@@ -85,8 +85,8 @@ export function createEgress(options: EgressOptions): Egress {
   function checkPort(port: number | undefined, toHooks: boolean): Check {
     return (address, isThisMachine) => {
       const place = own.findByAddress(address, port, isThisMachine)
-      if (place) return toHooks && place.isApi ? null : describePlace(place)
-      return refuse(address)
+      if (place && !(toHooks && place.isApi)) return describePlace(place)
+      return place?.isCertain ? null : refuse(address)
     }
   }
 

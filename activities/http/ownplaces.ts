@@ -14,6 +14,8 @@ export type OwnPlace = {
   port?: number
   /** The service's own API, of which users' requests may call the hooks (`isHookPath`) and nothing else. */
   isApi?: boolean
+  /** The API is certain to be there, so that its hooks can be called whatever the rules say of the address. */
+  isCertain?: boolean
   /** Others may be served at the same addresses, so only the name counts, or an address instead of a name. */
   byName?: boolean
   /** Of the API: the path under which a proxy serves it, such as `/perdure`. */

@@ -22,7 +22,8 @@ export function createMetricsRoutes(deps: Pick<ApiDeps, 'metricsToken'>, metrics
       summary: 'Read the metrics of this process',
       description:
         'For Prometheus. If the setting METRICS_TOKEN is set, send it as a Bearer token (else 401). ' +
-        'If it is not set, only the machine that the service runs on may read the metrics (else 403).',
+        'If it is not set, only the machine that the service runs on may read the metrics, and not through a ' +
+        'proxy (else 403).',
       role: 'public',
       faults: [401, 403],
       responses: { 200: { description: 'The metrics in the Prometheus text format', type: 'text/plain' } },

@@ -127,7 +127,8 @@ export function createAccountRoutes(deps: ApiDeps) {
         tag: 'Authentication',
         summary: 'Create an account',
         description:
-          'Only if the setting SIGNUP is `open` (else 403). The new account belongs to no team: create one, ' +
+          'Only if sign-up is open: by the setting SIGNUP, or by default while only this machine can reach ' +
+          'the service (else 403). The new account belongs to no team: create one, ' +
           'or have an ADMIN add you to theirs once the e-mail is confirmed. If the service sends mail, a link is ' +
           'mailed to it. Too many sign-ups from one address are throttled (429).',
         role: 'public',

@@ -10,11 +10,15 @@ const TEMPORAL = 'the Temporal server of this service'
  * its API everything but the hooks. (A process knows where others listen only by the settings that they share.)
  * List them anew from time to time: embedded Temporal takes other ports at each of its starts.
  */
-export function listOwnPlaces(config: Config): OwnPlace[] {
-  return [...listServers(config), ...listNames(config)]
+export function listOwnPlaces(config: Config, servesApi: boolean): OwnPlace[] {
+  // By itself a worker only knows where an API listens that is set up like it, for this machine alone.
+  const isCertain = servesApi || config.isLocal
+  const { host, port } = config
+  const api: OwnPlace = { what: 'this service itself', host, port: port.number, isApi: true, isCertain }
+  return [...listServers(config), api, ...listNames(config)]
 }
 
-function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host, port }: Config): OwnPlace[] {
+function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host }: Config): OwnPlace[] {
   const places: OwnPlace[] = []
   if (databaseUrl) {
     // pg also reads PGHOST and the like. A socket's folder stands for a server that usually listens here too.
@@ -28,7 +32,7 @@ function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host, 
     for (const each of new Set(ports)) places.push({ what: TEMPORAL, host: at!, port: each })
   }
   if (workerMetricsPort) places.push({ what: 'this service itself', host, port: workerMetricsPort })
-  return [...places, { what: 'this service itself', host, port: port.number, isApi: true }]
+  return places
 }
 
 /** The names under which the API is reached, through a proxy or not. */

@@ -95,7 +95,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
       const { namespace } = config.temporal
       const { taskQueue, publicUrl, stuckRunMinutes, budgetBytes, continueAfterEvents } = config
       const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
-      const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config) }
+      const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config, kind !== 'worker') }
       const options = {
         store,
         bus,

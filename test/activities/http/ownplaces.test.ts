@@ -206,9 +206,10 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
     expect(calls).toEqual(['/hooks/a/b', '/hooks/a/b'])
   })
 
-  test('its hooks can be called where loopback is closed, and nothing else there', async () => {
+  test('its hooks can be called where loopback is closed, if it is certain to be there, and nothing else', async () => {
     const { port, api } = await serveApi()
-    const strict = clientOf({ allowLoopback: false, allow: [], own: () => api })
+    const certain = api.map((place) => ({ ...place, isCertain: true }))
+    const strict = clientOf({ allowLoopback: false, allow: [], own: () => certain })
     const { url } = await serve((_req, res) => res.end('another'))
     expect((await strict.request({ method: 'GET', url: `http://127.0.0.1:${port}/hooks/a/b` })).status).toBe(
       200,
@@ -218,6 +219,12 @@ describe("of the service's own API only /hooks and /resume can be called", () =>
       'refused-address',
     )
     await expectKind(strict.request({ method: 'GET', url: `${url}/hooks/a/b` }), 'refused-address')
+    const unsure = clientOf({ allowLoopback: false, allow: [], own: () => api })
+    const error = await expectKind(
+      unsure.request({ method: 'GET', url: `http://127.0.0.1:${port}/hooks/a/b` }),
+      'refused-address',
+    )
+    expect(error.message).toContain('not a public address (loopback)')
   })
 
   test('by its public name too, while other names at the same address are others', async () => {

@@ -3,7 +3,7 @@ import { readConfig } from '../../../worker/config.ts'
 import { listOwnPlaces } from '../../../worker/service/ownplaces.ts'
 
 const list = (env: Record<string, string>) =>
-  listOwnPlaces(readConfig({ DATA_DIR: '/nowhere', ...env })).map(
+  listOwnPlaces(readConfig({ DATA_DIR: '/nowhere', ...env }), true).map(
     ({ what, host, port, isApi, byName, base = '' }) =>
       `${what.replace(/(.*) of this service/, '$1')} ${host}:${port}${base}${isApi ? ' api' : ''}${byName ? ' by name' : ''}`,
   )
@@ -44,6 +44,15 @@ test('the places of a service behind a proxy, with servers elsewhere', () => {
       [80, 443, 3000].map((port) => `this service itself ${name}:${port}/perdure api by name`),
     ),
   ])
+})
+
+test('hooks are exempt from the rules where the API is certain to be', () => {
+  const isExempt = (env: Record<string, string>, servesApi: boolean) =>
+    listOwnPlaces(readConfig(env), servesApi).some(({ isCertain }) => isCertain)
+  expect(isExempt({}, true)).toBe(true)
+  expect(isExempt({}, false)).toBe(true)
+  expect(isExempt({ PUBLIC_URL: 'https://example.com' }, true)).toBe(true)
+  expect(isExempt({ PUBLIC_URL: 'https://example.com' }, false)).toBe(false)
 })
 
 test('a database behind a socket is taken for one that also listens on this machine', () => {
