@@ -1,5 +1,8 @@
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { createApp } from '../../../api/app.ts'
+import { openDatabase } from '../../../db/connection.ts'
 import { hashPassword } from '../../../db/people/passwords.ts'
 import { purgeFailures } from '../../../db/people/signin.ts'
 import { keep } from '../../support/keep.ts'
@@ -129,6 +132,32 @@ test('a new password makes strangers of all devices but the one on which it was 
   expect([Object.keys(await countsOf('account')).length, await countsOf('device')]).toEqual([1, {}])
   await guess(email, { cookie: readCookies(response).perdure_device })
   expect(Object.values(await countsOf('device'))).toEqual([1])
+  await forget()
+})
+
+test('all processes share the counts, and know the devices of each other', async () => {
+  const { email, device } = await makeOwner()
+  const other = openDatabase(service.database.url, { max: 2, name: 'another' })
+  const app = createApp({
+    store: { db: other.db, keys: service.store.keys },
+    bus: service.bus,
+    log: pino({ level: 'silent' }),
+    publicUrl: 'http://127.0.0.1:3000',
+    rateLimits: false,
+    isReady: async () => ({ database: true, temporal: true, worker: true }),
+    carryOut: async () => false,
+  })
+  const there = async (password: string, cookie = '') => {
+    const headers = { 'content-type': 'application/json', cookie }
+    const body = JSON.stringify({ email, password })
+    return (await app.request('/api/auth/login', { method: 'POST', headers, body })).status
+  }
+  expect([(await guess(email)).status, await there('a wrong guess')]).toEqual([401, 401])
+  expect(Object.values(await countsOf('account'))).toEqual([2])
+  await blockAll()
+  expect([(await login(email)).status, await there(PASSWORD)]).toEqual([429, 429])
+  expect(await there(PASSWORD, device)).toBe(200)
+  await other.close()
   await forget()
 })
 
