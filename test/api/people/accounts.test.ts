@@ -163,7 +163,7 @@ test('sign-ups are throttled by address', async () => {
   const guessed = `192.0.2.${randomInt(3, 255)}`
   await service.store.db
     .insertInto('signinFailures')
-    .values({ key: `signup:${guessed}`, failures: 50, blockedUntil: new Date(0) })
+    .values({ key: `signup:${guessed}`, failures: 57, blockedUntil: new Date(0) })
     .execute()
   expect((await from(guessed)).status).toBe(409)
   const refused = await from(guessed)

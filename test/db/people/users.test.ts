@@ -137,6 +137,23 @@ test('only a few passwords are hashed at once, and what exceeds the queue is ref
   expect(refused.every((one) => one.reason instanceof Fault && one.reason.code === 'UNAVAILABLE')).toBe(true)
 })
 
+test('a call ahead of the others is neither refused with them nor waits for them', async () => {
+  const order: string[] = []
+  const gate = Promise.withResolvers<void>()
+  const work = (name: string) => async () => {
+    await gate.promise
+    order.push(name)
+  }
+  const others = Array.from({ length: 110 }, () => queueHashing(work('other')).catch(() => {}))
+  const first = queueHashing(work('ahead'), { ahead: true })
+  gate.resolve()
+  await first
+  // Only those came before it that were at work already.
+  expect(order.indexOf('ahead')).toBeLessThanOrEqual(4)
+  await Promise.all(others)
+  expect(order.length).toBeGreaterThan(100)
+})
+
 test('expired sessions and old failures are purged, valid sessions are kept', async () => {
   const store = stores[0]!
   const user = (await verifyPassword(store, ada.email, ada.password))!
