@@ -221,6 +221,29 @@ test("while a chain is broken, what stops somebody or something still works, and
   expect(await verdicts(INSTANCE_CHAIN)).toEqual([])
 })
 
+test('many urgent acts at once, of several teams with broken chains, wait for each other and make one chain', async () => {
+  const houses = [await makeHouse(), await makeHouse()]
+  const cancels: string[] = []
+  for (const { teamId, start } of houses) {
+    for (let i = 0; i < 8; i++) cancels.push((await start()).body.executionId)
+    await breakHead(teamId)
+  }
+  await tamper(`delete from audit_heads where team_id = '${houses[1]!.teamId}'`)
+  const { length } = await entries(INSTANCE_CHAIN)
+  const acts = [
+    ...cancels.map((id) => service.call('POST', `/api/executions/${id}/cancel`, service.admin)),
+    ...houses.map(({ teamId, member }) =>
+      service.call('DELETE', `/api/teams/${teamId}/members/${member.id}`, service.admin),
+    ),
+    ...Array.from({ length: 4 }, () =>
+      service.call('PUT', '/api/admin/masking', service.admin, { style: 'LABEL' }),
+    ),
+  ]
+  expect(new Set((await Promise.all(acts)).map(({ status }) => status))).toEqual(new Set([200]))
+  expect(await entries(INSTANCE_CHAIN)).toHaveLength(length + acts.length)
+  expect(await verdicts(INSTANCE_CHAIN)).toEqual([])
+})
+
 test('what is not urgent is refused: nobody gets in, nothing starts again, nothing is decided', async () => {
   const { teamId, start } = await makeHouse()
   const { executionId } = (await start()).body
