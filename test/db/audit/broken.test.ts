@@ -146,7 +146,7 @@ test('acts that come while a chain breaks are either in it or refused', async ()
   const statuses = (await Promise.all(acts)).map(({ status }) => status)
   const done = statuses.filter((status) => status === 200).length
   expect(statuses.filter((status) => status === 503)).toHaveLength(24 - done)
-  // An act that held the head has signed it again: then nothing is broken, and nothing was lost.
+  // Those that were before the attack are in the chain, and all behind it are refused.
   expect(await entries(teamId)).toHaveLength(1 + done)
 })
 
