@@ -6,6 +6,8 @@ import type { Config } from '../config.ts'
 import { type CommandArguments, readUuid, UsageError } from './arguments.ts'
 import { asOperator, createOperatorScope } from './operator.ts'
 
+const MAX_RANGES = 5
+
 /**
  * `audit verify`: prints a line per team's chain and below it what is wrong with it, and each break after which
  * it was reopened; the exit code is 1 if anything is wrong since then. Each line ends with the last entry in
@@ -49,9 +51,15 @@ function print({ teamId, entries, last, closed, breaks, unsigned, findings }: Au
   const at = last ? `  last ${last.seq}:${last.hash}` : ''
   console.log(`${teamId}  ${state}  ${entries} entries${at}`)
   for (const found of breaks) printBreak(found)
-  for (const { fromSeq, toSeq } of unsigned)
-    console.log(`  older release  Entries ${fromSeq} to ${toSeq} have no signature of their own`)
+  if (unsigned.length > 0)
+    console.log(`  older release  No signature of their own have entries ${list(unsigned)}`)
   for (const { verdict, message } of findings) console.log(`  ${verdict}  ${message}`)
+}
+
+function list(ranges: AuditVerification['unsigned']): string {
+  const shown = ranges.slice(0, MAX_RANGES).map(({ fromSeq, toSeq }) => `${fromSeq} to ${toSeq}`)
+  const more = ranges.length - shown.length
+  return `${shown.join(', ')}${more > 0 ? `, and ${more} ranges more` : ''}`
 }
 
 function printBreak({ seq, at, details, findings }: AuditBreak): void {

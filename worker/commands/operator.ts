@@ -1,3 +1,4 @@
+import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { type Scope, type Store, serviceScope } from '../../db/scope.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -17,8 +18,13 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
   }
   const keys = readKeys(config, false)
   const { db, close } = openDatabase(url, { max: 2, name: 'perdure cli' })
+  const store = { db, keys, emailProof: () => config.emailProof }
+  // A refusal says it by itself; an act that goes on has no entry but this one.
+  onBrokenChain(store, ({ unaudited }) => {
+    if (unaudited) console.error(`perdure: no audit chain takes this entry: ${JSON.stringify(unaudited)}`)
+  })
   try {
-    return await work({ db, keys, emailProof: () => config.emailProof })
+    return await work(store)
   } finally {
     await close()
   }

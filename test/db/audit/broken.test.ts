@@ -146,7 +146,7 @@ test('acts that come while a chain breaks are either in it or refused', async ()
   const statuses = (await Promise.all(acts)).map(({ status }) => status)
   const done = statuses.filter((status) => status === 200).length
   expect(statuses.filter((status) => status === 503)).toHaveLength(24 - done)
-  // An act that held the head has signed it again: then nothing is broken, and nothing was lost.
+  // Those that were before the attack are in the chain, and all behind it are refused.
   expect(await entries(teamId)).toHaveLength(1 + done)
 })
 
@@ -218,6 +218,29 @@ test("while a chain is broken, what stops somebody or something still works, and
     ['SIGNED_OUT', member.id, undefined],
   ])
   expect(noted[0]).toMatchObject({ actorId: service.user.id, actorRole: 'ADMIN', srcIp: expect.any(String) })
+  expect(await verdicts(INSTANCE_CHAIN)).toEqual([])
+})
+
+test('many urgent acts at once, of several teams with broken chains, wait for each other and make one chain', async () => {
+  const houses = [await makeHouse(), await makeHouse()]
+  const cancels: string[] = []
+  for (const { teamId, start } of houses) {
+    for (let i = 0; i < 8; i++) cancels.push((await start()).body.executionId)
+    await breakHead(teamId)
+  }
+  await tamper(`delete from audit_heads where team_id = '${houses[1]!.teamId}'`)
+  const { length } = await entries(INSTANCE_CHAIN)
+  const acts = [
+    ...cancels.map((id) => service.call('POST', `/api/executions/${id}/cancel`, service.admin)),
+    ...houses.map(({ teamId, member }) =>
+      service.call('DELETE', `/api/teams/${teamId}/members/${member.id}`, service.admin),
+    ),
+    ...Array.from({ length: 4 }, () =>
+      service.call('PUT', '/api/admin/masking', service.admin, { style: 'LABEL' }),
+    ),
+  ]
+  expect(new Set((await Promise.all(acts)).map(({ status }) => status))).toEqual(new Set([200]))
+  expect(await entries(INSTANCE_CHAIN)).toHaveLength(length + acts.length)
   expect(await verdicts(INSTANCE_CHAIN)).toEqual([])
 })
 

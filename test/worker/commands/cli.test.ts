@@ -213,6 +213,15 @@ test('audit reopen begins a new segment after a break, which audit verify names 
         '\\("looked into it"\\): the last good entry was 1:[\\da-f]{64}\n    tail_truncated  ',
     ),
   )
+  const { email } = await service.signUp()
+  // A password that has to be changed is changed even then; what no chain takes is shown.
+  await onServer(
+    service.database.url,
+    "update audit_heads set mac = '' where team_id = '00000000-0000-0000-0000-000000000000'",
+  )
+  const changed = await perdure(['user', 'passwd', email])
+  expect(changed).toMatchObject({ code: 0, err: expect.stringContaining('"action":"PASSWORD_CHANGED"') })
+  expect(changed.err).not.toContain(/^Password: (\S+) /m.exec(changed.out)![1]!)
 }, 60_000)
 
 test('a command finds the database and the keys of a running `npm start` in the data folder', async () => {
