@@ -40,7 +40,6 @@ export const ACTS = {
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
-  EMAIL_CHANGED: { role: 'ADMIN', resource: 'USER' },
 } as const satisfies Record<string, { role: Role; resource: string }>
 
 export type Act = keyof typeof ACTS

@@ -89,12 +89,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const any = set.EGRESS === 'any'
   const loopback = isLoopback(set.HOST)
   const publicUrl = (set.PUBLIC_URL ?? `http://${nameHost(set.HOST)}:${set.PORT ?? 3000}`).replace(/\/+$/, '')
-  const signUp = set.SIGNUP ?? (loopback ? 'open' : 'closed')
-  const isPrivate =
-    loopback &&
-    isLoopback(new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')) &&
+  const isLocal =
+    isLoopback(set.HOST) &&
+    isLoopback(new URL(publicUrl).hostname) &&
     set.PROXY_HOPS === 0 &&
     set.ALLOWED_HOSTS.length === 0
+  const signUp = set.SIGNUP ?? (loopback ? 'open' : 'closed')
   return {
     port: choose(set.PORT, 3000),
     host: set.HOST,
@@ -125,7 +125,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     signUp,
     smtp: set.SMTP_URL ? readSmtp(set.SMTP_URL, set.MAIL_FROM!) : undefined,
     // Where only this machine's own users can make accounts, nobody needs to prove anything.
-    emailProof: set.SMTP_URL ? 'mail' : isPrivate && signUp === 'open' ? 'none' : 'operator',
+    emailProof: set.SMTP_URL ? 'mail' : isLocal && signUp === 'open' ? 'none' : 'operator',
     defaultPlan: set.DEFAULT_PLAN,
     metricsToken: set.METRICS_TOKEN,
     workerMetricsPort: set.WORKER_METRICS_PORT,
@@ -163,6 +163,9 @@ export function nameHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }
 
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback')
+/** Whether a name or an address, also an IPv6 address in brackets as in a URL, is this machine's loopback. */
+export function isLoopback(host: string): boolean {
+  const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
+  return plain === 'localhost' || plain.endsWith('.localhost')
 }
