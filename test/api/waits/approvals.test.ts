@@ -1,55 +1,16 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import type { Page } from '../../../db/page.ts'
 import type { Approval } from '../../../db/waits/approvals.ts'
-import { type Graph, nodeOf } from '../../support/client.ts'
+import { nodeOf } from '../../support/client.ts'
+import { ask, asked, start, useApprovals } from '../../support/engine/approvals.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { type Running, startRunning } from '../../support/running.ts'
-import { PASSWORD } from '../../support/service.ts'
+import { startRunning } from '../../support/running.ts'
 import { until } from '../../support/until.ts'
 
 const running = await keep(startRunning())
 
-const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
-const ask = (config: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({
-  id: 'ask',
-  type: 'APPROVAL',
-  config: { message: 'Pay {{ $trigger.amount }}?', ...config },
-  ...more,
-})
-const ways = [
-  { id: 'yes', type: 'SET', config: { values: { way: 'yes', amount: '{{ $input.amount }}' } } },
-  { id: 'no', type: 'SET', config: { values: { way: 'no', why: '{{ $input.comment }}' } } },
-  { id: 'late', type: 'SET', config: { values: { way: 'late' } } },
-]
-const asked = (config?: Record<string, unknown>, more?: Record<string, unknown>) => ({
-  nodes: [start, ask(config, more), ...ways],
-  edges: edges('start -> ask', 'ask:approved -> yes', 'ask:rejected -> no', 'ask:timeout -> late'),
-})
-
-async function list(query: string, as?: string): Promise<Approval[]> {
-  const path = `/api/approvals?teamId=${running.teamId}&size=100&${query}`
-  return (await running.ask<Page<Approval>>('GET', path, undefined, as)).content
-}
-
-/** The open approvals of an execution, once there are at least `count`. */
-async function waitFor(executionId: string, count = 1): Promise<Approval[]> {
-  return until(() => list(`executionId=${executionId}`), {
-    holds: (found) => found.length >= count,
-    explain: () => running.read(executionId),
-  })
-}
-
-async function begin(graph: Parameters<Running['create']>[0], data: Record<string, unknown> = { amount: 7 }) {
-  const id = await running.execute(await running.create(graph), data)
-  return { id, approval: (await waitFor(id))[0]! }
-}
-
-async function decide(id: string, json: Record<string, unknown>, as = running.admin) {
-  const answer = await running.request(`/api/approvals/${id}`, { method: 'POST', as, json })
-  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> & Approval }
-}
+const { list, waitFor, begin, decide } = useApprovals(running)
 
 describe('a decision', () => {
   test('needs an approver and a valid form; the execution follows it, and it is audited', async () => {
@@ -345,139 +306,6 @@ describe('an approval is abandoned', () => {
     const run = await running.ended(id)
     expect(run.status).toBe('SUCCESS')
     expect(run.outputData).toMatchObject({ items: [{ error: { message: 'no' } }, {}] })
-  })
-})
-
-describe('an approver who is named by e-mail', () => {
-  const approved = { decision: 'approved' }
-  const save = async (id: string, json: object) =>
-    (await running.ask<{ version: number }>('PUT', `/api/workflows/${id}`, json)).version
-  const read = (id: string) => running.ask<Graph>('GET', `/api/workflows/${id}`)
-  /** Gives an account another e-mail, which the instance's admin confirms. */
-  async function move(person: { cookie: string }, email: string) {
-    const json = { email, currentPassword: PASSWORD }
-    expect((await running.call('PUT', '/api/auth/me', person.cookie, json)).status).toBe(200)
-    await running.ask('POST', '/api/admin/users/confirm', { email })
-  }
-  async function hold(workflowId: string, data: Record<string, unknown> = { amount: 1 }) {
-    const id = await running.execute(workflowId, data)
-    return (await waitFor(id))[0]!
-  }
-
-  test('is the member who had confirmed it when the version was saved, whatever their address is now', async () => {
-    const [boss, eve] = [await running.signUp('OPERATOR'), await running.signUp('OPERATOR')]
-    const written = await running.create(asked({ approvers: [boss.email.toUpperCase()] }))
-    const computed = await running.create(asked({ approvers: ['{{ $trigger.boss }}'] }))
-    const early = await hold(computed, { boss: boss.email })
-    const [old, next] = [boss.email, `new-${boss.email}`]
-    await move(boss, next)
-    await move(eve, old)
-
-    const open = await hold(written)
-    expect(open).toMatchObject({ approvers: [next] })
-    for (const { id } of [open, early]) {
-      expect((await decide(id, approved, eve.cookie)).status).toBe(403)
-      expect((await decide(id, approved, boss.cookie)).status).toBe(200)
-    }
-    // What an expression finds when the approval begins is whoever has the address then.
-    const late = await hold(computed, { boss: old })
-    expect((await decide(late.id, approved, boss.cookie)).status).toBe(403)
-    expect((await decide(late.id, approved, eve.cookie)).status).toBe(200)
-
-    // The graph shows the present address: saved again as it was read, it is the same version, of the same person.
-    const { nodes, edges: lines } = await read(written)
-    expect(nodes[1]!.config).toMatchObject({ approvers: [next] })
-    expect(await save(written, { nodes, edges: lines })).toBe(1)
-    const exported = await running.ask<Graph>('GET', `/api/workflows/${written}/export`)
-    expect(exported.nodes[1]!.config).toMatchObject({ approvers: [next] })
-    const detail = await running.ask<Graph>('GET', `/api/workflows/${written}/versions/1`)
-    expect(detail.nodes[1]!.config).toMatchObject({ approvers: [next] })
-    const renamed = nodes.map((node) => ({ ...node, name: `${node.id}!` }))
-    expect(await save(written, { nodes: renamed })).toBe(2)
-    const diff = await running.ask<{ nodes: unknown }>('GET', `/api/workflows/${written}/versions/1/diff/2`)
-    expect(JSON.stringify(diff)).not.toContain('approvers')
-    // An old version that is restored means the same person.
-    await running.ask('POST', `/api/workflows/${written}/versions/1/restore`)
-    const again = await hold(written)
-    expect((await decide(again.id, approved, eve.cookie)).status).toBe(403)
-    expect((await decide(again.id, approved, boss.cookie)).status).toBe(200)
-    // Whoever writes the address anew means whom it belongs to now.
-    expect(await save(written, { nodes: asked({ approvers: [old] }).nodes })).toBe(4)
-    const other = await hold(written)
-    expect((await decide(other.id, approved, boss.cookie)).status).toBe(403)
-    expect((await decide(other.id, approved, eve.cookie)).status).toBe(200)
-  })
-
-  test('is nobody without a confirmed address: not who wants it, nor who registered it', async () => {
-    const [eve, ada] = [await running.signUp('OPERATOR'), await running.signUp('OPERATOR')]
-    const email = `ceo-${eve.email}`
-    const named = asked({ approvers: [email, ada.email] })
-    const written = await running.create(named)
-    const computed = await running.create(asked({ approvers: ['{{ $trigger.boss }}', ada.email] }))
-    const json = { email, currentPassword: PASSWORD }
-    expect((await running.call('PUT', '/api/auth/me', eve.cookie, json)).status).toBe(200)
-    for (const workflowId of [written, computed]) {
-      const { id } = await hold(workflowId, { boss: email })
-      expect((await decide(id, approved, eve.cookie)).status).toBe(403)
-    }
-    // Confirmed after the version was saved: that version did not mean them, the next one does.
-    const before = await hold(computed, { boss: email })
-    await running.ask('POST', '/api/admin/users/confirm', { email })
-    const after = await hold(written)
-    for (const { id } of [before, after]) expect((await decide(id, approved, eve.cookie)).status).toBe(403)
-    expect(await save(written, { nodes: named.nodes })).toBe(2)
-    expect((await decide((await hold(written)).id, approved, eve.cookie)).status).toBe(200)
-    // An address that nobody has proven counts for nothing, not even that of a member.
-    await running.store.db
-      .updateTable('users')
-      .set({ emailConfirmedAt: null })
-      .where('id', '=', ada.id)
-      .execute()
-    const run = await running.run(asked({ approvers: [ada.email] }))
-    expect(run.errorMessage).toContain('no member of the team had confirmed')
-    const late = await running.run(asked({ approvers: '{{ [$trigger.who] }}' }), { who: ada.email })
-    expect(late.errorMessage).toBe(`approvers name nobody: no member of the team has confirmed ${ada.email}`)
-  })
-
-  test('must be known before the workflow is activated, if nobody else could decide', async () => {
-    const nodes = [start, ask({ approvers: ['nobody@example.com'] }), ...ways]
-    const id = await running.create({ nodes, edges: asked().edges })
-    const refused = await running.call('PUT', `/api/workflows/${id}`, running.admin, { active: true })
-    expect([refused.status, refused.body.errors]).toEqual([
-      400,
-      [
-        {
-          path: 'nodes[1].config.approvers',
-          message: expect.stringMatching(/^nobody could decide: .*nobody@/),
-        },
-      ],
-    ])
-    const mixed = [start, ask({ approvers: ['nobody@example.com', 'ADMIN'] }), ...ways]
-    await save(id, { nodes: mixed, active: true })
-    const document = await running.ask<object>('GET', `/api/workflows/${id}/export`)
-    const copy = { teamId: running.teamId, name: 'copy', workflow: document }
-    const { report } = await running.ask<{ report: { problems: unknown[] } }>(
-      'POST',
-      '/api/workflows/import',
-      copy,
-    )
-    expect(report.problems).toEqual([
-      expect.objectContaining({
-        node: 'APPROVAL',
-        path: 'nodes[1].config.approvers',
-        original: 'nobody@example.com',
-      }),
-    ])
-  })
-
-  test('goes on being who they were if a process of the release before saved the version', async () => {
-    const boss = await running.signUp('OPERATOR')
-    const id = await running.create(asked({ approvers: [boss.email] }))
-    const { db } = running.store
-    await db.updateTable('workflowVersions').set({ approverIds: null }).where('workflowId', '=', id).execute()
-    const open = await hold(id)
-    expect((await decide(open.id, approved)).status).toBe(403)
-    expect((await decide(open.id, approved, boss.cookie)).status).toBe(200)
   })
 })
 
