@@ -3,9 +3,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
-import { readGraph } from '../../workflows/graph/read.ts'
 import { hideSecrets } from '../../workflows/graph/secrets.ts'
-import { workInTurns } from '../../workflows/turns.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -13,8 +11,9 @@ import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
-import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
+import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
+import { checkGraph, type Drawing, drawGraph, StaleDrawing } from './drawing.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
 import { addVersion, readVersion } from './versions.ts'
@@ -72,12 +71,6 @@ export async function listWorkflows(
 
 /** How often a part of a graph is read together with the other part, if that changes meanwhile. */
 const MAX_DRAWINGS = 5
-
-/** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
-class StaleDrawing extends Error {}
-
-/** A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. */
-type Drawing = { nodes?: unknown; edges?: unknown; graph?: Graph | undefined }
 
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
@@ -271,41 +264,6 @@ async function lockWorkflow(tx: Tx, id: string) {
   return { ...row, settings: readSettings(row.settings) }
 }
 
-/**
- * The graph that a patch makes of the workflow's; undefined if it keeps it. It is read before the workflow is
- * locked, since that may take a while; `isStale` then says whether it must be read again. Throws INVALID.
- */
-async function drawGraph(
-  store: Store,
-  { id, teamId }: { id: string; teamId: string },
-  { graph, nodes, edges, restore }: Drawing & { restore?: number | undefined },
-): Promise<{ graph: Graph; isStale: (stored: Graph) => boolean } | undefined> {
-  const whole = async (drawing: Drawing) => ({
-    graph: await checkGraph(drawing, teamId),
-    isStale: () => false,
-  })
-  // An old version is checked again, since the rules for graphs may have changed.
-  if (restore !== undefined) return whole(await readVersion(store, id, restore))
-  if (graph || (!isNone(nodes) && !isNone(edges))) return whole({ graph, nodes, edges })
-  if (isNone(nodes) && isNone(edges)) return undefined
-  const row = await store.db.selectFrom('workflows').select('version').where('id', '=', id).executeTakeFirst()
-  if (!row) throw missing('workflow')
-  const base = await readVersion(store, id, row.version)
-  const kept = isNone(nodes) ? 'nodes' : 'edges'
-  return {
-    graph: await checkGraph({ nodes: nodes ?? base.nodes, edges: edges ?? base.edges }, teamId),
-    isStale: (stored) => stored !== base && JSON.stringify(stored[kept]) !== JSON.stringify(base[kept]),
-  }
-}
-
-/** Reads a graph in turns with what other teams do. Throws INVALID. */
-async function checkGraph(drawing: Drawing, teamId: string): Promise<Graph> {
-  if (drawing.graph) return drawing.graph
-  const { graph, problems } = await workInTurns(readGraph(drawing, uuid), teamId)
-  if (problems.length > 0) throw invalid(problems)
-  return graph
-}
-
 async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -320,8 +278,4 @@ async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
 function actOf(before: boolean, after: boolean): Act {
   if (before === after) return 'WORKFLOW_UPDATED'
   return after ? 'WORKFLOW_ACTIVATED' : 'WORKFLOW_DEACTIVATED'
-}
-
-function isNone(value: unknown): boolean {
-  return value === undefined || value === null
 }
