@@ -149,7 +149,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     // Where only this machine's own users can make accounts, nobody needs to prove anything.
     emailProof: set.SMTP_URL ? 'mail' : isLocal && signUp === 'open' ? 'none' : 'operator',
     isLocal,
-    openByDefault: signUp: isLocal && set.SIGNUP === undefined, loopback: isLocal && !any ,
+    openByDefault: { signUp: isLocal && set.SIGNUP === undefined, loopback: isLocal && !any },
     defaultPlan: set.DEFAULT_PLAN,
     metricsToken: set.METRICS_TOKEN,
     workerMetricsPort: set.WORKER_METRICS_PORT,

@@ -1,7 +1,7 @@
 import { createPacer } from '../expressions/pace.ts'
 import { renderText } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'
-import { writeJson } from './kit/json.ts'
+import { parseJson, writeJson } from './kit/json.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /** JSON: `parse` outputs {value}, `format` outputs {text}. Invalid JSON fails with InvalidInput. */
@@ -16,8 +16,9 @@ export const runJson: NodeRunner = async (context) => {
 async function parse(context: NodeContext): Promise<unknown> {
   const text = await renderText(context, 'value')
   try {
-    return JSON.parse(text)
-  } catch {
+    return await parseJson(text, createPacer())
+  } catch (error) {
+    if (error instanceof NodeFailure) throw error
     // The message of JSON.parse quotes the text, which may hold a secret.
     throw new NodeFailure('value is not valid JSON', { type: 'InvalidInput' })
   }

@@ -11,6 +11,9 @@ import { readStoredVersion, type StoredVersion } from './versions.ts'
 /** A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. */
 export type Drawing = { nodes?: unknown; edges?: unknown; graph?: Graph | undefined }
 
+/** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
+export class StaleDrawing extends Error {}
+
 /** Reads a graph in turns with what other teams do. Throws INVALID with all problems. */
 export async function checkGraph(drawing: Drawing, teamId: string): Promise<Graph> {
   if (drawing.graph) return drawing.graph

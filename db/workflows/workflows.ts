@@ -14,7 +14,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
-import { checkGraph, type Drawing, drawGraph, settleGraph } from './drawing.ts'
+import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
 import { hideSecrets } from './secrets.ts'
 import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
@@ -73,9 +73,6 @@ export async function listWorkflows(
 
 /** How often a part of a graph is read together with the other part, if that changes meanwhile. */
 const MAX_DRAWINGS = 5
-
-/** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
-class StaleDrawing extends Error {}
 
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or

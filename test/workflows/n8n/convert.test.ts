@@ -183,3 +183,47 @@ test('however nodes are connected, they become a graph that can be saved', () =>
     { numRuns: 200 },
   )
 })
+
+test('headers of a response that a workflow may not set are left out and reported', () => {
+  const node = (name: string, type: string, parameters: object) => ({
+    id: name,
+    name,
+    type: `n8n-nodes-base.${type}`,
+    typeVersion: 1.1,
+    position: [0, 0],
+    parameters,
+  })
+  const entries = [
+    { name: 'X-Order', value: '={{ $json.id }}' },
+    { name: 'Access-Control-Allow-Origin', value: '*' },
+  ]
+  const options = { responseHeaders: { entries } }
+  const imported = importDocument({
+    nodes: [
+      node('Hook', 'webhook', { path: 'in', responseMode: 'responseNode' }),
+      node('Respond', 'respondToWebhook', { respondWith: 'text', responseBody: 'ok', options }),
+    ],
+    connections: { Hook: { main: [[{ node: 'Respond', type: 'main', index: 0 }]] } },
+  })!
+  const respond = imported.nodes.find(({ type }) => type === 'RESPOND_TO_WEBHOOK')
+  expect(Object.keys(respond!.config.headers as object)).toEqual(['X-Order'])
+  expect(imported.report.problems).toMatchObject([
+    {
+      node: 'Respond',
+      kind: 'parameter',
+      message: expect.stringMatching(
+        /^The header "Access-Control-Allow-Origin" was left out: it cannot be set/,
+      ),
+      original: '*',
+    },
+  ])
+})
+
+test('a node with very many expressions is replaced before they are translated', () => {
+  const value = `=${'{{ $json.a }}'.repeat(20_000)}`
+  const assignments = { assignments: [{ id: '1', name: 'at', value, type: 'string' }] }
+  const set = { id: '1', name: 'Set', type: 'n8n-nodes-base.set', typeVersion: 3.4, position: [0, 0] }
+  const imported = importDocument({ nodes: [{ ...set, parameters: { assignments } }], connections: {} })!
+  expect(imported.nodes.map(({ type }) => type)).toContain('STOP_AND_ERROR')
+  expect(imported.report.problems[0]!.message).toMatch(/more than 1000 expressions/)
+})
