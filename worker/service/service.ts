@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client } from '@temporalio/client'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createMailer } from '../../activities/mail/smtp.ts'
-import { createMetrics, type Metrics } from '../../activities/metrics.ts'
-import { createDataConverter } from '../../activities/temporal/codec.ts'
-import { carryOutErrand } from '../../activities/temporal/outbox.ts'
-import { describeSchedules } from '../../activities/temporal/schedules.ts'
-import { openSealer, type Sealer } from '../../activities/temporal/sealer.ts'
-import { startTracing, type Tracing } from '../../activities/tracing.ts'
-import { createApp, createProbes } from '../../api/app.ts'
-import type { ApiDeps } from '../../api/env.ts'
+import { createMetrics } from '../../activities/metrics.ts'
+import { openSealer } from '../../activities/temporal/sealer.ts'
+import { startTracing } from '../../activities/tracing.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -21,30 +15,20 @@ import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
-import { connectClient, connectWorker } from '../temporal.ts'
+import { connectWorker } from '../temporal.ts'
 import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
-import { startListener } from './listener.ts'
 import { startMailing } from './mailing.ts'
 import { listOwnPlaces } from './ownplaces.ts'
-import { createReadiness } from './readiness.ts'
 import { installRuntime } from './runtime.ts'
+import { startApi, startProbes } from './serving.ts'
 
 /**
  * What a process runs: the API, the worker, or (`service`,
  * under the supervisor) both, so that starts can be eager.
  */
 export type ProcessKind = 'api' | 'worker' | 'service'
-
-/**
- * How long requests in progress may take once the process stops taking new ones. It is less than the 6.5 s after which `npm
- * start` kills the service, before it stops the database.
- */
-const REQUEST_LIMIT_MS = 4_000
-const PROBE_LIMIT_MS = 500
-
-type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined; exposure: Exposure }
 
 /**
  * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
@@ -151,111 +135,6 @@ function watchExposure(kind: ProcessKind, config: Config, bus: Bus, log: Logger)
   // A worker cannot know by its own settings where the API listens.
   if (kind !== 'worker' && !isLocal) exposure.note('the API is set up for others than this machine')
   return exposure
-}
-
-/**
- * Serves the API; resolves with the function that stops it. `readEngine` is given if this process has a
- * worker, and returns its engine once it has started.
- */
-async function startApi(
-  config: Config,
-  store: Store,
-  sealer: Sealer,
-  bus: Bus,
-  instruments: Instruments,
-  readEngine: (() => Engine | undefined) | undefined,
-): Promise<() => Promise<void>> {
-  const { log } = instruments
-  const { namespace } = config.temporal
-  const { taskQueue, continueAfterEvents } = config
-  let carry: ApiDeps['carryOut']
-  let describe: ApiDeps['describeSchedules']
-  let end = async () => {}
-  let readService: Parameters<typeof createReadiness>[0]['workflowService']
-  if (readEngine) {
-    // Until the engine has started, errands stay in the outbox; its sweeper carries them out later.
-    carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
-    describe = async (workflowId, nodeIds) => {
-      const engine = readEngine()
-      if (!engine) throw new Error('the worker has not connected to Temporal yet')
-      return engine.describeSchedules(workflowId, nodeIds)
-    }
-    readService = () => readEngine()?.client.workflowService
-  } else {
-    const connection = connectClient(config)
-    const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
-    const carrier = { store, client, sealer, taskQueue, eager: false, continueAfterEvents, ...instruments }
-    carry = (errand) => carryOutErrand(carrier, errand)
-    describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
-    readService = () => client.workflowService
-    end = () => connection.close()
-  }
-  const isReady = createReadiness({
-    store,
-    workflowService: readService,
-    namespace,
-    taskQueue,
-    ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
-  })
-  const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
-  const { signUp, openByDefault, defaultPlan, metricsToken } = config
-  const front = {
-    publicUrl,
-    allowedHosts,
-    proxyHops,
-    corsOrigins,
-    rateLimits,
-    signUp,
-    openByDefault,
-    defaultPlan,
-    metricsToken,
-  }
-  const app = createApp({
-    store,
-    bus,
-    ...instruments,
-    ...front,
-    isReady,
-    carryOut: carry,
-    describeSchedules: describe,
-  })
-  const listener = await startListener(app.fetch, config.port.number, config.host)
-  log.info({ host: config.host, port: listener.port }, 'the API is listening')
-  return async () => {
-    await listener.stop(REQUEST_LIMIT_MS)
-    await end()
-  }
-}
-
-/** Serves /metrics, /healthz and /readyz of a process that is only a worker; resolves with what stops it. */
-async function startProbes(
-  config: Config,
-  store: Store,
-  bus: Bus,
-  instruments: Instruments,
-  readEngine: () => Engine | undefined,
-): Promise<() => Promise<void>> {
-  const { publicUrl, proxyHops, metricsToken, taskQueue } = config
-  const isReady = createReadiness({
-    store,
-    workflowService: () => readEngine()?.client.workflowService,
-    namespace: config.temporal.namespace,
-    taskQueue,
-    isPolling: () => readEngine()?.isPolling() ?? false,
-  })
-  const app = createProbes({
-    store,
-    bus,
-    ...instruments,
-    publicUrl,
-    proxyHops,
-    metricsToken,
-    isReady,
-    carryOut: async () => false,
-  })
-  const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
-  instruments.log.info({ host: config.host, port: listener.port }, 'the worker serves its metrics')
-  return () => listener.stop(PROBE_LIMIT_MS)
 }
 
 // Addresses that nobody has proven count only where nobody but this machine's users can come in. A worker that

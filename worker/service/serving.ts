@@ -1,0 +1,132 @@
+import { Client } from '@temporalio/client'
+import type { Logger } from 'pino'
+import type { Metrics } from '../../activities/metrics.ts'
+import { createDataConverter } from '../../activities/temporal/codec.ts'
+import { carryOutErrand } from '../../activities/temporal/outbox.ts'
+import { describeSchedules } from '../../activities/temporal/schedules.ts'
+import type { Sealer } from '../../activities/temporal/sealer.ts'
+import type { Tracing } from '../../activities/tracing.ts'
+import { createApp, createProbes } from '../../api/app.ts'
+import type { ApiDeps } from '../../api/env.ts'
+import type { Bus } from '../../db/bus.ts'
+import type { Exposure } from '../../db/operation/exposure.ts'
+import type { Store } from '../../db/scope.ts'
+import type { Config } from '../config.ts'
+import { connectClient } from '../temporal.ts'
+import type { Engine } from './engine.ts'
+import { startListener } from './listener.ts'
+import { createReadiness } from './readiness.ts'
+
+/**
+ * How long requests in progress may take once the process stops taking new ones. It is less than the 6.5 s after which `npm
+ * start` kills the service, before it stops the database.
+ */
+const REQUEST_LIMIT_MS = 4_000
+const PROBE_LIMIT_MS = 500
+
+export type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined; exposure: Exposure }
+
+/**
+ * Serves the API; resolves with the function that stops it. `readEngine` is given if this process has a
+ * worker, and returns its engine once it has started.
+ */
+export async function startApi(
+  config: Config,
+  store: Store,
+  sealer: Sealer,
+  bus: Bus,
+  instruments: Instruments,
+  readEngine: (() => Engine | undefined) | undefined,
+): Promise<() => Promise<void>> {
+  const { log } = instruments
+  const { namespace } = config.temporal
+  const { taskQueue, continueAfterEvents } = config
+  let carry: ApiDeps['carryOut']
+  let describe: ApiDeps['describeSchedules']
+  let end = async () => {}
+  let readService: Parameters<typeof createReadiness>[0]['workflowService']
+  if (readEngine) {
+    // Until the engine has started, errands stay in the outbox; its sweeper carries them out later.
+    carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
+    describe = async (workflowId, nodeIds) => {
+      const engine = readEngine()
+      if (!engine) throw new Error('the worker has not connected to Temporal yet')
+      return engine.describeSchedules(workflowId, nodeIds)
+    }
+    readService = () => readEngine()?.client.workflowService
+  } else {
+    const connection = connectClient(config)
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
+    const carrier = { store, client, sealer, taskQueue, eager: false, continueAfterEvents, ...instruments }
+    carry = (errand) => carryOutErrand(carrier, errand)
+    describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
+    readService = () => client.workflowService
+    end = () => connection.close()
+  }
+  const isReady = createReadiness({
+    store,
+    workflowService: readService,
+    namespace,
+    taskQueue,
+    ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
+  })
+  const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
+  const { signUp, openByDefault, defaultPlan, metricsToken } = config
+  const front = {
+    publicUrl,
+    allowedHosts,
+    proxyHops,
+    corsOrigins,
+    rateLimits,
+    signUp,
+    openByDefault,
+    defaultPlan,
+    metricsToken,
+  }
+  const app = createApp({
+    store,
+    bus,
+    ...instruments,
+    ...front,
+    isReady,
+    carryOut: carry,
+    describeSchedules: describe,
+  })
+  const listener = await startListener(app.fetch, config.port.number, config.host)
+  log.info({ host: config.host, port: listener.port }, 'the API is listening')
+  return async () => {
+    await listener.stop(REQUEST_LIMIT_MS)
+    await end()
+  }
+}
+
+/** Serves /metrics, /healthz and /readyz of a process that is only a worker; resolves with what stops it. */
+export async function startProbes(
+  config: Config,
+  store: Store,
+  bus: Bus,
+  instruments: Instruments,
+  readEngine: () => Engine | undefined,
+): Promise<() => Promise<void>> {
+  const { publicUrl, proxyHops, metricsToken, taskQueue } = config
+  const isReady = createReadiness({
+    store,
+    workflowService: () => readEngine()?.client.workflowService,
+    namespace: config.temporal.namespace,
+    taskQueue,
+    isPolling: () => readEngine()?.isPolling() ?? false,
+  })
+  const app = createProbes({
+    store,
+    bus,
+    ...instruments,
+    publicUrl,
+    proxyHops,
+    metricsToken,
+    isReady,
+    carryOut: async () => false,
+  })
+  const listener = await startListener(app.fetch, config.workerMetricsPort!, config.host)
+  instruments.log.info({ host: config.host, port: listener.port }, 'the worker serves its metrics')
+  return () => listener.stop(PROBE_LIMIT_MS)
+}
