@@ -43,6 +43,7 @@ export const STORED_NODES = sql<StoredNode[]>`(
     fetch first 1000 rows only) shown)`
 
 export type ExecutionShape = {
+  teamId: string
   id: string
   workflowId: string
   workflowVersion: number

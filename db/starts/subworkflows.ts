@@ -90,7 +90,7 @@ export async function readChild(
 export async function readChildOutput(store: Store, id: string): Promise<unknown> {
   const child = await store.db
     .selectFrom('executions')
-    .select(['id', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
+    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!child) throw new Fault('NOT_FOUND', 'The execution has been deleted')

@@ -7,24 +7,36 @@ import { perDatabase } from '../cache.ts'
 import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
 
-const plansOf = perDatabase(() => new LRUCache<string, Plan>({ max: 200 }))
+const plansOf = perDatabase(() => new LRUCache<string, Promise<Plan>>({ max: 200 }))
+
+type PlannedRun = {
+  teamId: string
+  workflowId: string
+  workflowVersion: number
+  triggerNodeId: string
+  onlyNode: string | null
+}
 
 /**
  * The plan of a version for executions that start at one trigger, or that consist of one node. It is compiled
  * once and then cached, since versions never change. Throws NOT_FOUND.
  */
-export async function readCompiledPlan(
-  store: Store,
-  run: { workflowId: string; workflowVersion: number; triggerNodeId: string; onlyNode: string | null },
-): Promise<Plan> {
-  const { workflowId, workflowVersion: version, triggerNodeId, onlyNode } = run
-  const key = `${workflowId}/${version}/${triggerNodeId}/${onlyNode ?? ''}`
+export function readCompiledPlan(store: Store, run: PlannedRun): Promise<Plan> {
+  const { workflowId, workflowVersion, triggerNodeId, onlyNode } = run
+  const key = `${workflowId}/${workflowVersion}/${triggerNodeId}/${onlyNode ?? ''}`
   const plans = plansOf(store.db)
   const known = plans.get(key)
   if (known) return known
-  const graph = await readVersion(store, workflowId, version)
-  const whole = await workInTurns(compilePlan(graph, { workflowId, version, triggerNodeId }), workflowId)
-  const plan = onlyNode ? cutPlan(whole, onlyNode) : whole
+  // Cached before it is done: executions that begin at once share the work.
+  const plan = compile(store, run)
   plans.set(key, plan)
+  plan.catch(() => plans.delete(key))
   return plan
+}
+
+async function compile(store: Store, run: PlannedRun): Promise<Plan> {
+  const { teamId, workflowId, workflowVersion: version, triggerNodeId, onlyNode } = run
+  const graph = await readVersion(store, workflowId, version)
+  const whole = await workInTurns(compilePlan(graph, { workflowId, version, triggerNodeId }), teamId)
+  return onlyNode ? cutPlan(whole, onlyNode) : whole
 }
