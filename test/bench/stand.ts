@@ -124,7 +124,7 @@ export async function startStand(): Promise<Stand> {
 
 type Headers = Record<string, string>
 
-/** Sends a request and returns the JSON of the response. Throws if the status is not 2xx. */
+/** Sends a request and returns the JSON of the response, if it has any. Throws if the status is not 2xx. */
 async function ask<T>(
   pool: Pool,
   headers: Headers,
@@ -134,9 +134,10 @@ async function ask<T>(
 ): Promise<T> {
   const body = json === undefined ? null : JSON.stringify(json)
   const response = await pool.request({ method, path, headers, body })
+  const text = await response.body.text()
   if (response.statusCode >= 300)
-    throw new Error(`${method} ${path} responded with ${response.statusCode}: ${await response.body.text()}`)
-  return (await response.body.json()) as T
+    throw new Error(`${method} ${path} responded with ${response.statusCode}: ${text}`)
+  return (text === '' ? undefined : JSON.parse(text)) as T
 }
 
 /** Signs in. What is measured is asked with an SDK token, because that is what programs send. */
