@@ -2,10 +2,10 @@ import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
-import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
 import type { SmtpOptions } from '../activities/mail/smtp.ts'
 import type { TracingOptions } from '../activities/tracing.ts'
+import { isLoopback } from '../api/http/host.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { EmailProof } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
@@ -196,11 +196,4 @@ function readSmtp(text: string, from: string): SmtpOptions {
 export function nameHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return isIP(host) === 6 ? `[${host}]` : host
-}
-
-/** Whether a name or an address, also an IPv6 address in brackets as in a URL, is this machine's loopback. */
-export function isLoopback(host: string): boolean {
-  const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
-  if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
-  return plain === 'localhost' || plain.endsWith('.localhost')
 }

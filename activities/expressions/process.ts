@@ -117,7 +117,7 @@ function listReadable(): string[] {
   const [above] = createRequire(import.meta.url)
     .resolve('jsonata')
     .split(folder)
-  const own = ['activities', 'workflows', 'package.json', 'node_modules'].map((name) => root + name)
+  const own = ['activities', 'db', 'workflows', 'package.json', 'node_modules'].map((name) => root + name)
   return [...own, above + folder]
 }
 

@@ -6,12 +6,12 @@ import type { Returns } from './returns.ts'
  */
 export type Places = {
   /** Takes a place for the team; if it has its half already, says when to come again. */
-  take(team: string): Place | TurnedAway
+  take(team: string): HeldPlace | TurnedAway
   /** How many places each team has now. */
   read(): ReadonlyMap<string, number>
 }
 
-export type Place = { leave(): void }
+export type HeldPlace = { leave(): void }
 export type TurnedAway = { comeAgainMs: number }
 
 export function createPlaces(all: number, returns: Returns): Places {

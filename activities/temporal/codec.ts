@@ -22,7 +22,7 @@ const ENCODING = Buffer.from('binary/encrypted')
 const PURPOSE = 'temporal'
 
 /** Where a payload belongs, as Temporal's SDK says when it seals or opens one. */
-export type Place = Pick<SerializationContext, 'namespace' | 'workflowId'>
+export type SealPlace = Pick<SerializationContext, 'namespace' | 'workflowId'>
 
 /**
  * Seals every payload that Temporal stores (AES-256-GCM with the service's key), without any I/O. Opening a
@@ -36,7 +36,7 @@ function createCodec(sealer: Sealer): PayloadCodec {
   }
 }
 
-function sealPayload(sealer: Sealer, place: Place | undefined, payload: Payload): Payload {
+function sealPayload(sealer: Sealer, place: SealPlace | undefined, payload: Payload): Payload {
   const bytes = proto.temporal.api.common.v1.Payload.encode(payload).finish()
   const data = sealer.binds()
     ? seal(sealer.keys, PURPOSE, describePlace(place), bytes, BOUND)
@@ -45,7 +45,7 @@ function sealPayload(sealer: Sealer, place: Place | undefined, payload: Payload)
 }
 
 /** What a bound payload is bound to. */
-function describePlace(place: Place | undefined): string {
+function describePlace(place: SealPlace | undefined): string {
   return `${place?.namespace ?? ''}\0${nameSealed(place?.workflowId ?? '')}`
 }
 
@@ -55,7 +55,7 @@ function describePlace(place: Place | undefined): string {
  */
 export async function openPayload(
   sealer: Sealer,
-  place: Place | undefined,
+  place: SealPlace | undefined,
   payload: Payload,
 ): Promise<Payload> {
   const workflowId = place?.workflowId ?? ''

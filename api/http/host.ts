@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { MiddlewareHandler } from 'hono'
+import ipaddr from 'ipaddr.js'
 import { Fault } from '../../db/fault.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 
@@ -38,9 +39,11 @@ function readName(host: string): string {
   return URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? ''
 }
 
-/** Whether a name, as URLs have it, can only be this machine. */
-export function isLoopback(name: string): boolean {
-  return /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(name)
+/** Whether a name or an address, also an IPv6 address in brackets as in a URL, is this machine's loopback. */
+export function isLoopback(host: string): boolean {
+  const plain = host.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (isIP(plain) !== 0) return ipaddr.process(plain).range() === 'loopback'
+  return plain === 'localhost' || plain.endsWith('.localhost')
 }
 
 function isAddress(name: string): boolean {

@@ -18,7 +18,7 @@ import {
 export type EntryBody = AuditCore & { actorName: string; details: string; detailsSalt: Buffer }
 
 /** The place of the next entry; `ts` is ISO 8601 with milliseconds. */
-export type Place = { seq: number; prev: Buffer; ts: string }
+export type ChainPlace = { seq: number; prev: Buffer; ts: string }
 
 /** A head row. `ts` is as PostgreSQL writes it; `next` is the time for the next entry, never before `ts`. */
 export type Head = { seq: number; hash: Buffer; mac: Buffer; keyId: string; ts: string; next: string }
@@ -78,7 +78,7 @@ export async function putEntry(
   tx: Tx,
   keys: Keys,
   body: EntryBody,
-  { seq, prev, ts }: Place,
+  { seq, prev, ts }: ChainPlace,
   last: RawBuilder<unknown>,
 ): Promise<{ bare: boolean } | undefined> {
   const keyId = keys.current

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { OwnPlace } from '../../activities/http/ownplaces.ts'
-import { type Config, isLoopback } from '../config.ts'
+import { isLoopback } from '../../api/http/host.ts'
+import type { Config } from '../config.ts'
 import { listEmbeddedPorts } from '../local/lock.ts'
 
 const TEMPORAL = 'the Temporal server of this service'

@@ -119,10 +119,11 @@ test('all FREE teams of a user share the limit of one, also with tokens; those w
   const ada = await service.otherTeam()
   const colleague = await service.signUp()
   const { db } = service.store
-  const others = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
-  for (const id of others) {
-    await db.insertInto('teams').values({ id, name: 'More', plan: 'FREE' }).execute()
-    await db.insertInto('members').values({ teamId: id, userId: ada.id, role: 'ADMIN' }).execute()
+  const others: string[] = []
+  for (let i = 0; i < 3; i++) {
+    const { body } = await service.call('POST', '/api/teams', ada.cookie, { name: `More ${i}` })
+    others.push(body.id)
+    await setPlan('FREE', body.id)
   }
   await db
     .insertInto('members')

@@ -215,13 +215,16 @@ test('audit reopen begins a new segment after a break, which audit verify names 
   )
   const { email } = await service.signUp()
   // A password that has to be changed is changed even then; what no chain takes is shown.
-  await onServer(
-    service.database.url,
-    "update audit_heads set mac = '' where team_id = '00000000-0000-0000-0000-000000000000'",
-  )
+  const instance = '00000000-0000-0000-0000-000000000000'
+  const head = service.store.db.selectFrom('auditHeads').select('mac').where('teamId', '=', instance)
+  const { mac } = await head.executeTakeFirstOrThrow()
+  const sign = (bytes: string) =>
+    onServer(service.database.url, `update audit_heads set mac = ${bytes} where team_id = '${instance}'`)
+  await sign("''")
   const changed = await perdure(['user', 'passwd', email])
   expect(changed).toMatchObject({ code: 0, err: expect.stringContaining('"action":"PASSWORD_CHANGED"') })
   expect(changed.err).not.toContain(/^Password: (\S+) /m.exec(changed.out)![1]!)
+  await sign(`'\\x${mac.toString('hex')}'`)
 }, 60_000)
 
 test('a command finds the database and the keys of a running `npm start` in the data folder', async () => {

@@ -62,10 +62,18 @@ test('30 workers that are lost in a row fail no execution, not even one whose no
 const [ranOut, killed] = [crypto.randomUUID(), crypto.randomUUID()]
 
 test.each([
-  ['the third that runs out of memory', { failures: 0, memoryEnds: 2, process: ranOut }, 'FAILED'],
-  ['the second that runs out of memory', { failures: 0, memoryEnds: 1, process: ranOut }, 'SUCCESS'],
-  ['one that is killed after two', { failures: 0, memoryEnds: 2, process: killed }, 'SUCCESS'],
-  ['one that an attempt had left before', { failures: 2, memoryEnds: 2 }, 'SUCCESS'],
+  [
+    'the third that runs out of memory',
+    { failures: 0, returned: 0, memoryEnds: 2, process: ranOut },
+    'FAILED',
+  ],
+  [
+    'the second that runs out of memory',
+    { failures: 0, returned: 0, memoryEnds: 1, process: ranOut },
+    'SUCCESS',
+  ],
+  ['one that is killed after two', { failures: 0, returned: 0, memoryEnds: 2, process: killed }, 'SUCCESS'],
+  ['one that an attempt had left before', { failures: 2, returned: 0, memoryEnds: 2 }, 'SUCCESS'],
   ['one of the release before', { failures: 2 }, 'SUCCESS'],
 ])('of the workers that a node loses, %s: %j, %s', async (_which, notes, status) => {
   await noteMemoryEnd(host.store, ranOut)
@@ -89,7 +97,7 @@ test('each end is counted once, and a failure of the node keeps the count', asyn
   await withoutWorker(async () => {
     const retry = { maxAttempts: 3, initialIntervalMs: 1 }
     id = await host.execute(await host.create(graph('/flaky?key=counted', { retry })))
-    await loseAttempt({ failures: 0, memoryEnds: 1, process: first })
+    await loseAttempt({ failures: 0, returned: 0, memoryEnds: 1, process: first })
   })
   // The attempts after it fail twice: were the end counted at each of them, it would have been three.
   const run = await host.ended(id)

@@ -4,7 +4,12 @@ import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
 import { describe, expect, inject, test } from 'vitest'
-import { FAILURE_CONVERTER, isSealed, openPayload, type Place } from '../../../activities/temporal/codec.ts'
+import {
+  FAILURE_CONVERTER,
+  isSealed,
+  openPayload,
+  type SealPlace,
+} from '../../../activities/temporal/codec.ts'
 import { nameSchedule } from '../../../activities/temporal/schedules.ts'
 import type { Sealer } from '../../../activities/temporal/sealer.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
@@ -23,7 +28,7 @@ function isPayload(value: unknown): value is Payload {
 }
 
 /** Opens every sealed payload of a history, at any depth. Temporal's SDK adds some that are not. */
-async function openAll(sealer: Sealer, place: Place, tree: unknown): Promise<void> {
+async function openAll(sealer: Sealer, place: SealPlace, tree: unknown): Promise<void> {
   if (typeof tree !== 'object' || tree === null) return
   for (const [key, value] of Object.entries(tree as Tree)) {
     if (!isPayload(value)) await openAll(sealer, place, value)
