@@ -1,7 +1,7 @@
-import { encodeToPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js'
 import { expect, test } from 'vitest'
 import { noteMemoryEnd } from '../../../db/operation/memoryends.ts'
 import { nodeOf } from '../../support/client.ts'
+import { sealFor } from '../../support/engine/forger.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
@@ -26,8 +26,8 @@ async function loseAttempt(notes?: object): Promise<{ id: string; attempt: numbe
   const task = await temporal.pollActivityTaskQueue({ namespace, taskQueue: { name: host.taskQueue } })
   const { taskToken } = task
   if (notes) {
-    const payloads = await encodeToPayloads(options.loadedDataConverter, notes)
-    await temporal.recordActivityTaskHeartbeat({ namespace, taskToken, details: { payloads } })
+    const sealed = await sealFor(host.engine.sealer, task.workflowExecution!.workflowId!, notes)
+    await temporal.recordActivityTaskHeartbeat({ namespace, taskToken, details: { payloads: [sealed] } })
   }
   // As a worker that is stopped; one that is killed says nothing, and Temporal finds that out after a while.
   const applicationFailureInfo = { type: 'WorkerShutdown', nextRetryDelay: { nanos: 1_000_000 } }
