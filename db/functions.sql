@@ -211,18 +211,21 @@ begin
 end $function$;
 
 -- Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
--- it together; one that changes who may do what holds it alone: it waits for the acts under way, and those that come later
--- wait for it. An advisory lock, because those who wait for it have their turn: a stream of row locks could keep a removal
--- waiting for ever.
+-- it together; one that changes who may do what holds it alone. It waits for the acts under way, and those that come later
+-- fail (55P03) and are tried again, so that only one of them keeps a connection while it waits. An advisory lock, because
+-- no other gets it once somebody waits for it: a stream of row locks could keep a removal waiting for ever.
 CREATE OR REPLACE FUNCTION public.hold_team(team uuid, alone boolean)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$
 begin
+  if not (case
+      when alone then pg_try_advisory_xact_lock(hashtextextended(team::text, 2))
+      else pg_try_advisory_xact_lock_shared(hashtextextended(team::text, 1)) end) then
+    raise exception 'the rights in the team are changing' using errcode = '55P03';
+  end if;
   if alone then
     perform pg_advisory_xact_lock(hashtextextended(team::text, 1));
-  else
-    perform pg_advisory_xact_lock_shared(hashtextextended(team::text, 1));
   end if;
   perform from teams where id = team for key share;
   return found;

@@ -150,6 +150,9 @@ export function describeRefusal(path: string, status: 400 | 408 | 431 | 500, mes
 /** PostgreSQL's read_only_sql_transaction: it is a standby, or was set so by its operator. */
 const READ_ONLY = '25006'
 
+/** PostgreSQL's lock_not_available, after the many tries of `db/change.ts`. */
+const LOCKED = '55P03'
+
 function readFault(thrown: unknown): Fault | undefined {
   if (thrown instanceof Fault) return thrown
   if (thrown instanceof HTTPException && thrown.status < 500)
@@ -163,6 +166,8 @@ function readFault(thrown: unknown): Fault | undefined {
   const code = (thrown as { code?: unknown } | null)?.code
   if (code === READ_ONLY)
     return new Fault('UNAVAILABLE', 'The database takes no changes at the moment', { retryAfter: 5 })
+  if (code === LOCKED)
+    return new Fault('UNAVAILABLE', 'Others are changing the same things: try again', { retryAfter: 1 })
   // PostgreSQL cannot hold the string, and no schema rejected it.
   if (code === '22021' || code === '22P05')
     return new Fault('INVALID', 'A string contains a character that cannot be stored')

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
-import { change } from '../change.ts'
+import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
+import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { recoverExecution, type VersionChoice } from '../starts/retry.ts'
 import { cancelOpen } from './cancel.ts'
@@ -48,6 +49,8 @@ export async function bulkCancel(
 ): Promise<BulkTally & { cancelled: number }> {
   const { store } = scope
   await demandTeam(scope, teamId, 'OPERATOR')
+  // The body may have come long after its headers, and if nothing matches, nothing is changed.
+  await write(store, (tx) => demandStill(tx, { scope, least: 'OPERATOR' }, teamId))
   const rows = await findMatches(
     store,
     teamId,

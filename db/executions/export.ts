@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
 import { ACTS } from '../acts.ts'
-import { change } from '../change.ts'
+import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { openSnapshot } from '../connection.ts'
 import { demandStill } from '../people/rights.ts'
@@ -113,7 +113,8 @@ export async function openExport(
   }
   try {
     // The slot may have come only after a while.
-    await demandStill(db, { scope, least: ACTS.EXECUTIONS_EXPORTED.role }, teamId)
+    const right = { scope, least: ACTS.EXECUTIONS_EXPORTED.role }
+    await write(scope.store, (tx) => demandStill(tx, right, teamId))
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
     const visit = createVisit(await readRules(tx))

@@ -81,14 +81,18 @@ export async function updateAccount(
       .where('id', '=', old.id)
       .execute()
   }
+  const withdraws = patch.pendingEmail === null && person === null
+  const result = undefined
   const saved =
-    person === null
+    person === null && !withdraws
       ? record(store, save)
       : changeAccount(scope, 'EMAIL_CHANGED', async (tx) => {
-          if (!(await holdPassword(tx, person))) throw wrongPassword()
+          if (person && !(await holdPassword(tx, person))) throw wrongPassword()
+          const { pendingEmail } = await readEmail({ ...store, db: tx }, old.id)
           await save(tx)
-          const state = await changeEmail(tx, store, old.id, email)
-          return { result: undefined, resourceId: old.id, details: { from: old.email, to: email, ...state } }
+          const state = person ? await changeEmail(tx, store, old.id, email) : { withdrawn: pendingEmail }
+          if (state === 'unchanged' || (!person && pendingEmail === null)) return { result, unchanged: true }
+          return { result, resourceId: old.id, details: { from: old.email, to: email, ...state } }
         })
   await guardEmail(saved)
   return readAccount(scope)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { v4 as uuid } from 'uuid'
 import { changeAccount, changeInstance, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
@@ -30,7 +31,8 @@ export async function readEmail(store: Store, userId: string): Promise<EmailStat
 
 /**
  * Sets a new e-mail in the caller's transaction. It takes effect when it is confirmed; where every address
- * counts as confirmed, at once. Returns whether it still has to be. Throws CONFLICT if another account has it,
+ * counts as confirmed, at once. Returns whether it still has to be, or that it
+ * was wanted already. Throws CONFLICT if another account has it,
  * THROTTLED after too many mails.
  */
 export async function changeEmail(
@@ -38,16 +40,16 @@ export async function changeEmail(
   store: Store,
   userId: string,
   email: string,
-): Promise<{ pending: boolean }> {
+): Promise<{ pending: boolean } | 'unchanged'> {
   const owner = await lockOwner(tx, userId)
-  if (owner.email === email) return { pending: false }
+  if (owner.email === email) return 'unchanged'
   if (trustsEmails(store) || isSame(owner.email, email)) {
     await tx.updateTable('users').set({ email, pendingEmail: null }).where('id', '=', userId).execute()
     return { pending: false }
   }
   const holder = await lockHolder(tx, email)
   if (holder?.emailConfirmedAt) throw taken()
-  if (owner.pendingEmail && isSame(owner.pendingEmail, email)) return { pending: true }
+  if (owner.pendingEmail && isSame(owner.pendingEmail, email)) return 'unchanged'
   await tx.updateTable('users').set({ pendingEmail: email }).where('id', '=', userId).execute()
   if (store.emailProof?.() === 'mail') refuse(await queueConfirmation(tx, userId, email))
   return { pending: true }
@@ -166,7 +168,8 @@ async function settleEmail(tx: Tx, store: Store, owner: Owner, proven: string): 
   const holder = stays ? undefined : await lockHolder(tx, proven)
   if (holder?.emailConfirmedAt) throw taken()
   if (holder) {
-    const email = `released-${holder.id}${NOWHERE}`
+    // Not of the holder's id, which others know: nobody may have registered it before.
+    const email = `released-${uuid()}${NOWHERE}`
     await tx.updateTable('users').set({ email }).where('id', '=', holder.id).execute()
   }
   const email = stays ? owner.email : proven

@@ -16,19 +16,23 @@ export type Signature = {
   deliveryHeader?: string
 }
 
+/** What a repeated delivery has in common with the first one; nothing if it cannot be told from an equal one. */
+export type Delivery = { id?: string | undefined; stamp?: string | undefined }
+
 const TOLERANCE_SECONDS = 300
 
 /**
  * Throws UNAUTHENTICATED unless the header holds the body's signature and the timestamp, if one is required,
  * is at most `toleranceSeconds` away from now. The header may hold several signatures with commas between
  * them, as senders do while they change the secret. Compares in constant time. Returns what names this
- * delivery among all of the webhook; undefined if nothing tells a repeated delivery from an equal one.
+ * delivery among all of the webhook: the `id` that its sender gives it, which nobody signs, and the `stamp` that
+ * the signature and its time are.
  */
 export function checkSignature(
   signature: Signature,
   body: Uint8Array,
   readHeader: (name: string) => string | undefined,
-): string | undefined {
+): Delivery {
   const { header, secret, algorithm = 'sha256', encoding = 'hex', prefix = '' } = signature
   const { timestampHeader, deliveryHeader } = signature
   const parts = (readHeader(header) ?? '').split(',').map((part) => part.trim())
@@ -60,12 +64,11 @@ export function checkSignature(
   if (matching.length === 0) {
     throw new Fault('UNAUTHENTICATED', `The header ${header} must hold the signature of the body`)
   }
-  if (deliveryHeader !== undefined) {
-    const delivery = readHeader(deliveryHeader)?.trim()
-    if (delivery) return `id ${delivery}`
-    throw new Fault('UNAUTHENTICATED', `The header ${deliveryHeader} must hold the id of the delivery`)
-  }
-  return timestampHeader === undefined ? undefined : `signature ${expected.toString()}`
+  const stamp = timestampHeader === undefined ? undefined : expected.toString()
+  if (deliveryHeader === undefined) return { stamp }
+  const id = readHeader(deliveryHeader)?.trim()
+  if (id) return { id, stamp }
+  throw new Fault('UNAUTHENTICATED', `The header ${deliveryHeader} must hold the id of the delivery`)
 }
 
 /** Accepts hex in either case, and base64 in either alphabet, padded or not. */

@@ -51,6 +51,8 @@ export type StartInput = {
   /** The caller's right, if somebody asks for the execution: it is read again when the execution is written. */
   right?: Right
   idempotencyKey?: string | undefined
+  /** Like an `idempotencyKey`, whatever the data. */
+  once?: string | undefined
   /** The request's trace context, which becomes the parent of the run's spans. */
   traceparent?: string | undefined
   id?: string
@@ -148,7 +150,7 @@ export async function addExecution(
     ).catch(rethrowMissing)
     // The caller's next request is likely to be for this execution.
     if (added) rememberOwner(store, added.executionId, workflow.teamId)
-    else if (start.right) await demandStill(store.db, start.right, workflow.teamId)
+    else if (start.right) await write(store, (tx) => demandStill(tx, start.right!, workflow.teamId))
     const started = added ?? (await findEarlier(store.db, workflow.id, start))
     if (started) return started
   }
@@ -166,7 +168,7 @@ async function insert(
   { gateId, waits, refusal }: GatePlace,
   held = false,
 ): Promise<StartedExecution | undefined> {
-  const key = start.idempotencyKey ?? null
+  const key = start.idempotencyKey ?? start.once ?? null
   const data = JSON.stringify(start.data)
   const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
@@ -241,17 +243,23 @@ async function findEarlier(
   workflowId: string,
   start: StartInput,
 ): Promise<StartedExecution | undefined> {
-  const { id, idempotencyKey } = start
-  if (id === undefined && idempotencyKey === undefined) return undefined
+  const { id, idempotencyKey, once } = start
+  const key = idempotencyKey ?? once
+  if (id === undefined && key === undefined) return undefined
   const earlier = await db
     .selectFrom('executions')
     .select(['id as executionId', 'status', 'createdAt as startedAt', 'queuedAt', 'idempotencyHash'])
     .where('workflowId', '=', workflowId)
-    .where((eb) => (id ? eb('id', '=', id) : eb('idempotencyKey', '=', idempotencyKey!)))
+    .where((eb) => {
+      const byId = id === undefined ? [] : [eb('id', '=', id)]
+      const byKey =
+        key === undefined || (id !== undefined && once === undefined) ? [] : [eb('idempotencyKey', '=', key)]
+      return eb.or([...byId, ...byKey])
+    })
     .executeTakeFirst()
   if (!earlier) return undefined
   const { idempotencyHash, queuedAt, ...started } = earlier
-  if (id || idempotencyHash?.equals(hashData(start))) {
+  if (id || once || idempotencyHash?.equals(hashData(start))) {
     return { ...started, fresh: false, queued: queuedAt !== null }
   }
   throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')

@@ -8,7 +8,7 @@ import { Fault, missing } from '../fault.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
-import type { Signature } from './signature.ts'
+import type { Delivery, Signature } from './signature.ts'
 import { addExecution, readStartable, type StartableWorkflow, type StartedExecution } from './start.ts'
 
 /** A WEBHOOK_TRIGGER of an active workflow. */
@@ -68,19 +68,22 @@ export function checkWebhookSecret(hook: Webhook, given: string | undefined): vo
 }
 
 /**
- * Accepts an execution of the webhook's workflow that starts at the webhook. With a `delivery` that has
- * started one before, returns that execution. Throws as addExecution does.
+ * Accepts an execution of the webhook's workflow that starts at the webhook. If an execution was started before
+ * by the same id or by the same stamp of its `delivery`, returns that one. Throws as addExecution does.
  */
 export async function startWebhook(
   store: Store,
   hook: Webhook,
   call: WebhookCall,
-  { delivery, traceparent }: { delivery?: string | undefined; traceparent?: string | undefined },
+  { delivery = {}, traceparent }: { delivery?: Delivery | undefined; traceparent?: string | undefined },
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
-  const id = delivery === undefined ? uuid() : uuidv5(`${node.id} ${delivery}`, workflow.id)
-  return addExecution(store, workflow, { id, node, trigger: 'WEBHOOK', data: call, by, traceparent })
+  const id = delivery.id === undefined ? uuid() : uuidv5(`${node.id} ${delivery.id}`, workflow.id)
+  // No client can send this key, since a header cannot hold a line feed.
+  const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`
+  const data = { ...call }
+  return addExecution(store, workflow, { id, once, node, trigger: 'WEBHOOK', data, by, traceparent })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */

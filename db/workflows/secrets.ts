@@ -4,10 +4,26 @@ import { HIDDEN, listSecrets, type Path, replaceSecret, valueAt } from '../../wo
 import { getOwn, isObject } from '../../workflows/json.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { REDACTED } from '../redaction/detect.ts'
-import { redact } from '../redaction/redact.ts'
+import { normalizeKey, type RedactionRules, redact } from '../redaction/redact.ts'
 
 /** The keys of a config that may have a secret anywhere in their values, by node type: the redactor finds it. */
 const CARRIERS: Record<string, string[]> = { HTTP_REQUEST: ['url', 'headers', 'query', 'body'] }
+
+/** More that is a secret in a request: names of keys, and addresses that are one. In a body such names are usual. */
+const IN_REQUESTS: RedactionRules = {
+  kinds: new Set(),
+  mask: () => REDACTED,
+  names: new Set(
+    ['key', 'code', 'appid', 'subscription-key', 'ocp-apim-subscription-key', 'x-functions-key'].map(
+      normalizeKey,
+    ),
+  ),
+  maskOwn: (text) =>
+    text.replace(
+      /(\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g,
+      `$1${REDACTED}`,
+    ),
+}
 
 const hiddenOf = new WeakMap<GraphNode, GraphNode>()
 
@@ -16,8 +32,10 @@ export function hideSecrets(node: GraphNode): GraphNode {
   const known = hiddenOf.get(node)
   if (known) return known
   const named = listSecrets(node).reduce((shown, path) => replaceSecret(shown, path, HIDDEN), node)
-  const carried = pickCarried(node)
-  const config = { ...named.config, ...(hideWithin(carried, redact(carried)) as typeof carried) }
+  const { body, ...rest } = pickCarried(node)
+  const masked = { ...redact(rest, { rules: IN_REQUESTS }), ...redact(body === undefined ? {} : { body }) }
+  const carried = body === undefined ? rest : { ...rest, body }
+  const config = { ...named.config, ...(hideWithin(carried, masked) as typeof carried) }
   const hidden = { ...named, config }
   hiddenOf.set(node, hidden)
   return hidden
@@ -80,7 +98,9 @@ function pickCarried({ type, config }: GraphNode): Record<string, unknown> {
 function findHidden(value: unknown, at: Path = []): Path[] {
   if (typeof value === 'string') return value.includes(HIDDEN) ? [at] : []
   if (Array.isArray(value)) return value.flatMap((item, i) => findHidden(item, [...at, i]))
-  return Object.entries(Object(value)).flatMap(([key, item]) => findHidden(item, [...at, key]))
+  return Object.entries(Object(value)).flatMap(([key, item]) =>
+    key.includes(HIDDEN) ? [[...at, key]] : findHidden(item, [...at, key]),
+  )
 }
 
 /** A copy of the value with `[hidden]` wherever the redactor's copy of it, `masked`, differs. */
@@ -121,5 +141,5 @@ function isReference(text: string, masked: unknown): boolean {
     return false
   }
   if (rest === text) return false
-  return masked === REDACTED ? SCHEME.test(rest) : redact(rest) === rest
+  return masked === REDACTED ? SCHEME.test(rest) : redact(rest, { rules: IN_REQUESTS }) === rest
 }

@@ -13,7 +13,9 @@ import { repairGraph } from '../../workflows/n8n/repair.ts'
 import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
+import { write } from '../change.ts'
 import { invalid } from '../fault.ts'
+import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
@@ -73,6 +75,8 @@ export async function exportWorkflow(scope: Scope, id: string): Promise<Workflow
 /** Converts a document without creating a workflow (BUILDER). Throws INVALID for an unknown format. */
 export async function planImport(scope: Scope, input: WorkflowImport): Promise<ImportedWorkflow> {
   await demandTeam(scope, input.teamId, 'BUILDER')
+  // The body may have come long after its headers.
+  await write(scope.store, (tx) => demandStill(tx, { scope, least: 'BUILDER' }, input.teamId))
   const { workflow } = input
   const plan = isDocument(workflow)
     ? await readDocument(scope, input, workflow)

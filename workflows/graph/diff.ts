@@ -39,11 +39,13 @@ export function compareGraphs(
     left -= paths.length
     if (paths.length === 0) return []
     const [old, young] = [show(before), show(after)]
-    const changes = paths.map((path) => ({
-      path: path.reduce<string>((at, key) => joinPath(at, key), ''),
-      ...readValue('from', old, path),
-      ...readValue('to', young, path),
-    }))
+    const changes = paths
+      .map((whole) => showPath(whole, old, young))
+      .map((path) => ({
+        path: path.reduce<string>((at, key) => joinPath(at, key), ''),
+        ...readValue('from', old, path),
+        ...readValue('to', young, path),
+      }))
     return [{ id: after.id, name: after.name, changes }]
   })
   return {
@@ -117,6 +119,15 @@ function addChanges(found: Path[], from: unknown, to: unknown, at: Path, most: n
 function kindOf(value: unknown): 'list' | 'object' | 'value' {
   if (Array.isArray(value)) return 'list'
   return typeof value === 'object' && value !== null ? 'object' : 'value'
+}
+
+/** A key may be a secret, too: the path ends before the first one that neither side shows. */
+function showPath(path: Path, old: GraphNode, young: GraphNode): Path {
+  const hidden = path.findIndex((_, at) => {
+    const until = path.slice(0, at + 1)
+    return !('from' in readValue('from', old, until)) && !('to' in readValue('to', young, until))
+  })
+  return hidden < 0 ? path : path.slice(0, hidden)
 }
 
 function readValue(side: 'from' | 'to', node: GraphNode, path: Path): { from?: unknown; to?: unknown } {

@@ -234,7 +234,8 @@ describe('a change of the e-mail', () => {
     const results = [await confirm(owner.cookie, tokens[0]!), await confirm(owner.cookie, tokens[1]!)]
     expect(results.map(({ status }) => status).sort()).toEqual([200, 400])
     expect(await me(owner.cookie)).toMatchObject({ email: squatter.email, emailConfirmed: true })
-    const released = `released-${squatter.id}@perdure.invalid`
+    const released = expect.stringMatching(/^released-[0-9a-f-]{36}@perdure\.invalid$/)
+    expect((await me(squatter.cookie)).email).not.toContain(squatter.id)
     expect(await me(squatter.cookie)).toMatchObject({ email: released, emailConfirmed: false })
     for (const token of tokens) expect((await confirm(squatter.cookie, token)).status).toBe(400)
     expect((await resend(squatter.cookie)).body.message).toContain('set another one')

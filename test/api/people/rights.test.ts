@@ -1,5 +1,6 @@
 import { type ClientRequest, request } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { openDatabase } from '../../../db/connection.ts'
@@ -184,4 +185,27 @@ test('a removal has its turn although acts of the same team never pause', async 
   const statuses = new Set((await Promise.all(loops)).flat())
   expect([...statuses].filter((status) => status !== 201 && status !== 403)).toEqual([])
   expect((await service.call('POST', '/api/variables', cookie, variable())).status).toBe(403)
+})
+
+test('of all who wait for a change of rights only one keeps a connection, and all act in the end', async () => {
+  const waiting = async () => {
+    const { rows } = await sql`select from pg_locks where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`.execute(db)
+    return rows.length
+  }
+  let answers: Promise<{ status: number }[]> | undefined
+  // As an act that takes long, such as the deletion of a workflow with very many executions.
+  await watcher.db.transaction().execute(async (tx) => {
+    await sql`select hold_team(${teamId}, false)`.execute(tx)
+    const rename = (name: string) => service.call('PUT', `/api/teams/${teamId}`, service.admin, { name })
+    const first = rename('one')
+    await until(async () => (await waiting()) === 1)
+    const others = Array.from({ length: 6 }, () =>
+      service.call('POST', '/api/variables', service.admin, variable()),
+    )
+    answers = Promise.all([first, rename('two'), rename('three'), ...others])
+    await sleep(200)
+    expect(await waiting()).toBe(1)
+  })
+  expect((await answers!).map(({ status }) => status)).toEqual([200, 200, 200, ...Array(6).fill(201)])
 })

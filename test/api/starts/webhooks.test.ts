@@ -297,9 +297,10 @@ test('a signed delivery that is sent again starts nothing, and its signature is 
   const signatures = [
     { header: 'X-Sig', secret: 'key', timestampHeader: 'X-Time' },
     { header: 'X-Hub-Signature-256', secret: 'key', prefix: 'sha256=', deliveryHeader: 'X-GitHub-Delivery' },
+    { header: 'X-Sig', secret: 'key', timestampHeader: 'X-Time', deliveryHeader: 'X-Id' },
   ]
   const nodes = signatures.map((signature, i) => {
-    const config = { path: `in${i}`, signature, responseMode: i === 0 ? 'immediate' : 'lastNode' }
+    const config = { path: `in${i}`, signature, responseMode: i === 1 ? 'lastNode' : 'immediate' }
     return { id: `in${i}`, type: 'WEBHOOK_TRIGGER', config: { ...config, responseTimeoutMs: 100 } }
   })
   const id = await create(nodes)
@@ -313,6 +314,13 @@ test('a signed delivery that is sent again starts nothing, and its signature is 
   }
   const later = await send(0, stamped(String(Number(now) - 1)))
   expect(later.body.executionId).not.toBe(first!.body.executionId)
+  // Nobody signs the id: with another one, a captured request is still the same delivery.
+  const both = (id: string, time: string) => send(2, { ...stamped(time), 'X-Id': id })
+  const started = (await both('a', now)).body.executionId
+  const earlier = String(Number(now) - 2)
+  expect((await both('b', now)).body.executionId).toBe(started)
+  expect((await both('a', earlier)).body.executionId).toBe(started)
+  expect((await both('c', earlier)).body.executionId).not.toBe(started)
   const delivered = (delivery: string, body = BODY) =>
     send(1, { 'X-Hub-Signature-256': `sha256=${sign(body)}`, 'X-GitHub-Delivery': delivery }, body)
   const one = await delivered('one')

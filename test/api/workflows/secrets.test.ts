@@ -165,3 +165,31 @@ test('an import names the secrets that requests lack, and keeps no webhook with 
   }
   expect((await bring({ ...document, nodes: [hook], edges: [], secrets: [] })).status).toBe(400)
 })
+
+test('names and addresses that are secrets in requests only are hidden too, and so are keys that are secrets', async () => {
+  const hook = 'hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnop'
+  const id = await create({
+    url: `https://${hook}?code=abcd1234efgh`,
+    headers: {
+      'Ocp-Apim-Subscription-Key': 'abcd1234efgh',
+      'X-Functions-Key': 'abcd1234efgh',
+      'X-Tenant': 'acme',
+    },
+    query: { key: 'abcd1234efgh', page: 1 },
+    body: { key: 'color', [slack!]: 1 },
+  })
+  const { nodes, edges } = await read(id, viewer)
+  expect(nodes[1].config).toMatchObject({
+    url: 'https://hooks.slack.com/services[hidden]?code=[hidden]',
+    headers: { 'Ocp-Apim-Subscription-Key': '[hidden]', 'X-Functions-Key': '[hidden]', 'X-Tenant': 'acme' },
+    query: { key: '[hidden]', page: 1 },
+    body: { key: 'color', '[hidden]': 1 },
+  })
+  const real = (await read(id, builder)).nodes[1]
+  const changed = { ...real, config: { ...real.config, body: { [slack!]: 2 } } }
+  expect((await put(id, { nodes: [nodes[0], changed], edges })).status).toBe(200)
+  const { text } = await service.call('GET', `/api/workflows/${id}/versions/1/diff/2`, viewer)
+  expect(text).not.toContain(slack)
+  const refused = await put(id, { nodes, edges })
+  expect(refused.body.errors.map(({ path }: Body) => path)).toEqual(['nodes[1].config.body.[hidden]'])
+})
