@@ -23,12 +23,13 @@ const LINE = 32
 const RETURN_MS = 1_000
 const RETURNS_APART_MS = 50
 
-/** The attempt returns its slot: there is no room for its values yet. It comes back after `afterMs`. */
+/** The attempt returns its slot: the worker has no room for it yet. It comes back after `afterMs`. */
 export class NoRoom extends Error {
   readonly afterMs: number
 
-  constructor(afterMs: number) {
-    super('The worker has no room for the values of this node yet')
+  /** `what` there is no room for, in the words after `The worker has no room for`. */
+  constructor(what: string, afterMs: number) {
+    super(`The worker has no room for ${what} yet`)
     this.afterMs = afterMs
   }
 }
@@ -56,7 +57,7 @@ export function createShares(store: Store, budget: Budget): Shares {
     const at = Math.max(now + RETURN_MS, (returns.get(team) ?? 0) + RETURNS_APART_MS)
     for (const [other, last] of returns) if (last < now) returns.delete(other)
     returns.set(team, at)
-    return new NoRoom(at - now)
+    return new NoRoom('the values of this node', at - now)
   }
 
   function step(team: string, by: 1 | -1): void {
