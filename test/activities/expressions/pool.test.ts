@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
-import type { EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
+import type { EvaluatorJob, EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
 import { createEvaluatorPool, type PoolAsker } from '../../../activities/expressions/pool.ts'
 import { type ProcessEnd, startEvaluatorProcess } from '../../../activities/expressions/process.ts'
 
@@ -75,6 +75,28 @@ test.runIf(process.platform === 'linux')(
     process.kill(started.pid, 'SIGSTOP')
     started.send(job('1'))
     expect(await started.ended).toMatchObject({ late: false, starved: true, signal: 'SIGKILL' })
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'where processor time cannot be read, a conversion and an answer end at their own limits, not by the clock',
+  async () => {
+    const platform = Object.getOwnPropertyDescriptor(process, 'platform')!
+    const answer = { status: 200, headers: {}, body: Buffer.from('{}'), responseType: 'json' }
+    const jobs: EvaluatorJob[] = [{ conversion: { kind: 'xml', parse: '<a/>' } }, { answer }]
+    // What they may take is far longer than the clock gives to an expression.
+    const started = await Promise.all(jobs.map(() => startProcess(1)))
+    Object.defineProperty(process, 'platform', { ...platform, value: 'darwin' })
+    try {
+      for (const [at, one] of started.entries()) {
+        process.kill(one.pid, 'SIGSTOP')
+        one.send(jobs[at]!)
+      }
+      for (const { ended } of started)
+        expect(await ended).toMatchObject({ late: true, starved: false, signal: 'SIGKILL' })
+    } finally {
+      Object.defineProperty(process, 'platform', platform)
+    }
   },
 )
 
