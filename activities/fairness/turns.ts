@@ -34,10 +34,15 @@ export async function attemptInPlace(
     deps.metrics?.turnedAway.inc({ kind: 'node' })
     throw returnSlot(activity, place.comeAgainMs)
   }
+  let served = true
   try {
     return await run({ ...deps, evaluator }, input)
+  } catch (error) {
+    const busy: FailureType = 'WorkerBusy'
+    served = !(error instanceof ApplicationFailure && error.type === busy)
+    throw error
   } finally {
-    place.leave()
+    place.leave(served)
   }
 }
 
