@@ -157,7 +157,7 @@ function toActivityFailure(
   activity: Context,
 ): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
   const { failures, returned } = before
-  const uncounted = findUncounted(error, activity)
+  const uncounted = findUncounted(error, activity, returned)
   if (uncounted) {
     const counts = { failures, returned: returned + (error instanceof NoRoom ? 1 : 0) }
     return { failure: uncounted, counts }
@@ -176,13 +176,13 @@ function toActivityFailure(
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */
-function findUncounted(error: unknown, activity: Context): unknown {
+function findUncounted(error: unknown, activity: Context, returned: number): unknown {
   if (activity.cancellationSignal.aborted) {
     if (!activity.cancellationDetails?.workerShutdown)
       return new CancelledFailure('The execution was cancelled')
     return again('WorkerShutdown', 'The worker shut down', 100)
   }
-  const final = finalIfDeleted(error)
+  const final = finalIfDeleted(error, { returned })
   if (final !== error) return final
   // Nothing is wrong, so the SDK logs nothing.
   if (error instanceof NoRoom) return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')

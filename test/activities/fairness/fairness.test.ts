@@ -1,10 +1,13 @@
-import type { Context } from '@temporalio/activity'
+import { asyncLocalStorage, type Context } from '@temporalio/activity'
 import { expect, test } from 'vitest'
 import { createBudget } from '../../../activities/budget.ts'
+import type { ActivityDeps } from '../../../activities/deps.ts'
 import { createPlaces } from '../../../activities/fairness/places.ts'
 import { createReturns } from '../../../activities/fairness/returns.ts'
 import { createTeamQueue } from '../../../activities/fairness/teamqueue.ts'
+import { runNode } from '../../../activities/run/attempt.ts'
 import { createShares, type NoRoom } from '../../../activities/run/share.ts'
+import { Fault } from '../../../db/fault.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { GraphNode } from '../../../workflows/graph/graph.ts'
 import type { AttemptInput } from '../../../workflows/run/messages.ts'
@@ -130,6 +133,24 @@ test('attempts without room for their values come again by the same calendar, th
   expect(Number(after) - Number(before)).toBeLessThan(100)
   stop()
   await Promise.allSettled([...waiting, ...refill])
+})
+
+test('an attempt that ends because its execution was deleted tells how many only returned their slot', async () => {
+  const gone = () => {
+    throw new Fault('NOT_FOUND', 'the execution is gone')
+  }
+  const deps = {
+    attempts: { begin: () => ({ end: () => {} }) },
+    evaluator: { for: gone },
+    touch: () => {},
+  } as unknown as ActivityDeps
+  const node = { id: 'call', timeoutMs: 1_000, retry: { maxAttempts: 1 } }
+  const input = { node, context: { id: 'e' }, outputs: {}, iteration: '' } as unknown as AttemptInput
+  const info = { attempt: 42, heartbeatDetails: { returned: 40 }, scheduledTimestampMs: 0 }
+  const cancellationSignal = new AbortController().signal
+  const activity = { info, cancellationSignal, heartbeat: () => {} } as unknown as Context
+  const failure = await asyncLocalStorage.run(activity, () => runNode(deps, input)).catch((error) => error)
+  expect(failure).toMatchObject({ type: 'ExecutionDeleted', nonRetryable: true, details: [{ returned: 40 }] })
 })
 
 test('a queue serves teams in turn and a team its workflows, and gives no team more than half', () => {
