@@ -68,7 +68,7 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
     turnedAway: new Counter({
       name: 'perdure_turned_away_total',
       registers,
-      help: 'Attempts (node) and segments that gave their slot back because their team had its half of this worker.',
+      help: 'Attempts (node) and segments that gave their slot back because their team had its half of this worker, or this worker had no room for their values.',
       labelNames: ['kind'] as const,
     }),
     scheduleToStart: new Histogram({

@@ -44,32 +44,37 @@ export type Evaluator = {
 }
 
 /**
- * Who asks. Without it each workflow counts as a team, and everything waits until there is a process. With
- * `patienceMs` an evaluation that gets none in this time fails with ExpressionsBusy.
+ * Who asks. Without it each workflow counts as a team. An evaluation that gets no process in `patienceMs` fails
+ * with ExpressionsBusy; one whose `signal` is aborted before it gets one throws the signal's reason.
  */
 export type EvaluatorAsker = Partial<Omit<PoolAsker, 'workflow'>>
+
+/**
+ * How long an evaluation waits for a process, unless its asker says otherwise. An attempt may have waited for
+ * its share before (activities/run/share.ts): with that, it stays well below what Temporal's limit on it
+ * leaves beyond the node's own.
+ */
+const PATIENCE_MS = 30_000
 
 /** The most characters of JSON of all results of one call. */
 const MAX_RESULT = 8_000_000
 
 export function createEvaluator(
-  options: { processes?: number; timeoutMs?: number; heapMb?: number } = {},
+  options: { processes?: number; timeoutMs?: number; heapMb?: number; patienceMs?: number } = {},
 ): Evaluator {
   // Twice as many as can work at once: a team never has more than half of them.
   const { timeoutMs = 1_000, heapMb = 128, processes = 2 * Math.min(4, availableParallelism()) } = options
   const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
-  return createEvaluatorFor(createEvaluatorPool({ processes, ...limits }), limits)
+  const asker = { patienceMs: options.patienceMs ?? PATIENCE_MS }
+  return createEvaluatorFor(createEvaluatorPool({ processes, ...limits }), limits, asker)
 }
 
-function createEvaluatorFor(
-  pool: EvaluatorPool,
-  limits: ExpressionLimits,
-  asker?: EvaluatorAsker,
-): Evaluator {
-  const deps: EvaluationDeps = {
+function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker: EvaluatorAsker): Evaluator {
+  const depsOf = (who: EvaluatorAsker): EvaluationDeps => ({
     limits,
-    pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...asker, workflow }, prepare) },
-  }
+    pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...who, workflow }, prepare) },
+  })
+  const deps = depsOf(asker)
   return {
     async render(value, bindings) {
       const { expressions, fill } = await collectExpressions(value)
@@ -94,7 +99,11 @@ function createEvaluatorFor(
       return mapItems(deps, items, await compileBareExpression(text), bindings)
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
-    readAnswer: (answer, what, bindings) => readAnswerAway(deps, answer, what, bindings),
+    readAnswer(answer, what, bindings) {
+      // The call has been made: without its answer it would have to be made again.
+      const patient = depsOf({ ...asker, patienceMs: undefined })
+      return readAnswerAway(patient, answer, what, bindings)
+    },
     for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
     close: () => pool.close(),
   }

@@ -33,17 +33,14 @@ export type EvaluatorReply =
  */
 export type EvaluatorFault = 'TIMEOUT' | 'TOTAL' | 'MEMORY' | 'SIZE' | 'ERROR' | 'DOWN' | 'BUSY'
 
-/** All expressions of a job together, or one conversion, may take this many times the limit of one. */
+/** All expressions of a job together, one conversion or one answer may take this many times the limit of one. */
 export const JOB_TIME_FACTOR = 5
 
-/** For answers. Reading one takes no longer than its length says, so only a busy machine needs this much. */
-const ANSWER_TIME_FACTOR = 30
-
 /**
- * How long a job may go without a reply, as a multiple of one expression's limit. Conversions get more,
- * because most parsers cannot report progress.
+ * How long a job may go without a reply, as a multiple of one expression's limit. Conversions and answers get
+ * more, because most parsers cannot report progress.
  */
 export function findTimeFactor(job: EvaluatorJob): number {
-  if ('answer' in job) return ANSWER_TIME_FACTOR
+  if ('answer' in job) return JOB_TIME_FACTOR
   return 'conversion' in job && job.conversion.kind !== 'date' ? JOB_TIME_FACTOR : 1
 }

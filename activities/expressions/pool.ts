@@ -18,10 +18,15 @@ export type EvaluatorPool = {
 }
 
 /**
- * Whose job it is. After `patienceMs` without a process the job is given up, with the fault BUSY. `waits` is
- * called when the job begins to wait, and what it returns when the job has a process or is given up.
+ * Whose job it is. After `patienceMs` without a process the job is given up, with the fault BUSY. When `signal`
+ * is aborted, a job that has no process yet is given up too, and `run` rejects with the signal's reason. `waits`
+ * is called when the job begins to wait, and what it returns when the job has a process or is given up.
  */
-export type PoolAsker = Asker & { patienceMs?: number | undefined; waits?: (() => () => void) | undefined }
+export type PoolAsker = Asker & {
+  patienceMs?: number | undefined
+  signal?: AbortSignal | undefined
+  waits?: (() => () => void) | undefined
+}
 
 type QueuedJob = {
   asker: PoolAsker
@@ -128,6 +133,7 @@ export function createEvaluatorPool({
   return {
     async run(asker, prepare) {
       if (closed) return STOPPING
+      asker.signal?.throwIfAborted()
       // The child processes are unreferenced and do not keep this process alive; a job under way must.
       const alive = setInterval(() => {}, 60_000)
       let wait: { end(): void } | undefined
@@ -135,12 +141,15 @@ export function createEvaluatorPool({
         return await new Promise<EvaluatorReply>((resolve, reject) => {
           const begin = () => {
             wait?.end()
+            // A job whose process was killed waits a second time, and nobody may want it any more.
+            asker.signal?.throwIfAborted()
             return prepare()
           }
           const queued: QueuedJob = { asker, prepare: begin, tries: 0, resolve, reject }
           wait = startWait(asker, () => {
             waiting.remove(asker, queued)
-            resolve(createFault('BUSY', 'all processes that the team may have are taken'))
+            if (asker.signal?.aborted) reject(asker.signal.reason)
+            else resolve(createFault('BUSY', 'all processes that the team may have are taken'))
           })
           waiting.add(asker, queued)
           giveWork()
@@ -158,13 +167,18 @@ export function createEvaluatorPool({
   }
 }
 
-/** Begins a job's wait for a process; `giveUp` is called if it lasts longer than the asker's patience. */
-function startWait({ patienceMs, waits }: PoolAsker, giveUp: () => void): { end(): void } {
+/**
+ * Begins a job's wait for a process; `giveUp` is called if it lasts longer than the asker's patience, or the
+ * asker's signal is aborted.
+ */
+function startWait({ patienceMs, signal, waits }: PoolAsker, giveUp: () => void): { end(): void } {
   let ended = waits?.()
   const timer = patienceMs === undefined ? undefined : setTimeout(giveUp, patienceMs)
+  signal?.addEventListener('abort', giveUp)
   return {
     end() {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', giveUp)
       ended?.()
       ended = undefined
     },

@@ -28,8 +28,8 @@ const BOOT_MS = 30_000
 
 /**
  * A job may take this many times an expression's limit by the clock: the processes have a low priority, and
- * what others do on this machine must not count. Where processor time cannot be read, the time between two
- * signs of life is bounded so.
+ * what others do on this machine must not count. Where processor time cannot be read, the clock stands for it,
+ * at a BLIND_FACTOR-th of its pace. However long a job's own limit is, that ends it before the clock does.
  */
 const CLOCK_FACTOR = 30
 const BLIND_FACTOR = 10
@@ -98,8 +98,9 @@ export function startEvaluatorProcess(
   return {
     pid: child.pid,
     send(job) {
-      deadline = performance.now() + limits.timeoutMs * CLOCK_FACTOR
-      watch(limits.timeoutMs * findTimeFactor(job) + GRACE_MS)
+      const ms = limits.timeoutMs * findTimeFactor(job) + GRACE_MS
+      deadline = performance.now() + Math.max(limits.timeoutMs * CLOCK_FACTOR, ms * (BLIND_FACTOR + 1))
+      watch(ms)
       // Errors are ignored: if the process is gone, its exit event says so.
       child.send(job, () => {})
     },

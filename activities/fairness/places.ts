@@ -11,7 +11,8 @@ export type Places = {
   read(): ReadonlyMap<string, number>
 }
 
-export type HeldPlace = { leave(): void }
+/** Whoever leaves it without having been `served` will come again: that says nothing about how soon others can. */
+export type HeldPlace = { leave(served?: boolean): void }
 export type TurnedAway = { comeAgainMs: number }
 
 export function createPlaces(all: number, returns: Returns): Places {
@@ -30,9 +31,9 @@ export function createPlaces(all: number, returns: Returns): Places {
       if ((taken.get(team) ?? 0) >= half) return { comeAgainMs: returns.turnAway(team) }
       add(team, 1)
       return {
-        leave() {
+        leave(served = true) {
           add(team, -1)
-          returns.served(team)
+          if (served) returns.served(team)
         },
       }
     },

@@ -26,16 +26,23 @@ export async function attemptInPlace(
   const team = await findTeam(deps, input.context)
   const evaluator = deps.evaluator.for({ team })
   // A run of the release before has attempts to spare, but not without end.
-  if (activity.info.retryPolicy?.maximumAttempts) return run({ ...deps, evaluator }, input)
+  if (activity.info.retryPolicy?.maximumAttempts) {
+    return run({ ...deps, evaluator: evaluator.for({ patienceMs: undefined }) }, input)
+  }
   const place = deps.places.attempts.take(team)
   if ('comeAgainMs' in place) {
     deps.metrics?.turnedAway.inc({ kind: 'node' })
     throw returnSlot(activity, place.comeAgainMs)
   }
+  let served = true
   try {
     return await run({ ...deps, evaluator }, input)
+  } catch (error) {
+    const busy: FailureType = 'WorkerBusy'
+    served = !(error instanceof ApplicationFailure && error.type === busy)
+    throw error
   } finally {
-    place.leave()
+    place.leave(served)
   }
 }
 
@@ -73,7 +80,7 @@ export async function segmentInPlace(
   }
 }
 
-/** Whether a segment has to give its slot back because it has waited for a process. */
+/** Whether a segment or an attempt has to give its slot back because it has waited for a process. */
 export function isTurnedAway(error: unknown): boolean {
   return error instanceof NodeFailure && error.type === EXPRESSIONS_BUSY
 }
@@ -106,7 +113,10 @@ function returnSlot(activity: Context, nextRetryDelay: number): ApplicationFailu
  * The team of a run. While PostgreSQL cannot say which it is, every workflow counts as a team: the work itself
  * waits until it can.
  */
-async function findTeam({ store }: ActivityDeps, { workflowId }: ExecutionContext): Promise<string> {
+export async function findTeam(
+  { store }: Pick<ActivityDeps, 'store'>,
+  { workflowId }: ExecutionContext,
+): Promise<string> {
   const team = await findOwner(store, 'workflows', workflowId).catch(() => undefined)
   return team ?? workflowId
 }

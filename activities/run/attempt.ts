@@ -7,6 +7,7 @@ import type { FailureType } from '../../workflows/nodes/failures.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { findTeam, isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 import { demandIdentity } from '../temporal/identity.ts'
@@ -55,6 +56,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     return returned > 0 ? { ...result, returned } : result
   } catch (error) {
     const { failure, counts } = toActivityFailure(error, input.node, notes, activity)
+    if (counts.returned > notes.returned) deps.metrics?.turnedAway.inc({ kind: 'node' })
     // From now on the end of this process says nothing about the node.
     notes = { ...notes, ...counts, process: undefined }
     if (failure instanceof ApplicationFailure && !failure.nonRetryable) beat()
@@ -82,8 +84,10 @@ async function attempt(
     const message = `The node took longer than its limit of ${node.timeoutMs} ms`
     limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
   })
-  // How long others keep the node waiting for a process does not count.
-  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause }) }
+  const signal = AbortSignal.any([cancelled, limit.signal])
+  // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
+  // is over.
+  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
   const { sources, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
   const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
@@ -95,7 +99,7 @@ async function attempt(
     node: graphNode,
     attempt: number,
     idempotencyKey: `${context.id}:${info.activityId}`,
-    signal: AbortSignal.any([cancelled, limit.signal]),
+    signal,
   }
   const share = await deps.shares.take(graphNode, input, activity)
   let working: Promise<NodeResult> | undefined
@@ -113,6 +117,10 @@ async function attempt(
         : packResult(deps, values, step, result.output, input.inlineBytes),
     )
     return { output, handle: result.handle ?? null }
+  } catch (error) {
+    if (!isTurnedAway(error)) throw error
+    const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))
+    throw new NoRoom('the expressions of this node', afterMs)
   } finally {
     // An attempt that is over because of its limit or a cancellation may still hold an answer for a moment.
     void Promise.allSettled([working]).then(() => share?.release())
@@ -149,7 +157,7 @@ function toActivityFailure(
   activity: Context,
 ): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
   const { failures, returned } = before
-  const uncounted = findUncounted(error, activity)
+  const uncounted = findUncounted(error, activity, returned)
   if (uncounted) {
     const counts = { failures, returned: returned + (error instanceof NoRoom ? 1 : 0) }
     return { failure: uncounted, counts }
@@ -168,13 +176,13 @@ function toActivityFailure(
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */
-function findUncounted(error: unknown, activity: Context): unknown {
+function findUncounted(error: unknown, activity: Context, returned: number): unknown {
   if (activity.cancellationSignal.aborted) {
     if (!activity.cancellationDetails?.workerShutdown)
       return new CancelledFailure('The execution was cancelled')
     return again('WorkerShutdown', 'The worker shut down', 100)
   }
-  const final = finalIfDeleted(error)
+  const final = finalIfDeleted(error, { returned })
   if (final !== error) return final
   // Nothing is wrong, so the SDK logs nothing.
   if (error instanceof NoRoom) return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')

@@ -33,14 +33,14 @@ const FOREIGN_KEY_VIOLATION = '23503'
  * Turns the error for a deleted row, or for a run that is not its execution's, into one that ends the run
  * without a retry. Returns other errors.
  */
-export function finalIfDeleted(error: unknown): unknown {
+export function finalIfDeleted(error: unknown, details?: { returned: number }): unknown {
   if (error instanceof NodeFailure && error.type === RUN_REFUSED)
-    return finalFailure(error.type, error.message)
+    return finalFailure(error.type, error.message, details)
   const gone =
     (error instanceof Fault && error.code === 'NOT_FOUND') ||
     (error as { code?: string }).code === FOREIGN_KEY_VIOLATION
   if (!gone) return error
-  return finalFailure('ExecutionDeleted', 'The execution or its workflow was deleted')
+  return finalFailure('ExecutionDeleted', 'The execution or its workflow was deleted', details)
 }
 
 /** A failure that Temporal does not retry. The projection reads the `details`. */

@@ -6,6 +6,7 @@ import type { Item } from '../../workflows/run/frame.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
+import { createReturns } from '../fairness/returns.ts'
 import { readMaxBytes } from '../nodes/http.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
@@ -20,15 +21,13 @@ const OPENED_FACTOR = 4
 /** How many attempts of one team may wait in their slots; the others return theirs. */
 const LINE = 32
 
-const RETURN_MS = 1_000
-const RETURNS_APART_MS = 50
-
-/** The attempt returns its slot: there is no room for its values yet. It comes back after `afterMs`. */
+/** The attempt returns its slot: the worker has no room for it yet. It comes back after `afterMs`. */
 export class NoRoom extends Error {
   readonly afterMs: number
 
-  constructor(afterMs: number) {
-    super('The worker has no room for the values of this node yet')
+  /** `what` there is no room for, in the words after `The worker has no room for`. */
+  constructor(what: string, afterMs: number) {
+    super(`The worker has no room for ${what} yet`)
     this.afterMs = afterMs
   }
 }
@@ -48,16 +47,8 @@ export type Shares = {
 
 export function createShares(store: Store, budget: Budget): Shares {
   const lines = new Map<string, number>()
-  const returns = new Map<string, number>()
-
-  /** When the next attempt of a team comes back, so that it is never more than 20 a second. */
-  function turnAway(team: string): NoRoom {
-    const now = Date.now()
-    const at = Math.max(now + RETURN_MS, (returns.get(team) ?? 0) + RETURNS_APART_MS)
-    for (const [other, last] of returns) if (last < now) returns.delete(other)
-    returns.set(team, at)
-    return new NoRoom(at - now)
-  }
+  const returns = createReturns(8)
+  const turnAway = (team: string) => new NoRoom('the values of this node', returns.turnAway(team))
 
   function step(team: string, by: 1 | -1): void {
     const now = (lines.get(team) ?? 0) + by
@@ -83,7 +74,13 @@ export function createShares(store: Store, budget: Budget): Shares {
       step(team, 1)
       try {
         const share = await budget.take(team, bytes, AbortSignal.any([cancellationSignal, patience]))
-        return { shrink: (to) => share.shrink(inputs + to), release: share.release }
+        return {
+          shrink: (to) => share.shrink(inputs + to),
+          release() {
+            share.release()
+            returns.served(team)
+          },
+        }
       } catch (error) {
         if (cancellationSignal.aborted || !patience.aborted) throw error
         if (isOld) return undefined

@@ -19,7 +19,7 @@ export type Program = {
   stopMs: number
   /** Called before each start. */
   before?: () => Promise<void>
-  /** Called when it has ended by itself, before it is started again. Must not reject. */
+  /** Called when it has ended by itself, up or not, before it is started again. Must not reject. */
   ended?: (end: GuardedEnd) => Promise<void>
   /** Rejects while the program is not up. Called repeatedly after each start. */
   check: () => Promise<void>
@@ -87,7 +87,7 @@ export function superviseChild(program: Program, watch: ChildWatch): SupervisedC
         if (stopping.signal.aborted) return
         if (Date.now() - since > STEADY_MS) losses = 0
         const { signalCode = null, exitCode } = current?.child ?? {}
-        await program.ended?.({ signal: signalCode, stderr: readEnd(program.logFile, 100) })
+        await tellEnd(program, current)
         watch.lost(program.name, `ended (${signalCode ?? `code ${exitCode}`})`)
       }
       const backOff = BACK_OFF_MS[Math.min(losses++, BACK_OFF_MS.length - 1)]
@@ -154,18 +154,18 @@ function spawnProgram({ command, args, cwd, env, osUser, logFile }: Program): La
 }
 
 /** Waits until the program is up; throws if it ends first or takes longer than `readyMs`. */
-async function waitUntilUp(
-  { check, readyMs }: Program,
-  launched: Launched,
-  stopping: AbortSignal,
-): Promise<void> {
+async function waitUntilUp(program: Program, launched: Launched, stopping: AbortSignal): Promise<void> {
+  const { check, readyMs } = program
   const deadline = Date.now() + readyMs
   for (;;) {
     const up = await check().then(
       () => true,
       (error: Error) => error.message,
     )
-    if (launched.why !== undefined) throw new Error(`ended before it was up (${launched.why})`)
+    if (launched.why !== undefined) {
+      if (!stopping.aborted) await tellEnd(program, launched)
+      throw new Error(`ended before it was up (${launched.why})`)
+    }
     if (up === true || stopping.aborted) return
     if (Date.now() > deadline) {
       kill(launched.child.pid!, 'SIGKILL')
@@ -174,6 +174,11 @@ async function waitUntilUp(
     }
     await Promise.race([launched.gone, sleep(50)])
   }
+}
+
+async function tellEnd({ ended, logFile }: Program, launched: Launched | undefined): Promise<void> {
+  const signal = launched?.child.signalCode ?? null
+  await ended?.({ signal, stderr: readEnd(logFile, 100) })
 }
 
 /** The pid of a running process; undefined once it has ended. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
-import type { EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
+import type { EvaluatorJob, EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
 import { createEvaluatorPool, type PoolAsker } from '../../../activities/expressions/pool.ts'
 import { type ProcessEnd, startEvaluatorProcess } from '../../../activities/expressions/process.ts'
 
@@ -78,6 +78,28 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
+test.runIf(process.platform === 'linux')(
+  'where processor time cannot be read, a conversion and an answer end at their own limits, not by the clock',
+  async () => {
+    const platform = Object.getOwnPropertyDescriptor(process, 'platform')!
+    const answer = { status: 200, headers: {}, body: Buffer.from('{}'), responseType: 'json' }
+    const jobs: EvaluatorJob[] = [{ conversion: { kind: 'xml', parse: '<a/>' } }, { answer }]
+    // What they may take is far longer than the clock gives to an expression.
+    const started = await Promise.all(jobs.map(() => startProcess(1)))
+    Object.defineProperty(process, 'platform', { ...platform, value: 'darwin' })
+    try {
+      for (const [at, one] of started.entries()) {
+        process.kill(one.pid, 'SIGSTOP')
+        one.send(jobs[at]!)
+      }
+      for (const { ended } of started)
+        expect(await ended).toMatchObject({ late: true, starved: false, signal: 'SIGKILL' })
+    } finally {
+      Object.defineProperty(process, 'platform', platform)
+    }
+  },
+)
+
 test('a team never has more than half of the processes, and who has no patience is told that they are busy', async () => {
   const pool = createEvaluatorPool({ processes: 4, timeoutMs: 60_000, heapMb: 128, maxChars: 1_000 })
   const begun: string[] = []
@@ -110,6 +132,37 @@ test('a team never has more than half of the processes, and who has no patience 
   }
 })
 
+test('a job whose signal is aborted while it waits is not done, and does not hold up those behind it', async () => {
+  const pool = createEvaluatorPool({ processes: 2, timeoutMs: 60_000, heapMb: 128, maxChars: 1_000 })
+  const begun: string[] = []
+  const gone = new AbortController()
+  const run = (name: string, text: string, signal?: AbortSignal) =>
+    pool.run({ team: 'team', workflow: 'w', signal }, () => {
+      begun.push(name)
+      return job(text)
+    })
+  try {
+    // The process that the team may have answers only after a while.
+    const first = run('first', '$count([1..300000].($ * 2))')
+    const dead = Promise.allSettled(Array.from({ length: 20 }, () => run('dead', LOOP, gone.signal)))
+    const living = run('living', '$sum([1, 2])')
+    const reason = new Error('cut off')
+    gone.abort(reason)
+    for (const outcome of await dead) expect(outcome).toEqual({ status: 'rejected', reason })
+    expect(await first).toMatchObject({ kind: 'values' })
+    expect(await living).toEqual({ kind: 'values', values: ['3'] })
+    await expect(run('dead', '1', gone.signal)).rejects.toBe(reason)
+    expect(begun).toEqual(['first', 'living'])
+    // What has a process is finished, and its signal is let go.
+    const late = new AbortController()
+    expect(await run('late', '$sum([1, 2])', late.signal)).toMatchObject({ kind: 'values' })
+    late.abort()
+    expect(begun).toEqual(['first', 'living', 'late'])
+  } finally {
+    await pool.close()
+  }
+})
+
 test('an evaluator for somebody without patience fails with ExpressionsBusy, which may be tried again', async () => {
   const evaluator = createEvaluator({ processes: 2, timeoutMs: 60_000 })
   const scope = { input: 1, nodes: {}, trigger: null, vars: {}, execution: { workflowId: 'w' } }
@@ -122,7 +175,18 @@ test('an evaluator for somebody without patience fails with ExpressionsBusy, whi
       .catch((error) => error)
     expect(failure).toMatchObject({ type: 'ExpressionsBusy', retryable: true })
     expect(await evaluator.for({ team: 'one' }).render('{{ $sum([1]) }}', scope)).toBe(1)
+    // The answer to a call that has been made is waited for, however little patience there is.
+    const body = Buffer.from('{"n":1}')
+    const answer = { status: 200, headers: {}, body, responseType: 'json' }
+    const left: string[] = []
+    const read = evaluator
+      .for({ team: 'many', patienceMs: 20, waits: () => () => left.push('waited') })
+      .readAnswer(answer, 'GET a.test responded with 200', scope)
+      .catch((error) => error)
+    await sleep(200)
+    expect(left).toEqual([])
     await evaluator.close()
+    expect(await read).toMatchObject({ type: 'ExpressionsUnavailable' })
     expect(await settled).toMatchObject({ type: 'ExpressionsUnavailable' })
   } finally {
     await evaluator.close()

@@ -1,7 +1,16 @@
+import { asyncLocalStorage, type Context } from '@temporalio/activity'
 import { expect, test } from 'vitest'
+import { createBudget } from '../../../activities/budget.ts'
+import type { ActivityDeps } from '../../../activities/deps.ts'
 import { createPlaces } from '../../../activities/fairness/places.ts'
 import { createReturns } from '../../../activities/fairness/returns.ts'
 import { createTeamQueue } from '../../../activities/fairness/teamqueue.ts'
+import { runNode } from '../../../activities/run/attempt.ts'
+import { createShares, type NoRoom } from '../../../activities/run/share.ts'
+import { Fault } from '../../../db/fault.ts'
+import type { Store } from '../../../db/scope.ts'
+import type { GraphNode } from '../../../workflows/graph/graph.ts'
+import type { AttemptInput } from '../../../workflows/run/messages.ts'
 
 /** A clock that a test sets. */
 function createClock() {
@@ -78,6 +87,70 @@ test('nobody waits behind those who were turned away and never came again', () =
   expect(returns.turnAway('many')).toBe(100)
   for (let n = 0; n < 100_000; n++) returns.turnAway('many')
   expect(returns.turnAway('many')).toBeLessThanOrEqual(30 * 60_000)
+})
+
+test('who leaves a place without having been served does not bring the others back any sooner', () => {
+  const clock = createClock()
+  const places = createPlaces(8, createReturns(10, clock.now))
+  const leave = (served: boolean) => {
+    const place = places.take('many')
+    if ('leave' in place) place.leave(served)
+  }
+  for (let n = 0; n < 1_000; n++) leave(false)
+  const comeAgain = () => {
+    for (let n = 0; n < 4; n++) places.take('many')
+    return places.take('many')
+  }
+  expect(comeAgain()).toEqual({ comeAgainMs: 100 })
+})
+
+/** Shares of a budget of which a team may have one share at a time. */
+function createFewShares() {
+  const shares = createShares({} as Store, createBudget(200))
+  const config = { url: 'http://a.test', maxBytes: 100 }
+  const node = { id: 'call', name: 'call', type: 'HTTP_REQUEST', config, onError: 'FAIL' } as GraphNode
+  const input = { outputs: {}, context: { workflowId: 'w' }, node: { timeoutMs: 1_000 } } as AttemptInput
+  const stop = new AbortController()
+  const info = { startToCloseTimeoutMs: 61_000 }
+  const activity = { info, cancellationSignal: stop.signal } as Context
+  return { take: () => shares.take(node, input, activity), stop: () => stop.abort() }
+}
+
+test('attempts without room for their values come again by the same calendar, the sooner the more were served', async () => {
+  const { take, stop } = createFewShares()
+  const first = await take()
+  const waiting = Array.from({ length: 32 }, take)
+  const away = () => take().catch((error: NoRoom) => error.afterMs)
+  expect(await away()).toBe(125)
+  for (let n = 0; n < 400; n++) await away()
+  // Eight a second, as none was served.
+  expect(await away()).toBeGreaterThan(45_000)
+  await (async () => first?.release())()
+  for (const next of waiting.slice(0, 31)) (await next)?.release()
+  const refill = Array.from({ length: 40 }, () => take().catch(() => undefined))
+  const [before, after] = [await away(), await away()]
+  // 32 were served lately, so that more may come each second.
+  expect(Number(after) - Number(before)).toBeLessThan(100)
+  stop()
+  await Promise.allSettled([...waiting, ...refill])
+})
+
+test('an attempt that ends because its execution was deleted tells how many only returned their slot', async () => {
+  const gone = () => {
+    throw new Fault('NOT_FOUND', 'the execution is gone')
+  }
+  const deps = {
+    attempts: { begin: () => ({ end: () => {} }) },
+    evaluator: { for: gone },
+    touch: () => {},
+  } as unknown as ActivityDeps
+  const node = { id: 'call', timeoutMs: 1_000, retry: { maxAttempts: 1 } }
+  const input = { node, context: { id: 'e' }, outputs: {}, iteration: '' } as unknown as AttemptInput
+  const info = { attempt: 42, heartbeatDetails: { returned: 40 }, scheduledTimestampMs: 0 }
+  const cancellationSignal = new AbortController().signal
+  const activity = { info, cancellationSignal, heartbeat: () => {} } as unknown as Context
+  const failure = await asyncLocalStorage.run(activity, () => runNode(deps, input)).catch((error) => error)
+  expect(failure).toMatchObject({ type: 'ExecutionDeleted', nonRetryable: true, details: [{ returned: 40 }] })
 })
 
 test('a queue serves teams in turn and a team its workflows, and gives no team more than half', () => {

@@ -205,6 +205,15 @@ test('heavy expressions of a team hold a slot for each of its processes and no m
     expect(single).toMatchObject({ status: 'SUCCESS', outputData: { x: 3 } })
     while (endless.engine.readSlots().segment[0] > 2) await sleep(5)
     expect(await statuses(runs, endless)).toEqual(Array(8).fill('RUNNING'))
+
+    // A call that waits for a process holds its room for the answer; cancelled, it gives that back at once.
+    const call = { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/ok?n={{ $sum([1]) }}` } }
+    const waits = await endless.execute(
+      await endless.create({ nodes: [start, call], edges: edges('start -> call') }),
+    )
+    while (endless.engine.readBudget().held === 0) await sleep(10)
+    await endless.ask('POST', `/api/executions/${waits}/cancel`)
+    while (endless.engine.readBudget().held > 0) await sleep(10)
   } finally {
     await endless.stop()
   }
@@ -226,6 +235,31 @@ test('executions whose segments gave their slots back end as all others', async 
       })
   }
   expect(await countTurnedAway('segment')).toBeGreaterThanOrEqual(before + 3)
+})
+
+test('attempts that find no process for a while give their slots back, which counts nowhere', async () => {
+  const metrics = createMetrics()
+  const expressions = { processes: 2, timeoutMs: 400, patienceMs: 50 }
+  const brief = await startRunning({ expressions, metrics })
+  try {
+    const { nodes, edges } = heavyGraph('heavy')
+    // A node with a retry of its own is an attempt instead of a step in a segment.
+    const [first, heavy] = nodes
+    const retry = { maxAttempts: 1 }
+    const id = await brief.create({ nodes: [first!, { ...heavy!, retry }], edges })
+    const runs = await Promise.all([1, 2, 3, 4].map(() => brief.execute(id)))
+    for (const one of runs) {
+      const node = nodeOf(await brief.ended(one, 60_000), 'heavy')
+      expect(node).toMatchObject({
+        status: 'FAILED',
+        retryCount: 0,
+        errorMessage: expect.stringMatching(/took longer than 0.4 s of processor time/),
+      })
+    }
+    expect(await countTurnedAway('node', metrics)).toBeGreaterThanOrEqual(3)
+  } finally {
+    await brief.stop()
+  }
 })
 
 test('a run that continues as new while it waits for its turn goes on waiting, and ends as all others', async () => {
