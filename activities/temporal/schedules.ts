@@ -83,9 +83,10 @@ async function applySchedules(
     const options = defineSchedule(taskQueue, workflowId, schedule, revisionOf(sealer))
     const { nodeId } = schedule
     const registered = due.sent.get(nodeId)
-    if (registered !== undefined && (found ?? due.sent).get(nodeId) === registered) {
-      const content = registered.split('.')[1]
-      if (isUpToDate(sealer, registered) && content === options.digest.split('.')[1]) return
+    if (registered !== undefined && registered.split('.')[1] === options.digest.split('.')[1]) {
+      // Temporal's list is late at times: what looks old there may just have been bound by another process.
+      if (Number(registered.split('.')[0]) > revisionOf(sealer)) return
+      if (isUpToDate(sealer, registered) && (found ?? due.sent).get(nodeId) === registered) return
     }
     if (registered === undefined) await noteSchedule(store, workflowId, nodeId, '')
     try {

@@ -14,6 +14,8 @@ const runs = createRuns(service)
 const open: Bus[] = []
 afterEach(async () => {
   await Promise.all(open.splice(0).map((bus) => bus.stop()))
+  // One that is stopped while it has no connection leaves its watches behind, for others to remove later.
+  await service.store.db.deleteFrom('watches').execute()
 })
 
 function openOne(options: Partial<Parameters<typeof openBus>[1]> = {}): Bus {
