@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
-import { v7 as uuid, v5 as uuidv5 } from 'uuid'
+import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ResponseMode } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
@@ -79,11 +79,12 @@ export async function startWebhook(
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
-  const id = delivery.id === undefined ? uuid() : uuidv5(`${node.id} ${delivery.id}`, workflow.id)
+  // Without an id of its own a delivery cannot have started an execution by one, so nobody has to look for it.
+  const own = delivery.id === undefined ? {} : { id: uuidv5(`${node.id} ${delivery.id}`, workflow.id) }
   // No client can send this key, since a header cannot hold a line feed.
   const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`
   const data = { ...call }
-  return addExecution(store, workflow, { id, once, node, trigger: 'WEBHOOK', data, by, traceparent })
+  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, traceparent })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */
