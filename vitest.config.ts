@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  */
 const LONGEST = [
   'crash',
+  'once',
   'scale',
   'truth',
   'console',

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
+import type { Calls } from './calls/calls.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
+import type { FirstTasks } from './fairness/firsttasks.ts'
 import type { WorkerPlaces } from './fairness/worker.ts'
 import type { HttpClient } from './http/http.ts'
 import type { Metrics } from './metrics.ts'
@@ -14,10 +16,14 @@ export type ActivityDeps = {
   evaluator: Evaluator
   http: HttpClient
   attempts: AttemptLog
+  calls: Calls
   shares: Shares
-  /** A UUID of this process, under which its end is noted if it runs out of memory. */
+  /** A UUID of this process, under which it holds its lease, and its end is noted if it runs out of memory. */
   processId: string
+  /** Whether this process can tell by the leases of others who is lost: not right after an outage of PostgreSQL. */
+  knowsLost: () => boolean
   places: WorkerPlaces
+  firstTasks: FirstTasks
   log: Logger
   /** The address under which users reach the service; resume URLs begin with it. */
   publicUrl: string
@@ -25,6 +31,8 @@ export type ActivityDeps = {
   tracing?: Tracing | undefined
   /** The most records that one segment makes; tests set fewer than the default. */
   segmentRecords?: number | undefined
+  /** How long an error that nobody knows may last in a segment; tests set less than the default. */
+  patienceMs?: number | undefined
   /** Reports that a run has progressed, so that its rows are updated soon. */
   touch: (executionId: string) => void
 }

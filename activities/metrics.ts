@@ -17,7 +17,12 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
   const registry = new Registry()
   const registers = [registry]
   // The event-loop timer costs an idle process 0.2 % of a core at 25 ms (0.4 % at the default of 10 ms).
-  if (options.ofProcess) collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 25 })
+  if (options.ofProcess) {
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 25 })
+    // Gauges with the ending of a counter, which Prometheus takes for mistakes. The same numbers are there by type.
+    for (const what of ['resources', 'handles', 'requests'])
+      registry.removeSingleMetric(`nodejs_active_${what}_total`)
+  }
   const metrics = {
     registry,
     requests: new Histogram({
@@ -52,6 +57,11 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       help: 'Time from the end of a run in Temporal until its rows show it.',
       buckets: SECOND_PARTS,
     }),
+    closesFailed: new Counter({
+      name: 'perdure_close_projection_failures_total',
+      registers,
+      help: 'Failed tries to write the end of a run into its rows. Each is tried again until it succeeds.',
+    }),
     nodeDuration: new Histogram({
       name: 'perdure_node_duration_seconds',
       registers,
@@ -64,6 +74,11 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       registers,
       help: 'Failed attempts of nodes by failure type, including those that are retried or handled by onError.',
       labelNames: ['node_type', 'error_type'] as const,
+    }),
+    internalErrors: new Counter({
+      name: 'perdure_internal_errors_total',
+      registers,
+      help: 'Nodes that failed with InternalError, which is a fault of the service: its log has the cause.',
     }),
     turnedAway: new Counter({
       name: 'perdure_turned_away_total',

@@ -25,20 +25,24 @@ type Attributes = Record<string, string | number | boolean>
 export type Span = {
   /** Names this span as a parent, also in the W3C header `traceparent` of outgoing requests. */
   traceparent: string
+  /** What goes with it in the W3C header `tracestate`; undefined if there is nothing. */
+  tracestate: string | undefined
   /** `failure` is a type or a status, never a message; `at` is epoch milliseconds. */
   end(outcome?: { failure?: string | undefined; at?: number; attributes?: Attributes }): void
 }
 
 export type Tracing = {
   /**
-   * `parent` is a traceparent; without a valid one the span begins a new trace. `id` is the span's id, 16
-   * hexadecimal digits, random by default. `at` is epoch milliseconds, now by default.
+   * `parent` is a traceparent; without a valid one the span begins a new trace. `state` is its tracestate, of
+   * which what is invalid or beyond 512 characters is dropped. `id` is the span's id, 16 hexadecimal digits,
+   * random by default. `at` is epoch milliseconds, now by default.
    */
   begin(
     name: string,
     options: {
       kind: 'server' | 'client' | 'internal'
       parent?: string | undefined
+      state?: string | undefined
       id?: string
       at?: number
       attributes?: Attributes
@@ -95,10 +99,11 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
   const tracer = provider.getTracer('perdure')
 
   return {
-    begin(name, { kind, parent, id, at, attributes }) {
+    begin(name, { kind, parent, state, id, at, attributes }) {
       const given = parent === undefined ? null : core.parseTraceParent(parent)
+      const kept = state ? { traceState: api.createTraceState(state) } : {}
       const context = given
-        ? api.trace.setSpanContext(api.ROOT_CONTEXT, { ...given, isRemote: true })
+        ? api.trace.setSpanContext(api.ROOT_CONTEXT, { ...given, ...kept, isRemote: true })
         : api.ROOT_CONTEXT
       givenSpanId = id
       const span = tracer.startSpan(
@@ -111,9 +116,10 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
         context,
       )
       givenSpanId = undefined
-      const { traceId, spanId, traceFlags } = span.spanContext()
+      const { traceId, spanId, traceFlags, traceState } = span.spanContext()
       return {
         traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
+        tracestate: traceState?.serialize() || undefined,
         end({ failure, at: ended, attributes: more } = {}) {
           if (more) span.setAttributes(more)
           if (failure !== undefined) {
@@ -129,6 +135,15 @@ export async function startTracing(options: TracingOptions, log: Logger): Promis
       await Promise.race([provider.shutdown().catch(() => {}), late])
     },
   }
+}
+
+/** The ids in a traceparent, for logs; none if it is not valid. */
+export function readTraceIds(
+  traceparent: string | undefined,
+): { traceId: string; spanId: string } | undefined {
+  const found = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}/.exec(traceparent ?? '')
+  const [, traceId, spanId] = found ?? []
+  return traceId === undefined || /^0+$/.test(traceId) ? undefined : { traceId, spanId: spanId! }
 }
 
 /**

@@ -7,6 +7,7 @@ import { createBulkRoutes } from './executions/bulk.ts'
 import { createEventRoutes } from './executions/events.ts'
 import { createExecutionRoutes } from './executions/executions.ts'
 import { createExportRoutes } from './executions/export.ts'
+import { createSeats } from './executions/seats.ts'
 import { allowOrigins } from './http/cors.ts'
 import { createNotFoundHandler, respondWithError } from './http/errors.ts'
 import { compressJson } from './http/gzip.ts'
@@ -41,6 +42,7 @@ import { createWorkflowRoutes } from './workflows/workflows.ts'
 export function createApp(deps: ApiDeps) {
   const app = new Hono<AppEnv>()
   const metrics = deps.metrics ?? createMetrics()
+  const seats = createSeats('waiting requests', deps.waiting)
   app.use(observe(metrics, deps.tracing))
   app.use(receive(deps))
   app.use(guardHost(deps))
@@ -58,12 +60,12 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
-    .route('/', createStartRoutes(deps))
+    .route('/', createStartRoutes(deps, seats))
     .route('/', createVersionRoutes(deps))
     .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
     .route('/', createSingleRoutes(deps))
-    .route('/', createExecutionRoutes(deps))
+    .route('/', createExecutionRoutes(deps, seats))
     .route('/', createRetryRoutes(deps))
     .route('/', createBulkRoutes())
     .route('/', createEventRoutes(deps))

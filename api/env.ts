@@ -4,9 +4,11 @@ import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Exposure } from '../db/operation/exposure.ts'
+import type { RequestCount } from '../db/operation/limits.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { Scope, Store } from '../db/scope.ts'
+import type { TraceContext } from '../db/starts/start.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
 
 /**
@@ -20,8 +22,10 @@ export type AppEnv = {
     requestId: string
     ip: string
     log: Logger
-    /** The `traceparent` of the request's span, if the request is traced. */
-    traceparent?: string
+    /** The trace context of the request's span, if the request is traced. */
+    trace?: TraceContext
+    /** The count of the request against its token's team, once the token is found. */
+    counted?: RequestCount
     /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
     authenticate: (how?: { anew: boolean }) => Promise<Scope>
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
@@ -65,7 +69,9 @@ export type ApiDeps = {
    * until a client that reads nothing is disconnected. And how many a person and a team may have open.
    */
   streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number; ofPerson?: number; ofTeam?: number }
-  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean }>
+  /** How many requests that wait for the end of an execution a person and a team may have open. */
+  waiting?: { ofPerson?: number; ofTeam?: number }
+  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>
   /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */

@@ -10,6 +10,14 @@ export type Bus = {
    * away nobody is woken, and once it is back everybody is. Resolves to the function that ends the watch.
    */
   watch(executionId: string, wake: () => void): Promise<() => void>
+  /**
+   * Does the same for somebody who waits for the end of the execution, and returns at once. In a process that
+   * ends executions itself, PostgreSQL learns of the watch only after a while: most have ended by then. `wake`
+   * is called too once PostgreSQL knows.
+   */
+  watchEnd(executionId: string, wake: () => void): () => void
+  /** Wakes those in this process who watch the execution, without PostgreSQL: it has just been seen to end. */
+  tellEnd(executionId: string): void
   /** Calls `wake` when errands are due at once. Returns the function that ends this. */
   onErrands(wake: () => void): () => void
   /** Tells a short text to the buses of all processes, its own included. Lost while PostgreSQL is away. */
@@ -31,6 +39,8 @@ const REFRESH_MS = 30_000
 const EXPIRY = '5 minutes'
 const STOP_MS = 1_000
 const FIRST_STEP_MS = 20
+/** How long a process that ends executions itself waits for an end before it tells PostgreSQL that it waits. */
+const PATIENCE_MS = 200
 const MAX_STEP_MS = 2_000
 
 /** What the functions below share: one for each open bus. */
@@ -43,11 +53,17 @@ type State = {
   client: pg.Client | undefined
   /** Whom to wake, by execution. */
   watched: Map<string, Set<() => void>>
+  /** The executions of which PostgreSQL knows, or is being told, that this process watches them. */
+  registered: Set<string>
+  /** Whether executions end in this process. */
+  endsHere: boolean
   /** Whom to wake for errands. */
   errands: Set<() => void>
   /** Who hears what processes tell each other. */
   hearers: Set<(text: string | null) => void>
   stopping: AbortController
+  /** The latest query on the connection. */
+  asked: Promise<unknown>
   /** Executions whose watch the next registration adds. */
   joining: Set<string>
   /** The registration that has not begun yet. */
@@ -68,9 +84,12 @@ export function openBus(url: string, options: Options): Bus {
     watcher: uuid(),
     client: undefined,
     watched: new Map(),
+    registered: new Set(),
+    endsHere: false,
     errands: new Set(),
     hearers: new Set(),
     stopping: new AbortController(),
+    asked: Promise.resolve(),
     joining: new Set(),
     next: undefined,
     latest: Promise.resolve(),
@@ -79,11 +98,19 @@ export function openBus(url: string, options: Options): Bus {
   return {
     stopping: state.stopping.signal,
     watch: (executionId, wake) => watchExecution(state, executionId, wake),
+    watchEnd: (executionId, wake) => watchEnd(state, executionId, wake),
+    tellEnd(executionId) {
+      state.endsHere = true
+      wakeWatchers(state, executionId)
+    },
     onErrands(wake) {
       state.errands.add(wake)
       return () => void state.errands.delete(wake)
     },
-    tell: (text) => void state.client?.query("select pg_notify('processes', $1)", [text]).catch(() => {}),
+    tell(text) {
+      const { client } = state
+      if (client) void ask(state, client, "select pg_notify('processes', $1)", [text]).catch(() => {})
+    },
     onTold(hear) {
       state.hearers.add(hear)
       if (state.client) hear(null)
@@ -98,8 +125,21 @@ async function stopBus(state: State, connected: Promise<void>): Promise<void> {
   await Promise.race([connected, sleep(STOP_MS, undefined, { ref: false })])
   const { client, watcher } = state
   state.client = undefined
-  await client?.query('delete from watches where watcher = $1', [watcher]).catch(() => {})
-  await client?.end().catch(() => {})
+  if (!client) return
+  await ask(state, client, 'delete from watches where watcher = $1', [watcher]).catch(() => {})
+  await client.end().catch(() => {})
+}
+
+/** Sends a query after the one before it has ended: pg will no longer let them wait inside a client. */
+function ask<Row extends pg.QueryResultRow>(
+  state: State,
+  client: pg.Client,
+  text: string,
+  values: unknown[] = [],
+): Promise<pg.QueryResult<Row>> {
+  const asked = state.asked.then(() => client.query<Row>(text, values))
+  state.asked = asked.catch(() => {})
+  return asked
 }
 
 /**
@@ -114,6 +154,8 @@ async function stayConnected(state: State): Promise<void> {
     try {
       client = await connect(state, (error) => lost.abort(error))
       state.client = client
+      // What still hangs in the connection before this one holds up nobody.
+      state.asked = Promise.resolve()
       await register(state, [...watched.keys()])
       for (const id of [...watched.keys()]) wakeWatchers(state, id)
       wakeForErrands(state)
@@ -160,7 +202,7 @@ async function connect(state: State, onLost: (error: unknown) => void): Promise<
 async function keepRefreshing(state: State, client: pg.Client, signal: AbortSignal): Promise<never> {
   for (;;) {
     await sleep(state.options.refreshMs ?? REFRESH_MS, undefined, { signal })
-    await client.query(`delete from watches where seen_at < now() - interval '${EXPIRY}'`)
+    await ask(state, client, `delete from watches where seen_at < now() - interval '${EXPIRY}'`)
     // If the machine slept, this process's own watches may have expired, and changes were missed.
     for (const id of await saveWatches(state, client, [...state.watched.keys()])) wakeWatchers(state, id)
   }
@@ -179,13 +221,33 @@ function tellHearers({ hearers }: State, text: string | null): void {
 }
 
 async function watchExecution(state: State, executionId: string, wake: () => void): Promise<() => void> {
+  const leave = addWatch(state, executionId, wake)
+  await joinRegistration(state, executionId)
+  return leave
+}
+
+function watchEnd(state: State, executionId: string, wake: () => void): () => void {
+  let left = false
+  const leave = addWatch(state, executionId, wake)
+  const register = () =>
+    joinRegistration(state, executionId).then(() => {
+      if (!left) wake()
+    })
+  const timer = state.endsHere ? setTimeout(register, PATIENCE_MS) : void register()
+  return () => {
+    left = true
+    clearTimeout(timer)
+    leave()
+  }
+}
+
+function addWatch(state: State, executionId: string, wake: () => void): () => void {
   const { watched } = state
   // A new function for each watch: two watches with the same `wake` stay apart.
   const own = () => wake()
   const known = watched.get(executionId)
   if (known) known.add(own)
   else watched.set(executionId, new Set([own]))
-  await joinRegistration(state, executionId)
   return () => {
     const wakes = watched.get(executionId)
     if (wakes?.delete(own) && wakes.size === 0) unregister(state, executionId)
@@ -204,7 +266,7 @@ function joinRegistration(state: State, executionId: string): Promise<void> {
 
 async function registerJoining(state: State): Promise<void> {
   state.next = undefined
-  const ids = [...state.joining]
+  const ids = [...state.joining].filter((id) => state.watched.has(id))
   state.joining.clear()
   const { client } = state
   // If it fails, the connection is given up: the next one registers every watch again and wakes it.
@@ -215,27 +277,33 @@ async function register(state: State, ids: string[]): Promise<void> {
   const { client } = state
   if (!client || ids.length === 0) return
   await saveWatches(state, client, ids)
-  const { rows } = await client.query<{ bound: string; settled: boolean }>(
+  const { rows } = await ask<{ bound: string; settled: boolean }>(
+    state,
+    client,
     `select pg_snapshot_xmax(now)::text as bound, pg_snapshot_xmin(now) = pg_snapshot_xmax(now) as settled
      from pg_current_snapshot() as now`,
   )
   if (!rows[0]!.settled) void wakeUntilSettled(state, client, rows[0]!.bound, ids)
 }
 
-function unregister({ client, watched, watcher }: State, executionId: string): void {
+function unregister(state: State, executionId: string): void {
+  const { client, watched, watcher, registered } = state
   watched.delete(executionId)
-  client
-    ?.query('delete from watches where execution_id = $1 and watcher = $2', [executionId, watcher])
-    .catch(() => {})
+  if (!registered.delete(executionId) || !client) return
+  const text = 'delete from watches where execution_id = $1 and watcher = $2'
+  void ask(state, client, text, [executionId, watcher]).catch(() => {})
 }
 
 /** Writes down or refreshes what this process watches; returns the executions whose watch was not there. */
-async function saveWatches({ watcher }: State, client: pg.Client, ids: string[]): Promise<string[]> {
-  const { rows } = await client.query<{ id: string; fresh: boolean }>(
+async function saveWatches(state: State, client: pg.Client, ids: string[]): Promise<string[]> {
+  for (const id of ids) state.registered.add(id)
+  const { rows } = await ask<{ id: string; fresh: boolean }>(
+    state,
+    client,
     `insert into watches (execution_id, watcher) select unnest($1::uuid[]), $2
      on conflict (execution_id, watcher) do update set seen_at = now()
      returning execution_id as id, xmax = 0 as fresh`,
-    [ids, watcher],
+    [ids, state.watcher],
   )
   return rows.filter(({ fresh }) => fresh).map(({ id }) => id)
 }
@@ -255,11 +323,8 @@ async function wakeUntilSettled(
     await sleep(step, undefined, { ref: false })
     const open = ids.filter((id) => state.watched.has(id))
     if (open.length === 0) return
-    const { rows } = await client
-      .query<{ settled: boolean }>('select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as settled', [
-        bound,
-      ])
-      .catch(() => ({ rows: [] }))
+    const text = 'select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as settled'
+    const { rows } = await ask<{ settled: boolean }>(state, client, text, [bound]).catch(() => ({ rows: [] }))
     for (const id of open) wakeWatchers(state, id)
     if (rows[0]?.settled !== false) return
   }

@@ -103,8 +103,11 @@ export async function write<T>(store: Pick<Store, 'db'>, statement: (tx: Tx) => 
 /** PostgreSQL's lock_not_available: a statement with a short lock_timeout gave up waiting for a lock. */
 const LOCKED = '55P03'
 
-/** How often work is tried if it fails with LOCKED, a serialization failure (40001) or a deadlock (40P01). */
-const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, [LOCKED]: 30 }
+/**
+ * How often work is tried if it fails with LOCKED, a serialization failure (40001), a deadlock (40P01), or
+ * because its connection no longer knows a prepared statement (26000): that connection is dropped.
+ */
+const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2, [LOCKED]: 30 }
 
 async function persist<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

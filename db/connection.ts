@@ -1,5 +1,6 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
+import { judgeError, notBuilt, READ_ONLY } from './operation/outage.ts'
 import type { DB } from './schema.ts'
 
 /** The whole database, as openDatabase returns it: only for migrations and for the doors of change.ts. */
@@ -20,29 +21,160 @@ export type Db = Omit<
 /** The transaction that a door of change.ts gives for writing. */
 export type Tx = Transaction<DB>
 
+/** How long to connect may take. */
+const CONNECT_MS = 5_000
+
+/** `timeoutMs`: how long to connect, and each statement, may take; without it, statements take as long as they do. */
+type DatabaseOptions = { max: number; name: string; timeoutMs?: number }
+
 /**
  * Opens a connection pool. bigint columns (counts, durations) are read as numbers: they stay far below 2^53.
  * The pool drops a broken connection; only the query that was using it rejects.
  */
-export function openDatabase(url: string, options: { max: number; name: string }) {
+export function openDatabase(url: string, options: DatabaseOptions) {
   const types = new pg.TypeOverrides()
   types.setTypeParser(pg.types.builtins.INT8, Number)
   const pool = new pg.Pool({
     connectionString: url,
     max: options.max,
     application_name: options.name,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: options.timeoutMs ?? CONNECT_MS,
     types,
+    ...(options.timeoutMs ? limitTime(options.timeoutMs) : {}),
   })
   pool.on('error', () => {})
-  // Between a failed query and its release a client has no other listener, so an error would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}))
+  pool.on('connect', watchHealth)
   pool.on('connect', createPreparer())
   const db: Database = new Kysely<DB>({
-    dialect: new PostgresDialect({ pool }),
+    dialect: new PostgresDialect({
+      pool: { connect: () => lendClient(pool), end: () => pool.end(), options: pool.options },
+    }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
   return { db, pool, close: () => db.destroy() }
+}
+
+/** How much later than the server the client gives a statement up: only if the server is not heard of any more. */
+const UNHEARD_MS = 500
+
+function limitTime(timeoutMs: number): pg.PoolConfig {
+  return {
+    keepAlive: true,
+    query_timeout: timeoutMs + UNHEARD_MS,
+    // Not as a parameter of the connection, which a pooler of sessions may refuse.
+    onConnect: async (client) => {
+      await client.query(`set statement_timeout = ${timeoutMs}`)
+    },
+  }
+}
+
+/** How often the first statement of a lease is tried, each time on another connection. */
+const MAX_LEASES = 3
+
+/** What is known of a connection besides what pg tells. */
+type Health = {
+  /** It reported an error of its own: pg gives it up by itself. */
+  lost: boolean
+  /** The backend has begun to carry out the statement that was sent last. */
+  begun: boolean
+}
+
+const healths = new WeakMap<pg.PoolClient, Health>()
+
+function watchHealth(client: pg.PoolClient): void {
+  const health = { lost: false, begun: false }
+  healths.set(client, health)
+  // Between a failed query and its release a client has no other listener, so an error would end the process.
+  client.on('error', () => {
+    health.lost = true
+  })
+  const { connection } = client as unknown as { connection: NodeJS.EventEmitter }
+  for (const event of ['parseComplete', 'bindComplete', 'rowDescription', 'commandComplete']) {
+    connection.on(event, () => {
+      health.begun = true
+    })
+  }
+}
+
+/**
+ * Lends a connection for one statement, a transaction or a session. It goes back to the pool only if it can be
+ * used again. The first statement is tried again on another connection if it is certain that this one did not
+ * begin with it: a connection may have been ended while nobody used it, and nobody should notice.
+ */
+async function lendClient(pool: pg.Pool) {
+  let client: pg.PoolClient | undefined = await pool.connect()
+  let spoilt = false
+  let first = true
+
+  async function ask(text: string, values: unknown[]): Promise<pg.QueryResult> {
+    if (!client) throw new Error('Connection terminated: there is no other')
+    const health = healths.get(client)!
+    health.begun = false
+    try {
+      return await client.query(text, values)
+    } catch (error) {
+      if (error instanceof pg.DatabaseError) {
+        // FATAL and PANIC end the connection, but pg notices only when it is closed. Behind a name that has
+        // moved, a new connection may reach the database that takes changes.
+        spoilt ||= [NOT_PREPARED, READ_ONLY].includes(error.code!) || error.severity !== 'ERROR'
+      } else if (!health.lost) {
+        // pg closes a named statement that it cannot bind, and goes on believing that it is prepared.
+        spoilt = true
+        throw (error as Error).message === UNHEARD ? error : notBuilt(error)
+      }
+      throw error
+    }
+  }
+
+  /** Changes the connection for another. Without one, whoever has the lease gets the error. */
+  async function change(): Promise<void> {
+    client?.release(true)
+    client = undefined
+    spoilt = false
+    client = await pool.connect()
+  }
+
+  return {
+    async query(text: string, values: unknown[]): Promise<pg.QueryResult> {
+      for (let lease = 1; ; lease++) {
+        const tryAgain = first && lease < MAX_LEASES
+        try {
+          const result = await ask(text, values)
+          first = false
+          return result
+        } catch (error) {
+          if (!tryAgain || !client || !wasNotBegun(text, error, healths.get(client)!)) {
+            first = false
+            throw error
+          }
+          await change()
+        }
+      }
+    },
+    release(drop?: boolean | Error): void {
+      client?.release(Boolean(drop) || spoilt)
+      client = undefined
+    },
+    get processID() {
+      return (client as { processID?: number } | undefined)?.processID
+    },
+  } as unknown as pg.PoolClient
+}
+
+/** What pg says when a statement takes longer than its `query_timeout`. */
+const UNHEARD = 'Query read timeout'
+
+/** PostgreSQL's invalid_sql_statement_name. */
+const NOT_PREPARED = '26000'
+
+/** Whether it is certain that a backend did not begin with the statement, and that it is not in a transaction. */
+function wasNotBegun(text: string, error: unknown, health: Health): boolean {
+  if (health.begun) return false
+  if (error instanceof pg.DatabaseError) return error.code === NOT_PREPARED || /^57P0[123]$/.test(error.code!)
+  if (!health.lost) return false
+  // What could not be written has not arrived, and a transaction that only begins may do so twice.
+  const { code, syscall } = error as { code?: string; syscall?: string }
+  return /^(begin|start transaction)\b/.test(text) || (code === 'EPIPE' && syscall === 'write')
 }
 
 /** Resolves if PostgreSQL responds, rejects if it does not. */
@@ -95,16 +227,7 @@ export function json(value: unknown) {
   return sql<never>`${JSON.stringify(value)}::json`
 }
 
-const AWAY = /^(08...|57P0[123]|53300|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|EAI_AGAIN)$/
-
-/** Whether an error means that PostgreSQL cannot be reached now, rather than that it refused a statement. */
+/** Whether an error means that the database takes no work now, rather than that it refused a statement. */
 export function isDatabaseAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  const { code, syscall } = error as { code?: string; syscall?: string }
-  // A Unix socket that nobody listens on gives ENOENT.
-  if (AWAY.test(code ?? '') || (code === 'ENOENT' && syscall === 'connect')) return true
-  if (error instanceof AggregateError) return error.errors.some(isDatabaseAway)
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
-    error.message,
-  )
+  return judgeError(error) === 'away'
 }

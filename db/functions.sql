@@ -20,6 +20,17 @@ begin
   raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
+-- An execution that has ended, whoever ended it, makes its callback due.
+CREATE OR REPLACE FUNCTION public.call_back()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update callbacks set status = 'PENDING', ended_at = now(), due_at = now()
+    where execution_id = new.id and status = 'WAITING';
+  return null;
+end $function$;
+
 -- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
 -- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if nobody asked
 -- in person. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns what stands afterwards.
@@ -78,18 +89,28 @@ begin
     order by created_at, id limit greatest(0, hold_gate(gate) - places + 1)), why);
 end $function$;
 
--- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other.
+-- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other; those that were
+-- created on a day that is over also by that day.
 CREATE OR REPLACE FUNCTION public.count_executions()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 declare
   my_slot integer := pg_backend_pid() % 32;
+  noted timestamptz := (select noted_until from execution_days_kept);
 begin
   if tg_op = 'INSERT' then
     insert into execution_counts as c
       select team_id, workflow_id, status, my_slot, count(*) from added group by 1, 2, 3 order by 1, 2, 3
       on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from added where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, count(*) from (
+          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
+          from added where created_at < noted
+        ) days group by 1, 2, 3 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
   elsif tg_op = 'UPDATE' then
     insert into execution_counts as c
       select team_id, workflow_id, status, my_slot, sum(d) from (
@@ -100,12 +121,34 @@ begin
           from added a join removed r using (id) where a.status <> r.status
       ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
       on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from added where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, sum(d) from (
+          select unnest(array[a.team_id, a.workflow_id]) as owner, (a.created_at at time zone 'UTC')::date as day,
+              a.status, 1 as d
+            from added a join removed r using (id) where a.status <> r.status and a.created_at < noted
+          union all
+          select unnest(array[r.team_id, r.workflow_id]), (r.created_at at time zone 'UTC')::date, r.status, -1
+            from added a join removed r using (id) where a.status <> r.status and r.created_at < noted
+        ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
   else
     -- A deleted workflow takes its counters along (see below); this serves the deletion of single runs.
     insert into execution_counts as c
       select r.team_id, r.workflow_id, r.status, my_slot, -count(*)
         from removed r join workflows w on w.id = r.workflow_id group by 1, 2, 3 order by 1, 2, 3
       on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from removed where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, -count(*) from (
+          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
+          from removed where created_at < noted
+        ) days
+        where exists (select from workflows w where w.id = owner) or exists (select from teams t where t.id = owner)
+        group by 1, 2, 3 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
   end if;
   return null;
 end $function$;
@@ -163,6 +206,7 @@ CREATE OR REPLACE FUNCTION public.forget_execution_counts()
 AS $function$
 begin
   delete from execution_counts where workflow_id = old.id;
+  delete from execution_days where owner_id = old.id;
   return null;
 end $function$;
 
@@ -426,6 +470,8 @@ CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entrie
 CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER executions_call_back AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION call_back();
 CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
 CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
 CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
@@ -442,6 +488,7 @@ CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
 CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { perDatabase } from './cache.ts'
 import { write } from './change.ts'
 import type { Tx } from './connection.ts'
+import { createBatches } from './operation/batches.ts'
 import type { Store } from './scope.ts'
 
 /**
@@ -32,26 +33,35 @@ export async function enqueue(tx: Tx, kind: ErrandKind, subjectIds: string[], ke
 }
 
 /**
- * Claims up to `limit` due errands for `leaseMs`. The teams take turns, each with its oldest errand, so that
- * thousands of one team do not delay the others. If the process dies, its errands are due again when the
+ * Errands are carried out in two lanes. Deleting a run takes longest and is least urgent: the thousands of a deleted
+ * workflow must not stand before the starts and signals of its own team. Each lane has its own index.
+ */
+const LANES = { urgent: sql`kind <> 'DELETE'`, deletes: sql`kind = 'DELETE'` }
+export type ErrandLane = keyof typeof LANES
+
+/**
+ * Claims up to `limit` due errands of a lane for `leaseMs`. The teams take turns, each with its oldest errand, so
+ * that thousands of one team do not delay the others. If the process dies, its errands are due again when the
  * lease ends.
  */
 export async function claimErrands(
   store: Store,
+  lane: ErrandLane,
   limit: number,
   leaseMs: number,
 ): Promise<(Errand & { attempts: number })[]> {
+  const inLane = LANES[lane]
   const taken = await write(store, (tx) =>
     sql<Errand & { attempts: number; id: number }>`
     with recursive teams as (
-      (select team_id from outbox order by team_id limit 1)
+      (select team_id from outbox where ${inLane} order by team_id limit 1)
       union all
-      select (select o.team_id from outbox o where o.team_id > t.team_id order by o.team_id limit 1)
+      select (select o.team_id from outbox o where o.team_id > t.team_id and ${inLane} order by o.team_id limit 1)
       from teams t where t.team_id is not null),
     due as (
       select o.id, o.due_at, row_number() over (partition by t.team_id order by o.due_at, o.id) as turn
       from teams t cross join lateral (
-        select id, due_at from outbox where team_id = t.team_id and due_at <= now()
+        select id, due_at from outbox where team_id = t.team_id and due_at <= now() and ${inLane}
         order by due_at, id limit ${limit * OVERSCAN}) o),
     -- Other processes may be claiming some of these now.
     next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit * OVERSCAN}),
@@ -95,7 +105,7 @@ export async function postponeErrand(
 
 /**
  * Temporal has accepted the start: one statement changes PENDING to RUNNING by compare-and-set and removes
- * the errand. Resolves to the status after it, or null if the execution has been deleted; `settled` is true
+ * the errand, for all executions that start at the same time. Resolves to the status after it, or null if the execution has been deleted; `settled` is true
  * for only one of several callers.
  */
 export function markStarted(store: Store, executionId: string): Promise<Marked | null> {
@@ -116,11 +126,48 @@ export async function wasJustStarted(store: Store, executionId: string): Promise
   return (await marked?.catch(() => null))?.status === 'RUNNING'
 }
 
+const MOST_MARKS = 100
+
 type Marked = { status: string; settled: boolean }
 
 const marksOf = perDatabase(() => new LRUCache<string, Promise<Marked | null>>({ max: 1_000 }))
 
+/** Starts that are under way at the same time are marked by one statement. */
+const marksInTurn = perDatabase((db) =>
+  createBatches((_key, ids: string[]) => markAll({ db }, ids), MOST_MARKS),
+)
+
 async function mark(store: Store, executionId: string): Promise<Marked | null> {
+  return (await marksInTurn(store.db)('', executionId)) ?? markAlone(store, executionId)
+}
+
+/**
+ * Marks executions whose rows nobody else is changing. Null for the others, and for those that are deleted: nobody is
+ * to wait for a lock that concerns another execution.
+ */
+async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked | null)[]> {
+  const { rows } = await write(store, (tx) =>
+    sql<Marked & { id: string }>`
+    with held as (
+      select id, status from executions where id = any(${ids}::uuid[]) order by id for no key update skip locked),
+    started as (
+      update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
+      from held where executions.id = held.id and held.status = 'PENDING' returning executions.id),
+    done as (
+      delete from outbox using held where subject_id = held.id and kind = 'START' returning subject_id)
+    select id, case when id in (select id from started) then 'RUNNING' else status end as status,
+      id in (select subject_id from done) as settled
+    from held`.execute(tx),
+  )
+  const found = new Map(rows.map(({ id, ...marked }) => [id, marked]))
+  // Of several calls for one execution the first one settles its errand.
+  return ids.map((id, at) => {
+    const marked = found.get(id)
+    return marked ? { ...marked, settled: marked.settled && ids.indexOf(id) === at } : null
+  })
+}
+
+async function markAlone(store: Store, executionId: string): Promise<Marked | null> {
   // Locks the row first: if somebody else is changing it, the statement's snapshot is older than the status
   // it finds.
   const marked = await write(store, (tx) =>

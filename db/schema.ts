@@ -58,9 +58,24 @@ export interface AuditUnsigned {
 
 export interface Blobs {
   bytes: number;
+  confirmed: Generated<boolean>;
   executionId: string;
   hash: string;
   sealed: Buffer;
+}
+
+export interface Callbacks {
+  attempts: Generated<number>;
+  dueAt: Timestamp | null;
+  endedAt: Timestamp | null;
+  executionId: string;
+  id: string;
+  lastError: string | null;
+  settledAt: Timestamp | null;
+  shownUrl: string;
+  status: Generated<string>;
+  target: Buffer;
+  teamId: string;
 }
 
 export interface EmailTokens {
@@ -77,6 +92,21 @@ export interface ExecutionCounts {
   status: string;
   teamId: string;
   workflowId: string;
+}
+
+export interface ExecutionDays {
+  day: Timestamp;
+  n: number;
+  ownerId: string;
+  slot: number;
+  status: string;
+}
+
+export interface ExecutionDaysKept {
+  countedUntil: Generated<Timestamp>;
+  notedSince: string | null;
+  notedUntil: Generated<Timestamp>;
+  one: Generated<boolean>;
 }
 
 export interface Executions {
@@ -99,12 +129,16 @@ export interface Executions {
   keepInputs: Generated<boolean>;
   keepOutputs: Generated<boolean>;
   lastEventId: Generated<number>;
+  missingChecks: Generated<number>;
+  missingSince: Timestamp | null;
   nodeCount: number;
   onlyNode: string | null;
   parentId: string | null;
   parentKey: string | null;
   projectionFailures: Generated<number>;
   queuedAt: Timestamp | null;
+  quietChecks: Generated<number>;
+  recordCount: number | null;
   recovery: string | null;
   retriedFrom: string | null;
   runId: string | null;
@@ -116,6 +150,7 @@ export interface Executions {
   teamId: string;
   timeoutMs: number | null;
   traceparent: string | null;
+  tracestate: string | null;
   trigger: string;
   triggerNodeId: string;
   workflowId: string;
@@ -173,6 +208,8 @@ export interface NodeExecutions {
   nodeType: string;
   output: unknown | null;
   position: Generated<number>;
+  requestHash: Buffer | null;
+  requestKey: string | null;
   retryCount: Generated<number>;
   settled: Generated<boolean>;
   startedAt: Timestamp;
@@ -304,6 +341,13 @@ export interface Watches {
   watcher: string;
 }
 
+export interface WorkerLeases {
+  claimedAt: Timestamp | null;
+  place: string | null;
+  process: string;
+  renewedAt: Generated<Timestamp>;
+}
+
 export interface Workflows {
   active: Generated<boolean>;
   createdAt: Generated<Timestamp>;
@@ -334,8 +378,11 @@ export interface DB {
   auditHeads: AuditHeads;
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
+  callbacks: Callbacks;
   emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;
+  executionDays: ExecutionDays;
+  executionDaysKept: ExecutionDaysKept;
   executions: Executions;
   hookAnswers: HookAnswers;
   mails: Mails;
@@ -356,6 +403,7 @@ export interface DB {
   users: Users;
   variables: Variables;
   watches: Watches;
+  workerLeases: WorkerLeases;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;
 }

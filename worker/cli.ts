@@ -33,6 +33,13 @@ People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start
       --note <text>            Why, for the entry.
       --checkpoint <seq>:<hash>  as above
 
+Versions of the workers (DEPLOYMENT_BUILD_ID; on the Temporal of TEMPORAL_ADDRESS):
+
+  deployment show              List the versions that Temporal knows: which one gets new executions, and how many
+                               executions are open on each.
+  deployment set-current <buildId>  Give new executions to the workers of this version. Those under way stay on theirs.
+      --unversioned            Without a buildId: give them to workers that have no version.
+
 The installation:
 
   migrate                      Bring the database of DATABASE_URL up to date, and create the first admin.
@@ -98,6 +105,15 @@ const COMMANDS: Record<string, Command> = {
     words: [1, 1],
     options: { note: stringOption, checkpoint: stringOption },
     run: async (...all) => (await import('./commands/audit.ts')).runAuditReopen(...all),
+  },
+  'deployment show': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/deployment.ts')).runDeploymentShow(config),
+  },
+  'deployment set-current': {
+    words: [0, 1],
+    options: { unversioned: flagOption },
+    run: async (...all) => (await import('./commands/deployment.ts')).runSetCurrent(...all),
   },
   migrate: {
     words: [0, 0],

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { availableParallelism, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import * as v from 'valibot'
@@ -19,7 +19,8 @@ export type Config = {
   publicUrl: string
   dataDir: string
   databaseUrl: string | undefined
-  poolSize: number
+  /** Undefined if the kind of the process decides. */
+  poolSize: number | undefined
   temporal: {
     address: string | undefined
     namespace: string
@@ -32,6 +33,10 @@ export type Config = {
   temporalPort: Port
   postgresPort: Port
   taskQueue: string
+  /** The name that Temporal has for this installation's workers, over all of their versions. */
+  deploymentName: string
+  /** The version of this process's worker, to which runs are pinned; undefined where workers are not versioned. */
+  buildId: string | undefined
   /** Whether this process binds what Temporal stores to its run, which the release before cannot open. */
   sealBound: boolean
   admin: { email: string | undefined; password: string | undefined }
@@ -73,7 +78,8 @@ export type Config = {
   /** Undefined if nothing is traced. */
   tracing: TracingOptions | undefined
   logLevel: string
-  stuckRunMinutes: number
+  /** How long the calls under way may go on when a worker stops. */
+  stopGraceMs: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
@@ -121,7 +127,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     publicUrl,
     dataDir: resolve(set.DATA_DIR),
     databaseUrl: set.DATABASE_URL,
-    poolSize: set.POOL_SIZE ?? Math.min(40, 10 + 5 * availableParallelism()),
+    poolSize: set.POOL_SIZE,
     temporal: {
       address: set.TEMPORAL_ADDRESS,
       namespace: set.TEMPORAL_NAMESPACE,
@@ -133,6 +139,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     temporalPort: choose(set.TEMPORAL_PORT, 7233),
     postgresPort: choose(set.POSTGRES_PORT, 54_329),
     taskQueue: set.TASK_QUEUE,
+    // Temporal separates name and build id by one of these.
+    deploymentName: set.TASK_QUEUE.replace(/[.:]/g, '-'),
+    buildId: set.DEPLOYMENT_BUILD_ID,
     sealBound: set.SEAL_VERSION === '2',
     admin: { email: set.ADMIN_EMAIL, password: set.ADMIN_PASSWORD },
     keys: set.PERDURE_KEYS,
@@ -155,7 +164,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     workerMetricsPort: set.WORKER_METRICS_PORT,
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
-    stuckRunMinutes: set.STUCK_RUN_MINUTES,
+    stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }

@@ -72,6 +72,9 @@ export const environment = v.object({
   TEMPORAL_PORT: port,
   POSTGRES_PORT: port,
   TASK_QUEUE: v.optional(v.string(), 'perdure'),
+  DEPLOYMENT_BUILD_ID: v.optional(
+    v.pipe(v.string(), v.regex(/^[\w.+-]{1,100}$/, 'must be 1 to 100 letters, digits and . _ + - only')),
+  ),
   SEAL_VERSION: v.optional(v.picklist(['1', '2'], 'must be 1 or 2'), '1'),
   ADMIN_EMAIL: v.optional(v.pipe(v.string(), v.email('must be an e-mail address'))),
   ADMIN_PASSWORD: v.optional(
@@ -129,7 +132,7 @@ export const environment = v.object({
     ),
     'info',
   ),
-  STUCK_RUN_MINUTES: v.optional(wholeNumber(1, 525_600), '60'),
+  STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '5'),
   MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
 })

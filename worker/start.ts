@@ -55,7 +55,7 @@ async function start(config: Config): Promise<void> {
     ? 0
     : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
   const port = await chooseFor('PORT', config.port, config.host)
-  const [databaseUrl, temporalEnv] = await Promise.all([
+  const [{ url: databaseUrl, serviceUrl }, temporalEnv] = await Promise.all([
     startPostgres(config, postgresPort),
     startTemporal(config, temporalPort),
   ])
@@ -67,26 +67,28 @@ async function start(config: Config): Promise<void> {
   say(`Migrations: ${ran.length === 0 ? 'none to run' : `ran ${ran.join(', ')}`}`)
 
   const url = `http://${nameHost(config.host)}:${port}`
-  const { ADMIN_EMAIL: _email, ADMIN_PASSWORD: _password, ...env } = process.env
+  // The only worker has no other version beside it, and nobody to make its own current.
+  const { ADMIN_EMAIL: _email, ADMIN_PASSWORD: _password, DEPLOYMENT_BUILD_ID: _id, ...env } = process.env
+  if (config.buildId) say('DEPLOYMENT_BUILD_ID is ignored: `npm start` does not version its worker')
   service = supervise(
     describeService(
-      { dataDir, url },
+      { dataDir, url, stopGraceMs: config.stopGraceMs },
       {
         ...env,
         PORT: String(port),
         DATA_DIR: dataDir,
-        DATABASE_URL: databaseUrl,
+        DATABASE_URL: serviceUrl,
         ...temporalEnv,
         // There is no process of another release.
         SEAL_VERSION: process.env.SEAL_VERSION || '2',
       },
     ),
   )
-  await service.ready
+  // The service is ready only once the first account is there.
+  const [welcome] = await Promise.all([seedInstallation({ db, keys }, config), service.ready])
   say('Worker: ready')
   say(`API: listening on ${url}`)
   lock.publish({ databaseUrl, temporalAddress: temporalEnv.TEMPORAL_ADDRESS, url })
-  const welcome = await seedInstallation({ db, keys }, config)
   await close()
   const seconds = ((Date.now() - began) / 1000).toFixed(1)
   say(`Ready after ${seconds} s. Logs are in ${shortenPath(join(dataDir, 'logs'))}. Ctrl-C stops everything.`)
@@ -97,10 +99,10 @@ async function start(config: Config): Promise<void> {
   }
 }
 
-async function startPostgres(config: Config, port: number): Promise<string> {
+async function startPostgres(config: Config, port: number): Promise<{ url: string; serviceUrl: string }> {
   if (config.databaseUrl) {
     say('Database: yours, from DATABASE_URL')
-    return config.databaseUrl
+    return { url: config.databaseUrl, serviceUrl: config.databaseUrl }
   }
   const { program, cluster } = await describePostgres({ dataDir: config.dataDir, port, durable: true, say })
   const child = supervise(program)
@@ -108,7 +110,7 @@ async function startPostgres(config: Config, port: number): Promise<string> {
   await child.ready
   const as = cluster.osUser ? `, running as user ${cluster.osUser.name}` : ''
   say(`Database: PostgreSQL on 127.0.0.1:${port}${as}, data in ${shortenPath(cluster.folder)}`)
-  return cluster.url
+  return cluster
 }
 
 type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string }

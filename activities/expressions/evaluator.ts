@@ -40,6 +40,8 @@ export type Evaluator = {
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
   /** The same evaluator, for somebody: a team that shares its processes with others. */
   for(asker: EvaluatorAsker): Evaluator
+  /** From now on only answers are read: all else fails with ExpressionsUnavailable, what is under way too. */
+  drain(): void
   close(): Promise<void>
 }
 
@@ -60,13 +62,24 @@ const PATIENCE_MS = 30_000
 const MAX_RESULT = 8_000_000
 
 export function createEvaluator(
-  options: { processes?: number; timeoutMs?: number; heapMb?: number; patienceMs?: number } = {},
+  options: {
+    processes?: number
+    timeoutMs?: number
+    heapMb?: number
+    patienceMs?: number
+    /** How long an evaluation may take by the clock, which only a machine without processor time needs. */
+    farMs?: number
+  } = {},
 ): Evaluator {
   // Twice as many as can work at once: a team never has more than half of them.
   const { timeoutMs = 1_000, heapMb = 128, processes = 2 * Math.min(4, availableParallelism()) } = options
   const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
   const asker = { patienceMs: options.patienceMs ?? PATIENCE_MS }
-  return createEvaluatorFor(createEvaluatorPool({ processes, ...limits }), limits, asker)
+  return createEvaluatorFor(
+    createEvaluatorPool({ processes, farMs: options.farMs, ...limits }),
+    limits,
+    asker,
+  )
 }
 
 function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker: EvaluatorAsker): Evaluator {
@@ -101,11 +114,12 @@ function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.
-      const patient = depsOf({ ...asker, patienceMs: undefined })
+      const patient = depsOf({ ...asker, patienceMs: undefined, answered: true })
       return readAnswerAway(patient, answer, what, bindings)
     },
     for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
-    close: () => pool.close(),
+    drain: pool.drain,
+    close: pool.close,
   }
 }
 

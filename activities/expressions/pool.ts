@@ -14,6 +14,8 @@ import {
  */
 export type EvaluatorPool = {
   run(asker: PoolAsker, prepare: () => EvaluatorJob): Promise<EvaluatorReply>
+  /** Ends all jobs but those of an `answered` asker, as `close` does, and from now on takes only such ones. */
+  drain(): void
   close(): Promise<void>
 }
 
@@ -21,17 +23,20 @@ export type EvaluatorPool = {
  * Whose job it is. After `patienceMs` without a process the job is given up, with the fault BUSY. When `signal`
  * is aborted, a job that has no process yet is given up too, and `run` rejects with the signal's reason. `waits`
  * is called when the job begins to wait, and what it returns when the job has a process or is given up.
+ * `answered`: the job reads the answer to a call that has been made, and that would have to be made again.
  */
 export type PoolAsker = Asker & {
   patienceMs?: number | undefined
   signal?: AbortSignal | undefined
   waits?: (() => () => void) | undefined
+  answered?: boolean | undefined
 }
 
 type QueuedJob = {
   asker: PoolAsker
   prepare: () => EvaluatorJob
-  tries: number
+  kills: number
+  starved: number
   resolve: (reply: EvaluatorReply) => void
   reject: (error: unknown) => void
 }
@@ -39,6 +44,9 @@ type QueuedJob = {
 type Slot = { process: EvaluatorProcess; ready: boolean; queued?: QueuedJob | undefined }
 
 const MAX_BOOTS = 3
+
+/** How many processes may starve under a job before whoever asked has to ask again later. */
+const MAX_STARVED = 2
 
 /**
  * A pool of processes for expressions. Threads will not do: V8 ends the whole process, not only the thread,
@@ -52,7 +60,9 @@ export function createEvaluatorPool({
   const slots = new Set<Slot>()
   const waiting = createTeamQueue<QueuedJob>(processes)
   let failedBoots = 0
+  let draining = false
   let closed = false
+  const refuses = ({ answered }: PoolAsker) => closed || (draining && !answered)
 
   function giveWork(): void {
     for (const slot of slots) {
@@ -105,7 +115,8 @@ export function createEvaluatorPool({
         queued?.resolve(STOPPING)
         return
       }
-      if (queued) settleLost(queued, end)
+      if (queued && refuses(queued.asker)) queued.resolve(STOPPING)
+      else if (queued) settleLost(queued, end)
       else if (!ready && ++failedBoots >= MAX_BOOTS) {
         failedBoots = 0
         resolveAll(createFault('DOWN', end.log.trim()))
@@ -119,9 +130,11 @@ export function createEvaluatorPool({
   /** Ends or repeats the job whose process ended while it was running. */
   function settleLost(queued: QueuedJob, { late, starved, signal }: ProcessEnd): void {
     if (late) queued.resolve(createFault('TIMEOUT'))
+    // That a process got no time says nothing about the expression, so a fresh one does the job again.
+    else if (starved && ++queued.starved < MAX_STARVED) waiting.add(queued.asker, queued)
     else if (starved) queued.resolve(createFault('DOWN', 'this machine has no processor time for them'))
-    // A kill from outside says nothing about the expression, so the job is repeated once.
-    else if (signal === 'SIGKILL' && queued.tries++ === 0) waiting.add(queued.asker, queued)
+    // Neither does a kill from outside, but it may be for the memory that the job takes.
+    else if (signal === 'SIGKILL' && queued.kills++ === 0) waiting.add(queued.asker, queued)
     else queued.resolve(createFault('MEMORY'))
   }
 
@@ -132,7 +145,7 @@ export function createEvaluatorPool({
   addSlot()
   return {
     async run(asker, prepare) {
-      if (closed) return STOPPING
+      if (refuses(asker)) return STOPPING
       asker.signal?.throwIfAborted()
       // The child processes are unreferenced and do not keep this process alive; a job under way must.
       const alive = setInterval(() => {}, 60_000)
@@ -145,7 +158,7 @@ export function createEvaluatorPool({
             asker.signal?.throwIfAborted()
             return prepare()
           }
-          const queued: QueuedJob = { asker, prepare: begin, tries: 0, resolve, reject }
+          const queued: QueuedJob = { asker, prepare: begin, kills: 0, starved: 0, resolve, reject }
           wait = startWait(asker, () => {
             waiting.remove(asker, queued)
             if (asker.signal?.aborted) reject(asker.signal.reason)
@@ -158,6 +171,15 @@ export function createEvaluatorPool({
         wait?.end()
         clearInterval(alive)
       }
+    },
+    drain() {
+      draining = true
+      for (const queued of waiting.clear()) {
+        if (refuses(queued.asker)) queued.resolve(STOPPING)
+        else waiting.add(queued.asker, queued)
+      }
+      for (const { queued, process } of slots) if (queued && refuses(queued.asker)) void process.end()
+      giveWork()
     },
     async close() {
       closed = true

@@ -7,7 +7,13 @@ import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type EvaluatorJob, type EvaluatorReply, findTimeFactor, JOB_TIME_FACTOR } from './job.ts'
 
-export type ProcessLimits = { timeoutMs: number; heapMb: number; maxChars: number }
+/** `farMs`: how long a job may go without a sign of life by the clock; 30 s by default. */
+export type ProcessLimits = {
+  timeoutMs: number
+  heapMb: number
+  maxChars: number
+  farMs?: number | undefined
+}
 
 export type EvaluatorProcess = {
   pid: number | undefined
@@ -27,11 +33,11 @@ const GRACE_MS = 200
 const BOOT_MS = 30_000
 
 /**
- * A job may take this many times an expression's limit by the clock: the processes have a low priority, and
- * what others do on this machine must not count. Where processor time cannot be read, the clock stands for it,
- * at a BLIND_FACTOR-th of its pace. However long a job's own limit is, that ends it before the clock does.
+ * How long a job may go without a sign of life by the clock: the processes have a low priority, and what others do on this machine
+ * must not count. Where processor time cannot be read, the clock stands for it, at a BLIND_FACTOR-th of its
+ * pace. However long a job's own limit is, that ends it before the clock does.
  */
-const CLOCK_FACTOR = 30
+const FAR_MS = 30_000
 const BLIND_FACTOR = 10
 
 /** The unit in which Linux tells processor time. */
@@ -51,9 +57,6 @@ export function startEvaluatorProcess(
   let late = false
   let starved = false
   let timer: NodeJS.Timeout | undefined
-  /** By the clock, when the job under way has to be done. */
-  let deadline = 0
-
   function kill(): void {
     child.kill('SIGKILL')
   }
@@ -62,6 +65,7 @@ export function startEvaluatorProcess(
   function watch(ms: number): void {
     const before = readCpuMs(child.pid)
     const began = performance.now()
+    const deadline = began + Math.max(limits.farMs ?? FAR_MS, ms * (BLIND_FACTOR + 1))
     const check = () => {
       const now = performance.now()
       const spent = before === undefined ? (now - began) / BLIND_FACTOR : readCpuMs(child.pid)! - before
@@ -98,9 +102,7 @@ export function startEvaluatorProcess(
   return {
     pid: child.pid,
     send(job) {
-      const ms = limits.timeoutMs * findTimeFactor(job) + GRACE_MS
-      deadline = performance.now() + Math.max(limits.timeoutMs * CLOCK_FACTOR, ms * (BLIND_FACTOR + 1))
-      watch(ms)
+      watch(limits.timeoutMs * findTimeFactor(job) + GRACE_MS)
       // Errors are ignored: if the process is gone, its exit event says so.
       child.send(job, () => {})
     },

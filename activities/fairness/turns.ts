@@ -2,13 +2,14 @@ import { Context } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
 import { findOwner } from '../../db/owners.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
+import { listFrames } from '../../workflows/run/frame.ts'
 import type { AttemptInput, AttemptResult, SegmentInput } from '../../workflows/run/messages.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
+import { readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { EXPRESSIONS_BUSY } from '../expressions/failures.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { readNotes } from '../run/notes.ts'
 
 /** How long a segment keeps its slot to get a process: long enough for those ahead of it if their jobs are small. */
 const PATIENCE_MS = 50
@@ -29,6 +30,9 @@ export async function attemptInPlace(
   if (activity.info.retryPolicy?.maximumAttempts) {
     return run({ ...deps, evaluator: evaluator.for({ patienceMs: undefined }) }, input)
   }
+  // What its call takes up is taken up already.
+  if (deps.calls.has(activity.info, readNotes(activity.info).failures))
+    return run({ ...deps, evaluator }, input)
   const place = deps.places.attempts.take(team)
   if ('comeAgainMs' in place) {
     deps.metrics?.turnedAway.inc({ kind: 'node' })
@@ -55,14 +59,22 @@ export async function segmentInPlace(
   segment: SegmentInput,
   walk: (deps: ActivityDeps, segment: SegmentInput) => Promise<NodeRecord[]>,
 ): Promise<NodeRecord[]> {
-  const { places, metrics } = deps
-  const team = await findTeam(deps, segment.context)
+  const { places, metrics, firstTasks } = deps
+  const { plan, context, root } = segment
+  const team = await findTeam(deps, context)
+  const isFirst = root.outcomes[plan.triggerNodeId] === undefined
+  firstTasks.begun(context.id, team, isFirst ? Date.parse(context.startedAt) : undefined)
   const turnAway = (comeAgainMs: number) => {
     metrics?.turnedAway.inc({ kind: 'segment' })
     return stayAway(comeAgainMs)
   }
   const place = places.segments.take(team)
   if ('comeAgainMs' in place) return [turnAway(place.comeAgainMs)]
+  const large = isLarge(segment) ? places.large.take(team) : undefined
+  if (large && 'comeAgainMs' in large) {
+    place.leave()
+    return [turnAway(large.comeAgainMs)]
+  }
   let evaluated = false
   const waits = () => () => {
     evaluated = true
@@ -76,8 +88,19 @@ export async function segmentInPlace(
     if (evaluated) places.processes.served(team)
     return records
   } finally {
+    large?.leave()
     place.leave()
   }
+}
+
+const LARGE_BYTES = 1_000_000
+
+/** Whether the stored values that a segment may read are large, all together. */
+function isLarge({ root, input }: SegmentInput): boolean {
+  const outputs = listFrames(root).flatMap((frame) => Object.values(frame.outputs))
+  let bytes = 0
+  for (const envelope of [input, ...outputs]) if ('ref' in envelope) bytes += envelope.bytes
+  return bytes > LARGE_BYTES
 }
 
 /** Whether a segment or an attempt has to give its slot back because it has waited for a process. */

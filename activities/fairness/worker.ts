@@ -2,10 +2,17 @@ import { createPlaces, type Places } from './places.ts'
 import { createReturns, type Returns } from './returns.ts'
 
 /**
- * What the teams share of a worker: its slots for attempts and for segments. The processes are shared by the
- * evaluator itself; `processes` only says when segments that got none may come again.
+ * What the teams share of a worker: its slots for attempts and for segments, and places for those of the segments that
+ * read large values. The processes are shared by the evaluator itself; `processes` only says when segments that got none
+ * may come again.
  */
-export type WorkerPlaces = { attempts: Places; segments: Places; processes: Returns }
+export type WorkerPlaces = { attempts: Places; segments: Places; large: Places; processes: Returns }
+
+/**
+ * A segment keeps what it reads, which may be tens of MB, until it ends. Slots are many, because most segments are short
+ * and small: so many large ones would not fit into the process.
+ */
+const LARGE_SEGMENTS = 80
 
 /**
  * Those of a team who come again in vain are less than 20 a second, all together: each of them costs Temporal
@@ -15,6 +22,7 @@ export function createWorkerPlaces(slots: { attempts: number; segments: number }
   return {
     attempts: createPlaces(slots.attempts, createReturns(8)),
     segments: createPlaces(slots.segments, createReturns(5)),
+    large: createPlaces(Math.min(LARGE_SEGMENTS, slots.segments), createReturns(5)),
     processes: createReturns(5),
   }
 }

@@ -17,6 +17,8 @@ export type HttpRequest = {
   signal?: AbortSignal
   /** The largest response body, before and after decompression. Default 8 MiB. */
   maxBytes?: number
+  /** `none`: a redirect is a response like any other. Default: at most 5 are followed. */
+  redirects?: 'follow' | 'none'
   /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
   onBound?: (bytes: number) => void
 }
@@ -71,7 +73,8 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
       const response = await send(agents, hop, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
-      if (REDIRECTS.has(response.statusCode) && response.headers.location !== undefined) {
+      const follows = req.redirects !== 'none' && REDIRECTS.has(response.statusCode)
+      if (follows && response.headers.location !== undefined) {
         if (hops === MAX_REDIRECTS) {
           response.body.destroy()
           throw new HttpError(

@@ -1,9 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { WrittenOutput } from '../../db/records/written.ts'
 import { isSecretName, redactText } from '../../db/redaction/redact.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
 import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
+import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
+import type { LargeAnswer } from '../http/answer.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
@@ -19,6 +23,9 @@ const EXCERPT_BYTES = 16_384
 /** Larger bodies are read by another process: parsed, they may take many times their bytes. */
 const MAX_READ_HERE = 256 * 1024
 
+/** After how long a body is given to another process again, when none could be had. */
+const READ_AGAIN_MS = 1_000
+
 /**
  * HTTP_REQUEST: outputs {status, headers, body} of a response with a status below 400. Other outcomes are
  * failures. Retried: 408, 425, 429 and 5xx (type Http503 and so on, after Retry-After, at most an hour),
@@ -33,7 +40,9 @@ export const runHttpRequest: NodeRunner = async (context) => {
   let response: Awaited<ReturnType<NodeContext['http']['request']>>
   try {
     response = await context.http.request(request)
+    context.sending?.answered()
   } catch (error) {
+    if (error instanceof HttpError && ANSWERED.has(error.kind)) context.sending?.answered()
     context.signal.throwIfAborted()
     throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
@@ -51,8 +60,7 @@ export const runHttpRequest: NodeRunner = async (context) => {
   }
   const { responseType } = context.config
   if (body.length > MAX_READ_HERE) {
-    const answer = { status, headers, body, responseType }
-    const written = await context.evaluator.readAnswer(answer, message, context.bindings)
+    const written = await readAway(context, { status, headers, body, responseType }, message)
     context.share?.shrink(written.zipped.length)
     return { written }
   }
@@ -63,6 +71,28 @@ export const runHttpRequest: NodeRunner = async (context) => {
   return { output: { status, headers, body: read.value } }
 }
 
+/**
+ * Reads a large answer in another process. While none can be had, the answer is kept, with its share, and the
+ * call is not made again: until the node's own limit, or until nobody wants the answer any more.
+ */
+async function readAway(
+  { evaluator, bindings, signal }: NodeContext,
+  answer: LargeAnswer,
+  message: string,
+): Promise<WrittenOutput> {
+  for (;;) {
+    try {
+      return await evaluator.readAnswer(answer, message, bindings)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)) throw error
+    }
+    await sleep(READ_AGAIN_MS, undefined, { signal }).catch(() => signal.throwIfAborted())
+  }
+}
+
+/** An answer came, but cannot be taken. */
+const ANSWERED = new Set<HttpErrorKind>(['too-large', 'redirect'])
 const RETRYABLE = new Set<HttpErrorKind>(['timeout', 'network'])
 const TYPES: Record<HttpErrorKind, FailureType> = {
   'refused-address': 'HttpRefusedAddress',
@@ -101,7 +131,10 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
-  if (!safe && !all.has('idempotency-key')) all.set('idempotency-key', context.idempotencyKey)
+  if (!safe && !all.has('idempotency-key')) {
+    const key = context.sending?.begin({ method: verb, url: target.href, body: sent?.text })
+    all.set('idempotency-key', key ?? context.idempotencyKey)
+  }
   const limit = readTimeout(rendered.timeoutMs)
   const request: HttpRequest = {
     method: verb,

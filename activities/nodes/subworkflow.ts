@@ -23,6 +23,7 @@ export const runSubWorkflow: NodeRunner = async (context) => {
       config.input === undefined ? asObject(context.input) : await renderKey(context, 'input', anyObject),
     wait,
     traceparent: spot.traceparent,
+    tracestate: spot.tracestate,
   }
   const child = await start(context, call)
   return wait ? leave(context, child) : { output: { executionId: child.executionId } }

@@ -1,23 +1,19 @@
 import { CancelledFailure, Context } from '@temporalio/activity'
 import { ApplicationFailure, type ApplicationFailureCategory } from '@temporalio/common'
-import { isDatabaseAway } from '../../db/connection.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
-import { getOwn } from '../../workflows/json.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
+import type { KeptAnswer } from '../calls/answers.ts'
+import { makeCall, rejectOn, storeKept } from '../calls/call.ts'
+import { describeAttempt } from '../calls/idempotencykey.ts'
+import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { findTeam, isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import type { NodeResult } from '../nodes/kit/node.ts'
-import { demandIdentity } from '../temporal/identity.ts'
-import { createTimeLimit } from '../timelimit.ts'
 import { abandonPauses } from './abandon.ts'
-import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure } from './failures.ts'
-import { type AttemptNotes, beginNotes, readNotes } from './notes.ts'
+import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
+import { retryOutages } from './outages.ts'
 import { NoRoom, weighInputs } from './share.ts'
-import { loadNode, prepareStep, runStep } from './step.ts'
-import { createRunValues, packResult, packWritten } from './values.ts'
 
 const HEARTBEAT_MS = 2_000
 
@@ -38,94 +34,72 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const beat = () => activity.heartbeat(notes)
   const timer = setInterval(beat, HEARTBEAT_MS)
   const first = setTimeout(beat, FIRST_HEARTBEAT_MS)
-  const log = deps.attempts.begin({
-    executionId: input.context.id,
-    nodeId: input.node.id,
-    iteration: input.iteration,
-    nodeName: input.node.name,
-    nodeType: input.node.type,
-    attempt: number,
-    at: new Date(info.scheduledTimestampMs),
-  })
+  let log: { end(): void } | undefined
+  let hasBegun = false
   try {
-    notes = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes))
+    const begun = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes, info))
+    if (!begun) throw new AtItElsewhere()
+    notes = begun
+    hasBegun = true
+    log = deps.attempts.begin(describeAttempt(input, info, number))
     // The main thread may be busy from now on until it ends.
     if (info.attempt > 1 || weighInputs(input) > 0) beat()
-    const result = await attempt(deps, input, activity, number)
+    const leaves = (answer: KeptAnswer | undefined) => {
+      notes = { ...notes, answer: answer ?? notes.answer }
+    }
+    const result = await attempt(deps, input, activity, { number, notes, leaves })
     const { returned } = notes
     return returned > 0 ? { ...result, returned } : result
   } catch (error) {
     const { failure, counts } = toActivityFailure(error, input.node, notes, activity)
-    if (counts.returned > notes.returned) deps.metrics?.turnedAway.inc({ kind: 'node' })
-    // From now on the end of this process says nothing about the node.
-    notes = { ...notes, ...counts, process: undefined }
+    if (!activity.cancellationSignal.aborted)
+      reportFailure(deps, error, { executionId: input.context.id, nodeId: input.node.id })
+    if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: 'node' })
+    // From now on the end of this process says nothing about the node. Before it has begun, another's may.
+    const process = hasBegun && !(error instanceof AtItElsewhere) ? undefined : notes.process
+    notes = { ...notes, ...counts, process }
     if (failure instanceof ApplicationFailure && !failure.nonRetryable) beat()
     await leaveIteration(deps, input, failure)
     throw failure
   } finally {
     clearInterval(timer)
     clearTimeout(first)
-    log.end()
+    log?.end()
     deps.touch(input.context.id)
   }
 }
 
+/**
+ * Takes over the call of an earlier attempt, or makes it. An attempt that is over for Temporal leaves its call
+ * to the next one. One whose worker stops while only the storing is left gives the answer to the next one.
+ */
 async function attempt(
   deps: ActivityDeps,
   input: AttemptInput,
   activity: Context,
-  number: number,
+  { number, notes, leaves }: { number: number; notes: AttemptNotes; leaves: Leave },
 ): Promise<AttemptResult> {
-  const { node, context, outputs } = input
   const { cancellationSignal: cancelled, info } = activity
-  const values = createRunValues(deps, context.id)
-  const limit = new AbortController()
-  const time = createTimeLimit(node.timeoutMs, () => {
-    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
-    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
-  })
-  const signal = AbortSignal.any([cancelled, limit.signal])
-  // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
-  // is over.
-  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
-  const { sources, triggerNodeId, iteration, item } = input
-  const find = (id: string) => getOwn(outputs, id)
-  const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
-  const graphNode = await retryOutages(cancelled, async () => {
-    await demandIdentity(deps.store, context, { open: true })
-    return loadNode(deps, context, node.id)
-  })
-  const more = {
-    node: graphNode,
-    attempt: number,
-    idempotencyKey: `${context.id}:${info.activityId}`,
-    signal,
-  }
-  const share = await deps.shares.take(graphNode, input, activity)
-  let working: Promise<NodeResult> | undefined
+  const call = deps.calls.take(info, notes.failures, (control) =>
+    notes.answer
+      ? storeKept(deps, input, notes.answer, control)
+      : makeCall(deps, input, { ...control, info, number }),
+  )
   try {
-    const prepared = await retryOutages(cancelled, () => prepareStep(placed, values, { ...step, ...more }))
-    time.start()
-    working = runStep(graphNode, { ...prepared, share })
-    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(cancelled)]).finally(
-      time.stop,
-    )
-    const { written } = result
-    const output = await retryOutages(cancelled, () =>
-      written
-        ? packWritten(deps, context.id, written)
-        : packResult(deps, values, step, result.output, input.inlineBytes),
-    )
-    return { output, handle: result.handle ?? null }
+    return await Promise.race([call.done, rejectOn(cancelled)])
   } catch (error) {
-    if (!isTurnedAway(error)) throw error
-    const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))
-    throw new NoRoom('the expressions of this node', afterMs)
-  } finally {
-    // An attempt that is over because of its limit or a cancellation may still hold an answer for a moment.
-    void Promise.allSettled([working]).then(() => share?.release())
+    if (!cancelled.aborted) throw error
+    const { notFound, timedOut, workerShutdown } = activity.cancellationDetails ?? {}
+    if (notFound || timedOut) call.leave()
+    else {
+      if (workerShutdown) leaves(call.keep())
+      call.abort()
+    }
+    throw error
   }
 }
+
+type Leave = (answer: KeptAnswer | undefined) => void
 
 /**
  * If the node has failed for good, its iteration ends: abandons the pauses in other branches of it. Pauses
@@ -159,7 +133,8 @@ function toActivityFailure(
   const { failures, returned } = before
   const uncounted = findUncounted(error, activity, returned)
   if (uncounted) {
-    const counts = { failures, returned: returned + (error instanceof NoRoom ? 1 : 0) }
+    const gaveBack = error instanceof NoRoom || error instanceof AtItElsewhere
+    const counts = { failures, returned: returned + (gaveBack ? 1 : 0) }
     return { failure: uncounted, counts }
   }
   const { message, type } = describeFailure(error)
@@ -185,8 +160,9 @@ function findUncounted(error: unknown, activity: Context, returned: number): unk
   const final = finalIfDeleted(error, { returned })
   if (final !== error) return final
   // Nothing is wrong, so the SDK logs nothing.
-  if (error instanceof NoRoom) return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')
-  if (isInfrastructure(error)) return again('Infrastructure', String(error), 1_000)
+  if (error instanceof NoRoom || error instanceof AtItElsewhere)
+    return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')
+  if (isInfrastructure(error)) return again('Infrastructure', describeFailure(error).message, 1_000)
   return undefined
 }
 
@@ -198,23 +174,4 @@ function again(
   category?: keyof typeof ApplicationFailureCategory,
 ): ApplicationFailure {
   return ApplicationFailure.create({ message, type, nextRetryDelay, ...(category ? { category } : {}) })
-}
-
-/** Repeats the work while PostgreSQL cannot be reached, until the attempt is cancelled. */
-async function retryOutages<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  for (let delay = 200; ; delay = Math.min(2_000, delay * 2)) {
-    try {
-      return await work()
-    } catch (error) {
-      if (signal.aborted || !isDatabaseAway(error)) throw error
-      await new Promise((resolve) => setTimeout(resolve, delay))
-    }
-  }
-}
-
-function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -7,6 +7,10 @@ const FLUSH_MS = 100
 /** Notes attempts as they start, so that clients that poll a long execution see how far it is. */
 export type AttemptLog = {
   begin(attempt: StartedAttempt): { end(): void }
+  /** Notes what an attempt sends. `withdraw` says whether that was written; if it is still to come, it is not. */
+  noteRequest(attempt: StartedAttempt): { withdraw(): Promise<'never' | 'written' | 'unknown'> }
+  /** Writes at once what is known of a request, and throws if it cannot. */
+  saveRequest(attempt: StartedAttempt): Promise<void>
   flush(): Promise<void>
 }
 
@@ -17,6 +21,7 @@ export type AttemptLog = {
  */
 export function createAttemptLog(store: Store, log: Logger): AttemptLog {
   let waiting = new Set<StartedAttempt>()
+  const batches = new WeakMap<StartedAttempt, Promise<boolean>>()
   let timer: NodeJS.Timeout | undefined
 
   async function flush(): Promise<void> {
@@ -25,11 +30,15 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
     const batch = [...waiting]
     waiting = new Set()
     if (batch.length === 0) return
-    try {
-      await saveAttempts(store, batch)
-    } catch (error) {
-      log.warn({ error, attempts: batch.length }, 'attempts in progress could not be written')
-    }
+    const saved = saveAttempts(store, batch).then(
+      () => true,
+      (error) => {
+        log.warn({ error, attempts: batch.length }, 'attempts in progress could not be written')
+        return false
+      },
+    )
+    for (const attempt of batch) batches.set(attempt, saved)
+    await saved
   }
 
   return {
@@ -43,5 +52,16 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
         },
       }
     },
+    noteRequest(attempt) {
+      waiting.add(attempt)
+      timer ??= setTimeout(flush, FLUSH_MS)
+      return {
+        async withdraw() {
+          if (waiting.delete(attempt)) return 'never'
+          return (await batches.get(attempt)) ? 'written' : 'unknown'
+        },
+      }
+    },
+    saveRequest: (attempt) => saveAttempts(store, [attempt]),
   }
 }

@@ -1,14 +1,25 @@
-import { ApplicationFailure } from '@temporalio/common'
-import { isDatabaseAway } from '../../db/connection.ts'
+import { ApplicationFailure, TemporalFailure } from '@temporalio/common'
+import type { Logger } from 'pino'
 import { Fault } from '../../db/fault.ts'
+import { isDatabaseError, type Judgement, judgeError } from '../../db/operation/outage.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { type NodeError, RUN_REFUSED } from '../../workflows/run/records.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
+import type { Metrics } from '../metrics.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 
-/** The error for a node's record, from what its runner threw. */
+const INTERNAL = 'InternalError'
+const INTERNAL_MESSAGE = 'The service failed while it carried out this node; its log has the cause'
+
+/**
+ * The error for a node's record, from what its runner threw. What the database says stays in the log, as it may
+ * have SQL and values in it.
+ */
 export function describeFailure(error: unknown): NodeError & { type: FailureType } {
   if (error instanceof NodeFailure) return { message: error.message, type: error.type }
+  if (judgeError(error) === 'away')
+    return { message: 'The database takes no work at the moment', type: 'Infrastructure' }
+  if (isDatabaseError(error)) return { message: INTERNAL_MESSAGE, type: INTERNAL }
   const message = error instanceof Error ? error.message : String(error)
   return { message: message || 'The node failed without a message', type: 'Error' }
 }
@@ -18,7 +29,45 @@ export function describeFailure(error: unknown): NodeError & { type: FailureType
  * node: it does not count against its attempts and is retried.
  */
 export function isInfrastructure(error: unknown): boolean {
-  return isDatabaseAway(error) || (error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)
+  return judgeError(error) === 'away' || (error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)
+}
+
+/**
+ * What an error means that was thrown beside a node's runner, where values are read and stored: `own` is said of
+ * the node or its run on purpose; for the others see judgeError.
+ */
+export function judgeWork(error: unknown): Judgement | 'own' {
+  if (isInfrastructure(error)) return 'away'
+  if (isOneOf(error, [NodeFailure, Fault, TemporalFailure]) || finalIfDeleted(error) !== error) return 'own'
+  if (isDatabaseError(error)) return judgeError(error)
+  // What JavaScript itself throws is a fault of the code or of the data.
+  return isOneOf(error, [TypeError, RangeError, SyntaxError, ReferenceError]) ? 'final' : 'unknown'
+}
+
+type Kind = new (...args: never[]) => Error
+
+function isOneOf(error: unknown, kinds: Kind[]): boolean {
+  return kinds.some((kind) => error instanceof kind)
+}
+
+/** The failure of a node that the service itself could not carry out. Nothing is gained by another attempt. */
+export function internalFailure(cause: unknown): NodeFailure {
+  return new NodeFailure(INTERNAL_MESSAGE, { type: INTERNAL, cause })
+}
+
+/** Logs and counts what the node's record does not tell: the cause of an InternalError or of an outage. */
+export function reportFailure(
+  { log, metrics }: { log: Logger; metrics?: Metrics | undefined },
+  error: unknown,
+  where: { executionId: string; nodeId?: string; iteration?: string },
+): void {
+  const cause = error instanceof NodeFailure ? error.cause : error
+  const { type } = describeFailure(error)
+  if (type === 'Infrastructure')
+    log.warn({ err: cause, ...where }, 'the database takes no work: a node waits')
+  if (type !== INTERNAL || finalIfDeleted(error) !== error) return
+  metrics?.internalErrors.inc()
+  log.error({ err: cause, ...where }, 'a node failed because of an error of the service')
 }
 
 /** The failure that ends a run whose execution was cancelled or deleted before the run began. */

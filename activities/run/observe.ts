@@ -19,11 +19,12 @@ export async function observeAttempt(
   const { info } = Context.current()
   const began = performance.now()
   metrics?.scheduleToStart.observe(Math.max(0, Date.now() - info.currentAttemptScheduledTimestampMs) / 1_000)
-  const parent = input.context.traceparent
+  const { traceparent: parent, tracestate: state } = input.context
   const span = parent
     ? tracing?.begin(type, {
         kind: 'internal',
         parent,
+        state,
         attributes: nameNode(input.context.id, id, info.attempt),
       })
     : undefined
@@ -82,7 +83,7 @@ function nameNode(executionId: string, nodeId: string, attempt: number) {
   }
 }
 
-/** An HTTP client that traces each request and sends its traceparent, unless the user sets that header. */
+/** An HTTP client that traces each request and sends its trace context, unless the user sets a traceparent. */
 function traceHttp(http: HttpClient, tracing: Tracing, parent: Span): HttpClient {
   return {
     close: http.close,
@@ -91,11 +92,16 @@ function traceHttp(http: HttpClient, tracing: Tracing, parent: Span): HttpClient
       const span = tracing.begin(method, {
         kind: 'client',
         parent: parent.traceparent,
+        state: parent.tracestate,
         attributes: { 'http.request.method': method },
       })
       try {
+        const { traceparent, tracestate } = span
+        // A tracestate belongs to its traceparent, so none goes with a traceparent of the user's.
+        const own = Object.keys(req.headers ?? {}).some((name) => /^trace(parent|state)$/i.test(name))
+        const state: Record<string, string> = tracestate === undefined || own ? {} : { tracestate }
         // The client lets later headers win, whatever their case, so the user's come last.
-        const headers = { traceparent: span.traceparent, ...req.headers }
+        const headers = { traceparent, ...state, ...req.headers }
         const response = await http.request({ ...req, headers })
         const { status } = response
         const failure = status >= 400 ? String(status) : undefined

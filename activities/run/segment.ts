@@ -1,3 +1,5 @@
+import { ApplicationFailure } from '@temporalio/common'
+import { isDatabaseError } from '../../db/operation/outage.ts'
 import { type Frame, isUnder, reviveFrame } from '../../workflows/run/frame.ts'
 import { collectTasks, settleRecord, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
@@ -7,7 +9,7 @@ import { isStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isTurnedAway, stayAway } from '../fairness/turns.ts'
 import { demandIdentity } from '../temporal/identity.ts'
-import { finalIfDeleted } from './failures.ts'
+import { describeFailure, finalIfDeleted } from './failures.ts'
 import { foldPureLoops, type SegmentWalk, takeTask } from './task.ts'
 import { createRunValues } from './values.ts'
 
@@ -68,10 +70,19 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
       if (walk.values.held() > FORGET_BYTES) forgetEnded(walk, touched)
     }
   } catch (error) {
-    throw finalIfDeleted(error)
+    throw toSegmentFailure(deps, segment, error)
   } finally {
     deps.touch(segment.context.id)
   }
+}
+
+/** The failure of a segment that Temporal repeats or that ends the run. It never has the database's own words. */
+function toSegmentFailure(deps: ActivityDeps, { context }: SegmentInput, error: unknown): unknown {
+  const final = finalIfDeleted(error)
+  if (final !== error || !isDatabaseError(error)) return final
+  const { message, type } = describeFailure(error)
+  deps.log.warn({ err: error, executionId: context.id }, 'a segment failed and is repeated')
+  return ApplicationFailure.create({ message, type })
 }
 
 /** As takeTask. Undefined if the step needs a process, and its team cannot have one now. */

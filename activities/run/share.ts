@@ -42,7 +42,11 @@ export type Shares = {
    * The share that an attempt of this node needs before it starts; undefined if it needs none. No time limit of
    * the node may have begun. Throws NoRoom if it should wait elsewhere, and the reason of a cancellation.
    */
-  take(node: GraphNode, input: AttemptInput, activity: Context): Promise<Share | undefined>
+  take(
+    node: GraphNode,
+    input: AttemptInput,
+    attempt: Pick<Context, 'info' | 'cancellationSignal'>,
+  ): Promise<Share | undefined>
 }
 
 export function createShares(store: Store, budget: Budget): Shares {

@@ -84,6 +84,7 @@ export async function prepareStep(
       store,
       executionId: context.id,
       traceparent: context.traceparent,
+      tracestate: context.tracestate,
       nodeId: node.id,
       nodeName: node.name,
       iteration,
@@ -100,10 +101,10 @@ async function readItem(values: RunValues, item: Item): Promise<unknown> {
   return findItem(values.open, { items: item.page, ...item }, item.at)
 }
 
-// The trace is for operators: graphs do not see it in `$execution`.
+// The trace is for operators, and what is retried is for us: graphs do not see them in `$execution`.
 function showContext(context: ExecutionContext): ExecutionContext {
-  if (context.traceparent === undefined) return context
-  const { traceparent: _, ...shown } = context
+  if (context.traceparent === undefined && context.retryOf === undefined) return context
+  const { traceparent: _, tracestate: __, retryOf: ___, ...shown } = context
   return shown
 }
 

@@ -1,5 +1,6 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { hasEnded } from '../../db/executions/executions.ts'
+import { isDatabaseError } from '../../db/operation/outage.ts'
 import { wasJustStarted } from '../../db/outbox.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
@@ -11,13 +12,15 @@ import type { NodeRecord, StepResult } from '../../workflows/run/records.ts'
 import { EXHAUSTED, findLoop, nodesIn, settleFailure, sourcesOf, stepKey } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isTurnedAway } from '../fairness/turns.ts'
+import { foldResults, gatherResults, readLoopItems } from '../loops/loop.ts'
+import { takeOverIterations } from '../loops/takeover.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { abandonPauses } from './abandon.ts'
-import { describeFailure, endedBefore, finalIfDeleted, isInfrastructure } from './failures.ts'
-import { foldResults, gatherResults, readLoopItems } from './loop.ts'
+import { describeFailure, endedBefore, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
+import { giveUpStep } from './outages.ts'
 import { loadNode, type NodeStep, prepareStep, runStep } from './step.ts'
-import { packResult, type RunValues } from './values.ts'
+import { packResult, packValue, type RunValues } from './values.ts'
 
 /** A segment that is being executed: its input, the root frame, and the values it has opened. */
 export type SegmentWalk = { deps: ActivityDeps; segment: SegmentInput; root: Frame; values: RunValues }
@@ -41,20 +44,24 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
     const { output, handle } = node.given
     return { ...head, status: 'SUCCESS', output, handle, completedAt: startedAt }
   }
-  const step = placeStep(walk, task, await loadNode(deps, context, node.id))
-  const pack = (output: unknown) => packResult(deps, values, step, output, plan.inlineBytes)
-  const prepared = await prepare(walk, task, step)
+  const key = `${context.id} ${stepKey(node.id, frame.iteration)}`
+  const ready = await prepare(walk, task, key)
   try {
-    if (prepared instanceof NodeFailure) throw prepared
+    if (ready instanceof NodeFailure) throw ready
+    const { step, prepared } = ready
+    const pack = (output: unknown) => packResult(deps, values, step, output, plan.inlineBytes)
     const done = await doTask(walk, task, step.node, prepared, pack)
     return { ...head, ...done, completedAt: Date.now() }
-  } catch (error) {
-    if (finalIfDeleted(error) !== error || isInfrastructure(error) || isTurnedAway(error)) throw error
+  } catch (thrown) {
+    if (finalIfDeleted(thrown) !== thrown || isInfrastructure(thrown) || isTurnedAway(thrown)) throw thrown
+    const error = isDatabaseError(thrown) ? giveUpStep(deps.store, key, thrown, deps.patienceMs) : thrown
+    reportFailure(deps, error, { executionId: context.id, nodeId: node.id, iteration: frame.iteration })
     const failure = describeFailure(error)
     const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
     const handled = settleFailure(node, failure)
     if (handled !== 'fatal') {
-      return { ...failed, output: await pack(handled.output), handle: handled.handle }
+      const output = await packValue(deps, context.id, handled.output, plan.inlineBytes)
+      return { ...failed, output, handle: handled.handle }
     }
     if (frame.loopId !== '') {
       await abandonPauses(deps, context.id, plan.nodes, frame.loopId, frame.iteration, true)
@@ -82,18 +89,23 @@ function placeStep({ segment, root }: SegmentWalk, task: Task, graphNode: GraphN
   }
 }
 
-/** The context for the node's runner (undefined for phases without one), or the node's failure. */
+/**
+ * The step and the context for its runner (undefined for phases without one), or the node's failure. Throws
+ * while another try may help.
+ */
 async function prepare(
   walk: SegmentWalk,
-  { phase }: Task,
-  step: NodeStep,
-): Promise<NodeContext | NodeFailure | undefined> {
-  if (phase === 'fold' || phase === 'close') return undefined
+  task: Task,
+  key: string,
+): Promise<{ step: NodeStep; prepared: NodeContext | undefined } | NodeFailure> {
+  const { deps, segment, values } = walk
   try {
-    return await prepareStep(walk.deps, walk.values, step)
+    const step = placeStep(walk, task, await loadNode(deps, segment.context, task.node.id))
+    if (task.phase === 'fold' || task.phase === 'close') return { step, prepared: undefined }
+    return { step, prepared: await prepareStep(deps, values, step) }
   } catch (error) {
     if (error instanceof NodeFailure) return error
-    throw error
+    return giveUpStep(deps.store, key, error, deps.patienceMs)
   }
 }
 
@@ -140,11 +152,12 @@ function demandWithinLimit(node: GraphNode, { until }: NodeResult): void {
 }
 
 async function openLoop(
-  { deps, segment }: SegmentWalk,
+  walk: SegmentWalk,
   node: LoopNode,
   prepared: NodeContext,
   pack: Pack,
 ): Promise<StepResult> {
+  const { deps, segment } = walk
   const { mode, max } = node.loop
   const empty = nodesIn(segment.plan, node.id).length === 0
   if (mode === 'repeat') {
@@ -153,7 +166,12 @@ async function openLoop(
   }
   const { pages, items } = await readLoopItems(deps, segment.context.id, prepared)
   if (empty) return { status: 'SUCCESS', output: await pack({ items }), handle: null }
-  return { status: 'LOOPING', loop: { count: items.length, pages }, handle: null }
+  const taken = await takeOverIterations(walk, node, items)
+  return {
+    status: 'LOOPING',
+    loop: { count: items.length, pages, ...(taken ? { taken } : {}) },
+    handle: null,
+  }
 }
 
 /** The output of a loop that is over. Throws the failure that ended it. */

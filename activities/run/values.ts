@@ -19,7 +19,14 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
   const hold = (envelope: Envelope, value: Promise<unknown>) => {
     if (!opened.has(keyOf(envelope))) held += envelope.bytes
     opened.set(keyOf(envelope), value)
+    // What could not be read is read again by the next who asks.
+    value.catch(() => {
+      if (opened.get(keyOf(envelope)) === value) forget(envelope)
+    })
     return value
+  }
+  const forget = (envelope: Envelope): void => {
+    if (opened.delete(keyOf(envelope))) held -= envelope.bytes
   }
   const open = (envelope: Envelope): Promise<unknown> =>
     opened.get(keyOf(envelope)) ?? hold(envelope, openEnvelope(store, executionId, envelope))
@@ -31,9 +38,7 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
     keep(envelope: Envelope, value: unknown): void {
       hold(envelope, Promise.resolve(value))
     },
-    forget(envelope: Envelope): void {
-      if (opened.delete(keyOf(envelope))) held -= envelope.bytes
-    },
+    forget,
     /** The result of an iteration: of several last nodes, an object of their outputs by id. */
     async readResult(result: Result): Promise<unknown> {
       if ('error' in result) return { error: result.error }

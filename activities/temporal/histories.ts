@@ -1,237 +1,182 @@
 import type { Client } from '@temporalio/client'
 import proto from '@temporalio/proto'
-import type { CloseKind, HistoryEvent, RunHistory } from '../../db/records/projection.ts'
+import type { RunHistory } from '../../db/projection/history.ts'
+import { type Opener, openPayload } from './codec.ts'
+import { type RawEvent, readEvent } from './events.ts'
 import {
-  type AttemptResult,
-  isRefused,
-  type RunInput,
-  readActivityError,
-} from '../../workflows/run/messages.ts'
-import type { NodeRecord } from '../../workflows/run/records.ts'
-import { RUN_REFUSED, WORKER_LOST } from '../../workflows/run/records.ts'
-import { type Opener, openPayload, readPayload } from './codec.ts'
+  createPages,
+  fetchBack,
+  fetchStart,
+  type HistorySource,
+  isFullPage,
+  type Pages,
+  type StartAttributes,
+  startOf,
+} from './pages.ts'
 import type { Sealer } from './sealer.ts'
 
-const { EventType, RetryState } = proto.temporal.api.enums.v1
-type RawEvent = proto.temporal.api.history.v1.IHistoryEvent
-type RawFailure = proto.temporal.api.failure.v1.IFailure
-type RawPayload = proto.temporal.api.common.v1.IPayload
-
-const SEGMENT_MARKER = 'core_local_activity'
+const { EventType } = proto.temporal.api.enums.v1
 
 type Position = { runId: string; lastEventId: number }
 
 /**
- * Reads the histories of an execution's whole continue-as-new chain, oldest first, with payloads opened. With
- * `since` it yields only the events after that one. Only the newest history and one other are held in memory
- * at a time. With `untilClosed` it waits up to MAX_WAIT_MS for the close event, by long polls. Yields nothing
- * if Temporal does not know the execution (any more).
+ * The histories of an execution's continue-as-new chain, in parts, oldest first, with payloads opened. Only one
+ * page of one history and the newest one's first are held in memory at a time.
  */
+export type Histories<K> = { known: K | null; parts: AsyncGenerator<RunHistory> }
+
+/** A part has at most about this many bytes of payloads, or this many events. */
+const PART_BYTES = 256_000
+const PART_EVENTS = 200
+
+/**
+ * Opens the histories of an execution's whole chain; null if Temporal does not know the execution (any more).
+ * With `untilClosed`, reading waits for a while for the close event, by long polls. `findKnown` is asked where
+ * not all must be read: if the chain has several runs, if the only one is long, or (`when: 'gone'`) only if
+ * Temporal no longer has the beginning. Then reading begins with the run that it names, or with the oldest
+ * that there is.
+ */
+export async function openHistories<K extends Position>(
+  source: HistorySource,
+  untilClosed: boolean,
+  findKnown?: (when: 'long' | 'gone') => Promise<K | null>,
+): Promise<Histories<K> | null> {
+  const pages = createPages(source, '', untilClosed)
+  const first = await pages.next()
+  const start = startOf(first)
+  if (!first || !start) return null
+  const long = start.continuedExecutionRunId || isFullPage(first)
+  let known = (long && (await findKnown?.('long'))) || null
+  const { ids, gone } = await listBefore(source, start, known?.runId)
+  if (gone && !known) known = (await findKnown?.('gone')) ?? null
+  return { known, parts: readParts(source, ids, start, first, pages, untilClosed) }
+}
+
+/** Reads whole histories, for those who need no more. */
 export async function* readHistories(
   client: Client,
   sealer: Sealer,
   executionId: string,
-  { untilClosed, since }: { untilClosed: boolean; since?: Position | null },
+  { untilClosed }: { untilClosed: boolean },
+): AsyncGenerator<RunHistory> {
+  const found = await openHistories({ client, sealer, executionId }, untilClosed)
+  if (found) yield* found.parts
+}
+
+/**
+ * Opens what has happened since an event that was read: only new events are fetched, from the end back to that
+ * one. Null if Temporal no longer has that run, or if it was terminated: then another one may have replaced it.
+ */
+export async function openNews(
+  source: HistorySource,
+  since: Position & { next: string | null },
+  untilClosed: boolean,
+): Promise<AsyncGenerator<RunHistory> | null> {
+  const news = await fetchBack(source, since, untilClosed)
+  const last = news?.at(-1)
+  if (!news || last?.eventType === EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED) return null
+  return readNews(source, since, news, untilClosed)
+}
+
+async function* readNews(
+  source: HistorySource,
+  since: Position & { next: string | null },
+  news: RawEvent[],
+  untilClosed: boolean,
+): AsyncGenerator<RunHistory> {
+  yield* read(source, since.runId, news)
+  yield* readNext(source, news.length > 0 ? nextOf(news.at(-1)) : since.next, untilClosed)
+}
+
+/** Reads a run that goes on after another, and those after it. */
+async function* readNext(
+  source: HistorySource,
+  first: string | null,
+  untilClosed: boolean,
+): AsyncGenerator<RunHistory> {
+  for (let next = first; next; ) {
+    const pages = createPages(source, next, untilClosed)
+    let last: RawEvent | undefined
+    for (let page = await pages.next(); page; page = await pages.next()) {
+      yield* read(source, next, page)
+      last = page.at(-1) ?? last
+    }
+    next = nextOf(last)
+  }
+}
+
+function nextOf(last: RawEvent | undefined): string | null {
+  return last?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId || null
+}
+
+async function* readParts(
+  source: HistorySource,
+  ids: string[],
+  start: StartAttributes,
+  first: RawEvent[],
+  newest: Pages,
+  untilClosed: boolean,
+): AsyncGenerator<RunHistory> {
+  for (const runId of ids) {
+    const pages = createPages(source, runId, false)
+    let original = ''
+    for (let page = await pages.next(); page; page = await pages.next()) {
+      original ||= startOf(page)?.originalExecutionRunId ?? runId
+      yield* read(source, original, page)
+    }
+  }
+  const runId = start.originalExecutionRunId ?? ''
+  let last: RawEvent | undefined
+  for (let page: RawEvent[] | undefined = first; page; page = await newest.next()) {
+    yield* read(source, runId, page)
+    last = page.at(-1) ?? last
+  }
+  // It may have gone on as another run while it was read.
+  yield* readNext(source, nextOf(last), untilClosed)
+}
+
+/** Opens the payloads of events, a part at a time: a page of large ones would take too long. */
+async function* read(
+  { client, sealer, executionId }: HistorySource,
+  runId: string,
+  raw: RawEvent[],
 ): AsyncGenerator<RunHistory> {
   const place = { namespace: client.options.namespace, workflowId: executionId }
   const open: Opener = (payload) => openPayload(sealer, place, payload)
-  const newest = await fetchEvents(client, executionId, '', untilClosed)
-  const start = startOf(newest)
-  if (!start) return
-  for (const runId of await listBefore(client, executionId, start, since?.runId)) {
-    const events = await fetchEvents(client, executionId, runId)
-    if (events.length > 0) yield await read(events)
+  let events: RunHistory['events'] = []
+  let bytes = 0
+  for (const event of raw) {
+    events.push(await readEvent(open, event))
+    bytes += sizeOf(event)
+    if (bytes < PART_BYTES && events.length < PART_EVENTS) continue
+    yield { runId, events }
+    events = []
+    bytes = 0
   }
-  yield await read(newest)
+  if (events.length > 0) yield { runId, events }
+}
 
-  async function read(events: RawEvent[]): Promise<RunHistory> {
-    const runId = startOf(events)?.originalExecutionRunId ?? ''
-    const known = runId === since?.runId ? since.lastEventId : 0
-    const news = events.filter(({ eventId }) => Number(eventId) > known)
-    return { runId, events: await Promise.all(news.map((event) => readEvent(open, event))) }
-  }
+/** The bytes of what segments and attempts returned; other payloads are small. */
+function sizeOf(event: RawEvent): number {
+  const { markerRecordedEventAttributes: marker, activityTaskCompletedEventAttributes: completed } = event
+  const { payloads } = marker?.details?.result ?? completed?.result ?? {}
+  return payloads?.[0]?.data?.length ?? 0
 }
 
 /** The ids of the runs before this one, oldest first, as far as Temporal has them, back to `known`. */
 async function listBefore(
-  client: Client,
-  executionId: string,
+  source: HistorySource,
   start: StartAttributes,
   known: string | undefined,
-): Promise<string[]> {
+): Promise<{ ids: string[]; gone: boolean }> {
   const ids: string[] = []
-  for (let next: StartAttributes | undefined = start; next && next.originalExecutionRunId !== known; ) {
-    const runId: string | null | undefined = next.continuedExecutionRunId
+  for (let next = start; next.originalExecutionRunId !== known; ) {
+    const runId = next.continuedExecutionRunId
     if (!runId) break
-    next = startOf(await fetchFirst(client, executionId, runId))
-    if (next) ids.unshift(runId)
+    const before = await fetchStart(source, runId)
+    if (!before) return { ids, gone: true }
+    ids.unshift(runId)
+    next = before
   }
-  return ids
-}
-
-type StartAttributes = NonNullable<RawEvent['workflowExecutionStartedEventAttributes']>
-
-function startOf([first]: RawEvent[]): StartAttributes | undefined {
-  return first?.workflowExecutionStartedEventAttributes ?? undefined
-}
-
-/** How long to wait for a close event. A run that should have closed by then is left to the sweeper. */
-const MAX_WAIT_MS = 30_000
-
-/** All events of a run (the newest run for ''); none if Temporal does not know the run. */
-async function fetchEvents(
-  client: Client,
-  workflowId: string,
-  runId: string,
-  waitNewEvent = false,
-): Promise<RawEvent[]> {
-  const events: RawEvent[] = []
-  const giveUp = Date.now() + MAX_WAIT_MS
-  let nextPageToken: Uint8Array | undefined
-  do {
-    const options = { nextPageToken, waitNewEvent, maximumPageSize: 1_000 }
-    const page = await fetchPage(client, { workflowId, runId }, options)
-    if (!page) return []
-    events.push(...(page.history?.events ?? []))
-    nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
-  } while (nextPageToken && !(waitNewEvent && Date.now() > giveUp))
-  return events
-}
-
-async function fetchFirst(client: Client, workflowId: string, runId: string): Promise<RawEvent[]> {
-  const page = await fetchPage(client, { workflowId, runId }, { maximumPageSize: 1 })
-  return page?.history?.events ?? []
-}
-
-const NOT_FOUND = 5
-
-async function fetchPage(
-  { workflowService, options }: Client,
-  execution: { workflowId: string; runId: string },
-  page: { nextPageToken?: Uint8Array | undefined; waitNewEvent?: boolean; maximumPageSize: number },
-) {
-  try {
-    return await workflowService.getWorkflowExecutionHistory({
-      namespace: options.namespace,
-      execution,
-      ...page,
-    })
-  } catch (error) {
-    if ((error as { code?: number }).code === NOT_FOUND) return undefined
-    throw error
-  }
-}
-
-/** Reads a raw event of a live or recorded history. Its `time` is epoch milliseconds. */
-async function readEvent(open: Opener, event: RawEvent): Promise<HistoryEvent> {
-  const id = Number(event.eventId)
-  const { seconds, nanos } = event.eventTime ?? {}
-  const time = Number(seconds ?? 0) * 1_000 + Math.floor((nanos ?? 0) / 1e6)
-  return { id, time, ...(await readDetail(open, event)) }
-}
-
-type Detail = HistoryEvent extends infer E ? (E extends HistoryEvent ? Omit<E, 'id' | 'time'> : never) : never
-
-async function readDetail(open: Opener, event: RawEvent): Promise<Detail> {
-  const payload = (from: RawPayload | null | undefined) => readPayload(open, from as never)
-  switch (event.eventType) {
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED: {
-      const start = event.workflowExecutionStartedEventAttributes!
-      const given = await payload(start.input?.payloads?.[0])
-      const input = isRefused(given) ? null : (given as RunInput)
-      return { kind: 'started', input, continuedFrom: start.continuedExecutionRunId || null }
-    }
-    case EventType.EVENT_TYPE_MARKER_RECORDED: {
-      const { markerName, details } = event.markerRecordedEventAttributes!
-      const result = details?.result?.payloads?.[0]
-      if (markerName !== SEGMENT_MARKER || !result) return { kind: 'other' }
-      const records = await payload(result)
-      return { kind: 'records', records: isRefused(records) ? [] : (records as NodeRecord[]) }
-    }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-      return { kind: 'scheduled', activityId: event.activityTaskScheduledEventAttributes!.activityId ?? '' }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED: {
-      const { scheduledEventId, attempt } = event.activityTaskStartedEventAttributes!
-      return { kind: 'attempt', scheduledId: Number(scheduledEventId), attempt: attempt ?? 1 }
-    }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
-      const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes!
-      const value = await payload(result?.payloads?.[0])
-      if (isRefused(value)) {
-        const error = { message: value.message, type: RUN_REFUSED }
-        return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
-      }
-      const { returned = 0, ...settled } = value as AttemptResult
-      return { kind: 'completed', scheduledId: Number(scheduledEventId), result: settled, returned }
-    }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: {
-      const { scheduledEventId, failure } = event.activityTaskFailedEventAttributes!
-      const { message, type, hidden } = await readFailure(open, failure)
-      const error = failure?.applicationFailureInfo ? readActivityError(message, type, hidden) : WORKER_LOST
-      const details = await payload(failure?.applicationFailureInfo?.details?.payloads?.[0])
-      const { returned = 0 } = isRefused(details) ? {} : ((details ?? {}) as { returned?: number })
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error, returned }
-    }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
-      const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!
-      const gaveUp = retryState !== RetryState.RETRY_STATE_IN_PROGRESS
-      const error = gaveUp ? WORKER_LOST : await readFailure(open, failure)
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error }
-    }
-    // The run learns at once that the activity is cancelled and goes on without waiting for its end.
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED: {
-      const { scheduledEventId } = event.activityTaskCancelRequestedEventAttributes!
-      return { kind: 'canceled', scheduledId: Number(scheduledEventId) }
-    }
-    case EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
-      return {
-        kind: 'canceled',
-        scheduledId: Number(event.activityTaskCanceledEventAttributes!.scheduledEventId),
-      }
-    case EventType.EVENT_TYPE_TIMER_STARTED: {
-      const key = await payload(event.userMetadata?.summary)
-      const timerId = event.timerStartedEventAttributes!.timerId ?? ''
-      return { kind: 'timer', timerId, key: typeof key === 'string' ? key : '' }
-    }
-    case EventType.EVENT_TYPE_TIMER_FIRED:
-      return { kind: 'fired', timerId: event.timerFiredEventAttributes!.timerId ?? '' }
-    case EventType.EVENT_TYPE_TIMER_CANCELED:
-      return { kind: 'stopped', timerId: event.timerCanceledEventAttributes!.timerId ?? '' }
-    default:
-      return (await readClose(open, event)) ?? { kind: 'other' }
-  }
-}
-
-async function readClose(open: Opener, event: RawEvent): Promise<Detail | undefined> {
-  const close = (how: CloseKind, message: string | null = null, type: string | null = null): Detail => ({
-    kind: 'closed',
-    how,
-    message,
-    type,
-  })
-  switch (event.eventType) {
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
-      return close('COMPLETED')
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: {
-      const error = await readFailure(open, event.workflowExecutionFailedEventAttributes!.failure)
-      return close('FAILED', error.message, error.type)
-    }
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
-      return close('CANCELED')
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
-      return close('TERMINATED', event.workflowExecutionTerminatedEventAttributes!.reason || null)
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
-      return close('TIMED_OUT')
-    case EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
-      return close('CONTINUED_AS_NEW')
-    default:
-      return undefined
-  }
-}
-
-/** The message and type of a failure, and what the sealed payload has in which the message is kept. */
-async function readFailure(open: Opener, failure: RawFailure | null | undefined) {
-  const hidden = (await readPayload(open, failure?.encodedAttributes as never)) as { message?: string }
-  const message = hidden?.message ?? failure?.message ?? 'Unknown failure'
-  return { message, type: failure?.applicationFailureInfo?.type || 'Error', hidden }
+  return { ids, gone: false }
 }

@@ -34,15 +34,24 @@ export async function demandIdentity(
   { open }: { open: boolean },
 ): Promise<void> {
   const known = identitiesOf(store.db)
-  const claim = `${workflowId} ${version}`
+  const claim = claimOf({ workflowId, version })
   if (!open && known.get(id) === claim) return
   const row = isUuid(id) ? await readIdentity(store, id) : undefined
   if (!row)
     throw refused('There is no execution of this run: it was deleted, or somebody else has started the run')
-  if (`${row.workflowId} ${row.workflowVersion}` !== claim)
+  if (claimOf({ workflowId: row.workflowId, version: row.workflowVersion }) !== claim)
     throw refused('This run executes another workflow or version than its execution')
   if (open && isEnded(row.status)) throw refused('The execution of this run has ended already')
   known.set(id, claim)
+}
+
+/** Says that there is an execution of this identity, so that its run need not look it up. */
+export function noteIdentity(store: Store, context: Pick<RunContext, 'id' | 'workflowId' | 'version'>): void {
+  identitiesOf(store.db).set(context.id, claimOf(context))
+}
+
+function claimOf({ workflowId, version }: Pick<RunContext, 'workflowId' | 'version'>): string {
+  return `${workflowId} ${version}`
 }
 
 const identitiesOf = perDatabase(() => new LRUCache<string, string>({ max: 10_000 }))

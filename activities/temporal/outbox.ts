@@ -9,29 +9,39 @@ import { readCompiledPlan } from '../../db/workflows/compiled.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
 import type { RunInput } from '../../workflows/run/messages.ts'
 import { NUDGE } from '../../workflows/run/walk.ts'
+import type { FirstTasks } from '../fairness/firsttasks.ts'
 import type { Metrics } from '../metrics.ts'
 import { applyPresets } from '../run/presets.ts'
 import { runTraceparent, type Tracing } from '../tracing.ts'
+import { noteIdentity } from './identity.ts'
 import { syncSchedules } from './schedules.ts'
 import type { Sealer } from './sealer.ts'
+import { endIfStuck, findPendingTask, STUCK_AFTER_MS } from './stuck.ts'
 
-/** What carrying out errands needs. `eager` asks for eager starts, if a worker runs in this process. */
+/**
+ * What carrying out errands needs. `eager` says whether to ask for an eager start now: then the worker in this
+ * process gets the run's first task with the response, past Temporal's queue and what routes it, and is told of it
+ * (`firstTasks`).
+ */
 export type ErrandCarrier = {
   store: Store
   client: Client
   sealer: Sealer
   taskQueue: string
-  eager: boolean
+  eager: () => boolean
+  firstTasks?: FirstTasks | undefined
   log: Logger
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
+  /** After how long a cancelled execution whose workflow code does not answer is ended; tests set a shorter time. */
+  stuckAfterMs?: number | undefined
   /** Makes runs continue as new after this many events; for tests. */
   continueAfterEvents?: number | undefined
 }
 
 /**
- * A cancel or delete is repeated after this time: a start that was under way may have arrived after it, and a
- * delete is complete only when Temporal no longer knows the execution.
+ * A delete is repeated after this time: a start that was under way may have arrived after it, and a delete is
+ * complete only when Temporal no longer knows the execution. A cancel is repeated in steps of STUCK_AFTER_MS.
  */
 const SECOND_PASS_MS = 60_000
 const MAX_CHAIN = 10_000
@@ -52,9 +62,14 @@ export async function carryOutErrand(carrier: ErrandCarrier, errand: Errand, att
     if (kind === 'ERROR') await startErrorRun(carrier, errand)
     else if (kind === 'SIGNAL') await signalRun(carrier, errand)
     else if (kind === 'SCHEDULE') await syncSchedules(carrier, subjectId)
-    else {
-      const mustRepeat =
-        kind === 'CANCEL' ? await cancelRun(carrier, subjectId) : await deleteRun(carrier, subjectId)
+    else if (kind === 'CANCEL') {
+      // Until the run is closed: one whose workflow code fails does not hear of it. One that Temporal does not know
+      // may have been on its way.
+      const found = await cancelRun(carrier, subjectId, attempts)
+      if (found === 'closed' || (found === 'unknown' && attempts > 2)) await settleErrand(store, errand)
+      else await postponeErrand(store, errand, carrier.stuckAfterMs ?? STUCK_AFTER_MS, null)
+    } else {
+      const mustRepeat = await deleteRun(carrier, subjectId)
       if (attempts > 1 && !mustRepeat) await settleErrand(store, errand)
       else await postponeErrand(store, errand, SECOND_PASS_MS, null)
     }
@@ -121,17 +136,22 @@ async function startRun(
   const span = accepted
     ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
     : undefined
+  const { firstTasks } = carrier
+  const requestEagerStart = carrier.eager()
+  firstTasks?.expect(executionId, teamId, requestEagerStart)
   try {
-    await client.workflow.start('runGraph', {
+    const { eagerlyStarted } = await client.workflow.start('runGraph', {
       workflowId: executionId,
       taskQueue: carrier.taskQueue,
       args: [run],
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
-      requestEagerStart: carrier.eager,
+      requestEagerStart,
       priority: { fairnessKey: teamId },
     })
+    firstTasks?.sent(executionId, eagerlyStarted)
   } catch (error) {
+    firstTasks?.forget(executionId)
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
       span?.end({ failure: (error as Error).name })
       throw error
@@ -173,12 +193,15 @@ export async function prepareRun(
       version,
       trigger,
       timezone,
+      ...(execution.retryOf ? { retryOf: execution.retryOf } : {}),
       ...(accepted ? { traceparent: runTraceparent(accepted, executionId) } : {}),
+      ...(accepted && execution.tracestate ? { tracestate: execution.tracestate } : {}),
     },
     input,
     timeoutMs: execution.timeoutMs,
     ...(continueAfterEvents ? { continueAfterEvents } : {}),
   }
+  noteIdentity(store, run.context)
   return { trigger, teamId, accepted, queued, run }
 }
 
@@ -210,9 +233,31 @@ async function signalRun({ store, client }: ErrandCarrier, errand: Errand): Prom
   await settleErrand(store, errand)
 }
 
-async function cancelRun({ client }: ErrandCarrier, executionId: string): Promise<false> {
-  await ignoreMissing(() => client.workflow.getHandle(executionId).cancel())
-  return false
+/**
+ * Asks the run to end. If it is asked again (`attempts` > 1) and no worker can carry it on, terminates it. Returns
+ * what it found of the run, `open` at the first time.
+ */
+async function cancelRun(
+  carrier: ErrandCarrier,
+  executionId: string,
+  attempts = 1,
+): Promise<'open' | 'closed' | 'unknown'> {
+  const handle = carrier.client.workflow.getHandle(executionId)
+  if (attempts > 1) {
+    const run = await ignoreMissing(() => handle.describe())
+    if (!run) return 'unknown'
+    if (run.status.name !== 'RUNNING') return 'closed'
+    const ended = await endIfStuck(
+      carrier,
+      handle,
+      findPendingTask(run),
+      'was cancelled',
+      carrier.stuckAfterMs,
+    )
+    if (ended) return 'closed'
+  }
+  await ignoreMissing(() => handle.cancel())
+  return 'open'
 }
 
 /**

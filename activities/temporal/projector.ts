@@ -1,17 +1,9 @@
-import type { Client } from '@temporalio/client'
-import { LRUCache } from 'lru-cache'
-import type { Logger } from 'pino'
+import { setTimeout as pause } from 'node:timers/promises'
 import { validate as isUuid } from 'uuid'
-import { isDatabaseAway } from '../../db/connection.ts'
 import type { ExecutionStatus } from '../../db/executions/status.ts'
-import { createFold, type Projection, type ProjectionFold } from '../../db/records/projection.ts'
-import { countProjectionFailure, type SavedExecution, saveProjection } from '../../db/records/save.ts'
-import type { Store } from '../../db/scope.ts'
 import { createFairQueue } from '../fairqueue.ts'
-import type { Metrics } from '../metrics.ts'
-import { runSpanId, type Tracing } from '../tracing.ts'
-import { readHistories } from './histories.ts'
-import type { Sealer } from './sealer.ts'
+import { createGroupWriter } from './groupwriter.ts'
+import { type CloseRests, createRefresher, type ProjectorDeps, type Refresh } from './refresher.ts'
 
 export type Projector = {
   /** Reports that a run has progressed. Its rows are updated after a second, together with later news. */
@@ -23,24 +15,21 @@ export type Projector = {
   stop(): Promise<void>
 }
 
-export type ProjectorDeps = {
-  store: Store
-  client: Client
-  sealer: Sealer
-  log: Logger
-  metrics?: Metrics | undefined
-  tracing?: Tracing | undefined
-}
-
 const LIVE_MS = 1_000
 
 /** After this time, the history holds what an activity has reported. */
 const FRESH_MS = 500
 const MAX_AT_ONCE = 16
-const GIVE_UP_VALUES_AFTER = 3
-const CLOSE_AGAIN_MS = 1_000
+
+/**
+ * The worker reports a run that is about to close. Just after that the history has its end: asked for at once, it
+ * had to be asked for twice (1.65 times a run that is alone; so 1.0 times, and the rows are 1 ms later).
+ */
+const CLOSING_MS = 3
+const CLOSE_RESTS: CloseRests = { soonMs: 1_000, slowlyMs: 60_000 }
+
+/** After so many failures a close is tried again more slowly: something is wrong that an operator must mend. */
 const CLOSE_TRIES = 30
-const MAX_FOLDS = 200
 
 /**
  * Keeps the rows in line with Temporal's histories. A lost call costs only time, because the sweeper finds
@@ -48,8 +37,8 @@ const MAX_FOLDS = 200
  */
 export function createProjector(deps: ProjectorDeps): Projector {
   const { log } = deps
-  const { refresh, isBusy } = createRefresher(deps)
-  const closer = createCloser(log, (executionId) => refresh(executionId, true), close)
+  const { refresh, isBusy } = createRefresher(deps, createGroupWriter(deps.store))
+  const closer = createCloser(deps, (executionId) => refresh(executionId, true), close)
   const dirty = new Map<string, { timer: NodeJS.Timeout; at: number }>()
   let stopped = false
 
@@ -98,67 +87,12 @@ export function createProjector(deps: ProjectorDeps): Projector {
   }
 }
 
-type Refresh = (executionId: string, untilClosed?: boolean) => Promise<ExecutionStatus | null>
-
-/**
- * Projects each execution by one call after the other: a concurrent second call would have no fold and read
- * the whole chain anew.
- */
-function createRefresher(deps: ProjectorDeps): { refresh: Refresh; isBusy(executionId: string): boolean } {
-  // The projections of open runs, with the position they have read to, so that only new events are read.
-  const folds = new LRUCache<string, ProjectionFold>({ max: MAX_FOLDS })
-  const current = new Map<string, Promise<ExecutionStatus | null>>()
-
-  async function project(executionId: string, untilClosed: boolean): Promise<ExecutionStatus | null> {
-    const fold = folds.get(executionId) ?? createFold(executionId)
-    // The fold is kept only once its rows are written: after a failure the whole history is read anew.
-    folds.delete(executionId)
-    if (!(await readInto(fold, deps, executionId, untilClosed))) return null
-    const projection = fold.project()
-    const saved = await saveOrGiveUp(deps, executionId, projection)
-    fold.confirm()
-    const { completedAt, status } = projection
-    if (completedAt === null) folds.set(executionId, fold)
-    else if (saved) noteEnd(deps, executionId, saved, { ...projection, completedAt })
-    return status
-  }
-
-  return {
-    isBusy: (executionId) => current.has(executionId),
-    refresh(executionId, untilClosed = false) {
-      const before = current.get(executionId) ?? Promise.resolve(null)
-      const done = before
-        .catch(() => null)
-        .then(() => project(executionId, untilClosed))
-        .finally(() => {
-          if (current.get(executionId) === done) current.delete(executionId)
-        })
-      current.set(executionId, done)
-      return done
-    },
-  }
-}
-
-/** Stores a projection. After three failures, stores it without values and with an error message. */
-async function saveOrGiveUp(
-  { store, log }: ProjectorDeps,
-  executionId: string,
-  projection: Projection,
-): Promise<SavedExecution | null> {
-  try {
-    return await saveProjection(store, executionId, projection, { values: true })
-  } catch (error) {
-    if (isDatabaseAway(error)) throw error
-    const failures = await countProjectionFailure(store, executionId)
-    log.error({ err: error, executionId, failures }, 'a projection could not be stored')
-    if (failures < GIVE_UP_VALUES_AFTER) throw error
-    projection.errorMessage ??= 'The values of this execution could not be stored'
-    return saveProjection(store, executionId, projection, { values: false })
-  }
-}
-
 /** Projects the ends of runs, a few at once. If that fails, `again` is called after a while. */
-function createCloser(log: Logger, refresh: Refresh, again: (executionId: string) => void) {
+function createCloser(
+  { log, metrics, rests = CLOSE_RESTS }: Pick<ProjectorDeps, 'log' | 'metrics' | 'rests'>,
+  refresh: Refresh,
+  again: (executionId: string) => void,
+) {
   const queue = createFairQueue<string>()
   const closing = new Map<string, Promise<void>>()
   const tries = new Map<string, number>()
@@ -173,6 +107,7 @@ function createCloser(log: Logger, refresh: Refresh, again: (executionId: string
 
   async function closeOne(id: string): Promise<void> {
     try {
+      await pause(CLOSING_MS)
       await refresh(id)
       tries.delete(id)
     } catch (error) {
@@ -185,13 +120,13 @@ function createCloser(log: Logger, refresh: Refresh, again: (executionId: string
   // After an outage many runs are left to project, which the sweeper alone would do slowly.
   function retryLater(id: string, error: unknown): void {
     const tried = (tries.get(id) ?? 0) + 1
-    log.warn({ err: error, executionId: id, tries: tried }, 'the end of a run could not be projected')
-    if (tried >= CLOSE_TRIES) {
-      tries.delete(id)
-      return
-    }
+    const slowly = tried >= CLOSE_TRIES
+    const about = { err: error, executionId: id, tries: tried }
+    if (slowly) log.error(about, 'the end of a run still cannot be projected: its row says that it is open')
+    else log.warn(about, 'the end of a run could not be projected')
+    metrics?.closesFailed.inc()
     tries.set(id, tried)
-    setTimeout(() => again(id), CLOSE_AGAIN_MS).unref()
+    setTimeout(() => again(id), slowly ? rests.slowlyMs : rests.soonMs).unref()
   }
 
   return {
@@ -207,59 +142,4 @@ function createCloser(log: Logger, refresh: Refresh, again: (executionId: string
       await Promise.race([Promise.allSettled(closing.values()), grace])
     },
   }
-}
-
-/** Reads the new events of a run into its fold; false if Temporal does not know the run. */
-async function readInto(
-  fold: ProjectionFold,
-  { client, sealer }: Pick<ProjectorDeps, 'client' | 'sealer'>,
-  executionId: string,
-  untilClosed: boolean,
-): Promise<boolean> {
-  let found = false
-  const since = fold.position()
-  for await (const history of readHistories(client, sealer, executionId, { untilClosed, since })) {
-    fold.read(history)
-    found = true
-  }
-  return found
-}
-
-/** Counts and traces the end of a run; called only by the process that wrote the end. */
-function noteEnd(
-  { metrics, tracing }: ProjectorDeps,
-  executionId: string,
-  { status, trigger, traceparent }: SavedExecution,
-  { startedAt, completedAt }: Pick<Projection, 'startedAt'> & { completedAt: number },
-): void {
-  metrics?.runsEnded.inc({ status, trigger })
-  metrics?.runDuration.observe({ status }, (completedAt - startedAt) / 1_000)
-  metrics?.projectionLag.observe(Math.max(0, Date.now() - completedAt) / 1_000)
-  if (!tracing || !traceparent) return
-  const attributes = {
-    'perdure.execution.id': executionId,
-    'perdure.run.trigger': trigger,
-    'perdure.run.status': status,
-  }
-  const name = { kind: 'internal', parent: traceparent, id: runSpanId(executionId) } as const
-  tracing
-    .begin('run', { ...name, at: startedAt, attributes })
-    .end({ failure: status === 'FAILED' ? status : undefined, at: completedAt })
-}
-
-/**
- * Rebuilds an execution's rows from its history. Null if the history is gone: the rows stay as they are. They do
- * so too if the history is somebody else's, or sealed with a key that is lost: that is thrown.
- */
-export async function rebuildExecution(
-  deps: Pick<ProjectorDeps, 'store' | 'client' | 'sealer'>,
-  executionId: string,
-): Promise<ExecutionStatus | null> {
-  const fold = createFold(executionId)
-  if (!(await readInto(fold, deps, executionId, false))) return null
-  if (fold.isForeign()) throw new Error('its run was not started by this service, or its key is lost')
-  const projection = fold.project()
-  const options = { values: true, again: true }
-  await saveProjection(deps.store, executionId, projection, options)
-  return projection.status
 }

@@ -101,6 +101,7 @@ export async function showExecution({ main, id, signal, frame }) {
         ['Version', run.workflowVersion],
         ['Id', h('code', null, id)],
         ...listRelated(run),
+        ...listCallback(run),
       ]),
       run.errorMessage && h('p', { class: 'failure', role: 'alert' }, run.errorMessage),
     )
@@ -177,4 +178,12 @@ function button(text, look, onclick) {
 function tellVersion(ran, stands) {
   const text = `This execution follows version ${ran}, drawn below; the workflow is at version ${stands} now.`
   return h('p', { class: 'hint' }, text)
+}
+
+/** Whom the service calls at the end of a run, and whether it has. @param {any} run @returns {[string, import('./dom.js').Child][]} */
+function listCallback({ callback }) {
+  if (!callback) return []
+  const { url, status, attempts, lastError } = callback
+  const tried = attempts > 1 ? ` (${attempts} attempts)` : ''
+  return [['Callback', `${status.toLowerCase()}${tried}: ${url}${lastError ? `, ${lastError}` : ''}`]]
 }

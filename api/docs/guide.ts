@@ -20,7 +20,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   { title: 'Working with executions', chapters: ['recovery', 'export-and-import', 'api', 'people'] },
   {
     title: 'Running Perdure',
-    chapters: ['operating', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],
+    chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],
   },
 ]
 

@@ -20,7 +20,7 @@ export type Operation = {
   security: Security
   'x-roles': string[]
   parameters?: JsonSchema[]
-  requestBody?: { required: boolean; content: MediaContent }
+  requestBody?: { description?: string; required: boolean; content: MediaContent }
   responses: Record<string, DescribedResponse | ResponseReference>
 }
 
@@ -40,7 +40,7 @@ export type ApiDocument = {
   openapi: string
   info: { title: string; version: string; description: string; license: JsonSchema }
   servers: { url: string }[]
-  tags: { name: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
   components: {
     schemas: Record<string, JsonSchema>
@@ -52,6 +52,19 @@ export type ApiDocument = {
 
 const OPERATION = 'Operation'
 const DOCUMENTED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/** What the operations under each tag are about. */
+const TAGS: Record<string, string> = {
+  Authentication: 'Accounts, and the sessions of the people who have them',
+  Teams: 'Teams and their members',
+  'SDK tokens': 'The credentials of programs',
+  Workflows: 'Graphs of nodes, their versions, schedules and settings, and how to execute them',
+  Executions: 'What has been executed: to read, follow, cancel and repeat',
+  Webhooks: 'Addresses that start or resume executions without credentials of this service',
+  Approvals: 'What people are asked to decide',
+  Variables: "A team's values for expressions",
+  [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
+}
 
 const INTRODUCTION = `Durable workflow automation: create workflows, which are graphs of nodes, and execute them
 over HTTP. Temporal carries each execution.
@@ -101,7 +114,7 @@ export function describeApi(routes: RouterRoute[], version: string): ApiDocument
     // The routes for operators of the service come last.
     tags: [...tags]
       .sort((a, b) => Number(a === OPERATION) - Number(b === OPERATION))
-      .map((name) => ({ name })),
+      .map((name) => ({ name, description: TAGS[name]! })),
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(converter.components).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -192,7 +205,7 @@ function describeBody(
     const required = Array.isArray(resolveSchema(schema, components).required)
     return { requestBody: { required, content: { 'application/json': { schema, example } } } }
   }
-  if (rule.anyBody && method !== 'GET') return { requestBody: { required: false, content: { '*/*': {} } } }
+  if (rule.anyBody && method !== 'GET') return { requestBody: ANY_BODY }
   return {}
 }
 
@@ -217,6 +230,7 @@ function describeContent(
   { schema, type, texts = [] }: ResponseSpec,
 ): MediaContent | undefined {
   const others = Object.fromEntries(texts.map((text) => [text, TEXT]))
+  if (type === '*/*') return { 'application/json': { schema: {} }, '*/*': {} }
   if (!schema) return type ? { [type]: UNDESCRIBED.includes(type) ? {} : TEXT, ...others } : undefined
   const shape = convert(schema)
   const media = type ?? 'application/json'
@@ -245,8 +259,18 @@ export function resolveResponse(
   return '$ref' in response ? components.responses[response.$ref.split('/').pop()!]! : response
 }
 
-/** Media types without a schema: any type, bytes, and an event stream. */
-const UNDESCRIBED = ['*/*', 'image/png', 'text/event-stream']
+/** Media types without a schema: bytes, and an event stream. */
+const UNDESCRIBED = ['image/png', 'text/event-stream']
+
+/**
+ * A body of any type. The document shows JSON of any value: generators leave out an operation whose body has no
+ * schema, and cannot tell any value from a file.
+ */
+const ANY_BODY: Operation['requestBody'] = {
+  description: 'JSON, or a body of any other media type',
+  required: false,
+  content: { 'application/json': { schema: {}, example: { amount: 12.5 } } },
+}
 
 const TEXT = { schema: { type: 'string' } }
 

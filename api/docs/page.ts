@@ -99,8 +99,8 @@ function renderOperation(
     <p class="path"><b class="${method}">${method}</b> <code>${path}</code></p>
     ${renderText(description)}
     ${parameters.length > 0 ? html`<h4>Parameters</h4><dl>${parameters.map((parameter) => renderParameter(parameter))}</dl>` : ''}
-    ${body?.schema ? html`<h4>Body</h4>${renderFields(body.schema, schemas, 0)}` : ''}
-    ${requestBody && !body ? html`<h4>Body</h4><p>A body of any type.</p>` : ''}
+    ${requestBody ? html`<h4>Body</h4>` : ''}
+    ${requestBody?.description ? html`<p>${requestBody.description}</p>` : body?.schema ? renderFields(body.schema, schemas, 0) : ''}
     <h4>Responses</h4>
     <dl>${good.map(([status, response]) => renderResponse(status, response, schemas))}</dl>
     ${

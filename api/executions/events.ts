@@ -11,7 +11,7 @@ import { streamExecution } from './stream.ts'
 /** The route that streams the events of an execution until it has ended. */
 export function createEventRoutes(deps: ApiDeps) {
   const feeds = createFeeds(deps)
-  const seats = createSeats(deps.streams)
+  const seats = createSeats('event streams', deps.streams)
   return new Hono<AppEnv>().get(
     '/api/executions/:id/events',
     accept({
@@ -57,7 +57,7 @@ export function createEventRoutes(deps: ApiDeps) {
         executionId: id,
         cursor,
         stopping: bus.stopping,
-        check: async () => demandExecution(await authenticate(deps, c), id),
+        check: async () => demandExecution(await authenticate(deps, c, { counts: false }), id),
         drop: () => incoming?.socket?.destroy(),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId: id }, 'an event stream failed'),

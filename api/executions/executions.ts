@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { CALLBACK_STATUSES } from '../../db/executions/callbacks.ts'
 import { cancelExecution } from '../../db/executions/cancel.ts'
 import {
   hasEnded,
@@ -11,15 +11,15 @@ import {
 import { EXECUTION_STATUSES, isEnded } from '../../db/executions/status.ts'
 import { EXECUTION_TRIGGERS, RECOVERIES } from '../../db/executions/triggers.ts'
 import { listNodeExecutions } from '../../db/records/records.ts'
-import type { Store } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { ById, InTeam, uuidField } from '../http/fields.ts'
+import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import type { Seats } from './seats.ts'
+import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
 
-const POLL_MS = 25
 const END_WAIT_MS = 1_000
 
 const filters = {
@@ -33,6 +33,12 @@ const TeamExecutionsQuery = v.pipe(
   checkTimeRange(),
 )
 const WorkflowExecutionsQuery = v.pipe(v.object({ ...filters, workflowId: uuidField }), checkTimeRange())
+
+const NodeExecutionsQuery = v.object({
+  ...paging,
+  status: filters.status,
+  nodeId: v.optional(boundedString(100)),
+})
 
 const status = v.picklist(EXECUTION_STATUSES)
 const values = v.pipe(
@@ -105,7 +111,26 @@ const NodeExecutionSchema = v.pipe(
   }),
   v.title('NodeExecution'),
 )
-const ExecutionSchema = v.pipe(
+const CallbackSchema = v.pipe(
+  v.object({
+    id: v.pipe(idSchema, v.description('What the header X-Perdure-Delivery has')),
+    url: v.pipe(
+      v.string(),
+      v.description('Without the secrets in it'),
+      v.examples(['https://example.com/ended']),
+    ),
+    status: v.pipe(
+      v.picklist(CALLBACK_STATUSES),
+      v.description('WAITING for the end, PENDING until it is DELIVERED, or FAILED for good'),
+    ),
+    attempts: countSchema,
+    nextAttemptAt: v.nullable(timeSchema),
+    deliveredAt: v.nullable(timeSchema),
+    lastError: v.nullable(v.string()),
+  }),
+  v.title('Callback'),
+)
+export const ExecutionSchema = v.pipe(
   v.object({
     id: idSchema,
     workflowId: idSchema,
@@ -143,6 +168,10 @@ const ExecutionSchema = v.pipe(
       v.nullable(v.string()),
       v.description('The node that was executed alone; null if the whole workflow was executed'),
     ),
+    callback: v.pipe(
+      v.nullable(CallbackSchema),
+      v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),
+    ),
     nodeExecutions: v.pipe(
       v.array(NodeExecutionSchema),
       v.maxLength(1_000),
@@ -162,7 +191,7 @@ const EXECUTION_PAGE = {
 }
 
 /** The routes that list, read and cancel executions. */
-export function createExecutionRoutes(deps: ApiDeps) {
+export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
   return new Hono<AppEnv>()
     .get(
       '/api/executions',
@@ -201,9 +230,15 @@ export function createExecutionRoutes(deps: ApiDeps) {
         id: 'readExecution',
         tag: 'Executions',
         summary: 'Read an execution',
+        description:
+          'With `waitMs`, or the header `Prefer: wait=<seconds>`, the response waits for the end of the ' +
+          'execution, and shows it as it is then or when the time is over. A person and a team with too many ' +
+          'waiting requests get 429.',
         role: 'member',
         of: 'executions',
         params: ById,
+        query: v.object({ waitMs: waitMsField }),
+        headers: PREFER_HEADER,
         responses: {
           200: {
             description: 'The execution, with its nodes in the order they started',
@@ -211,7 +246,12 @@ export function createExecutionRoutes(deps: ApiDeps) {
           },
         },
       }),
-      async (c) => c.json(await readExecution(c.get('scope'), c.req.valid('param').id)),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        const wait = readWait(c, c.req.valid('query'))
+        if (wait.ms > 0) await awaitEnd(deps, c, id, { seats, ...wait })
+        return c.json(await readExecution(c.get('scope'), id))
+      },
     )
     .get(
       '/api/executions/:id/nodes',
@@ -219,11 +259,13 @@ export function createExecutionRoutes(deps: ApiDeps) {
         id: 'listNodeExecutions',
         tag: 'Executions',
         summary: "List an execution's node records",
-        description: 'All records, in the order the nodes started. The execution itself shows at most 1,000.',
+        description:
+          'All records, in the order the nodes started, or those of a `status`, of a node, or of both. The ' +
+          'execution itself shows at most 1,000.',
         role: 'member',
         of: 'executions',
         params: ById,
-        query: v.object(paging),
+        query: NodeExecutionsQuery,
         responses: {
           200: { description: 'One page', schema: pageSchema('NodeExecutionPage', NodeExecutionSchema) },
         },
@@ -253,15 +295,15 @@ export function createExecutionRoutes(deps: ApiDeps) {
           // It was PENDING and has ended in the database. Temporal is told in case a start is under way.
           void deps.carryOut({ kind: 'CANCEL', subjectId: id, key: '' })
         } else if (await carryOutEach(deps, 'CANCEL', [id])) {
-          await awaitEnd(deps.store, id)
+          // So that the caller's next GET shows CANCELLED. The cancel itself is already stored.
+          await waitFor(
+            deps.bus,
+            id,
+            { ms: END_WAIT_MS },
+            async () => (await hasEnded(deps.store, id)) || undefined,
+          )
         }
         return c.body(null, 200)
       },
     )
-}
-
-// Waits at most a second, so that the caller's next GET shows CANCELLED. The cancel is already stored.
-async function awaitEnd(store: Store, id: string): Promise<void> {
-  const deadline = Date.now() + END_WAIT_MS
-  while (!(await hasEnded(store, id)) && Date.now() < deadline) await pause(POLL_MS)
 }

@@ -1,17 +1,20 @@
 import { Fault } from '../../db/fault.ts'
 
-/** How many streams one process keeps open. Each holds a connection of a client. */
-const MAX_STREAMS = 10_000
+/** How many requests of a kind one process keeps open. Each holds a connection of a client. */
+const MAX_OPEN = 10_000
 
 /** How many of them may belong to one team, and to one person with their tokens, in whatever teams. */
 const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
+/** The kinds of requests that stay open, as error messages name them. */
+type Kind = 'event streams' | 'waiting requests'
+
 /**
- * The places for event streams in this process. `take` returns a function that gives the place back, which may
+ * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may
  * be called again. It throws THROTTLED if the person or the team has too many, UNAVAILABLE if all are taken.
  */
-export function createSeats({ ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } = {}) {
+export function createSeats(kind: Kind, { ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } = {}) {
   const taken = new Map<string, number>()
   const count = (key: string) => taken.get(key) ?? 0
   const add = (key: string, n: number) => {
@@ -23,13 +26,13 @@ export function createSeats({ ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } =
       const wait = { retryAfter: 5 }
       const [person, team] = [`person ${personId}`, `team ${teamId}`]
       if (count(person) >= ofPerson) {
-        throw new Fault('THROTTLED', `You have ${ofPerson} event streams open: close some of them`, wait)
+        throw new Fault('THROTTLED', `You have ${ofPerson} ${kind} open: close some of them`, wait)
       }
       if (count(team) >= ofTeam) {
-        throw new Fault('THROTTLED', `The team has ${ofTeam} event streams open: close some of them`, wait)
+        throw new Fault('THROTTLED', `The team has ${ofTeam} ${kind} open: close some of them`, wait)
       }
-      if (count('all') >= MAX_STREAMS) {
-        throw new Fault('UNAVAILABLE', 'Too many event streams are open; try again later', wait)
+      if (count('all') >= MAX_OPEN) {
+        throw new Fault('UNAVAILABLE', `Too many ${kind} are open; try again later`, wait)
       }
       const keys = [person, team, 'all']
       for (const key of keys) add(key, 1)
@@ -39,3 +42,5 @@ export function createSeats({ ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } =
     },
   }
 }
+
+export type Seats = ReturnType<typeof createSeats>

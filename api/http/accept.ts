@@ -59,9 +59,16 @@ export type Rule = {
 }
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
+type GivenKeys<R extends Rule> = { [K in keyof Target]: R[K] extends Schema ? K : never }[keyof Target]
+/** The query may be left out if it may be empty, so that a new parameter breaks no typed client. */
+type FreeKeys<R extends Rule> = R['query'] extends Schema
+  ? Record<never, never> extends v.InferInput<R['query']>
+    ? 'query'
+    : never
+  : never
 type In<R extends Rule> = {
-  [K in keyof Target as R[K] extends Schema ? Target[K] : never]: v.InferInput<Extract<R[K], Schema>>
-}
+  [K in Exclude<GivenKeys<R>, FreeKeys<R>> as Target[K]]: v.InferInput<Extract<R[K], Schema>>
+} & { [K in FreeKeys<R> as Target[K]]?: v.InferInput<Extract<R[K], Schema>> }
 
 type Out<R extends Rule> = {
   [K in keyof Target as R[K] extends Schema ? Target[K] : never]: v.InferOutput<Extract<R[K], Schema>>

@@ -6,6 +6,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { v7 as uuid } from 'uuid'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { Fault, type FaultCode } from '../../db/fault.ts'
+import { isReadOnly } from '../../db/operation/outage.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import { findRoute } from './observe.ts'
@@ -147,11 +148,8 @@ export function describeRefusal(path: string, status: 400 | 408 | 431 | 500, mes
   return { body, headers }
 }
 
-/** PostgreSQL's read_only_sql_transaction: it is a standby, or was set so by its operator. */
-const READ_ONLY = '25006'
-
-/** PostgreSQL's lock_not_available, after the many tries of `db/change.ts`. */
-const LOCKED = '55P03'
+/** Conflicts and lock_not_available, after the many tries of `db/change.ts`. */
+const CONTENDED = /^(40...|55P03)$/
 
 function readFault(thrown: unknown): Fault | undefined {
   if (thrown instanceof Fault) return thrown
@@ -160,14 +158,13 @@ function readFault(thrown: unknown): Fault | undefined {
   // From decodeURIComponent, if a path or query is not UTF-8.
   if (thrown instanceof URIError)
     return new Fault('INVALID', 'The address is not valid percent-encoded UTF-8')
-  if (isDatabaseAway(thrown)) {
-    return new Fault('UNAVAILABLE', 'The database is not reachable at the moment', { retryAfter: 5 })
-  }
-  const code = (thrown as { code?: unknown } | null)?.code
-  if (code === READ_ONLY)
+  const code = String((thrown as { code?: unknown } | null | undefined)?.code)
+  if (isReadOnly(thrown))
     return new Fault('UNAVAILABLE', 'The database takes no changes at the moment', { retryAfter: 5 })
-  if (code === LOCKED)
+  if (CONTENDED.test(code))
     return new Fault('UNAVAILABLE', 'Others are changing the same things: try again', { retryAfter: 1 })
+  if (isDatabaseAway(thrown))
+    return new Fault('UNAVAILABLE', 'The database is not reachable at the moment', { retryAfter: 5 })
   // PostgreSQL cannot hold the string, and no schema rejected it.
   if (code === '22021' || code === '22P05')
     return new Fault('INVALID', 'A string contains a character that cannot be stored')

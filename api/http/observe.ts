@@ -11,7 +11,7 @@ const UNTRACED = /^\/(healthz|readyz|metrics)$/
 
 /**
  * The outermost middleware. It counts and times each request under its route pattern, and opens a span as a
- * child of the caller's `traceparent`. The response names the span in `traceresponse`, as
+ * child of the caller's `traceparent`, whose `tracestate` goes on with it. The response names the span in `traceresponse`, as
  * W3C Trace Context level 2 says.
  */
 export function observe(metrics: Metrics, tracing: Tracing | undefined): MiddlewareHandler<AppEnv> {
@@ -27,9 +27,10 @@ export function observe(metrics: Metrics, tracing: Tracing | undefined): Middlew
     const span = tracing.begin(`${method} ${route}`, {
       kind: 'server',
       parent: c.req.header('traceparent'),
+      state: c.req.header('tracestate'),
       attributes: { 'http.request.method': method, 'http.route': route },
     })
-    c.set('traceparent', span.traceparent)
+    c.set('trace', { traceparent: span.traceparent, tracestate: span.tracestate })
     await next()
     observeRequest(metrics, c, method, route, began)
     const { status, headers } = c.res

@@ -9,6 +9,7 @@ import {
   PLAN_LIMITS,
   type RequestCount,
 } from '../../db/operation/limits.ts'
+import { isReadOnly } from '../../db/operation/outage.ts'
 import { readNetwork } from '../../db/people/network.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv, FindTeam } from '../env.ts'
@@ -20,23 +21,38 @@ type Put = (name: string, value: string) => void
 // anyway, because they do not pass through `accept`.)
 const UNCOUNTED = /^\/(healthz|readyz|metrics|api\/docs(\/.*)?)$/
 
+const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
+
 const SIGN_IN = '/api/auth/login'
+
+/** Whether a request counts against a limit. */
+export function isCounted(c: Context): boolean {
+  return !UNCOUNTED.test(c.req.path)
+}
 
 /**
  * Returns a function that counts one request, and only once, however often it is called. The request counts
  * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
  * without valid credentials the user of a known device who signs in, or the client's address. What counts
  * against a FREE team counts against all FREE teams of the user too, because anybody may make teams. The
- * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count.
+ * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the database takes no
+ * changes, requests that only read are not counted.
  */
 export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
   putLimitHeaders(put)
   let done = false
   return async (findTeam?: FindTeam): Promise<void> => {
-    if (done || UNCOUNTED.test(c.req.path)) return
+    if (done || !isCounted(c)) return
     done = true
     const { counted, userId } = await findCounted(deps, c, findTeam)
-    let count = await countRequest(deps.store, counted)
+    let count = c.get('counted')
+    try {
+      count ??= await countRequest(deps.store, counted)
+    } catch (error) {
+      // What only reads goes on. Whatever else, such as a guessed password, would go on without a limit.
+      if (READS.has(c.req.method) && isReadOnly(error)) return
+      throw error
+    }
     if (counted.kind === 'TEAM' && count.limit === PLAN_LIMITS.FREE && count.used <= count.limit) {
       const own = await countRequest(deps.store, { kind: 'FREE_TEAMS', id: userId! })
       if (own.used > own.limit) count = own

@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { v7 as uuid } from 'uuid'
+import { readTraceIds } from '../../activities/tracing.ts'
 import { Fault } from '../../db/fault.ts'
 import { CALL_MARK, isCallMark } from '../../db/operation/callmark.ts'
 import type { Scope } from '../../db/scope.ts'
@@ -8,7 +9,7 @@ import { isSecure } from '../people/cookies.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
 import { isLoopback } from './host.ts'
 import { findRoute } from './observe.ts'
-import { createRequestCounter } from './ratelimit.ts'
+import { createRequestCounter, isCounted } from './ratelimit.ts'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -33,10 +34,13 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     c.set('requestId', requestId)
     noteProxy(deps, c)
     c.set('ip', readAddress(c, deps.proxyHops ?? 0))
-    c.set('log', deps.log.child({ requestId }))
+    // Without spans of its own the service still names the caller's trace.
+    const span = readTraceIds(c.get('trace')?.traceparent)
+    const traceId = span?.traceId ?? readTraceIds(c.req.header('traceparent'))?.traceId
+    c.set('log', deps.log.child({ requestId, ...(traceId === undefined ? {} : { traceId }), ...span }))
     let scope: Promise<Scope> | undefined
     c.set('authenticate', ({ anew } = { anew: false }) => {
-      if (anew || !scope) scope = authenticate(deps, c)
+      if (anew || !scope) scope = authenticate(deps, c, { counts: !anew && isCounted(c) })
       return scope
     })
     const headers = new Map<string, string>()

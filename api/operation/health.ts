@@ -5,7 +5,19 @@ import { accept } from '../http/accept.ts'
 import { describeError } from '../http/errors.ts'
 import { ErrorSchema } from '../http/responses.ts'
 
-const PARTS = { database: v.boolean(), temporal: v.boolean(), worker: v.boolean() }
+const PARTS = {
+  database: v.boolean(),
+  temporal: v.boolean(),
+  worker: v.boolean(),
+  account: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether there is a first account to sign in with. Not told by a process that is only a worker',
+      ),
+    ),
+  ),
+}
 
 /** /healthz responds if the process is alive, and /readyz tells whether the systems it depends on respond. */
 export function createHealthRoutes(deps: ApiDeps) {
@@ -29,12 +41,13 @@ export function createHealthRoutes(deps: ApiDeps) {
         id: 'readReadiness',
         tag: 'Operation',
         summary: 'Check that the service is ready',
-        description: 'Ready means that the database, Temporal and a worker respond.',
+        description:
+          'Ready means that the database, Temporal and a worker respond, and that the first account has been made.',
         role: 'public',
         responses: {
-          200: { description: 'All of them respond', schema: v.object(PARTS) },
+          200: { description: 'All of them are there', schema: v.object(PARTS) },
           503: {
-            description: 'At least one of them does not respond',
+            description: 'At least one of them is not there',
             schema: v.object({ ...ErrorSchema.entries, ...PARTS }),
             headers: { 'Retry-After': 'Seconds to wait before trying again' },
           },
@@ -42,9 +55,9 @@ export function createHealthRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const parts = await deps.isReady()
-        if (parts.database && parts.temporal && parts.worker) return c.json(parts)
-        c.header('Retry-After', '2')
         const away = Object.entries(parts).flatMap(([name, up]) => (up ? [] : [name]))
+        if (away.length === 0) return c.json(parts)
+        c.header('Retry-After', '2')
         return c.json({ ...describeError(c.req.path, 503, `Not ready: ${away.join(', ')}`), ...parts }, 503)
       },
     )

@@ -4,7 +4,7 @@ import { validate as isUuid } from 'uuid'
 import { lesserRole, type Role } from '../../db/acts.ts'
 import { Fault } from '../../db/fault.ts'
 import { findSession, type Session } from '../../db/people/sessions.ts'
-import { findToken } from '../../db/people/tokens.ts'
+import { admitToken, findToken } from '../../db/people/tokens.ts'
 import { nameOf } from '../../db/people/users.ts'
 import type { Scope, Store } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -19,14 +19,21 @@ const PURPOSE = 'session'
 
 /**
  * Finds the caller of a request and their roles: by the SDK token if one is sent (the session cookie is then
- * ignored), else by the session cookie. Throws UNAUTHENTICATED.
+ * ignored), else by the session cookie. With `counts`, a request with a token is counted against its team in the same
+ * statement, and the count is noted in the context. Throws UNAUTHENTICATED.
  */
-export async function authenticate(deps: ApiDeps, c: Context<AppEnv>): Promise<Scope> {
+export async function authenticate(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  { counts }: { counts: boolean },
+): Promise<Scope> {
   const { store } = deps
   const request = { store, requestId: c.get('requestId'), ip: c.get('ip') }
   const bearer = readBearer(c)
   if (bearer !== undefined) {
-    const caller = await findToken(store, bearer)
+    const admitted = counts ? await admitToken(store, bearer) : null
+    if (admitted?.count) c.set('counted', admitted.count)
+    const caller = counts ? admitted?.caller : await findToken(store, bearer)
     if (!caller) throw new Fault('UNAUTHENTICATED', 'The SDK token is not valid')
     const role = caller.makerRole && lesserRole(caller.role, caller.makerRole)
     return {

@@ -15,10 +15,10 @@ const SPELLING = {
 } as const satisfies Record<Role, string>
 
 // Responses spell a token's role as the specification does (`Admin`). Requests may use any case, because the
-// roles of members are in capitals.
+// roles of members are in capitals; the document shows one spelling, since generators take two for one name.
 const TokenRole = v.pipe(
   v.string('must be a string'),
-  documentAs<string>({ type: 'string', enum: [...Object.values(SPELLING), ...Object.keys(SPELLING)] }),
+  documentAs<string>({ type: 'string', enum: Object.values(SPELLING) }),
   v.toUpperCase(),
   v.picklist(Object.keys(SPELLING) as Role[], 'must be Admin, Builder, Operator or Viewer'),
 )

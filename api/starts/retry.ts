@@ -48,7 +48,7 @@ const RULE = {
 /** The routes that retry an execution from its failed nodes, or rerun it from the start. */
 export function createRetryRoutes(deps: ApiDeps) {
   const recover = async (c: Context<AppEnv>, how: Recovery, id: string, version: VersionChoice) => {
-    const options = { version, idempotencyKey: readIdempotencyKey(c), traceparent: c.get('traceparent') }
+    const options = { version, idempotencyKey: readIdempotencyKey(c), ...c.get('trace') }
     return startAndRespond(deps, c, await recoverExecution(c.get('scope'), id, how, options))
   }
   return new Hono<AppEnv>()

@@ -53,7 +53,7 @@ export function createSingleRoutes(deps: ApiDeps) {
       const input = {
         ...c.req.valid('json'),
         idempotencyKey: readIdempotencyKey(c),
-        traceparent: c.get('traceparent'),
+        ...c.get('trace'),
       }
       return startAndRespond(deps, c, await startSingleNode(c.get('scope'), id, nodeId, input))
     },

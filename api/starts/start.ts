@@ -1,20 +1,30 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
+import { readExecution } from '../../db/executions/executions.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
+import { Fault } from '../../db/fault.ts'
 import { type StartedExecution, startExecution } from '../../db/starts/start.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { ExecutionSchema } from '../executions/executions.ts'
+import type { Seats } from '../executions/seats.ts'
+import { awaitEnd, PREFER_HEADER, readWait, waitMsField } from '../executions/wait.ts'
 import { accept } from '../http/accept.ts'
 import { ById, objectField, uuidField } from '../http/fields.ts'
 import { EXAMPLE_ID, idSchema, LOCATION_HEADER, timeSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import { callbackFields, checkCallback } from './callback.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { pinnedField } from './pins.ts'
 
-const NewExecution = v.object({
-  teamId: uuidField,
-  data: v.optional(objectField),
-  pinned: pinnedField,
-})
+const NewExecution = v.pipe(
+  v.object({
+    teamId: uuidField,
+    data: v.optional(objectField),
+    pinned: pinnedField,
+    ...callbackFields,
+  }),
+  checkCallback(),
+)
 
 /** The entries of a response that accepts an execution. */
 export const startedEntries = {
@@ -27,6 +37,12 @@ export const startedEntries = {
   startedAt: timeSchema,
 }
 
+/** An execution as its own route shows it, with its id also where the response without a wait has it. */
+const EndedExecutionSchema = v.pipe(
+  v.object({ executionId: idSchema, ...ExecutionSchema.entries }),
+  v.title('EndedExecution'),
+)
+
 const BY_ID = { id: '$response.body#/executionId' }
 
 /** The response of every route that starts an execution. */
@@ -38,7 +54,7 @@ export const STARTED_RESPONSE = {
 }
 
 /** The route that starts an execution by hand or over the API. */
-export function createStartRoutes(deps: ApiDeps) {
+export function createStartRoutes(deps: ApiDeps, seats: Seats) {
   return new Hono<AppEnv>().post(
     '/api/workflows/:id/execute',
     accept({
@@ -47,30 +63,55 @@ export function createStartRoutes(deps: ApiDeps) {
       summary: 'Execute a workflow',
       description:
         'Starts an execution at the MANUAL_TRIGGER, or at the first trigger if there is none, whether or ' +
-        'not the workflow is active. The response does not wait for its end: poll or follow the execution. ' +
-        'A workflow without a trigger cannot be executed (409).',
+        'not the workflow is active. The response does not wait for its end, unless `waitMs` or the header ' +
+        '`Prefer: wait=<seconds>` asks for that: if the execution has ended by then, it is the response (200). ' +
+        'A workflow without a trigger cannot be executed (409). A `callbackUrl` gets a POST with the ' +
+        'ended execution, again and again for 24 hours until it responds with a status from 200 to 299.',
       role: 'OPERATOR',
       of: 'workflows',
       params: ById,
+      query: v.object({ waitMs: waitMsField }),
       json: NewExecution,
-      headers: IDEMPOTENCY_HEADER,
+      headers: { ...IDEMPOTENCY_HEADER, ...PREFER_HEADER },
       example: { teamId: EXAMPLE_ID, data: { order: 17 } },
-      responses: { 202: STARTED_RESPONSE },
+      responses: {
+        200: {
+          description: 'The execution has ended within the time that the request was to wait',
+          schema: EndedExecutionSchema,
+          headers: LOCATION_HEADER,
+        },
+        202: STARTED_RESPONSE,
+      },
       faults: [409],
     }),
     async (c) => {
-      const { teamId, data = {}, pinned } = c.req.valid('json')
+      const { teamId, data = {}, pinned, callbackUrl: url, callbackSecret: secret } = c.req.valid('json')
       const { id } = c.req.valid('param')
       const input = {
         teamId,
         data,
         pinned,
+        callback: url && secret ? { url, secret } : undefined,
         idempotencyKey: readIdempotencyKey(c),
-        traceparent: c.get('traceparent'),
+        ...c.get('trace'),
       }
-      return startAndRespond(deps, c, await startExecution(c.get('scope'), id, input))
+      const started = await startExecution(c.get('scope'), id, input)
+      const { executionId, fresh } = started
+      const wait = readWait(c, c.req.valid('query'))
+      const awaited = wait.ms > 0 && awaitEnd(deps, c, executionId, { seats, fresh, ...wait })
+      // It may be refused while the execution is still being started, when nobody looks at it yet.
+      if (awaited) awaited.catch(() => {})
+      const response = await startAndRespond(deps, c, started)
+      if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
+      return c.json({ executionId, ...(await readExecution(c.get('scope'), executionId)) }, 200)
     },
   )
+}
+
+/** The execution has been accepted, so too many waiting requests are no reason to refuse it: nobody waits. */
+function ignoreThrottled(error: unknown): false {
+  if (error instanceof Fault && ['THROTTLED', 'UNAVAILABLE'].includes(error.code)) return false
+  throw error
 }
 
 /** Starts an accepted execution in Temporal and responds 202: RUNNING if Temporal took it, else PENDING. */

@@ -1,10 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from 'hono'
 import type { StatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
-import type { Bus } from '../../db/bus.ts'
-import { isDatabaseAway } from '../../db/connection.ts'
 import { readExecution } from '../../db/executions/executions.ts'
 import { isEnded } from '../../db/executions/status.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
@@ -18,12 +15,10 @@ import {
 } from '../../db/starts/webhooks.ts'
 import { findHeaderFault } from '../../workflows/nodes/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { waitFor } from '../executions/wait.ts'
 import { describeError } from '../http/errors.ts'
 import { ErrorSchema, idSchema, type ResponseSpec } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-
-/** How long to wait before trying again while the database is not reachable. */
-const AWAY_MS = 500
 
 /**
  * Gives a page that a workflow responds with an origin of its own. In the console's origin its scripts could
@@ -64,8 +59,8 @@ export async function startAndRelayAnswer(
   const { executionId } = started
   const { mode, timeoutMs } = hook.response
   const { stopping } = deps.bus
-  const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), stopping, c.req.raw.signal])
-  const outcome = await startAndAwait(deps, hook, started, { signal, log: c.get('log') })
+  const patience = { ms: timeoutMs, request: c.req.raw.signal }
+  const outcome = await startAndAwait(deps, hook, started, { ...patience, log: c.get('log') })
   c.header('Location', `/api/executions/${executionId}`)
   const refuse = (status: 500 | 504, message: string) =>
     c.json({ ...describeError(c.req.path, status, message), executionId }, status)
@@ -91,19 +86,24 @@ async function startAndAwait(
   deps: ApiDeps,
   hook: Webhook,
   { executionId, fresh, queued }: StartedExecution,
-  { signal, log }: { signal: AbortSignal; log: Logger },
+  { log, ...patience }: { ms: number; request: AbortSignal; log: Logger },
 ): Promise<WebhookOutcome | undefined> {
   const { mode } = hook.response
   // Outputs that will not be kept (saveData) stay for as long as a request waits for them.
   const held = mode === 'responseNode' || !hook.workflow.settings.saveData.outputs
   if (held) await awaitAnswer(deps.store, executionId)
   if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
-  const found = await waitFor(deps.bus, executionId, signal, async () => {
-    const reply = await readWebhookAnswer(deps.store, executionId)
-    if (!reply) return { status: 'DELETED', answer: null }
-    if (mode !== 'responseNode') reply.answer = null
-    return reply.answer || isEnded(reply.status) ? reply : undefined
-  })
+  const found = await waitFor(
+    deps.bus,
+    executionId,
+    { ...patience, fresh, early: mode === 'responseNode' },
+    async () => {
+      const reply = await readWebhookAnswer(deps.store, executionId)
+      if (!reply) return { status: 'DELETED', answer: null }
+      if (mode !== 'responseNode') reply.answer = null
+      return reply.answer || isEnded(reply.status) ? reply : undefined
+    },
+  )
   const hasOutput = mode === 'lastNode' && found?.status === 'SUCCESS'
   const output = hasOutput ? await readExecutionOutput(deps, hook, executionId) : null
   if (held) {
@@ -142,39 +142,4 @@ function sendAnswer(c: Context<AppEnv>, { status, headers, body }: WebhookAnswer
 function makeWebhookScope({ store }: ApiDeps, { workflow }: Webhook): Scope {
   const actor = { kind: 'SYSTEM', id: null, name: 'webhook' } as const
   return serviceScope(store, actor, [[workflow.teamId, 'VIEWER']])
-}
-
-/** Calls `look` after each change of the execution until it finds something, or until `signal` is aborted. */
-async function waitFor<T>(
-  bus: Bus,
-  executionId: string,
-  signal: AbortSignal,
-  look: () => Promise<T | undefined>,
-): Promise<T | undefined> {
-  let changed = true
-  let wake = () => {}
-  const onChange = () => {
-    changed = true
-    wake()
-  }
-  signal.addEventListener('abort', onChange)
-  const leave = await bus.watch(executionId, onChange)
-  try {
-    while (!signal.aborted) {
-      if (!changed) await new Promise<void>((resolve) => (wake = resolve))
-      changed = false
-      try {
-        const found = await look()
-        if (found !== undefined) return found
-      } catch (error) {
-        if (!isDatabaseAway(error)) throw error
-        changed = true
-        await sleep(AWAY_MS, undefined, { signal }).catch(() => {})
-      }
-    }
-    return undefined
-  } finally {
-    signal.removeEventListener('abort', onChange)
-    leave()
-  }
 }

@@ -58,7 +58,7 @@ export function createWebhookRoutes(deps: ApiDeps) {
       }
       const started = await startWebhook(deps.store, hook, call, {
         delivery,
-        traceparent: c.get('traceparent'),
+        ...c.get('trace'),
       })
       // Whoever has sent a repeated delivery first gets the answer of its execution.
       if (hook.response.mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)

@@ -17,20 +17,17 @@ const base = translateSchema(GraphNodeSchema) as {
 const nameOf = (type: string) =>
   type.toLowerCase().replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())
 
+// Each type has a whole schema of its own, which demands the `type`: a generator can tell them apart by it.
 const NodeSchema: JsonSchema = {
   title: 'Node',
-  ...base,
   description:
     'One node. Its type says what `config` must hold. If `config` is missing, `data` is read instead.',
-  properties: {
-    ...base.properties,
-    type: { type: 'string', enum: Object.keys(NODES) },
-    config: { type: 'object' },
-  },
   oneOf: Object.entries<NodeType>(NODES).map(([type, row]) => ({
     title: `${nameOf(type)}Node`,
     description: row.summary,
-    properties: { type: { const: type }, config: translateSchema(row.config) },
+    ...base,
+    properties: { ...base.properties, type: { const: type }, config: translateSchema(row.config) },
+    required: ['type'],
   })),
 }
 

@@ -25,7 +25,7 @@ const TransferDocument = v.object({
 
 const workflow = v.pipe(
   v.custom<object>((value) => typeof value === 'object' && value !== null, 'must be an object or an array'),
-  documentAs<object>({ type: ['object', 'array'] }),
+  documentAs<object>({ type: ['object', 'array'], items: {} }),
   v.rawTransform(({ dataset, addIssue, NEVER }) => {
     if (!isOwnDocument(dataset.value)) return dataset.value
     const parsed = v.safeParse(TransferDocument, dataset.value)

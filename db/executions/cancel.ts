@@ -4,6 +4,7 @@ import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
+import { forgetStarted } from '../starts/runstart.ts'
 import { isEnded } from './status.ts'
 
 /**
@@ -13,6 +14,7 @@ import { isEnded } from './status.ts'
  */
 export async function cancelExecution(scope: Scope, id: string): Promise<string> {
   const teamId = await readOwner(scope.store, 'executions', id)
+  forgetStarted(scope.store, id)
   return change(scope, 'EXECUTION_CANCELLED', teamId, async (tx) => {
     const row = await tx
       .selectFrom('executions')

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
-import { enqueue } from '../outbox.ts'
 import { readOwner } from '../owners.ts'
 import { makePage, type Page } from '../page.ts'
 import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
 import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
+import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import type { Recovery } from './triggers.ts'
@@ -38,6 +38,7 @@ export type ExecutionDetail = {
   retries: string[]
   /** The only node that was executed; null if all were. */
   onlyNode: string | null
+  callback: CallbackView | null
 } & ExecutionRecords
 
 /** A team's executions, newest first (VIEWER). A `workflowId` of another team matches nothing. */
@@ -82,11 +83,13 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
       'retriedFrom',
       'recovery',
       'onlyNode',
+      'recordCount',
     ])
     .select(
       sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
         order by r.created_at desc, r.id desc fetch first 100 rows only)`.as('retries'),
     )
+    .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
     .where('id', '=', id)
     .executeTakeFirst()
@@ -114,6 +117,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     recovery: row.recovery as Recovery | null,
     retries: row.retries,
     onlyNode: row.onlyNode,
+    callback: showCallback(row.callback),
     ...nodes,
   }
 }
@@ -149,10 +153,15 @@ export async function forgetExecutions(
         eb('completedAt', '>', sql<Date>`now() - interval '31 days'`),
       ]),
     )
+    // Those that are open end first.
+    .orderBy(sql`completed_at is not null`)
     .execute()
   const ids = rows.map((row) => row.id)
   await sql`delete from outbox where subject_id = any(${ids}::uuid[]) and kind <> 'DELETE'`.execute(tx)
-  await enqueue(tx, 'DELETE', ids)
+  // With the team, which a trigger would otherwise look up for each.
+  await sql`insert into outbox (kind, subject_id, team_id)
+    select 'DELETE', id, team_id from unnest(${ids}::uuid[]) with ordinality as o (id, turn) join executions using (id)
+    order by turn on conflict (subject_id, kind, key) do nothing`.execute(tx)
   return ids
 }
 

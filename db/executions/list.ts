@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { perDatabase } from '../cache.ts'
-import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
 import type { Store } from '../scope.ts'
 import type { ExecutionStatus } from './status.ts'
@@ -30,7 +30,7 @@ export type ExecutionQuery = PageRequest & {
 
 /**
  * One page of a team's or a workflow's executions, newest first. The caller must have checked the right. If
- * `from` or `to` is given, a total above 10,000 may be ten seconds old.
+ * `from` or `to` is given, a total for which more than 10,000 rows were counted may be ten seconds old.
  */
 export async function listExecutions(
   store: Store,
@@ -91,10 +91,22 @@ async function countExecutions(
   return total
 }
 
-/** Totals above this are cached for ten seconds, so that a client that reads many pages counts them once. */
+/** If more rows than this had to be counted, the total is cached for ten seconds, so that many pages need it once. */
 const MANY = 10_000
 const totalsOf = perDatabase(() => new LRUCache<string, number>({ max: 1_000, ttl: 10_000 }))
+const DAY_MS = 86_400_000
 
+/** A time as PostgreSQL reads it. Nothing was created outside of the years 1 to 9999, which ISO 8601 writes in its own way. */
+function writeTime(at: number): string {
+  const text = new Date(at).toISOString()
+  if (text.startsWith('+')) return 'infinity'
+  return /^(-|0000)/.test(text) ? '-infinity' : text
+}
+
+/**
+ * The total of a span of time: whole days (UTC) come from counters (see days.ts), the rest of it, and the days that are
+ * not counted yet, from the rows. All of it is one statement, so that it is right while executions are changing.
+ */
 async function countSpan(
   { db }: Store,
   by: 'teamId' | 'workflowId',
@@ -102,11 +114,34 @@ async function countSpan(
   query: ExecutionQuery,
 ): Promise<number> {
   const totals = totalsOf(db)
-  const key = JSON.stringify([by, owner, query.status, query.from, query.to])
+  const { status, from, to } = query
+  const key = JSON.stringify([by, owner, status, from, to])
   const known = totals.get(key)
   if (known !== undefined) return known
-  const total = await countRows(filter(db.selectFrom('executions'), by, owner, query))
-  if (total > MANY) totals.set(key, total)
+  const low = from ? writeTime(Math.ceil(from.getTime() / DAY_MS) * DAY_MS) : '-infinity'
+  const high = to ? writeTime(Math.floor(to.getTime() / DAY_MS) * DAY_MS) : 'infinity'
+  const hasStatus = status === undefined ? sql`true` : sql`status = ${status}`
+  const rowsOf = sql`select count(*) from executions where ${sql.ref(by)} = ${owner} and ${hasStatus}`
+  const [first, last] = [
+    from ? writeTime(from.getTime()) : '-infinity',
+    to ? writeTime(to.getTime()) : 'infinity',
+  ]
+  const { rows } = await sql<{ kept: number; counted: number }>`
+    with whole as materialized (
+      select ${low}::timestamptz as low, least(counted_until, ${high}::timestamptz) as high from execution_days_kept)
+    select kept::bigint, counted from whole, lateral (
+      select coalesce(sum(n), 0) as kept,
+        (${rowsOf} and created_at >= ${first}::timestamptz and created_at < low)
+          + (${rowsOf} and created_at >= high and created_at < ${last}::timestamptz) as counted
+      from execution_days where owner_id = ${owner} and ${hasStatus}
+        and day >= (low at time zone 'UTC')::date and day < (high at time zone 'UTC')::date) whole_days
+    where low < high
+    union all
+    select 0, (${rowsOf} and created_at >= ${first}::timestamptz and created_at < ${last}::timestamptz)
+    from whole where low >= high`.execute(db)
+  const { kept, counted } = rows[0]!
+  const total = kept + counted
+  if (counted > MANY) totals.set(key, total)
   return total
 }
 

@@ -4,6 +4,7 @@ import { write } from '../change.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { TeamPlan } from '../people/teams.ts'
 import { demandInstance, type Scope, type Store } from '../scope.ts'
+import { createBatches } from './batches.ts'
 
 /** Requests per minute by team plan, in ascending order. */
 export const PLAN_LIMITS = {
@@ -27,70 +28,59 @@ export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP'] as const
  */
 export type RequestCount = { limit: number; used: number; resetAt: number; wait: number }
 
-type Waiting = { resolve: (count: RequestCount) => void; reject: (error: unknown) => void }
-
-/** The requests that wait for the next count, by caller. */
-const waitingOf = perDatabase(() => new Map<string, Waiting[]>())
-
 /**
  * Counts one request in the current minute of the database's clock. The request must be refused if `used` >
  * `limit`; refused requests are not stored. Requests of the same caller that come during a count are added
  * together in the next one, but each gets its own number.
  */
 export function countRequest(store: Store, counted: CountedCaller): Promise<RequestCount> {
-  const open = waitingOf(store.db)
-  const key = `${counted.kind}:${counted.id}`
-  return new Promise((resolve, reject) => {
-    const waiting = open.get(key)
-    if (waiting) waiting.push({ resolve, reject })
-    else {
-      open.set(key, [{ resolve, reject }])
-      void countAll(store, counted, key, open)
-    }
-  })
+  return countsOf(store.db)(`${counted.kind}:${counted.id}`, counted)
 }
 
-async function countAll(
-  store: Store,
-  counted: CountedCaller,
-  key: string,
-  open: Map<string, Waiting[]>,
-): Promise<void> {
-  for (let batch = open.get(key)!; batch.length > 0; batch = open.get(key)!) {
-    open.set(key, [])
-    try {
-      const { most: limit, used, resetAt, wait } = await addCount(store, counted, key, batch.length)
-      const before = used === null ? limit : used - batch.length
-      for (const [i, { resolve }] of batch.entries()) resolve({ limit, used: before + i + 1, resetAt, wait })
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
-    }
-  }
-  open.delete(key)
+const countsOf = perDatabase((db) =>
+  createBatches(async (key, requests: CountedCaller[]) => {
+    const row = await addCount({ db }, requests[0]!, key, requests.length)
+    return numberRequests({ db }, row, requests.length)
+  }),
+)
+
+/** What a statement that counts returns. `used` is null if the minute was full. */
+export type CountRow = { most: number; used: number | null; resetAt: number; wait: number }
+
+/** Gives each of `n` requests that were added together its own number. */
+export function numberRequests(store: Pick<Store, 'db'>, row: CountRow, n: number): RequestCount[] {
+  const { most: limit, used, resetAt, wait } = row
+  if (resetAt !== purgeOf(store.db).resetAt) void purgeCounts(store, resetAt)
+  const before = used === null ? limit : used - n
+  return Array.from({ length: n }, (_, i) => ({ limit, used: before + i + 1, resetAt, wait }))
 }
 
 /**
- * A single statement, so that any number of processes can count at once. `used` is null if the minute was
- * full. The statement does not contain the word "limit", because such statements are not prepared (see
- * db/connection.ts).
+ * A single statement, so that any number of processes can count at once. The statement does not contain the
+ * word "limit", because such statements are not prepared (see db/connection.ts).
  */
-async function addCount(store: Store, counted: CountedCaller, key: string, n: number) {
+async function addCount(
+  store: Pick<Store, 'db'>,
+  counted: CountedCaller,
+  key: string,
+  n: number,
+): Promise<CountRow> {
   const { rows } = await write(store, (tx) =>
-    sql<{ most: number; used: number | null; resetAt: number; wait: number }>`
+    sql<CountRow>`
     with bound as (select ${limitOf(counted)} as n),
       added as (
         insert into request_counts as c (key, minute, used) values (${key}, date_trunc('minute', now()), ${n})
         on conflict (key, minute) do update set used = c.used + excluded.used
           where c.used < (select n from bound)
         returning used)
-    select (select n from bound) as most, (select used from added) as used,
-      extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
-      ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`.execute(tx),
+    select (select n from bound) as most, (select used from added) as used, ${THIS_MINUTE}`.execute(tx),
   )
-  const row = rows[0]!
-  if (row.resetAt !== purgeOf(store.db).resetAt) void purgeCounts(store, row.resetAt)
-  return row
+  return rows[0]!
 }
+
+/** The columns of a CountRow that say when the minute ends. */
+export const THIS_MINUTE = sql`extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
+  ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`
 
 /** The current limit, so that a changed plan applies from the next request on. */
 function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
@@ -103,7 +93,8 @@ function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
   return sql`coalesce((select max(${PLAN_LIMIT}) from ${plans}), ${sql.lit(PLAN_LIMITS.FREE)})`
 }
 
-const PLAN_LIMIT = sql<number>`case t.plan ${sql.join(
+/** The requests per minute of the team `t`. */
+export const PLAN_LIMIT = sql<number>`case t.plan ${sql.join(
   Object.entries(PLAN_LIMITS).map(([plan, limit]) => sql`when ${sql.lit(plan)} then ${sql.lit(limit)}`),
   sql` `,
 )} end`
@@ -111,7 +102,7 @@ const PLAN_LIMIT = sql<number>`case t.plan ${sql.join(
 const purgeOf = perDatabase(() => ({ resetAt: 0 }))
 
 // Called at the first request of a minute: without requests the table does not grow.
-async function purgeCounts(store: Store, resetAt: number): Promise<void> {
+async function purgeCounts(store: Pick<Store, 'db'>, resetAt: number): Promise<void> {
   purgeOf(store.db).resetAt = resetAt
   await write(store, (tx) =>
     sql`delete from request_counts where minute < now() - interval '5 minutes'`.execute(tx),

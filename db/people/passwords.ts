@@ -67,6 +67,11 @@ export async function queueHashing<T>(work: () => Promise<T>, { ahead = false } 
   }
 }
 
+/** How many calls of queueHashing wait for their turn. */
+export function countWaitingHashes(): number {
+  return waiting.length + waitingAhead.length
+}
+
 function checkLength(password: string): void {
   if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) {
     throw new Fault('INVALID', `A password must have at most ${MAX_PASSWORD_BYTES} bytes`)

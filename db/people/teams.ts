@@ -128,9 +128,16 @@ export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): 
  */
 export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]> {
   return change(scope, 'TEAM_DELETED', teamId, async (tx) => {
-    // No execution of the team starts from here on.
     await tx.selectFrom('teams').select('id').where('id', '=', teamId).forUpdate().execute()
-    // `change` has locked the team's row: new members, workflows and executions wait, and then find no team.
+    // `change` has locked the team's row: new members and workflows wait, and then find no team. So do executions
+    // that somebody asks for; those of triggers wait for their workflow, and then find none.
+    await tx
+      .selectFrom('workflows')
+      .select('id')
+      .where('teamId', '=', teamId)
+      .orderBy('id')
+      .forUpdate()
+      .execute()
     const { name, memberCount, workflowCount } = await describeTeam(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
     // The workflows first: a trigger deletes their execution counts with them.

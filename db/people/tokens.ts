@@ -4,9 +4,18 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
-import { change, record } from '../change.ts'
+import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
+import { createBatches } from '../operation/batches.ts'
+import {
+  type CountRow,
+  numberRequests,
+  PLAN_LIMIT,
+  type RequestCount,
+  THIS_MINUTE,
+} from '../operation/limits.ts'
+import { isReadOnly } from '../operation/outage.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -154,21 +163,76 @@ export async function findToken(store: Store, token: string): Promise<TokenCalle
 
 async function readToken(store: Store, token: string): Promise<TokenCaller | null> {
   const found = await sql<TokenCaller & { used: boolean }>`
-    select t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
-      coalesce(t.last_used_at > now() - interval '1 minute', false) as used
-    from sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
-    where t.token_hash = ${hashToken(token)} and t.revoked_at is null
-      and (t.expires_at is null or t.expires_at > now())`.execute(store.db)
+    select ${CALLER} from ${callerOf(token)}`.execute(store.db)
   const row = found.rows[0]
   if (!row) return null
   const { used, ...caller } = row
-  if (!used) await noteUse(store, caller.id)
+  if (!used)
+    await noteUse(store, caller.id).catch((error) => {
+      // Who only reads goes on.
+      if (!isReadOnly(error)) throw error
+    })
   return caller
 }
 
+const CALLER = sql`t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
+  coalesce(t.last_used_at > now() - interval '1 minute', false) as used`
+
+function callerOf(token: string) {
+  return sql`sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
+    where t.token_hash = ${hashToken(token)} and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now())`
+}
+
+/**
+ * Finds a valid token like `findToken`, and in the same statement counts a request against its team; `count` is null
+ * if the user who created it has left the team, because then the request counts against them, and while the database
+ * takes no changes.
+ */
+export async function admitToken(store: Store, token: string): Promise<Admission | null> {
+  if (!isToken(token)) return null
+  try {
+    return await admissionsOf(store.db)(token, store)
+  } catch (error) {
+    if (!isReadOnly(error)) throw error
+    const caller = await findToken(store, token)
+    return caller && { caller, count: null }
+  }
+}
+
+type Admission = { caller: TokenCaller; count: RequestCount | null }
+
+const admissionsOf = perDatabase(() =>
+  createBatches(async (token, stores: Store[]): Promise<(Admission | null)[]> => {
+    const store = stores[0]!
+    const { rows } = await write(store, (tx) =>
+      sql<TokenCaller & CountRow & { fresh: boolean }>`
+      with found as (select ${CALLER} from ${callerOf(token)}),
+        bound as (select ${PLAN_LIMIT} as n from found f join teams t on t.id = f.team_id),
+        added as (
+          insert into request_counts as c (key, minute, used)
+          select 'TEAM:' || team_id, date_trunc('minute', now()), ${stores.length}::int
+          from found where maker_role is not null
+          on conflict (key, minute) do update set used = c.used + excluded.used
+            where c.used < (select n from bound)
+          returning used)
+      select f.id, f.name, f.team_id, f.user_id, f.role, f.maker_role, not f.used as fresh,
+        (select n from bound) as most, (select used from added) as used, ${THIS_MINUTE}
+      from found f`.execute(tx),
+    )
+    const [row] = rows
+    if (!row) return stores.map(() => null)
+    const { fresh, most, used, resetAt, wait, ...caller } = row
+    if (fresh) await noteUse(store, caller.id)
+    if (caller.makerRole === null) return stores.map(() => ({ caller, count: null }))
+    const counts = numberRequests(store, { most, used, resetAt, wait }, stores.length)
+    return counts.map((count) => ({ caller, count }))
+  }),
+)
+
 // Writes at most once a minute, even with many requests at once, so that the row does not become a hot spot.
 async function noteUse(store: Store, id: string): Promise<void> {
-  await record(store, (tx) =>
+  await write(store, (tx) =>
     sql`update sdk_tokens set last_used_at = now() where id in (
       select id from sdk_tokens
       where id = ${id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')

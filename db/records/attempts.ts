@@ -13,33 +13,80 @@ export type StartedAttempt = {
   /** Counted from 1. */
   attempt: number
   at: Date
+  /** What the attempt has sent, so that a retry of the execution can send it under the same key. */
+  request?: SentRequest
 }
 
+/** A request that a node has sent under a key; `hash` is empty if an answer came. */
+export type SentRequest = { key: string; hash: Buffer }
+
 /**
- * Writes attempts as RUNNING records of executions that are open. A record that the projection has settled is
- * not changed, and an older attempt never replaces a newer one.
+ * Writes attempts as RUNNING records of executions that are open. In a record that the projection has settled
+ * only the request is changed, and an older attempt never replaces a newer one.
  */
 export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Promise<void> {
   const newest = new Map<string, StartedAttempt>()
   for (const attempt of attempts) {
     const key = `${attempt.executionId}/${attempt.nodeId}#${attempt.iteration}`
-    if ((newest.get(key)?.attempt ?? 0) < attempt.attempt) newest.set(key, attempt)
+    const known = newest.get(key)
+    const { attempt: number, request = known?.request } = attempt
+    const newer = known && known.attempt > number ? known : attempt
+    newest.set(key, { ...newer, ...(request ? { request } : {}) })
   }
-  const rows = [...newest.values()].map((attempt) => ({
+  const rows = [...newest.values()].map(({ request, ...attempt }) => ({
     ...attempt,
+    requestKey: request?.key,
+    requestHash: request?.hash.toString('hex'),
     id: nodeExecutionId(attempt.executionId, attempt.nodeId, attempt.iteration),
   }))
   await write(store, (tx) =>
     sql`
     insert into node_executions as n
-      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count)
-    select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1
+      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key, request_hash)
+    select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1,
+      r."requestKey", decode(r."requestHash", 'hex')
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
-      id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int)
-    join executions e on e.id = r."executionId" and e.status in ('PENDING', 'RUNNING')
+      id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int,
+      "requestKey" text, "requestHash" text)
+    join executions e on e.id = r."executionId"
+    where e.status in ('PENDING', 'RUNNING')
+      -- A cancelled execution may have ended before its call knows of that.
+      or r."requestHash" is not null and exists (select from node_executions known where known.id = r.id)
     order by r.id
     on conflict (execution_id, node_id, iteration) do update
-      set retry_count = greatest(n.retry_count, excluded.retry_count)
-      where not n.settled`.execute(tx),
+      set retry_count = case when n.settled then n.retry_count else greatest(n.retry_count, excluded.retry_count) end,
+        request_key = coalesce(excluded.request_key, n.request_key),
+        request_hash = coalesce(excluded.request_hash, n.request_hash)
+      where not n.settled or excluded.request_hash is not null`.execute(tx),
   )
+}
+
+/** How many retries of retries are looked at for a request that was not answered. */
+const MOST_EARLIER = 100
+
+/**
+ * The request that a node of an execution has sent without getting an answer, as far as that is known. If the
+ * execution never came to the node, those that it retries are asked.
+ */
+export async function readUnanswered(
+  store: Store,
+  { executionId, nodeId, iteration }: Pick<StartedAttempt, 'executionId' | 'nodeId' | 'iteration'>,
+): Promise<SentRequest | undefined> {
+  const found = await sql<{ key: string; hash: Buffer }>`
+    with recursive asked as (
+      select id, retried_from, recovery, only_node, workflow_version, 1 as depth from executions where id = ${executionId}
+      union all
+      select e.id, e.retried_from, e.recovery, e.only_node, e.workflow_version, asked.depth + 1
+      from asked join executions e on e.id = asked.retried_from and e.workflow_version = asked.workflow_version
+      where asked.recovery = 'RETRY' and asked.only_node is null and asked.depth < ${MOST_EARLIER}
+        and not exists (select from node_executions n
+          where n.execution_id = asked.id and n.node_id = ${nodeId} and n.iteration = ${iteration}))
+    select n.request_key as key, n.request_hash as hash
+    from asked join node_executions n
+      on n.execution_id = asked.id and n.node_id = ${nodeId} and n.iteration = ${iteration}
+    -- A node that succeeded had an answer; its note is not touched for that.
+    where n.status <> 'SUCCESS' and n.request_key is not null and length(n.request_hash) > 0`.execute(
+    store.db,
+  )
+  return found.rows[0]
 }

@@ -1,10 +1,18 @@
-import { sql } from 'kysely'
 import { isObject } from '../../workflows/json.ts'
+import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
-import { type ExecutionShape, NODE_AS_JSON, readRecordsBefore, type StoredNode } from './stored.ts'
+import {
+  countRecords,
+  type ExecutionShape,
+  type RecordFilter,
+  readPage,
+  readRecordsBefore,
+  readShown,
+  type StoredNode,
+} from './stored.ts'
 import { deriveValues, type RecordValues } from './values.ts'
 
 export type NodeExecution = {
@@ -45,10 +53,10 @@ export type ExecutionRecords = {
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: ExecutionShape & { nodes: StoredNode[] },
+  execution: CountedExecution & { nodes: StoredNode[] | null },
 ): Promise<ExecutionRecords> {
-  const { nodes } = execution
-  const total = nodes[0]?.total ?? 0
+  const nodes = execution.nodes ?? (await readShown(store, execution.id))
+  const total = execution.nodes ? nodes.length : await countAll(store, execution)
   const plan = await readCompiledPlan(store, execution)
   const beside = total > nodes.length ? await readRecordsBefore(store, execution.id, plan, nodes) : []
   const values = deriveValues(store, execution.id, plan, [...nodes, ...beside])
@@ -65,27 +73,44 @@ export async function readExecutionOutput(store: Store, execution: ExecutionShap
   return deriveValues(store, execution.id, plan, nodes).ends()
 }
 
-/** One page of an execution's node records, in the order they started (VIEWER). Throws NOT_FOUND. */
+type CountedExecution = ExecutionShape & { recordCount: number | null }
+
+/** The number of all records. The projection keeps it; while the execution is open, attempts add others. */
+async function countAll(store: Store, { id, status, recordCount }: CountedExecution): Promise<number> {
+  return recordCount !== null && isEnded(status) ? recordCount : countRecords(store, id, {})
+}
+
+/**
+ * One page of an execution's node records, in the order they started (VIEWER): all, or those of a status or a node.
+ * Throws NOT_FOUND.
+ */
 export async function listNodeExecutions(
   scope: Scope,
   id: string,
-  query: PageRequest,
+  query: PageRequest & RecordFilter,
 ): Promise<Page<NodeExecution>> {
   const { store } = scope
   const execution = await store.db
     .selectFrom('executions')
-    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
+    .select([
+      'id',
+      'teamId',
+      'workflowId',
+      'workflowVersion',
+      'status',
+      'triggerNodeId',
+      'onlyNode',
+      'recordCount',
+    ])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
-  const { rows } = await sql<{ nodes: StoredNode[]; total: number }>`
-    select coalesce(json_agg(${NODE_AS_JSON} order by started_at, position, node_id), '[]') as nodes,
-      (select count(*) from node_executions where execution_id = ${id}) as total
-    from (select *, 0 as total from node_executions where execution_id = ${id}
-      order by started_at, position, node_id
-      limit ${query.size} offset ${query.page * query.size}) shown`.execute(store.db)
-  const { nodes, total } = rows[0]!
+  const { status, nodeId, page, size } = query
+  const all = status === undefined && nodeId === undefined
+  const total = all ? await countAll(store, execution) : await countRecords(store, id, { status, nodeId })
+  if (page * size >= total) return makePage([], total, query)
+  const nodes = await readPage(store, id, { status, nodeId }, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
@@ -94,7 +119,7 @@ export async function listNodeExecutions(
 
 async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, total, ...row } of nodes) {
+  for (const { output, loop, givenBy, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({

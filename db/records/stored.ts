@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Plan } from '../../workflows/run/plan.ts'
 import type { ItemPage } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
@@ -21,26 +21,131 @@ export type StoredNode = {
   loop: { pages: ItemPage[] } | null
   givenBy: string | null
   childExecutionId: string | null
-  total: number
 }
 
-/** A row of a query named `shown`, which has the columns of node_executions and `total`, as a StoredNode. */
-export const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
+/** A row of a query named `shown`, which has the columns of node_executions, as a StoredNode. */
+const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
   'iteration', iteration, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
-  'loop', loop, 'givenBy', given_by, 'total', total, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
+  'loop', loop, 'givenBy', given_by, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
     then (select child.id from executions child where child.id = shown.id) end)`
+
+const IN_ORDER = sql`coalesce(json_agg(${NODE_AS_JSON} order by started_at, position, node_id), '[]')`
+
+/** How many records an execution shows at most. */
+const SHOWN = 1_000
 
 /**
  * The node records as a column of a select from `executions`, so that one statement reads both for a client
- * that polls. At most 1,000: those outside of loops are preferred, then failed ones, then the newest.
+ * that polls. Null if there are more than 1,000, which `readShown` reads.
  */
-export const STORED_NODES = sql<StoredNode[]>`(
-  select coalesce(json_agg(${NODE_AS_JSON} order by started_at, position, node_id), '[]') from (
-    select *, (select count(*) from node_executions where execution_id = executions.id) as total
-    from node_executions where execution_id = executions.id
-    order by iteration <> '', status <> 'FAILED', started_at desc, position desc
-    fetch first 1000 rows only) shown)`
+export const STORED_NODES = sql<StoredNode[] | null>`(case when (
+    select count(*) from (select from node_executions n where n.execution_id = executions.id limit ${SHOWN + 1}) few
+  ) <= ${SHOWN} then (
+    select ${IN_ORDER} from (select * from node_executions where execution_id = executions.id) shown) end)`
+
+/** The first of an index's records are found by status, so all statuses are named. */
+const RECORD_STATUSES = ['FAILED', 'RUNNING', 'SUCCESS', 'CANCELLED', 'PENDING']
+
+/**
+ * The common table `outside`: the records outside of loops, at most one for each node. The ids of the nodes are found
+ * by jumping from one to the next in the index, past all iterations. The limit keeps the planner from reading them all.
+ */
+function recordsOutside(executionId: string) {
+  return sql`ids as (
+      (select node_id from node_executions where execution_id = ${executionId} order by node_id limit 1)
+      union all
+      select (select n.node_id from node_executions n
+        where n.execution_id = ${executionId} and n.node_id > ids.node_id order by n.node_id limit 1)
+      from ids where ids.node_id is not null),
+    outside as materialized (
+      select n.* from ids cross join lateral (select * from node_executions r
+        where r.execution_id = ${executionId} and r.node_id = ids.node_id and r.iteration = '' limit 1) n)`
+}
+
+/** The keys of the first records in loops in an order that the index has within a status, for each status. */
+function recordsLooped(
+  executionId: string,
+  statuses: string[],
+  {
+    where = sql`true`,
+    order,
+    limit,
+  }: { where?: RawBuilder<unknown>; order: RawBuilder<unknown>; limit: number },
+) {
+  const ofStatus = (
+    status: string,
+  ) => sql`(select id, status, started_at, position, node_id from node_executions
+    where execution_id = ${executionId} and iteration <> '' and status = ${status} and ${where}
+    order by ${order} limit ${limit})`
+  return sql.join(statuses.map(ofStatus), sql` union all `)
+}
+
+/**
+ * The 1,000 records that an execution with more of them shows: those outside of loops are preferred, then failed ones,
+ * then the newest. In the order they started.
+ */
+export async function readShown({ db }: Store, executionId: string): Promise<StoredNode[]> {
+  const newest = sql`started_at desc, position desc, node_id desc`
+  const { rows } = await sql<{ nodes: StoredNode[] }>`
+    with recursive ${recordsOutside(executionId)},
+    looped as (
+      select id from (${recordsLooped(executionId, RECORD_STATUSES, { order: newest, limit: SHOWN })}) l
+      order by status <> 'FAILED', started_at desc, position desc
+      limit greatest(0, ${SHOWN} - (select count(*) from outside)))
+    select ${IN_ORDER} as nodes from (
+      select * from outside
+      union all select n.* from node_executions n join looped using (id)) shown`.execute(db)
+  return rows[0]?.nodes ?? []
+}
+
+/** Which records a page shows; all of the execution if neither is given. */
+export type RecordFilter = { status?: string | undefined; nodeId?: string | undefined }
+
+/** The records from `offset` on, at most `size`, in the order they started. */
+export async function readPage(
+  { db }: Store,
+  executionId: string,
+  { status, nodeId }: RecordFilter,
+  { size, offset }: { size: number; offset: number },
+): Promise<StoredNode[]> {
+  const statuses = status === undefined ? RECORD_STATUSES : [status]
+  const order = sql`started_at, position, node_id`
+  const ofNode = nodeId === undefined ? sql`true` : sql`node_id = ${nodeId}`
+  const ofBoth = status === undefined ? ofNode : sql`${ofNode} and status = ${status}`
+  const { rows } = await sql<{ nodes: StoredNode[] }>`
+    with recursive ${recordsOutside(executionId)},
+    page as (
+      select id from (
+        select id, status, started_at, position, node_id from outside where ${ofBoth}
+        union all ${recordsLooped(executionId, statuses, { where: ofNode, order, limit: offset + size })}) l
+      order by ${order} limit ${size} offset ${offset})
+    select ${IN_ORDER} as nodes from (select n.* from node_executions n join page using (id)) shown`.execute(
+    db,
+  )
+  return rows[0]?.nodes ?? []
+}
+
+/** How many records fit the filter, counted in an index. */
+export async function countRecords(
+  { db }: Store,
+  executionId: string,
+  { status, nodeId }: RecordFilter,
+): Promise<number> {
+  const ofNode = nodeId === undefined ? sql`true` : sql`node_id = ${nodeId}`
+  const { rows } =
+    status === undefined
+      ? await sql<{ n: number }>`
+        select count(*) as n from node_executions where execution_id = ${executionId} and ${ofNode}`.execute(
+          db,
+        )
+      : await sql<{ n: number }>`
+        with recursive ${recordsOutside(executionId)}
+        select (select count(*) from outside where status = ${status} and ${ofNode})
+          + (select count(*) from node_executions where execution_id = ${executionId} and iteration <> ''
+              and status = ${status} and ${ofNode}) as n`.execute(db)
+  return rows[0]?.n ?? 0
+}
 
 export type ExecutionShape = {
   teamId: string
@@ -106,10 +211,13 @@ export async function readRecordsBefore(
       if (repeats && before >= 0) paths.add([...path.slice(0, depth - 1), before].join('.'))
     }
   }
+  const columns = sql`id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
+    error_message, retry_count, loop, given_by, null as child_execution_id`
   const { rows } = await sql<StoredNode>`
-    select id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
-      error_message, retry_count, loop, given_by, null as child_execution_id, 0 as total
-    from node_executions where execution_id = ${executionId} and (iteration = ''
-      or iteration = any(${[...paths]}::text[]) and node_id = any(${[...nodeIds]}::text[]))`.execute(store.db)
+    with recursive ${recordsOutside(executionId)}
+    select ${columns} from outside
+    union all
+    select ${columns} from node_executions where execution_id = ${executionId} and iteration <> ''
+      and iteration = any(${[...paths]}::text[]) and node_id = any(${[...nodeIds]}::text[])`.execute(store.db)
   return rows.filter((row) => !known.has(row.id))
 }

@@ -1,6 +1,6 @@
 import { findItem, mergeInputs } from '../../workflows/input.ts'
 import { type Envelope, INPUT_REF, type Plan } from '../../workflows/run/plan.ts'
-import { endsOf, findNode, isEntry, sourcesOf } from '../../workflows/run/walk.ts'
+import { endsOf, findNode, isEntry, nodesIn, sourcesOf } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 import { type Iteration, type Iterations, originsOf, readIterations, takesItem } from './iterations.ts'
 import { openEnvelope } from './outputs.ts'
@@ -48,6 +48,24 @@ export function deriveValues(store: Store, executionId: string, plan: Plan, rows
       const shown: Record<string, unknown> = {}
       for (const id of ids) shown[id] = await show(sizeOf(root, [id]), () => readValue(source, root, id))
       return shown
+    },
+  }
+}
+
+/**
+ * Derives from records what the iterations of a FOR_EACH that stands outside of loops came to. `rows` are those
+ * of the loop itself and of its body, of as many iterations as are asked for.
+ */
+export function deriveIterations(store: Store, executionId: string, plan: Plan, rows: StoredNode[]) {
+  const iterations = readIterations(plan, rows)
+  const source: Source = { plan, iterations, open: createOpener(store, executionId), passed: new Map() }
+  return {
+    /** The item and the result of an iteration; undefined unless all of its nodes are settled. */
+    async read(loopId: string, at: number): Promise<{ item: unknown; result: unknown } | undefined> {
+      const iteration = iterations.find(loopId, String(at))
+      const isDone = iteration && nodesIn(plan, loopId).every(({ id }) => iteration.outcomes[id])
+      if (!isDone) return undefined
+      return { item: await readItem(source, iteration), result: await readResult(source, iteration) }
     },
   }
 }

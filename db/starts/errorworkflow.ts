@@ -3,7 +3,8 @@ import { v5 as uuidv5 } from 'uuid'
 import { findErrorTrigger } from '../../workflows/graph/graph.ts'
 import type { Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
-import { addExecution, readStartable, type StartedExecution } from './start.ts'
+import { addExecution, type StartedExecution } from './start.ts'
+import { readStartable } from './startable.ts'
 
 /** `reason` says why the setting could not be followed; null if the workflow has no error workflow. */
 export type ErrorStart = { started: StartedExecution } | { started: null; reason: string | null }

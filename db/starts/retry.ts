@@ -12,13 +12,8 @@ import { readVersion } from '../workflows/versions.ts'
 import { findPinProblem, PINNED } from './pins.ts'
 import { findReusable } from './reuse.ts'
 import { checkSingleNode } from './single.ts'
-import {
-  addExecution,
-  readStartable,
-  type StartableWorkflow,
-  type StartedExecution,
-  type StartInput,
-} from './start.ts'
+import { addExecution, type StartedExecution, type StartInput, type TraceContext } from './start.ts'
+import { readStartable, type StartableWorkflow } from './startable.ts'
 
 /** Which version of the graph to execute: the one of the earlier execution, or the workflow's newest. */
 export const VERSION_CHOICES = ['same', 'current'] as const
@@ -37,7 +32,8 @@ export type RecoverOptions = {
   idempotencyKey?: string | undefined
   /** It is one of many, whose audit entry is there already. */
   many?: boolean
-} & Pick<StartInput, 'traceparent' | 'swept'>
+} & TraceContext &
+  Pick<StartInput, 'swept'>
 
 /**
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of

@@ -7,7 +7,8 @@ import { missing } from '../fault.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
 import { readVersion } from '../workflows/versions.ts'
-import { addExecution, readStartable } from './start.ts'
+import { addExecution } from './start.ts'
+import { readStartable } from './startable.ts'
 
 /** The schedules that a workflow should have, and those that Temporal was sent. */
 export type DueSchedules = {

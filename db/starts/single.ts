@@ -8,7 +8,8 @@ import { Fault, invalid, missing } from '../fault.ts'
 import { demand, type Scope } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
 import { PINNED, wrapOutput } from './pins.ts'
-import { addExecution, readStartable, type StartedExecution, type StartInput } from './start.ts'
+import { addExecution, type StartedExecution, type StartInput, type TraceContext } from './start.ts'
+import { readStartable } from './startable.ts'
 
 /**
  * What a node that is executed alone works with: `nodes` are outputs of other nodes by id, for its
@@ -19,7 +20,7 @@ export type SingleNodeRun = {
   nodes?: Record<string, unknown> | undefined
   item?: unknown
   version?: number | undefined
-} & Pick<StartInput, 'idempotencyKey' | 'traceparent'>
+} & Pick<StartInput, 'idempotencyKey' | keyof TraceContext>
 
 /**
  * Accepts an execution of one node, with its body if it is a loop. It needs a BUILDER, because it skips the
@@ -40,7 +41,7 @@ export async function startSingleNode(
     return true
   })
   if (!found) throw missing('workflow')
-  const { version = found.version, idempotencyKey, traceparent } = single
+  const { version = found.version, idempotencyKey, traceparent, tracestate } = single
   const graph = version === found.version ? found.graph : await readVersion(store, workflowId, version)
   checkSingleNode(graph, nodeId)
   const nodes = single.nodes ?? {}
@@ -66,6 +67,7 @@ export async function startSingleNode(
       ...(Object.keys(given).length > 0 ? { given } : {}),
       idempotencyKey,
       traceparent,
+      tracestate,
     },
   )
 }

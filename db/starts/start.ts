@@ -1,20 +1,25 @@
-import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { findStart, type Graph, type GraphNode } from '../../workflows/graph/graph.ts'
+import { findStart, type GraphNode } from '../../workflows/graph/graph.ts'
 import type { Presets } from '../../workflows/run/plan.ts'
-import type { Act } from '../acts.ts'
+import { type Act, covers } from '../acts.ts'
 import { change, record, write } from '../change.ts'
-import type { Db, Tx } from '../connection.ts'
+import type { Tx } from '../connection.ts'
+import {
+  type CallbackTarget,
+  insertCallback,
+  makeCallback,
+  type NewCallback,
+} from '../executions/callbacks.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault } from '../fault.ts'
-import { rememberOwner } from '../owners.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
-import { readSettings, type WorkflowSettings } from '../workflows/settings.ts'
-import { readVersion } from '../workflows/versions.ts'
+import { findEarlier, hashData } from './earlier.ts'
 import { findPlace, type GatePlace, holdGate, NO_GATE } from './gate.ts'
 import { type Pins, readPins } from './pins.ts'
+import { rememberStarted } from './runstart.ts'
+import { isUnchanged, readStartable, recallStartable, type StartableWorkflow } from './startable.ts'
 
 /**
  * `startedAt` is when the execution was accepted. `fresh` is false if an earlier request with the same key
@@ -28,22 +33,14 @@ export type StartedExecution = {
   queued: boolean
 }
 
-/** A workflow as it is now, with all that starting an execution needs; `graph` is that of `version`. */
-export type StartableWorkflow = {
-  id: string
-  teamId: string
-  name: string
-  version: number
-  active: boolean
-  settings: WorkflowSettings
-  graph: Graph
-}
+/** The trace context (W3C) of a request, which becomes the parent of the run's spans. */
+export type TraceContext = { traceparent?: string | undefined; tracestate?: string | undefined }
 
 /**
  * What an execution is started with. With the same `idempotencyKey` and the same data, a second call starts
  * no other execution; with the same `id`, it starts none whatever its data.
  */
-export type StartInput = {
+export type StartInput = TraceContext & {
   node: Pick<GraphNode, 'id'>
   trigger: Trigger
   data: Record<string, unknown>
@@ -53,8 +50,6 @@ export type StartInput = {
   idempotencyKey?: string | undefined
   /** Like an `idempotencyKey`, whatever the data. */
   once?: string | undefined
-  /** The request's trace context, which becomes the parent of the run's spans. */
-  traceparent?: string | undefined
   id?: string
   /**
    * The execution whose node starts this one; `key` is that node, as nodeId#iteration. `depth` is that of
@@ -69,6 +64,8 @@ export type StartInput = {
   given?: Presets | undefined
   /** The only node to execute; all nodes if it is undefined. */
   onlyNode?: string | undefined
+  /** Whom to tell when it has ended. */
+  callback?: NewCallback | undefined
   /** What else the request contained: it must be the same in every request with the same `idempotencyKey`. */
   asked?: unknown
   /** The sweeper is to start it at once; else the caller does, and the sweeper only after five seconds. */
@@ -90,44 +87,60 @@ export async function startExecution(
   workflowId: string,
   {
     pinned = {},
+    callback: target,
     ...input
-  }: { teamId: string; pinned?: Pins | undefined } & Pick<
+  }: { teamId: string; pinned?: Pins | undefined; callback?: CallbackTarget | undefined } & Pick<
     StartInput,
-    'data' | 'idempotencyKey' | 'traceparent'
+    'data' | 'idempotencyKey' | keyof TraceContext
   >,
 ): Promise<StartedExecution> {
-  const workflow = await readStartable(scope.store, workflowId, (teamId) => {
+  const { store, actor: by } = scope
+  const hasPins = Object.keys(pinned).length > 0
+  // An approval can be skipped by pinning it, so this needs the right to change the graph.
+  const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
+  const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
+  if (!hasPins && !target) {
+    const started = await startUnchanged(store, workflowId, input.teamId, { ...input, trigger, by, right })
+    if (started) return started
+  }
+  const workflow = await readStartable(store, workflowId, (teamId) => {
     demand(scope, teamId, 'OPERATOR')
     return teamId === input.teamId
   })
   if (!workflow) throw new Fault('NOT_FOUND', 'The team has no such workflow')
   const node = findStart(workflow.graph)
   if (!node) throw new Fault('CONFLICT', 'The workflow has no trigger to start at')
-  const hasPins = Object.keys(pinned).length > 0
-  // An approval can be skipped by pinning it, so this needs the right to change the graph.
-  const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
   demand(scope, workflow.teamId, right.least)
   const given = hasPins ? readPins(workflow.graph, pinned) : undefined
-  const trigger = scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  return addExecution(scope.store, workflow, { ...input, node, trigger, by: scope.actor, right, given })
+  const callback = target && makeCallback(store.keys, target)
+  return addExecution(store, workflow, { ...input, node, trigger, by, right, given, callback })
 }
 
 /**
- * The workflow if it exists and `admits` returns true for its team, else undefined. `admits` may throw, to
- * report more than that there is no such workflow.
+ * Writes an execution of a workflow as this process read it last, if its row is still the same and nothing speaks
+ * against it. Undefined if all of it must be looked at again.
  */
-export async function readStartable(
+async function startUnchanged(
   store: Store,
-  id: string,
-  admits: (teamId: string) => boolean,
-): Promise<StartableWorkflow | undefined> {
-  const row = await store.db
-    .selectFrom('workflows')
-    .select(['id', 'teamId', 'name', 'version', 'active', 'settings'])
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!row || !admits(row.teamId)) return undefined
-  return { ...row, settings: readSettings(row.settings), graph: await readVersion(store, id, row.version) }
+  workflowId: string,
+  teamId: string,
+  start: Omit<StartInput, 'node'> & { right: Right },
+): Promise<StartedExecution | undefined> {
+  const workflow = recallStartable(store, workflowId)
+  const node = workflow && findStart(workflow.graph)
+  const { scope, least } = start.right
+  const held = scope.roles.get(teamId)
+  if (!held || !covers(held, least)) return undefined
+  if (!node || workflow.teamId !== teamId || workflow.settings.concurrency || start.idempotencyKey)
+    return undefined
+  const whole = { ...start, node }
+  const added = await write(store, (tx) => insert(tx, workflow, whole, NO_GATE)).catch((error) => {
+    // It was deleted at this moment.
+    if ((error as { code?: string }).code === '23503') return undefined
+    throw error
+  })
+  if (added) rememberStarted(store, workflow, whole, added)
+  return added
 }
 
 /**
@@ -144,12 +157,15 @@ export async function addExecution(
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
-    const added = await (workflow.settings.concurrency || awaited || start.prepare || start.act
+    const added = await (workflow.settings.concurrency ||
+    awaited ||
+    start.prepare ||
+    start.act ||
+    start.callback
       ? insertGuarded(store, workflow, start)
       : write(store, (tx) => insert(tx, workflow, start, NO_GATE))
     ).catch(rethrowMissing)
-    // The caller's next request is likely to be for this execution.
-    if (added) rememberOwner(store, added.executionId, workflow.teamId)
+    if (added) rememberStarted(store, workflow, start, added)
     else if (start.right) await write(store, (tx) => demandStill(tx, start.right!, workflow.teamId))
     const started = added ?? (await findEarlier(store.db, workflow.id, start))
     if (started) return started
@@ -158,7 +174,8 @@ export async function addExecution(
 }
 
 /**
- * Returns undefined if the key or the id is taken, or if the caller's right has ended. `held` says that the
+ * Returns undefined if the key or the id is taken, if the workflow has changed since it had its `stamp`, or if the
+ * caller's right has ended. `held` says that the
  * transaction holds the right already.
  */
 async function insert(
@@ -176,19 +193,20 @@ async function insert(
     with added as (
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-        idempotency_hash, traceparent, parent_id, parent_key, depth, detached, retried_from, recovery, given,
+        idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
         only_node, keep_inputs, keep_outputs, gate_id, queued_at, status, completed_at, error_message)
       select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
-        ${start.traceparent ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
+        ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
         ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
         ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
         case when ${refusal}::text is not null then now() end, ${refusal}
-      where ${held || !start.right ? sql<boolean>`true` : rightHolds(start.right, workflow.teamId)}
+      where ${isUnchanged(workflow)}
+        and ${held || !start.right ? sql<boolean>`true` : rightHolds(start.right, workflow.teamId)}
       on conflict do nothing
       returning id, status, created_at, queued_at),
     queued as (
@@ -201,15 +219,15 @@ async function insert(
 }
 
 /**
- * Inserts subject to the workflow's limit, only while the execution that waits for this one is open, and with
- * an audit entry if it is an act.
+ * Inserts subject to the workflow's limit, only while the execution that waits for this one is open, with its
+ * callback, and with an audit entry if it is an act.
  */
 function insertGuarded(
   store: Store,
   workflow: StartableWorkflow,
   start: StartInput,
 ): Promise<StartedExecution | undefined> {
-  const { parent, data, prepare, act, right } = start
+  const { parent, data, prepare, act, right, callback } = start
   const add = async (tx: Tx) => {
     if (right) await holdRight(tx, right, workflow.teamId)
     if (prepare) {
@@ -226,7 +244,10 @@ function insertGuarded(
     const gate = await holdGate(tx, workflow.id, data)
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
-    return insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)
+    const added = await insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)
+    const { teamId } = workflow
+    if (added && callback) await insertCallback(tx, { executionId: added.executionId, teamId }, callback)
+    return added
   }
   if (!act) return record(store, add)
   return change(act.scope, act.name, workflow.teamId, async (tx) => {
@@ -237,34 +258,6 @@ function insertGuarded(
   })
 }
 
-/** The execution that the same id or key has started. Throws CONFLICT if the key was used with other data. */
-async function findEarlier(
-  db: Db,
-  workflowId: string,
-  start: StartInput,
-): Promise<StartedExecution | undefined> {
-  const { id, idempotencyKey, once } = start
-  const key = idempotencyKey ?? once
-  if (id === undefined && key === undefined) return undefined
-  const earlier = await db
-    .selectFrom('executions')
-    .select(['id as executionId', 'status', 'createdAt as startedAt', 'queuedAt', 'idempotencyHash'])
-    .where('workflowId', '=', workflowId)
-    .where((eb) => {
-      const byId = id === undefined ? [] : [eb('id', '=', id)]
-      const byKey =
-        key === undefined || (id !== undefined && once === undefined) ? [] : [eb('idempotencyKey', '=', key)]
-      return eb.or([...byId, ...byKey])
-    })
-    .executeTakeFirst()
-  if (!earlier) return undefined
-  const { idempotencyHash, queuedAt, ...started } = earlier
-  if (id || once || idempotencyHash?.equals(hashData(start))) {
-    return { ...started, fresh: false, queued: queuedAt !== null }
-  }
-  throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
-}
-
 function rethrowMissing(error: unknown): never {
   if ((error as { constraint?: string }).constraint === 'executions_version_fkey') {
     // Somebody saved a newer version and deleted this one after we had read the workflow.
@@ -272,14 +265,4 @@ function rethrowMissing(error: unknown): never {
   }
   const gone = (error as { code?: string }).code === '23503'
   throw gone ? new Fault('NOT_FOUND', 'There is no such workflow') : error
-}
-
-/** A hash of what the request contained; the order of keys in objects does not matter. */
-function hashData({ data, given, onlyNode, asked }: StartInput): Buffer {
-  const body = given || onlyNode ? [data, given, onlyNode, asked] : data
-  const text = JSON.stringify(body, (_key, value: unknown) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-  })
-  return createHash('sha256').update(text).digest()
 }

@@ -6,7 +6,8 @@ import { nodeExecutionId } from '../records/projection.ts'
 import { readExecutionOutput } from '../records/records.ts'
 import type { Store } from '../scope.ts'
 import type { NodeInstance } from '../waits/pauses.ts'
-import { addExecution, readStartable } from './start.ts'
+import { addExecution, type TraceContext } from './start.ts'
+import { readStartable } from './startable.ts'
 
 /** How many executions deep sub-workflows may be nested. */
 const MAX_DEPTH = 10
@@ -27,8 +28,7 @@ export async function startChild(
     workflowId: string
     input: Record<string, unknown>
     wait: boolean
-    traceparent?: string | undefined
-  },
+  } & TraceContext,
 ): Promise<ChildExecution> {
   const { executionId, nodeId, iteration } = spot
   const id = nodeExecutionId(executionId, nodeId, iteration)
@@ -62,6 +62,7 @@ export async function startChild(
     data: call.input,
     by: { kind: parent.startedByKind, id: parent.startedById, name: '' },
     traceparent: call.traceparent,
+    tracestate: call.tracestate,
     swept: true,
     parent: {
       executionId,

@@ -9,7 +9,8 @@ import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
 import type { Delivery, Signature } from './signature.ts'
-import { addExecution, readStartable, type StartableWorkflow, type StartedExecution } from './start.ts'
+import { addExecution, type StartedExecution, type TraceContext } from './start.ts'
+import { readStartable, type StartableWorkflow } from './startable.ts'
 
 /** A WEBHOOK_TRIGGER of an active workflow. */
 export type Webhook = {
@@ -75,7 +76,7 @@ export async function startWebhook(
   store: Store,
   hook: Webhook,
   call: WebhookCall,
-  { delivery = {}, traceparent }: { delivery?: Delivery | undefined; traceparent?: string | undefined },
+  { delivery = {}, ...trace }: { delivery?: Delivery | undefined } & TraceContext,
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
@@ -84,7 +85,7 @@ export async function startWebhook(
   // No client can send this key, since a header cannot hold a line feed.
   const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`
   const data = { ...call }
-  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, traceparent })
+  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, ...trace })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */

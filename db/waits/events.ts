@@ -76,7 +76,8 @@ export async function sendEvent(
       where execution_id = ${executionId} and kind = 'EVENT' and name = ${name} and status = 'OPEN'
         and (deadline is null or deadline > clock_timestamp())
       returning node_id, iteration`.execute(tx)
-    const result = await Promise.all(rows.map((row) => queueNudge(tx, executionId, row)))
+    const result: Awaited<ReturnType<typeof queueNudge>>[] = []
+    for (const row of rows) result.push(await queueNudge(tx, executionId, row))
     const nodes = rows.map((row) => row.nodeId)
     if (nodes.length > 0) return { result, resourceId: executionId, details: { name, nodes } }
     throw new Fault('CONFLICT', `The execution is open, but none of its nodes waits for the event "${name}"`)

@@ -33,8 +33,7 @@ test('the typed client creates a workflow, executes it and reads the execution, 
   })
   if (!started.ok) throw new Error((await started.json()).message)
   const { executionId } = await started.json()
-  await host.ended(executionId)
-  const read = await api.executions[':id'].$get({ param: { id: executionId } })
+  const read = await api.executions[':id'].$get({ param: { id: executionId }, query: { waitMs: '60000' } })
   if (!read.ok) throw new Error((await read.json()).message)
   const execution = await read.json()
   const [, sum] = execution.nodeExecutions

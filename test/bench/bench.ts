@@ -6,9 +6,11 @@ const benches: Record<
   () => Promise<(stand: Awaited<ReturnType<typeof startStand>>, args: string[]) => Promise<void>>
 > = {
   speed: async () => (await import('./speed.ts')).measureSpeed,
+  awaited: async () => (await import('./awaited.ts')).measureAwaited,
   list: async () => (await import('./list.ts')).measureList,
   export: async () => (await import('./export.ts')).measureExport,
   neighbour: async () => (await import('./neighbour.ts')).measureNeighbour,
+  n8n: async () => (await import('./n8n.ts')).compareWithN8n,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

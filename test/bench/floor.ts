@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
 import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
+import { WORKER_OPTIONS } from '../../worker/engine/engine.ts'
 import { readKeys } from '../../worker/keys.ts'
-import { WORKER_OPTIONS } from '../../worker/service/engine.ts'
 
 export type BenchActivities = {
   step(input: { amount: number }): Promise<{ amount: number }>

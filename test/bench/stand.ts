@@ -26,7 +26,7 @@ export type Stand = {
    * Sends a request with an ADMIN token and returns the
    * JSON of the response. Throws if the status is not 2xx.
    */
-  ask<T>(method: 'GET' | 'POST', path: string, json?: unknown): Promise<T>
+  ask<T>(method: 'GET' | 'POST' | 'PUT', path: string, json?: unknown): Promise<T>
   /** Makes another team. Returns the stand as that team's ADMIN sees it. */
   addTeam(name: string): Promise<Stand>
   /** The usage of each program: postgres, temporal, service. */
@@ -82,7 +82,7 @@ export async function startStand(): Promise<Stand> {
       ...process.env,
       NODE_OPTIONS: listNodeOptions().join(' '),
       DATA_DIR: dataDir,
-      DATABASE_URL: cluster.url,
+      DATABASE_URL: cluster.serviceUrl,
       TEMPORAL_ADDRESS: temporal.address,
       PORT: String(port),
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
@@ -90,7 +90,7 @@ export async function startStand(): Promise<Stand> {
       RATE_LIMITS: 'off',
     }
     await launch(describeService({ dataDir, url }, env))
-    const pool = new Pool(url, { connections: 64 })
+    const pool = new Pool(url, { connections: 256 })
     ends.push(() => pool.destroy())
     const session = await signIn(pool, admin)
     const asTeam = async (teamId: string): Promise<Stand> => {
@@ -128,7 +128,7 @@ type Headers = Record<string, string>
 async function ask<T>(
   pool: Pool,
   headers: Headers,
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'PUT',
   path: string,
   json?: unknown,
 ): Promise<T> {

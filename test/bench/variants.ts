@@ -165,14 +165,15 @@ function fanOut(url: string) {
   return { nodes: [trigger, ...calls, join], edges }
 }
 
-function chain(nodes: Node[]) {
+/** A trigger and the nodes one after the other. */
+export function chain(nodes: Node[]) {
   const all = [trigger, ...nodes]
   const edges = nodes.map((node, i) => ({ source: all[i]!.id, target: node.id }))
   return { nodes: all, edges }
 }
 
 /** Starts the process of the handwritten workflows, floor.ts. */
-async function startFloor(stand: Stand) {
+export async function startFloor(stand: Stand) {
   const path = fileURLToPath(new URL('./floor.ts', import.meta.url))
   const child = fork(path, [stand.temporalAddress, stand.dataDir], {
     execArgv: listNodeOptions(),
@@ -202,7 +203,8 @@ async function startFloor(stand: Stand) {
   }
 }
 
-async function startTarget() {
+/** A server that answers every request at once. */
+export async function startTarget() {
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}')
   })

@@ -8,6 +8,10 @@ import { createRuns } from '../support/engine/runs.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
 
+/** pg warns only once in a process, so this listens before there is a connection. */
+const warnings: string[] = []
+process.on('warning', ({ message }) => warnings.push(message))
+
 const service = await keep(startService())
 const runs = createRuns(service)
 
@@ -235,4 +239,48 @@ test('a bus that stops removes its watches and aborts `stopping`', async () => {
   await bus.stop()
   expect(bus.stopping.aborted).toBe(true)
   expect(await watches()).toEqual(left)
+})
+
+test('no query of the bus waits inside of its connection, which pg will no longer allow', async () => {
+  const bus = await openConnected({ refreshMs: 5 })
+  const ids = await Promise.all(Array.from({ length: 5 }, () => runs.addRun()))
+  for (let round = 0; round < 5; round++) {
+    const watched = ids.map((id) => bus.watch(id, () => {}))
+    for (const id of ids) bus.tell(id)
+    const leaves = await Promise.all(watched)
+    for (const leave of leaves) leave()
+  }
+  await bus.watch(ids[0]!, () => {})
+  await bus.stop()
+  expect(await watches()).toEqual([])
+  expect(warnings.filter((text) => text.includes('already executing a query'))).toEqual([])
+})
+
+test('a process that ends executions itself is woken in memory, and PostgreSQL learns of a wait only if it lasts', async () => {
+  const [first, short, long] = [await runs.addRun(), await runs.addRun(), await runs.addRun()]
+  const bus = await openConnected()
+  // While transactions of others are open, PostgreSQL may wake more often than needed.
+  const woken: Record<string, number> = { first: 0, short: 0, long: 0 }
+  // As long as nothing has ended here, PostgreSQL is told at once, and what came before that is looked for.
+  const leave = bus.watchEnd(first, () => woken.first!++)
+  await vi.waitFor(() => expect(woken.first).toBeGreaterThan(0))
+  expect(await watches()).toEqual([first])
+  const before = woken.first!
+  bus.tellEnd(first)
+  expect(woken.first).toBe(before + 1)
+  leave()
+  await vi.waitFor(async () => expect(await watches()).toEqual([]))
+
+  const leaveShort = bus.watchEnd(short, () => woken.short!++)
+  const leaveLong = bus.watchEnd(long, () => woken.long!++)
+  bus.tellEnd(short)
+  leaveShort()
+  expect(woken).toMatchObject({ short: 1, long: 0 })
+  await vi.waitFor(() => expect(woken.long).toBeGreaterThan(0))
+  expect(await watches()).toEqual([long])
+  const wokenBefore = woken.long!
+  await runs.setRun(long, { status: 'RUNNING' })
+  await vi.waitFor(() => expect(woken.long).toBeGreaterThan(wokenBefore))
+  leaveLong()
+  await vi.waitFor(async () => expect(await watches()).toEqual([]))
 })

@@ -12,8 +12,8 @@ function readRoom(room: string): Source[] {
     .map((file) => ({ file: `${room}${file}`, text: readFileSync(new URL(`${room}${file}`, ROOT), 'utf8') }))
 }
 
-/** An `sql` template in the code; `after` is the code right behind it. */
-type Piece = { file: string; line: number; sql: string; after: string }
+/** An `sql` template in the code; `before` and `after` are the code of its file around it. */
+type Piece = { file: string; line: number; sql: string; before: string; after: string }
 
 /** All `sql` templates of a file, including those inside others. */
 function listPieces({ file, text }: Source): Piece[] {
@@ -22,7 +22,8 @@ function listPieces({ file, text }: Source): Piece[] {
     const from = start.index + start[0].length
     const end = findEnd(text, from)
     const line = text.slice(0, start.index).split('\n').length
-    return { file, line, sql: text.slice(from, end - 1), after: text.slice(end, end + 40) }
+    const before = text.slice(0, start.index)
+    return { file, line, sql: text.slice(from, end - 1), before, after: text.slice(end, end + 40) }
   })
 }
 
@@ -58,9 +59,22 @@ describe('a write goes through a door of db/change.ts', () => {
     ).test(sql.replace(/\bfor (no key )?update\b|\bdo update\b/g, '')),
   )
 
-  test('an `sql` template that writes is executed right away, on the `tx` that only a door gives', () => {
+  test('an `sql` template that writes, or has a part that does, is executed right away on the `tx` that only a door gives', () => {
     expect(writes.length).toBeGreaterThan(30)
-    const outside = writes.filter(({ after }) => !/^\s*\.execute\(\s*tx\s*,?\s*\)/.test(after))
+    // A part of a statement is what a function of its file returns.
+    const parts = writes.filter(({ before, after }) => /\breturn\s*$/.test(before) && /^\s*\}/.test(after))
+    const makers = parts.map(({ file, before }) => {
+      const name = [...before.matchAll(/^(export )?function (\w+)\(/gm)].at(-1)!
+      expect([file, name[1]]).toEqual([file, undefined])
+      return { file, calls: new RegExp(`\\$\\{${name[2]}\\(`) }
+    })
+    const wholes = pieces.filter(({ file, sql }) =>
+      makers.some((maker) => maker.file === file && maker.calls.test(sql)),
+    )
+    expect(wholes.length).toBeGreaterThanOrEqual(parts.length)
+    const outside = [...writes, ...wholes]
+      .filter((piece) => !parts.includes(piece))
+      .filter(({ after }) => !/^\s*\.execute\(\s*tx\s*,?\s*\)/.test(after))
     expect(outside.map(({ file, line }) => `${file}:${line}`)).toEqual([])
   })
 
@@ -87,7 +101,9 @@ describe('a write goes through a door of db/change.ts', () => {
   })
 
   test('only the bus writes on a connection of its own: the executions that it watches', () => {
-    const raw = /\.query(?:<[^`'"]*?>)?\(\s*[`'"]\s*(insert|update|delete)\b\s*(?:into|from)?\s*(\w+)/g
+    // The bus asks its queries one after the other, by a function of its own.
+    const raw =
+      /(?:\.query|\bask)(?:<[^`'"]*?>)?\(\s*(?:state,\s*client,\s*)?[`'"]\s*(insert|update|delete)\b\s*(?:into|from)?\s*(\w+)/g
     const writes = db.flatMap(({ file, text }) =>
       [...text.matchAll(raw)].map(([, , table]) => `${file} ${table}`),
     )

@@ -44,3 +44,16 @@ test('of several calls that mark a start one settles its errand; an unknown star
   expect(marks.filter((mark) => mark?.settled)).toHaveLength(1)
   expect(await markStarted(store, crypto.randomUUID())).toBeNull()
 })
+
+test('a start whose row somebody else is changing keeps no other start from being marked', async () => {
+  const { store } = service
+  const [held, ...others] = await Promise.all(Array.from({ length: 4 }, () => runs.addRun()))
+  const marked = await store.db.transaction().execute(async (tx) => {
+    await tx.updateTable('executions').set({ status: 'CANCELLED' }).where('id', '=', held!).execute()
+    const marking = markStarted(store, held!)
+    const marks = await Promise.all(others.map((run) => markStarted(store, run)))
+    expect(marks.map((mark) => mark?.status)).toEqual(['RUNNING', 'RUNNING', 'RUNNING'])
+    return [marking]
+  })
+  expect((await marked[0])?.status).toBe('CANCELLED')
+})

@@ -3,7 +3,7 @@ import { NativeConnection } from '@temporalio/worker'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { openSealer } from '../../activities/temporal/sealer.ts'
-import { type Engine, type EngineOptions, startEngine } from '../../worker/service/engine.ts'
+import { type Engine, type EngineOptions, startEngine } from '../../worker/engine/engine.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
 import { CHILD, type Example } from './engine/graphs.ts'
@@ -54,7 +54,6 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       taskQueue,
       egress: { allowLoopback: true, allow: [] },
       publicUrl: 'http://127.0.0.1:3000',
-      stuckRunMinutes: 60,
       budgetBytes: 512 * 1024 * 1024,
       log,
       bundle: { codePath: inject('workflowBundle') },

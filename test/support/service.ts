@@ -41,7 +41,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     exposure,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
-    isReady: async () => ({ database: true, temporal: true, worker: true }),
+    isReady: async () => ({ database: true, temporal: true, worker: true, account: true }),
     carryOut: async () => false,
     ...options,
   })

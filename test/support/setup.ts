@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
+import { bundleWorkflows } from '../../worker/engine/engine.ts'
 import { type Program, type SupervisedChild, superviseChild } from '../../worker/local/children.ts'
 import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeTemporal } from '../../worker/local/programs.ts'
-import { bundleWorkflows } from '../../worker/service/engine.ts'
 import { checkServer } from '../../worker/temporal.ts'
 import { onServer } from './database.ts'
 
@@ -27,10 +27,13 @@ declare module 'vitest' {
 }
 
 // Temporal forgets a deleted run only when it acknowledges its queues, by default every 30 seconds.
-const FORGET_SOON = ['transfer', 'visibility'].flatMap((queue) => [
-  '--dynamic-config-value',
-  `history.${queue}ProcessorUpdateAckInterval="1s"`,
-])
+// It looks only after minutes whether a version of the workers is drained.
+const SOON = [
+  'history.transferProcessorUpdateAckInterval',
+  'history.visibilityProcessorUpdateAckInterval',
+  'matching.wv.VersionDrainageStatusVisibilityGracePeriod',
+  'matching.wv.VersionDrainageStatusRefreshInterval',
+].flatMap((key) => ['--dynamic-config-value', `${key}="1s"`])
 
 /** The folder in which `npm start` keeps a downloaded Temporal CLI; the tests share it. */
 export const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
@@ -110,7 +113,7 @@ export default async function setup(project: TestProject) {
       cache: CACHE,
       byHand: process.env.TEMPORAL_CLI,
     })
-    await launch({ ...found.program, args: [...found.program.args, ...FORGET_SOON] })
+    await launch({ ...found.program, args: [...found.program.args, ...SOON] })
     project.provide('temporalAddress', found.address)
     project.provide('temporalCli', found.program.command)
     project.provide('temporalPorts', found.guardedPorts)

@@ -31,7 +31,7 @@ export async function startWorkerless() {
     client: new Client({ connection, dataConverter: createDataConverter(sealer) }),
     sealer,
     taskQueue: `nobody-${randomBytes(4).toString('hex')}`,
-    eager: false,
+    eager: () => false,
     log,
   }
   const builder = (await service.signUp('BUILDER')).cookie

@@ -22,7 +22,6 @@ describe('readConfig', () => {
       sealBound: false,
       egress: { allowLoopback: true, allow: [] },
       logLevel: 'info',
-      stuckRunMinutes: 60,
     })
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
   })
@@ -69,7 +68,6 @@ describe('readConfig', () => {
       ALLOWED_HOSTS: 'app.example.com, https://x',
       EGRESS: 'all',
       LOG_LEVEL: 'loud',
-      STUCK_RUN_MINUTES: '1.5',
       MEMORY_BUDGET_MB: '31',
       POOL_SIZE: '0',
       SEAL_VERSION: '3',

@@ -1,6 +1,6 @@
 import { Client } from '@temporalio/client'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
-import { rebuildExecution } from '../../activities/temporal/projector.ts'
+import { rebuildExecution } from '../../activities/temporal/rebuild.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { listAllExecutionIds } from '../../db/executions/list.ts'
@@ -33,13 +33,14 @@ export async function runRebuild(config: Config, which: string): Promise<void> {
   const sealer = await openSealer({ store, binds: config.sealBound, log, watches: false })
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
   const deps = { store, client, sealer }
-  const counts = { rebuilt: 0, gone: 0, failed: 0 }
+  const counts = { rebuilt: 0, left: 0, failed: 0 }
   try {
     for await (const id of which === '--all' ? listAllExecutionIds(deps.store) : [which]) {
       try {
         const status = await rebuildExecution(deps, id)
-        if (!status && which !== '--all') throw new Error('there is no such execution, or no history of it')
-        counts[status ? 'rebuilt' : 'gone']++
+        if (!status && which !== '--all')
+          throw new Error('there is no such execution, or no whole history of it')
+        counts[status ? 'rebuilt' : 'left']++
       } catch (error) {
         counts.failed++
         console.error(`${id}: ${(error as Error).message}`)
@@ -50,7 +51,7 @@ export async function runRebuild(config: Config, which: string): Promise<void> {
     await connection.close()
   }
   console.log(
-    `${counts.rebuilt} rebuilt, ${counts.gone} left unchanged because they have no history, ${counts.failed} failed`,
+    `${counts.rebuilt} rebuilt, ${counts.left} left as they are because they have no whole history, ${counts.failed} failed`,
   )
   if (counts.failed > 0) process.exitCode = 1
 }

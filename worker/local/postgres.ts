@@ -6,6 +6,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -25,7 +26,10 @@ export type PostgresCluster = {
   command: string
   args: string[]
   osUser: OsUser | undefined
+  /** How anybody on this machine reaches the database, who has its password. */
   url: string
+  /** The same for the service: over a Unix socket, which costs less than TCP. The host and port are still named. */
+  serviceUrl: string
   folder: string
   /**
    * To be called before each start: ends an earlier server's processes (backends survive its kill -9) and
@@ -68,10 +72,12 @@ export async function prepareCluster(options: {
   }
   checkVersion(native, data)
   const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${options.port}/${DATABASE}`
+  const sockets = makeSocketFolder(folder, osUser)
   const settings = {
     listen_addresses: '127.0.0.1',
     port: options.port,
-    unix_socket_directories: '',
+    unix_socket_directories: sockets ?? '',
+    unix_socket_permissions: '0700',
     max_connections: 200,
     shared_buffers: '128MB',
     jit: 'off',
@@ -86,10 +92,23 @@ export async function prepareCluster(options: {
     args: ['-D', data, ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
     osUser,
     url,
+    serviceUrl: sockets ? `${url}?host=${encodeURIComponent(sockets)}` : url,
     folder,
-    recover: () => recover(data),
+    recover: () => recover(data, sockets),
     open: () => createDatabase(url),
   }
+}
+
+/** The longest path of a socket that all systems take, less PostgreSQL's name for it. */
+const MAX_SOCKET_FOLDER = 103 - '/.s.PGSQL.65535'.length
+
+/** A folder for PostgreSQL's socket; undefined if its path would be too long, or would read as several folders. */
+function makeSocketFolder(folder: string, osUser: OsUser | undefined): string | undefined {
+  const sockets = join(folder, 'socket')
+  if (Buffer.byteLength(sockets) > MAX_SOCKET_FOLDER || /[,\s"]/.test(sockets)) return undefined
+  mkdirSync(sockets, { recursive: true, mode: 0o711 })
+  if (osUser) chownSync(sockets, osUser.uid, osUser.gid)
+  return sockets
 }
 
 async function findBinaries(): Promise<string> {
@@ -210,7 +229,7 @@ function checkVersion(native: string, data: string): void {
   }
 }
 
-async function recover(data: string): Promise<void> {
+async function recover(data: string, sockets: string | undefined): Promise<void> {
   const lockFile = join(data, 'postmaster.pid')
   const running = findProcesses('postgres', realpathSync(data))
   const pid = existsSync(lockFile) ? Number(readFileSync(lockFile, 'utf8').split('\n')[0]) : 0
@@ -218,7 +237,9 @@ async function recover(data: string): Promise<void> {
   await endProcesses(postmaster, 'SIGINT', 5_000)
   // Backends that outlived their postmaster still hold the shared memory that a new postmaster needs.
   await endProcesses(findProcesses('postgres', realpathSync(data)), 'SIGKILL', 5_000)
-  // If the pid in a stale lock file now belongs to another
-  // process of the same user, PostgreSQL refuses to start.
-  if (process.platform === 'linux') rmSync(lockFile, { force: true })
+  // If the pid in a stale lock file now belongs to another process of the same user, or to one that has ended and
+  // that nobody has waited for, PostgreSQL refuses to start. The socket has a lock file of its own.
+  if (process.platform !== 'linux') return
+  rmSync(lockFile, { force: true })
+  if (sockets) for (const name of readdirSync(sockets)) rmSync(join(sockets, name), { force: true })
 }

@@ -73,7 +73,7 @@ export async function describeTemporal(
 
 /** Describes the process with API and worker for its supervision. It is up when its own /readyz says so. */
 export function describeService(
-  place: { dataDir: string; url: string },
+  place: { dataDir: string; url: string; stopGraceMs?: number },
   settings: Record<string, string | undefined>,
 ): Program {
   const env = { ...settings }
@@ -92,7 +92,7 @@ export function describeService(
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     logFile: openLog(place.dataDir, 'service'),
     stopSignal: 'SIGTERM',
-    stopMs: 6_500,
+    stopMs: limitStop(place.stopGraceMs),
     before: async () => {
       env[PROCESS_ID] = randomUUID()
     },
@@ -102,6 +102,14 @@ export function describeService(
     check: () => checkReady(place.url),
     readyMs: 60_000,
   }
+}
+
+/**
+ * How long the service may take to stop: to answer its requests, to finish or put down its calls, and to tell
+ * Temporal. With a short grace it gets less time, because Ctrl-C should not take more than ten seconds.
+ */
+function limitStop(graceMs = 5_000): number {
+  return graceMs <= 5_000 ? 6_500 : graceMs + 8_000
 }
 
 /**

@@ -130,9 +130,9 @@ export function printWelcome(welcome: Welcome, url: string, dataDir: string, ope
     const auth = `-H "Authorization: Bearer $(cat ${quoteShell(token)})"`
     lines.push(
       '',
-      'Try it: execute the example workflow with the SDK token, then read the execution (the console shows it too):',
+      'Try it: execute the example workflow with the SDK token, then wait for its end (the console shows it too):',
       `curl -sS -X POST ${url}/api/workflows/${example.workflowId}/execute ${auth} -H 'Content-Type: application/json' -d '${body}' | tee ${last}`,
-      `curl -sS ${auth} ${url}/api/executions/$(sed 's/.*"executionId":"\\([^"]*\\)".*/\\1/' ${last})`,
+      `curl -sS ${auth} "${url}/api/executions/$(sed 's/.*"executionId":"\\([^"]*\\)".*/\\1/' ${last})?waitMs=30000"`,
     )
   }
   console.log(`${lines.join('\n')}\n`)

@@ -2,8 +2,9 @@ import { addGauge, type Metrics } from '../../activities/metrics.ts'
 import { countBroken } from '../../db/audit/heads.ts'
 import { type Backlog, readBacklog } from '../../db/operation/backlog.ts'
 import { ERRAND_KINDS } from '../../db/outbox.ts'
+import { countWaitingHashes } from '../../db/people/passwords.ts'
 import type { Store } from '../../db/scope.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from '../engine/engine.ts'
 import { withinTime } from './readiness.ts'
 
 /** Scrapes within this time share one query. */
@@ -77,8 +78,32 @@ export function watchProcess(
   )
   addGauge(
     metrics,
+    {
+      name: 'perdure_callbacks_waiting',
+      help: 'Callbacks of ended executions that are still to be delivered.',
+    },
+    async () => (await backlog())?.callbacks.waiting,
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_callbacks_oldest_seconds',
+      help: 'Time since the end of the first execution whose callback is still to be delivered.',
+    },
+    async () => (await backlog())?.callbacks.oldest,
+  )
+  addGauge(
+    metrics,
     { name: 'perdure_runs_stuck', help: 'Executions whose workflow code fails again and again.' },
     async () => (await backlog())?.stuck,
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_runs_missing',
+      help: 'Executions that are RUNNING but whose runs Temporal does not know.',
+    },
+    async () => (await backlog())?.missing,
   )
   addGauge(
     metrics,
@@ -87,6 +112,14 @@ export function watchProcess(
       help: 'Audit chains that were tampered with, as far as this process has found out.',
     },
     () => withinTime(countBroken(store)),
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_passwords_waiting',
+      help: 'Sign-ins and other checks of a password that wait for their turn.',
+    },
+    countWaitingHashes,
   )
   if (readEngine) watchEngine(metrics, readEngine)
 }

@@ -3,18 +3,21 @@ import type { Logger } from 'pino'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
+import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
+import { removeUnnamed } from '../../db/records/unnamed.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, and executions past their retention, and
- * looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
- * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function
- * that ends it, which waits for the current step of a round.
+ * Removes expired sessions, old mails, abandoned webhook responses, executions past their retention and stored
+ * outputs that no record names, counts the executions of the days that are over, and looks whether somebody has
+ * tampered with the audit chains: once an hour, or at `at`, a cron expression with seconds. At the start it only
+ * looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for the
+ * current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
   const stopping = new AbortController()
@@ -35,7 +38,10 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeMails(store)
     await purgeAnswers(store)
     await purgeMemoryEnds(store)
+    await countDays(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
+    const outputs = await removeUnnamed(store, stopping.signal)
+    if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
 

@@ -1,6 +1,9 @@
 import type { WorkflowService } from '@temporalio/client'
 import { pingDatabase } from '../../db/connection.ts'
+import { hasUsers } from '../../db/people/users.ts'
 import type { Store } from '../../db/scope.ts'
+
+export type Readiness = { database: boolean; temporal: boolean; worker: boolean; account?: boolean }
 
 /** Creates the check of /readyz. It reports each part separately and waits at most two seconds. */
 export function createReadiness(options: {
@@ -11,20 +14,27 @@ export function createReadiness(options: {
   taskQueue: string
   /** Whether the worker in this process polls. Without it, Temporal says whether any worker does. */
   isPolling?: () => boolean
-}): () => Promise<{ database: boolean; temporal: boolean; worker: boolean }> {
-  const { store, workflowService, namespace, taskQueue, isPolling } = options
+  /** Whether this process serves the API, which is of use only once somebody can sign in. */
+  servesApi: boolean
+}): () => Promise<Readiness> {
+  const { store, workflowService, namespace, taskQueue, isPolling, servesApi } = options
+  // The first account is made by another process, at the same time as this one starts.
+  let account = false
   return async () => {
-    const [database, pollers] = await Promise.all([
+    const [database, found, pollers] = await Promise.all([
       withinTime(pingDatabase(store.db)),
+      account || !servesApi ? account : withinTime(hasUsers(store.db)),
       withinTime(
         workflowService()?.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
       ),
     ])
+    account = found ?? false
     const polled = (pollers?.pollers ?? []).some((poller) => isRecent(poller.lastAccessTime?.seconds))
     return {
       database: database !== undefined,
       temporal: pollers !== undefined,
       worker: isPolling ? isPolling() : polled,
+      ...(servesApi ? { account } : {}),
     }
   }
 }

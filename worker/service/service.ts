@@ -1,3 +1,4 @@
+import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
@@ -11,12 +12,12 @@ import { migrate } from '../../db/migrate.ts'
 import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
+import { type Engine, startEngine } from '../engine/engine.ts'
 import { readKeys } from '../keys.ts'
 import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
 import { connectWorker } from '../temporal.ts'
-import { type Engine, startEngine } from './engine.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startMailing } from './mailing.ts'
@@ -29,6 +30,12 @@ import { startApi, startProbes } from './serving.ts'
  * under the supervisor) both, so that starts can be eager.
  */
 export type ProcessKind = 'api' | 'worker' | 'service'
+
+/** How long a renewal of the lease may take. The lease lasts for 5 s, so that another one has time to succeed. */
+const RENEWAL_MS = 2_000
+
+/** How long a process that has stopped everything else waits for its housekeeping and its mails. */
+const OTHERS_MS = 500
 
 /**
  * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
@@ -43,7 +50,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
 
   const keys = readKeys(config, false)
-  const database = openDatabase(config.databaseUrl!, { max: config.poolSize, name: `perdure ${kind}` })
+  const poolSize = config.poolSize ?? choosePoolSize(kind)
+  const database = openDatabase(config.databaseUrl!, { max: poolSize, name: `perdure ${kind}` })
   const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
@@ -63,10 +71,11 @@ export async function runService(kind: ProcessKind): Promise<never> {
     : undefined
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
+  let leases: ReturnType<typeof openDatabase> | undefined
   const readEngine = kind === 'api' ? undefined : () => engine
   const metrics = createMetrics({ ofProcess: true })
   const { pool } = database
-  watchProcess(metrics, { store, pool, poolSize: config.poolSize, ...(readEngine ? { readEngine } : {}) })
+  watchProcess(metrics, { store, pool, poolSize, ...(readEngine ? { readEngine } : {}) })
   const tracing = config.tracing && (await startTracing(config.tracing, log))
   const instruments = { log, metrics, tracing, exposure }
   let close = async () => {}
@@ -77,26 +86,34 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, publicUrl, stuckRunMinutes, budgetBytes, continueAfterEvents } = config
+      const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
+      const { deploymentName, buildId } = config
       const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
       const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config, kind !== 'worker') }
+      // A pool in which others wait must not make a process that is alive seem lost.
+      const lease = { max: 1, name: `perdure ${kind} lease`, timeoutMs: RENEWAL_MS }
+      leases = openDatabase(config.databaseUrl!, lease)
       const options = {
         store,
+        leaseStore: { ...store, db: leases.db },
         bus,
         sealer,
         connection,
         namespace,
         taskQueue,
+        ...(buildId ? { version: { deploymentName, buildId } } : {}),
         egress,
         publicUrl,
-        stuckRunMinutes,
         budgetBytes,
+        stopGraceMs,
         processId: process.env[PROCESS_ID],
+        // The supervisor has locked the data folder, and ended what ran there before.
+        place: kind === 'service' && process.env[PROCESS_ID] ? `${hostname()}:${config.dataDir}` : undefined,
         continueAfterEvents,
         ...instruments,
       }
       engine = await startEngine(options)
-      log.info({ taskQueue, namespace }, 'the worker polls Temporal')
+      log.info({ taskQueue, namespace, buildId }, 'the worker polls Temporal')
     }
   }
 
@@ -108,19 +125,28 @@ export async function runService(kind: ProcessKind): Promise<never> {
     return true
   })
   log.info('stopping')
-  await endHousekeeping()
-  await endMailing?.()
+  const others = Promise.all([endHousekeeping(), endMailing?.()])
   // This ends event streams and answers the requests that
   // wait for an execution, so that close() need not cut them.
   await bus.stop()
   await close()
   await engine?.stop()
+  // What they are at may take long, and is done again later.
+  await Promise.race([others, sleep(OTHERS_MS)])
   await tracing?.stop()
   sealer.stop()
   await connection?.close().catch(() => {})
-  await database.close()
+  await Promise.all([database.close(), leases?.close()])
   log.info('stopped')
   process.exit(failed ? 1 : 0)
+}
+
+/**
+ * How many connections a process has, besides the one that listens and a worker's for its lease. Whoever runs APIs and
+ * workers apart runs many of them: 14 leave room in the 100 connections that PostgreSQL takes by default.
+ */
+function choosePoolSize(kind: ProcessKind): number {
+  return kind === 'service' ? Math.min(40, 10 + 5 * availableParallelism()) : 5
 }
 
 /** Says what is open, and closes what is open by default once others are known to reach the service. */

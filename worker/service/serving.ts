@@ -12,8 +12,8 @@ import type { Bus } from '../../db/bus.ts'
 import type { Exposure } from '../../db/operation/exposure.ts'
 import type { Store } from '../../db/scope.ts'
 import type { Config } from '../config.ts'
+import type { Engine } from '../engine/engine.ts'
 import { connectClient } from '../temporal.ts'
-import type { Engine } from './engine.ts'
 import { startListener } from './listener.ts'
 import { createReadiness } from './readiness.ts'
 
@@ -57,7 +57,8 @@ export async function startApi(
   } else {
     const connection = connectClient(config)
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
-    const carrier = { store, client, sealer, taskQueue, eager: false, continueAfterEvents, ...instruments }
+    const eager = () => false
+    const carrier = { store, client, sealer, taskQueue, eager, continueAfterEvents, ...instruments }
     carry = (errand) => carryOutErrand(carrier, errand)
     describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
     readService = () => client.workflowService
@@ -69,6 +70,7 @@ export async function startApi(
     namespace,
     taskQueue,
     ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
+    servesApi: true,
   })
   const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
   const { signUp, openByDefault, defaultPlan, metricsToken } = config
@@ -115,6 +117,7 @@ export async function startProbes(
     namespace: config.temporal.namespace,
     taskQueue,
     isPolling: () => readEngine()?.isPolling() ?? false,
+    servesApi: false,
   })
   const app = createProbes({
     store,

@@ -34,6 +34,7 @@ export const FAILURE_TYPES = [
   'ExpressionsBusy',
   'ExpressionsUnavailable',
   'Infrastructure',
+  'InternalError',
   'RunRefused',
   'WorkerBusy',
   'WorkerLost',

@@ -18,13 +18,17 @@ import type { NodeError } from './records.ts'
 import { ENGINE_FAILED, NODE_FAILED, RUN_REFUSED, WORKER_LOST } from './records.ts'
 import { stepKey } from './walk.ts'
 
-const HEARTBEAT_TIMEOUT_MS = 10_000
+/**
+ * After this time without a heartbeat Temporal makes another attempt. Lost workers are found sooner, by their
+ * leases: this is for a Temporal or a network that stands still, which should not cost a call.
+ */
+const HEARTBEAT_TIMEOUT_MS = 60_000
 
 /**
  * Each attempt ends itself at the node's time limit, which does not count how long it waits for room in its
- * worker. Temporal's limit is later, for one that cannot end itself.
+ * worker or stores its answer. Temporal's limit is later, for one that cannot end itself.
  */
-const ATTEMPT_GRACE_MS = 60_000
+const ATTEMPT_GRACE_MS = 3_600_000
 
 /** Has a worker take all pure steps that are ready, and those that become ready by them. */
 export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegment'>>({
@@ -37,7 +41,6 @@ export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegmen
 /** Runs a node as its own activity, with its retries. Throws an error that readFailure reads. */
 export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
   const { node, iteration } = attempt
-  const { initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
   return scheduleActivity<AttemptResult>('runNode', [attempt], {
     activityId: iteration === '' ? node.id : stepKey(node.id, iteration),
     startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
@@ -45,12 +48,8 @@ export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     summary: node.name,
     // Without a limit: the worker counts the node's own failures and says which is the last, so that no number
-    // of lost workers fails a run.
-    retry: {
-      initialInterval: initialIntervalMs,
-      backoffCoefficient,
-      maximumInterval: Math.max(initialIntervalMs, maxIntervalMs),
-    },
+    // of lost workers fails a run. It says how long to wait after them, too: these pauses follow a lost worker.
+    retry: { initialInterval: '500 ms', backoffCoefficient: 2, maximumInterval: '5 s' },
   })
 }
 

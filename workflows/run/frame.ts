@@ -1,5 +1,5 @@
 import type { Envelope, Plan } from './plan.ts'
-import type { ItemPage, NodeError } from './records.ts'
+import type { ItemPage, NodeError, TakenIterations } from './records.ts'
 import { emptyOutcomes, findNode, loopsAround, type Outcomes } from './walk.ts'
 
 /**
@@ -51,6 +51,8 @@ export type Loop = {
   /** The results of iterations that are over and not yet folded into a chunk. */
   results: { at: number; result: Result; bytes: number }[]
   chunks: Envelope[]
+  /** The iterations that are taken over: they do not begin, and their results are in the first chunks. */
+  taken?: TakenIterations
   /** REPEAT: the item of the next iteration, and whether the condition held, so that there is none. */
   last?: Item
   over?: true

@@ -139,8 +139,16 @@ function endSettled(plan: Plan, node: LoopNode, loop: Loop, ends: LoopRules['end
   endIterations(plan, node, loop, ends)
 }
 
+/** The first iteration from `at` on that is not taken over. */
+function passTaken({ taken }: Pick<Loop, 'taken'>, at: number): number {
+  let next = at
+  for (const [from, to] of taken?.ranges ?? []) if (from <= next && next <= to) next = to + 1
+  return next
+}
+
 function beginIteration(node: LoopNode, frame: Frame, loop: Loop): Frame {
-  const at = loop.next++
+  const at = loop.next
+  loop.next = passTaken(loop, at + 1)
   const iteration = frame.iteration === '' ? String(at) : `${frame.iteration}.${at}`
   const page = loop.pages.findLast(({ from }) => from <= at)
   const deep = page?.deep ? { deep: page.deep } : {}
@@ -190,7 +198,8 @@ export function settleRecord(
 }
 
 function openLoop(plan: Plan, frame: Frame, node: LoopNode, items: LoopItems): Loop {
-  const loop = { ...items, next: 0, frames: [], results: [], chunks: [] }
+  const chunks = [...(items.taken?.chunks ?? [])]
+  const loop = { ...items, next: passTaken(items, 0), frames: [], results: [], chunks }
   if (node.loop.mode === 'each') return loop
   const before = sourcesOf(plan, node.id, frame.outcomes).map((id) => frame.outputs[id]!)
   return { ...loop, last: before.length === 0 && frame.item ? frame.item : { result: { merge: before } } }

@@ -12,6 +12,8 @@ export type Carried = {
   nudges: string[]
   /** No segment starts before this time. */
   awayUntil?: number
+  /** How many runs of the chain come before; not set in chains that an older release began. */
+  chain?: number
 }
 
 export type RunInput = {

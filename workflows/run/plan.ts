@@ -92,8 +92,12 @@ export type RunContext = {
   trigger: string
   /** The IANA name of the workflow's time zone, else UTC. */
   timezone: string
+  /** The execution of the same version that this one retries. */
+  retryOf?: string
   /** The W3C trace context of the run's own span, if runs are traced. */
   traceparent?: string
+  /** What the caller's tracing systems sent with it. */
+  tracestate?: string
 }
 
 /** The run as expressions see it in `$execution`; `startedAt` is ISO 8601. */

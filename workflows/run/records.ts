@@ -25,8 +25,14 @@ export type StepResult =
   /** No step: the segment gave its slot back before it was done. For `forMs` the run starts no other one. */
   | { status: 'AWAY'; forMs: number; handle: null }
 
-/** The most iterations that a loop may have, and the items of a FOR_EACH. */
-export type LoopItems = { count: number; pages: ItemPage[] }
+/**
+ * The most iterations that a loop may have, and the items of a FOR_EACH. `taken`: iterations that the execution
+ * takes over from the one that it retries.
+ */
+export type LoopItems = { count: number; pages: ItemPage[]; taken?: TakenIterations }
+
+/** Their numbers, in ranges from the first to the last in ascending order, and chunks of their results. */
+export type TakenIterations = { ranges: [from: number, to: number][]; chunks: Envelope[] }
 
 /** An array of some of a loop's items, beginning with item `from`; if `deep`, an array of such pages. */
 export type ItemPage = { from: number; items: Envelope; deep?: true }
@@ -44,5 +50,14 @@ export const RUN_TIMED_OUT = 'RunTimedOut'
 export const NODE_FAILED = 'NodeFailed'
 export const ENGINE_FAILED = 'EngineFailed'
 
-/** How the reason begins with which the sweeper terminates a run that no worker can carry on: it FAILED. */
+/**
+ * How the reason began with which earlier releases terminated a run that no worker could carry on: it FAILED.
+ * Rows are still rebuilt from such histories.
+ */
 export const STUCK_REASON = 'The run was stuck in its workflow code'
+
+/**
+ * How the reason begins with which the service terminates an execution that was cancelled, or whose time limit
+ * has passed, while no worker could carry it on: it is CANCELLED.
+ */
+export const STUCK_ENDED = 'The execution could not go on'

@@ -2,9 +2,10 @@ import {
   ApplicationFailure,
   type CancellationScope,
   condition,
-  continueAsNew,
   defineSignal,
   isCancellation,
+  makeContinueAsNewFunc,
+  patched,
   proxySinks,
   setHandler,
   workflowInfo,
@@ -44,7 +45,12 @@ export async function runGraph(input: RunInput): Promise<void> {
   } finally {
     if (!carried) sinks.run.closing()
   }
-  if (carried) await continueAsNew<typeof runGraph>({ ...input, carried })
+  if (!carried) return
+  // Where workers are versioned, a run is pinned to the version that it began on; here it moves to the current one.
+  await makeContinueAsNewFunc<typeof runGraph>({ initialVersioningBehavior: 'AUTO_UPGRADE' })({
+    ...input,
+    carried,
+  })
 }
 
 /**
@@ -217,6 +223,15 @@ function createRun(run: RunInput) {
     }
   }
 
+  /**
+   * Leaves out the tasks of a loop that ended while they were collected. A segment for nothing else would close the
+   * loop while another one is still at work in it. Runs that have begun such a segment go on as they began.
+   */
+  function dropEnded(tasks: Task[]): Task[] {
+    const live = tasks.filter(({ frame }) => isUnder(plan, root, frame))
+    return live.length === tasks.length || !patched('tasks-of-ended-loops') ? tasks : live
+  }
+
   async function walk(): Promise<Carried | undefined> {
     if (deadline !== null) {
       afterDelay(scopes.whole, deadline - Date.now(), 'time limit of the run', () => {
@@ -229,12 +244,14 @@ function createRun(run: RunInput) {
       const waiting = timers.keep(busy, nudges)
       // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.
       const draining = wantsNewRun(run)
-      const tasks = collectTasks(plan, root, busy, workflowRules(plan, root, walking, draining))
+      const rules = workflowRules(plan, root, walking, draining)
+      const tasks = dropEnded(collectTasks(plan, root, busy, rules))
       scopes.drop()
       if (unsent > MAX_UNSENT_BYTES && !sending) sendRecords()
       const open = tasks.length > 0 || waiting > 0 || Object.keys(root.loops).length > 0
       if (draining && working === 0 && !sending && !failure && !timedOut && open) {
-        return { startedAt, deadline, root, nudges: [...nudges], ...(away > 0 ? { awayUntil } : {}) }
+        const rest = { ...(away > 0 ? { awayUntil } : {}), ...countRuns(carried) }
+        return { startedAt, deadline, root, nudges: [...nudges], ...rest }
       }
       const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
@@ -262,6 +279,12 @@ function createRun(run: RunInput) {
   }
 
   return { walk }
+}
+
+/** The place of the next run in the chain, for the projection; unknown in a chain that an older release began. */
+function countRuns(carried: Carried | undefined): Pick<Carried, 'chain'> {
+  if (!carried) return { chain: 1 }
+  return carried.chain === undefined ? {} : { chain: carried.chain + 1 }
 }
 
 /** How a node is settled whose attempt failed: with the error as its output, if onError says so. */

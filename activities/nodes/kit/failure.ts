@@ -3,15 +3,18 @@ import type { FailureType } from '../../../workflows/nodes/failures.ts'
 /**
  * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
  * names the kind of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...).
- * `retryAfterMs` is the least delay before the next attempt.
+ * `retryAfterMs` is the least delay before the next attempt. Only the log may show the `cause`.
  */
 export class NodeFailure extends Error {
   type: FailureType
   retryable: boolean
   retryAfterMs?: number
 
-  constructor(message: string, options: { type: FailureType; retryable?: boolean; retryAfterMs?: number }) {
-    super(message)
+  constructor(
+    message: string,
+    options: { type: FailureType; retryable?: boolean; retryAfterMs?: number; cause?: unknown },
+  ) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'NodeFailure'
     this.type = options.type
     this.retryable = options.retryable ?? false

@@ -23,11 +23,13 @@ export type NodeContext = {
   attempt: number
   /** The same for every attempt of the node: execution id and activity id. */
   idempotencyKey: string
+  /** Only attempts have it: they may send what the execution that is retried has sent, under the same key. */
+  sending?: Sending
   http: HttpClient
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
   share?: Share | undefined
   /** Where the node is in its run. Nodes that pause keep their rows under it. */
-  spot: NodeInstance & { store: Store; traceparent: string | undefined }
+  spot: NodeInstance & { store: Store; traceparent: string | undefined; tracestate: string | undefined }
   /** Sets the response to the webhook request that started the run; only the first call counts. */
   answer: (answer: WebhookAnswer) => Promise<void>
 }
@@ -44,6 +46,14 @@ export type NodeResult = {
   handle?: string
   until?: number
   pause?: { until: number | null }
+}
+
+/** How a runner sends a request that changes something. */
+export type Sending = {
+  /** The key under which to send the request, which is noted for a retry of the execution. */
+  begin(request: { method: string; url: string; body?: string | undefined }): string
+  /** The whole answer to the request has come, whatever it says. */
+  answered(): void
 }
 
 /** Executes one attempt of a node; throws a NodeFailure if the node itself fails. */

@@ -7,6 +7,7 @@ import type { Bindings } from '../../../activities/expressions/bindings.ts'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import { SANDBOX } from '../../../activities/expressions/process.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
+import { listEvaluators } from '../../support/engine/evaluators.ts'
 import { watchThread } from '../../support/thread.ts'
 
 const evaluator = createEvaluator()
@@ -404,6 +405,39 @@ test('closing the evaluator fails running, waiting and later jobs with a retryab
     expect(failure).toMatchObject({ type: 'ExpressionsUnavailable', retryable: true })
   }
 })
+
+test.runIf(process.platform === 'linux')(
+  'an evaluator that is drained ends all jobs but the answers of calls, and reads those that come later',
+  async () => {
+    const before = listEvaluators()
+    const four = createEvaluator({ processes: 4, timeoutMs: 60_000 })
+    const body = Buffer.from('{"n":1}')
+    const answer = { status: 200, headers: {}, body, responseType: 'json' }
+    const read = (team: string) =>
+      four.for({ team }).readAnswer(answer, 'GET a.test responded with 200', scope)
+    const endless = '{{ ($f := function() { $f() }; $f()) }}'
+    try {
+      // The first process stands still with its answer.
+      await read('one')
+      const [held] = listEvaluators().filter((pid) => !before.includes(pid)) as [number]
+      process.kill(held, 'SIGSTOP')
+      const first = read('one')
+      const running = [1, 2].map(() => failureOf(four.for({ team: 'two' }).render(endless, scope)))
+      const waiting = failureOf(four.for({ team: 'two' }).render(away('1'), scope))
+      const queued = read('two')
+      four.drain()
+      const later = failureOf(four.render(away('1'), scope))
+      for (const failure of await Promise.all([...running, waiting, later]))
+        expect(failure).toMatchObject({ type: 'ExpressionsUnavailable', retryable: true })
+      const after = [await queued, await read('two')]
+      process.kill(held, 'SIGCONT')
+      for (const { bytes } of [await first, ...after]) expect(bytes).toBe(after[0]!.bytes)
+      expect(listEvaluators()).toContain(held)
+    } finally {
+      await four.close()
+    }
+  },
+)
 
 test('an evaluator process reads no file but code, writes none and starts no process', async () => {
   const probe = `

@@ -4,18 +4,19 @@ import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import type { EvaluatorJob, EvaluatorReply, ExpressionJob } from '../../../activities/expressions/job.ts'
 import { createEvaluatorPool, type PoolAsker } from '../../../activities/expressions/pool.ts'
 import { type ProcessEnd, startEvaluatorProcess } from '../../../activities/expressions/process.ts'
+import { listEvaluators } from '../../support/engine/evaluators.ts'
 
 const LOOP = '($f := function() { $f() }; $f())'
 
 const job = (text: string): ExpressionJob => ({ roots: '{}', sources: [{ text, context: false }] })
 
 /** Starts one process, and lists what it tells. */
-async function startProcess(timeoutMs: number) {
+async function startProcess(timeoutMs: number, farMs?: number) {
   const replies: EvaluatorReply[] = []
   let wake = () => {}
   const ended = Promise.withResolvers<ProcessEnd>()
   const started = startEvaluatorProcess(
-    { timeoutMs, heapMb: 128, maxChars: 1_000 },
+    { timeoutMs, heapMb: 128, maxChars: 1_000, farMs },
     {
       reply(reply) {
         replies.push(reply)
@@ -71,7 +72,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   'a process that gets no processor time at all is ended, and that is no fault of the expression',
   async () => {
-    const started = await startProcess(50)
+    const started = await startProcess(50, 1)
     process.kill(started.pid, 'SIGSTOP')
     started.send(job('1'))
     expect(await started.ended).toMatchObject({ late: false, starved: true, signal: 'SIGKILL' })
@@ -96,6 +97,63 @@ test.runIf(process.platform === 'linux')(
         expect(await ended).toMatchObject({ late: true, starved: false, signal: 'SIGKILL' })
     } finally {
       Object.defineProperty(process, 'platform', platform)
+    }
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'a job that its process gets no time for is done again by a fresh one, and is given up after two',
+  async () => {
+    const limits = { processes: 1, timeoutMs: 50, heapMb: 128, maxChars: 1_000, farMs: 1 }
+    const pool = createEvaluatorPool(limits)
+    const asker = { team: 't', workflow: 'w' }
+    const stopped = new Set<number>()
+    const stop = () => {
+      for (const pid of listEvaluators().filter((pid) => !stopped.has(pid))) {
+        stopped.add(pid)
+        process.kill(pid, 'SIGSTOP')
+      }
+    }
+    try {
+      expect(await pool.run(asker, () => job('1 + 1'))).toMatchObject({ values: ['2'] })
+      stop()
+      expect(await pool.run(asker, () => job('$sum([1, 2])'))).toEqual({ kind: 'values', values: ['3'] })
+      expect(stopped.size).toBe(1)
+      // From now on each is stopped as soon as it has the job.
+      const given: number[] = []
+      const late = pool.run(asker, () => {
+        given.push(performance.now())
+        stop()
+        return job('$sum([1, 2])')
+      })
+      expect(await late).toMatchObject({ kind: 'error', cause: 'DOWN' })
+      expect([given.length, stopped.size]).toEqual([2, 3])
+      expect(await pool.run(asker, () => job('$sum([1, 2])'))).toEqual({ kind: 'values', values: ['3'] })
+    } finally {
+      await pool.close()
+    }
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'an evaluation that stands still for three times its limit goes on; an endless one ends at its limit',
+  async () => {
+    const evaluator = createEvaluator({ processes: 1 })
+    const scope = { input: 1, nodes: {}, trigger: null, vars: {}, execution: { workflowId: 'w' } }
+    try {
+      expect(await evaluator.render('{{ $sum([1]) }}', scope)).toBe(1)
+      const [pid] = listEvaluators() as [number]
+      const value = evaluator.render('{{ $count([1..200000].($ * 2)) }}', scope)
+      await sleep(50)
+      process.kill(pid, 'SIGSTOP')
+      await sleep(3_000)
+      process.kill(pid, 'SIGCONT')
+      expect(await value).toBe(200_000)
+      const endless = evaluator.render(`{{ ${LOOP} }}`, scope).catch((error) => error)
+      expect(await endless).toMatchObject({ type: 'ExpressionLimit', retryable: false })
+      expect(listEvaluators()).toEqual([pid])
+    } finally {
+      await evaluator.close()
     }
   },
 )

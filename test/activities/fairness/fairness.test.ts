@@ -1,6 +1,7 @@
 import { asyncLocalStorage, type Context } from '@temporalio/activity'
 import { expect, test } from 'vitest'
 import { createBudget } from '../../../activities/budget.ts'
+import { createCalls } from '../../../activities/calls/calls.ts'
 import type { ActivityDeps } from '../../../activities/deps.ts'
 import { createPlaces } from '../../../activities/fairness/places.ts'
 import { createReturns } from '../../../activities/fairness/returns.ts'
@@ -141,12 +142,14 @@ test('an attempt that ends because its execution was deleted tells how many only
   }
   const deps = {
     attempts: { begin: () => ({ end: () => {} }) },
+    calls: createCalls({ isWanted: async () => true }),
     evaluator: { for: gone },
     touch: () => {},
   } as unknown as ActivityDeps
   const node = { id: 'call', timeoutMs: 1_000, retry: { maxAttempts: 1 } }
   const input = { node, context: { id: 'e' }, outputs: {}, iteration: '' } as unknown as AttemptInput
-  const info = { attempt: 42, heartbeatDetails: { returned: 40 }, scheduledTimestampMs: 0 }
+  const workflowExecution = { workflowId: 'e', runId: 'r' }
+  const info = { attempt: 42, heartbeatDetails: { returned: 40 }, scheduledTimestampMs: 0, workflowExecution }
   const cancellationSignal = new AbortController().signal
   const activity = { info, cancellationSignal, heartbeat: () => {} } as unknown as Context
   const failure = await asyncLocalStorage.run(activity, () => runNode(deps, input)).catch((error) => error)

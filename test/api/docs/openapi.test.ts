@@ -4,6 +4,7 @@ import { findFaultStatuses } from '../../../api/docs/faults.ts'
 import { type ApiDocument, resolveResponse } from '../../../api/docs/openapi.ts'
 import { findRule } from '../../../api/http/accept.ts'
 import type { ResponseLink } from '../../../api/http/responses.ts'
+import { NODES } from '../../../workflows/nodes/nodes.ts'
 import { checkResponse } from '../../support/contract.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -31,15 +32,22 @@ test('the document has every route with a rule, and nothing else', () => {
   expect(operations.map(({ at }) => at).sort()).toEqual(ruled.sort())
 })
 
+test('every tag says what it is about', () => {
+  expect(document.tags.length).toBeGreaterThan(5)
+  for (const { name, description } of document.tags)
+    expect([name, description?.length > 10]).toEqual([name, true])
+})
+
 test('every operation says what it does, for whom, and how it responds', () => {
   const ids = operations.map(({ operation }) => operation.operationId)
   expect(new Set(ids).size).toBe(ids.length)
   for (const { at, operation } of operations) {
     const { summary, description, tags, responses, requestBody } = operation
     expect([at, summary.length > 3, description.length > 10, tags.length]).toEqual([at, true, true, 1])
-    // Every operation has one successful response. Streams, webhooks and dry runs have another one beside it.
-    const dry = at === 'post /api/workflows/import' ? '200' : ''
-    const beside = at.includes('/hooks/') ? 'default' : at.endsWith('/events') ? '204' : dry
+    // Every operation has one successful response. Streams, webhooks, waits and dry runs have another one beside it.
+    const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
+    const chosen = choices.includes(at) ? '200' : ''
+    const beside = at.includes('/hooks/') ? 'default' : at.endsWith('/events') ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)
@@ -79,6 +87,8 @@ test('roles and credentials follow the rule', () => {
   expect(find('createTeam').security).toEqual([{ session: [] }])
 })
 
+type NodeShape = { required: string[]; properties: { type: { const: string }; config?: object } }
+
 test('the document describes inputs as they are checked', () => {
   const operation = document.paths['/api/workflows']!.get!
   const shapes = Object.fromEntries(
@@ -93,11 +103,14 @@ test('the document describes inputs as they are checked', () => {
       schema: { type: 'string', minLength: 0, maxLength: 200, pattern: '^[^\\u0000]*$' },
     },
   })
-  const node = document.components.schemas.Node as {
-    oneOf: { $ref: string }[]
-    properties: { type: { enum: string[] } }
-  }
-  expect(node.oneOf.length).toBe(node.properties.type.enum.length)
+  // Each type of node has a schema of its own, which only nodes of this type match.
+  const { schemas } = document.components
+  const node = schemas.Node as { oneOf: { $ref: string }[] }
+  const types = node.oneOf.map(({ $ref }) => schemas[$ref.split('/').pop()!] as NodeShape)
+  expect(types.map(({ properties }) => properties.type.const)).toEqual(Object.keys(NODES))
+  expect(
+    types.filter(({ required, properties }) => !required.includes('type') || !properties.config),
+  ).toEqual([])
   expect(JSON.stringify(document)).not.toContain('"shown"')
 })
 

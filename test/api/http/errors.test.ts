@@ -7,6 +7,7 @@ import { createApp } from '../../../api/app.ts'
 import type { AppEnv } from '../../../api/env.ts'
 import { respondWithError } from '../../../api/http/errors.ts'
 import { openDatabase } from '../../../db/connection.ts'
+import { endUnnoticed, onServer } from '../../support/database.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
@@ -175,7 +176,10 @@ test('the request id is the one sent if it is valid, else a new one', async () =
 
 test('readiness names what is unreachable, in an error body', async () => {
   const ready = await service.request('/readyz')
-  expect([ready.status, await ready.json()]).toEqual([200, { database: true, temporal: true, worker: true }])
+  expect([ready.status, await ready.json()]).toEqual([
+    200,
+    { database: true, temporal: true, worker: true, account: true },
+  ])
   const app = createApp({
     store: service.store,
     bus: service.bus,
@@ -214,6 +218,77 @@ test('while PostgreSQL is unreachable requests are 503 with Retry-After, and /he
   await close()
 })
 
+test('while PostgreSQL takes no changes, requests that change something are 503 and those that read go on', async () => {
+  const host = await startService()
+  const token = await host.token('ADMIN')
+  const name = new URL(host.database.url).pathname.slice(1)
+  const created = await host.call('POST', '/api/workflows', host.admin, {
+    teamId: host.teamId,
+    name: 'one',
+  })
+  const at = `/api/workflows/${created.body.id}`
+  const kick = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`
+  try {
+    await onServer(
+      host.database.url,
+      `alter database ${name} set default_transaction_read_only = on; ${kick}`,
+    )
+    for (const as of [host.admin, token]) {
+      const reads = [
+        at,
+        `/api/workflows?teamId=${host.teamId}`,
+        `/api/teams/${host.teamId}/members`,
+        '/healthz',
+      ]
+      for (const path of reads) {
+        const { status, text } = await host.call('GET', path, as)
+        expect([path, status, status === 200 ? '' : text]).toEqual([path, 200, ''])
+      }
+      expect((await host.call('GET', '/api/nothing-here', as)).status).toBe(404)
+      const writes = [
+        await host.request('/api/workflows', {
+          method: 'POST',
+          as,
+          json: { teamId: host.teamId, name: 'two' },
+        }),
+        await host.request(at, { method: 'PUT', as, json: { name: 'other' } }),
+        await host.request(at, { method: 'DELETE', as }),
+        await host.request(`${at}/execute`, { method: 'POST', as, json: {} }),
+      ]
+      for (const response of writes) {
+        expect([response.status, Number(response.headers.get('retry-after'))]).toEqual([503, 5])
+        const body = (await response.json()) as { message: string }
+        expect(body).toMatchObject({ status: 503, error: 'Service Unavailable' })
+        expect(body.message).toBe('The database takes no changes at the moment')
+      }
+    }
+    const login = { email: 'admin@example.com', password: 'wrong' }
+    expect((await host.call('POST', '/api/auth/login', undefined, login)).status).toBe(503)
+    const writable = `${host.database.url}?options=-c%20default_transaction_read_only%3Doff`
+    await onServer(writable, `alter database ${name} reset default_transaction_read_only`)
+    // Connections that were told that they take no changes are given up.
+    await expect
+      .poll(async () => (await host.call('PUT', at, host.admin, { name: 'other' })).status)
+      .toBe(200)
+  } finally {
+    await host.stop()
+  }
+})
+
+test('connections that were ended while nobody used them cost no request', async () => {
+  const ask = (n: number) =>
+    n % 2
+      ? service.call('GET', `/api/workflows?teamId=${service.teamId}`, service.admin)
+      : service.call('POST', '/api/workflows', service.admin, {
+          teamId: service.teamId,
+          name: `${Date.now()} ${n}`,
+        })
+  const all = () => Promise.all(Array.from({ length: 20 }, (_, n) => ask(n)))
+  await all()
+  endUnnoticed(service.database.url, 'test')
+  expect((await all()).map(({ status }) => status).filter((status) => status >= 300)).toEqual([])
+})
+
 test('a connection that PostgreSQL ends during a query is 503 too, and the service recovers', async () => {
   const app = new Hono<AppEnv>()
   app.use(async (c, next) => {
@@ -227,8 +302,8 @@ test('a connection that PostgreSQL ends during a query is 503 too, and the servi
   })
   const response = await app.request('/')
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
-  // The pool learns a moment later that the connection is dead.
-  await expect.poll(async () => (await service.request(path(), { as: service.admin })).status).toBe(200)
+  // That connection is not handed out once more.
+  expect((await service.request(path(), { as: service.admin })).status).toBe(200)
 })
 
 test('an unexpected failure is 500 and logged in full, and the response reveals no details', async () => {

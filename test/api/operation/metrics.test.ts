@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createMetrics, labelFailure, type Metrics } from '../../../activities/metrics.ts'
 import { openDatabase } from '../../../db/connection.ts'
+import type { Engine } from '../../../worker/engine/engine.ts'
 import { findFree } from '../../../worker/local/ports.ts'
-import type { Engine } from '../../../worker/service/engine.ts'
 import { watchProcess } from '../../../worker/service/gauges.ts'
 import { FAILURE_TYPES } from '../../../workflows/nodes/failures.ts'
 import { WORKER_LOST } from '../../../workflows/run/records.ts'
@@ -131,7 +131,8 @@ describe('runs', () => {
   const second = createMetrics()
   beforeAll(async () => {
     target = await startTarget()
-    host = await startRunning({ metrics: first })
+    const lost = { checks: 1, everyMs: 0, forMs: 0, many: 10 }
+    host = await startRunning({ metrics: first, lost })
     other = await host.addEngine({ metrics: second })
   })
   afterAll(async () => {
@@ -304,7 +305,7 @@ describe('gauges', () => {
         ('CANCEL', gen_random_uuid(), now() + interval '60 seconds'), ('CANCEL', gen_random_uuid(), now())`.execute(
         db,
       )
-      await sql`update executions set status = 'RUNNING', error_message = 'The run was stuck in its workflow code'
+      await sql`update executions set status = 'RUNNING', error_message = 'The execution cannot go on'
         where id = (select max(subject_id::text)::uuid from outbox where kind = 'START')`.execute(db)
       const samples = await scrape(metrics)
       expect(samples.get('perdure_errands_waiting{kind="START"}')).toBe(3)
@@ -340,7 +341,7 @@ describe('gauges', () => {
     const samples = await scrape(metrics)
     expect(samples.get('perdure_database_up{}')).toBe(0)
     const names = [...samples.keys()].join('\n')
-    expect(names).not.toMatch(/perdure_errands|perdure_mails|perdure_runs_stuck/)
+    expect(names).not.toMatch(/perdure_errands|perdure_mails|perdure_runs_(stuck|missing)/)
     expect(names).toMatch(/nodejs_eventloop_lag_seconds/)
     expect(names).toMatch(/process_resident_memory_bytes/)
     await close()

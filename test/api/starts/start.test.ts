@@ -37,6 +37,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     recovery: null,
     retries: [],
     onlyNode: null,
+    callback: null,
     createdAt: body.startedAt,
     parentExecutionId: null,
     parentNodeId: null,
@@ -113,6 +114,21 @@ test('an execution keeps the version and the name that its workflow had when it 
   expect(await read(second)).toMatchObject({ workflowVersion: 2, workflowName: `after ${id}` })
   const { body } = await service.call('GET', `/api/executions?workflowId=${id}`, viewer)
   expect(body.content.map((item: Body) => item.nodeCount)).toEqual([1, 2])
+})
+
+test('a start sees at once what another process has changed, and that the workflow was deleted', async () => {
+  const id = await create({ name: `before ${uuid()}` })
+  await start(id)
+  await start(id)
+  const { db } = service.store
+  await db
+    .updateTable('workflows')
+    .set({ name: `after ${id}` })
+    .where('id', '=', id)
+    .execute()
+  expect(await read(await start(id))).toMatchObject({ workflowName: `after ${id}` })
+  await db.deleteFrom('workflows').where('id', '=', id).execute()
+  expect((await execute(id, { teamId: service.teamId })).status).toBe(404)
 })
 
 test('an execution starts at the manual trigger, else at the first; without any it is refused', async () => {

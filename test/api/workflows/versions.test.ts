@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { addExecution, readStartable } from '../../../db/starts/start.ts'
+import { addExecution } from '../../../db/starts/start.ts'
+import { readStartable } from '../../../db/starts/startable.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
 

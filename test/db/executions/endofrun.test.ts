@@ -1,9 +1,11 @@
 import { sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import { expect, test } from 'vitest'
-import { rebuildExecution } from '../../../activities/temporal/projector.ts'
+import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { openEnvelope } from '../../../db/records/outputs.ts'
-import { addExecution, readStartable, type StartInput } from '../../../db/starts/start.ts'
+import { forgetStarted } from '../../../db/starts/runstart.ts'
+import { addExecution, type StartInput } from '../../../db/starts/start.ts'
+import { readStartable } from '../../../db/starts/startable.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
@@ -242,6 +244,7 @@ test('values that are not kept are there for the run, and stored nowhere when it
   const child = await startChild(await host.create(neither), parent)
   await sql`update executions set input_data = ${JSON.stringify({ secret: big })}::json,
     input_bytes = 60000 where id = ${child}`.execute(host.store.db)
+  forgetStarted(host.store, child)
   await begin(child)
   await host.ended(child)
   const stored = await host.store.db

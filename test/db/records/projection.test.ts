@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createFold, type HistoryEvent, type RunHistory } from '../../../db/records/projection.ts'
+import { createFold } from '../../../db/projection/fold.ts'
+import type { HistoryEvent, RunHistory } from '../../../db/projection/history.ts'
 import { saveProjection } from '../../../db/records/save.ts'
 import { compilePlan } from '../../../workflows/graph/compile.ts'
 import type { NodeRecord } from '../../../workflows/run/records.ts'

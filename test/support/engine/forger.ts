@@ -3,7 +3,7 @@ import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { createDataConverter } from '../../../activities/temporal/codec.ts'
 import type { Sealer } from '../../../activities/temporal/sealer.ts'
-import type { Engine } from '../../../worker/service/engine.ts'
+import type { Engine } from '../../../worker/engine/engine.ts'
 
 const NAMESPACE = 'default'
 

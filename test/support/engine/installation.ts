@@ -133,6 +133,12 @@ export async function startInstallation(settings: Record<string, string> = {}) {
       teamId,
       temporalCli: temporal.path,
       boot,
+      /** Stops the supervisor with SIGTERM, and starts it again once all its processes have ended. */
+      async stopAndBoot(): Promise<void> {
+        supervisor.kill('SIGTERM')
+        await supervisor.ended
+        await boot()
+      },
       post,
       get,
       signIn,

@@ -9,6 +9,7 @@ export type Call = {
   path: string
   key: string | undefined
   traceparent: string | undefined
+  tracestate: string | undefined
   at: number
   answered: boolean
 }
@@ -36,7 +37,9 @@ export async function startTarget() {
     const key = url.searchParams.get('key') ?? ''
     const sent = request.headers['idempotency-key'] as string | undefined
     const traceparent = request.headers.traceparent as string | undefined
-    const call: Call = { path: url.pathname, key: sent, traceparent, at: Date.now(), answered: false }
+    const tracestate = request.headers.tracestate as string | undefined
+    const trace = { traceparent, tracestate }
+    const call: Call = { path: url.pathname, key: sent, ...trace, at: Date.now(), answered: false }
     calls.push(call)
     response.once('finish', () => {
       call.answered = true
@@ -54,7 +57,7 @@ export async function startTarget() {
         await new Promise((resolve) => setTimeout(resolve, Number(url.searchParams.get('ms') ?? 1_000)))
         return respond(
           response,
-          200,
+          Number(url.searchParams.get('status') ?? 200),
           JSON.stringify({ key, text: 'x'.repeat(Number(url.searchParams.get('bytes') ?? 0)) }),
         )
       case '/dirty':

@@ -215,6 +215,25 @@ describe('npm start', { timeout: 120_000 }, () => {
     await expectServersOutOfReach()
   })
 
+  test('the service reaches its PostgreSQL over a socket, others on this machine over TCP with the password', async () => {
+    const client = new pg.Client({ connectionString: holder().addresses.databaseUrl })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ name: string; local: boolean }>(
+        `select distinct application_name as name, client_addr is null as local from pg_stat_activity
+         where application_name like 'perdure service%' or pid = pg_backend_pid() order by 1`,
+      )
+      expect(rows).toEqual([
+        { name: '', local: false },
+        { name: 'perdure service', local: true },
+        { name: 'perdure service bus', local: true },
+        { name: 'perdure service lease', local: true },
+      ])
+    } finally {
+      await client.end()
+    }
+  })
+
   test('the token in the data folder is a BUILDER of the first team; the output says how to create another', async () => {
     const { url } = holder().addresses
     const command = `DATA_DIR=${dataDir} npx perdure token create`

@@ -10,6 +10,7 @@ import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { type Received, startCollector } from '../../support/servers/collector.ts'
 import { startTarget } from '../../support/servers/target.ts'
+import { startService } from '../../support/service.ts'
 
 const log = pino({ level: 'silent' })
 const options = { sampler: 'parentbased_always_on', ratio: 1, everyMs: 50 } as const
@@ -45,12 +46,12 @@ const randomTrace = (flags = '01') => {
 }
 
 /** Executes with a caller's trace context; returns the response's body and its `traceresponse` header. */
-async function executeTraced(workflowId: string, traceparent: string) {
+async function executeTraced(workflowId: string, traceparent: string, tracestate?: string) {
   const response = await host.request(`/api/workflows/${workflowId}/execute`, {
     method: 'POST',
     as: host.admin,
     json: { teamId: host.teamId, data: { word: 'swordfish' } },
-    headers: { traceparent },
+    headers: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) },
   })
   expect(response.status).toBe(202)
   const body = (await response.json()) as { executionId: string; status: string }
@@ -160,22 +161,25 @@ describe('one request is one trace', () => {
     const id = await host.create({
       nodes: [
         { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'in' } },
+        { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/ok` } },
         { id: 'after', type: 'NO_OP', config: {} },
       ],
-      edges: edges('hook -> after'),
+      edges: edges('hook -> call', 'call -> after'),
     })
     await host.ask('PUT', `/api/workflows/${id}`, { active: true })
     const { traceparent } = caller
     const response = await host.request(`/hooks/${id}/in`, {
       method: 'POST',
       json: {},
-      headers: { traceparent },
+      headers: { traceparent, tracestate: 'a=1' },
     })
     expect(response.status).toBe(202)
     const spans = await collector.until(caller.traceId, isWhole)
     const run = only(spans, 'run')
     expect(run.parentId).toBe(only(spans, 'POST /hooks/:workflowId/:path').spanId)
     expect(only(spans, 'NO_OP').parentId).toBe(run.spanId)
+    const [called] = target.calls.filter((call) => call.traceparent?.includes(caller.traceId))
+    expect(called!.tracestate).toBe('a=1')
   })
 })
 
@@ -220,10 +224,99 @@ describe('the caller decides', () => {
       ],
       edges: edges('start -> call'),
     })
-    const { executionId } = await executeTraced(id, caller.traceparent)
+    const { executionId } = await executeTraced(id, caller.traceparent, 'vendor=opaque')
     expect((await host.ended(executionId)).status).toBe('SUCCESS')
-    expect(target.calls.filter((call) => call.traceparent === own).length).toBe(1)
+    // The caller's tracestate belongs to another traceparent.
+    expect(target.calls.filter((call) => call.traceparent === own)).toMatchObject([{ tracestate: undefined }])
   })
+
+  test('the tracestate goes with the trace: to each outgoing call, also of sub-workflows and reruns', async () => {
+    const call = (key: string) => ({
+      id: 'call',
+      type: 'HTTP_REQUEST',
+      config: { url: `${target.url}/ok?key=${key}` },
+    })
+    const child = await host.create({
+      nodes: [{ id: 'sub', type: 'SUB_WORKFLOW_TRIGGER', config: {} }, call('child')],
+      edges: edges('sub -> call'),
+    })
+    const parent = await host.create({
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        call('parent'),
+        { id: 'child', type: 'SUB_WORKFLOW', config: { workflowId: child } },
+        { id: 'shown', type: 'SET', config: { values: { all: '{{ $execution }}' } } },
+      ],
+      edges: edges('start -> call', 'call -> child', 'child -> shown'),
+    })
+    const caller = randomTrace()
+    const state = 'congo=t61rcWkgMzE,rojo=00f067aa0ba902b7'
+    const { executionId } = await executeTraced(parent, caller.traceparent, state)
+    const run = await host.ended(executionId)
+    expect(run.status).toBe('SUCCESS')
+    expect(JSON.stringify(run)).not.toContain('congo')
+    const statesOf = ({ traceId }: { traceId: string }) =>
+      target.calls.filter((one) => one.traceparent?.includes(traceId)).map(({ tracestate }) => tracestate)
+    expect(statesOf(caller)).toEqual([state, state])
+
+    const again = randomTrace()
+    const rerun = await host.request(`/api/executions/${executionId}/rerun`, {
+      method: 'POST',
+      as: host.admin,
+      json: {},
+      headers: { traceparent: again.traceparent, tracestate: 'a=1' },
+    })
+    expect(rerun.status).toBe(202)
+    await host.ended(((await rerun.json()) as { executionId: string }).executionId)
+    expect(statesOf(again)).toEqual(['a=1', 'a=1'])
+  })
+
+  test.each([
+    ['is not one', 'no state', undefined],
+    ['has members that are not valid', 'a=1, B!=2,c=3', 'a=1,c=3'],
+    ['is too long', `a=${'x'.repeat(600)}`, undefined],
+    ['has too many members', Array.from({ length: 40 }, (_, n) => `k${n}=1`).join(), /^(k\d+=1,){31}k\d+=1$/],
+  ])('of a tracestate that %s goes on what is valid', async (_, sent, kept) => {
+    const caller = randomTrace()
+    const { executionId } = await executeTraced(await host.create(graph()), caller.traceparent, sent)
+    expect((await host.ended(executionId)).status).toBe('SUCCESS')
+    const [first] = target.calls.filter((call) => call.traceparent?.includes(caller.traceId))
+    if (kept instanceof RegExp) expect(first!.tracestate).toMatch(kept)
+    else expect(first!.tracestate).toBe(kept)
+    // Without a valid traceparent there is no trace that it could belong to.
+    const lost = await executeTraced(await host.create(graph()), 'nonsense', 'a=1')
+    const row = await host.store.db
+      .selectFrom('executions')
+      .select('tracestate')
+      .where('id', '=', lost.executionId)
+      .executeTakeFirst()
+    expect(row).toEqual({ tracestate: null })
+  })
+})
+
+test('the logs of a request name its trace and span; without spans of their own, the trace of the caller', async () => {
+  const caller = randomTrace()
+  const read = async (traced: typeof tracing | undefined, headers: Record<string, string>) => {
+    const lines: Record<string, unknown>[] = []
+    const heard = pino({ level: 'debug' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+    const service = await startService({ log: heard, tracing: traced })
+    try {
+      const response = await service.request('/api/auth/me', { as: service.admin, headers })
+      const requestId = response.headers.get('x-request-id')
+      const line = lines.find((one) => one.requestId === requestId && one.msg === 'request')!
+      return { traceId: line.traceId, spanId: line.spanId, answer: response.headers.get('traceresponse') }
+    } finally {
+      await service.stop()
+    }
+  }
+  const own = await read(tracing, { traceparent: caller.traceparent })
+  expect(own.traceId).toBe(caller.traceId)
+  expect(own.answer).toBe(`00-${caller.traceId}-${own.spanId}-01`)
+  const fresh = await read(tracing, {})
+  expect(fresh.answer).toBe(`00-${fresh.traceId}-${fresh.spanId}-01`)
+  const given = await read(undefined, { traceparent: caller.traceparent })
+  expect(given).toEqual({ traceId: caller.traceId, spanId: undefined, answer: null })
+  expect(await read(undefined, { traceparent: 'nonsense' })).toMatchObject({ traceId: undefined })
 })
 
 test('health checks are not traced, and expressions cannot see the trace of their execution', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { rebuildExecution } from '../../../activities/temporal/projector.ts'
+import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { examples } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { runExample, startRunning } from '../../support/running.ts'

@@ -1,4 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
@@ -20,6 +32,10 @@ import { until } from '../../support/until.ts'
 
 const { History } = proto.temporal.api.history.v1
 const FOLDER = fileURLToPath(new URL('./histories/', import.meta.url))
+
+/** The SHA-256 of every recorded history: one that is gone or was changed proves nothing about its release. */
+const SUMS = `${FOLDER}SHA256SUMS`
+const hash = (text: string) => createHash('sha256').update(text).digest('hex')
 
 type Tree = { [key: string]: unknown }
 
@@ -65,10 +81,20 @@ async function replay(recorded: Recorded[]): Promise<string[]> {
   return faults
 }
 
+/** Writes a history beside those that are recorded under the same name, and never over one. Returns its file. */
+function keepHistory(folder: string, name: string, text: string): string {
+  let file = `${name}.json`
+  for (let count = 2; existsSync(`${folder}${file}`); count++) file = `${name}.${count}.json`
+  writeFileSync(`${folder}${file}`, text, { flag: 'wx' })
+  appendFileSync(`${folder}SHA256SUMS`, `${hash(text)}  ${file}\n`)
+  return file
+}
+
 /**
  * `npm run histories`: executes the examples that are not recorded, or have a node type that no recorded history has,
  * and adds their histories, unsealed. What is recorded stays: code must go on replaying what older code has begun.
- * `EXAMPLES=chain,loops npm run histories` records these once more, for example after a change with `patched`.
+ * `EXAMPLES=chain,loops npm run histories` records these once more, for example after a change with `patched`, and
+ * `EXAMPLES=all` all of them: a release does so before it goes out, so that all later ones are held against it.
  */
 describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
   test('examples with something new, and the firing of a schedule', { timeout: 120_000 }, async () => {
@@ -77,7 +103,8 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
     expect(await replay(recorded), 'mend the code first, with `patched`').toEqual([])
     const covered = new Set(recorded.flatMap(readTypes))
     const names = recorded.map(({ file }) => file.split('.')[0]!)
-    const asked = process.env.RECORD_HISTORIES!.split(',')
+    const list = process.env.RECORD_HISTORIES!.split(',')
+    const isAsked = (name: string) => list.includes(name) || list.includes('all')
     const target = await startTarget()
     const running = await startRunning()
     const write = async (name: string, workflowId: string, host = running) => {
@@ -89,21 +116,19 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
         enums: String,
         bytes: String,
       })
-      const count = names.filter((known) => known === name).length
-      const file = count === 0 ? name : `${name}.${count + 1}`
-      writeFileSync(`${FOLDER}${file}.json`, `${JSON.stringify(plain, null, 1)}\n`)
-      console.log(`recorded ${file}.json`)
+      console.log(`recorded ${keepHistory(FOLDER, name, `${JSON.stringify(plain, null, 1)}\n`)}`)
     }
     const all = examples(target.url)
     for (const [name, example] of Object.entries(all)) {
       const types = example.nodes.map(({ type }) => type)
       const isKnown = names.includes(name) && types.every((type) => covered.has(type))
-      if (isKnown && !asked.includes(name)) continue
+      if (isKnown && !isAsked(name)) continue
       await write(name, (await runExample(running, example)).id)
       for (const type of types) covered.add(type)
     }
-    if (!names.includes('fire')) await write('fire', await runFiring(running, all.scheduled!))
-    if (!names.includes('turnedAway')) {
+    if (!names.includes('fire') || isAsked('fire'))
+      await write('fire', await runFiring(running, all.scheduled!))
+    if (!names.includes('turnedAway') || isAsked('turnedAway')) {
       const busy = await startRunning({ expressions: { processes: 2, timeoutMs: 500 } })
       await write('turnedAway', await runTurnedAway(busy), busy)
       await busy.stop()
@@ -116,6 +141,31 @@ describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
 describe('recorded histories', () => {
   test("replay with today's code", async () => {
     expect(await replay(readRecorded())).toEqual([])
+  })
+
+  test('are all there, as they were recorded', () => {
+    const sums = readRecorded().map(({ file, text }) => `${hash(text)}  ${file}`)
+    const kept = readFileSync(SUMS, 'utf8').trim().split('\n')
+    expect(kept.length).toBeGreaterThan(20)
+    expect(sums.sort(), 'recorded histories are kept as they are, for ever').toEqual(kept.sort())
+  })
+
+  test('are never written over, whatever the folder holds', () => {
+    const folder = `${mkdtempSync(join(tmpdir(), 'perdure-histories-'))}/`
+    try {
+      // A release's was taken away by hand: its number is free, the next one is not.
+      writeFileSync(`${folder}chain.json`, 'first')
+      writeFileSync(`${folder}chain.3.json`, 'third')
+      const files = ['a', 'b'].map((text) => keepHistory(folder, 'chain', text))
+      expect(files).toEqual(['chain.2.json', 'chain.4.json'])
+      expect(readFileSync(`${folder}chain.json`, 'utf8')).toBe('first')
+      expect(readFileSync(`${folder}chain.3.json`, 'utf8')).toBe('third')
+      expect(readFileSync(`${folder}SHA256SUMS`, 'utf8')).toBe(
+        `${hash('a')}  chain.2.json\n${hash('b')}  chain.4.json\n`,
+      )
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
   })
 
   test('cover every node type', () => {

@@ -25,7 +25,9 @@ import {
   NODE_FAILED,
   type NodeRecord,
   RUN_TIMED_OUT,
+  STUCK_ENDED,
   STUCK_REASON,
+  type TakenIterations,
   WORKER_LOST,
 } from '../../../workflows/run/records.ts'
 import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
@@ -39,18 +41,20 @@ const KEYS = {
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
   Envelope: 'v ref bytes',
-  ExecutionContext: 'id workflowId workflowName version trigger timezone traceparent startedAt',
+  ExecutionContext:
+    'id workflowId workflowName version trigger timezone retryOf traceparent tracestate startedAt',
   NodeRecord:
     'nodeId iteration status output error handle until pause loop over folded merged forMs startedAt completedAt',
   ItemPage: 'from items deep',
   Frame: 'iteration loopId at item outcomes outputs loops waits failure elsewhere',
-  Loop: 'count pages next frames results chunks last over failure',
+  Loop: 'count pages next frames results chunks taken last over failure',
+  TakenIterations: 'ranges chunks',
   Wait: 'until handle pause due',
   Item: 'page at deep result',
   Result: 'v ref bytes ends merge error',
   Failure: 'message type nodeId at',
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
-  Carried: 'startedAt deadline root nudges awayUntil',
+  Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
   AttemptInput: 'node context triggerNodeId inlineBytes sources outputs iteration item',
   AttemptResult: 'output handle returned',
@@ -79,6 +83,7 @@ test('the stored types have exactly the listed keys', () => {
     ItemPage: KeysOf<ItemPage>
     Frame: KeysOf<Frame>
     Loop: KeysOf<Loop>
+    TakenIterations: KeysOf<TakenIterations>
     Wait: KeysOf<Wait>
     Item: KeysOf<Item>
     Result: KeysOf<Result>
@@ -124,10 +129,12 @@ test('the recorded histories have only listed keys, and all those that an ordina
     }
   }
   // Only some runs write these: a run of a single node, one with presets, one that a test makes continue as
-  // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, and one
+  // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, and one
   // whose segment gave its slot back.
   const rare =
-    'item alone given continueAfterEvents carried traceparent deep timezone folded merged forMs'.split(' ')
+    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf'.split(
+      ' ',
+    )
   expect([...seen.keys()].sort()).toEqual(
     'AttemptInput ExecutionContext ItemPage LoopSpec NodeRecord Plan PlanEdge PlanNode Retry RunInput'.split(
       ' ',
@@ -145,12 +152,22 @@ test('the recorded histories have only listed keys, and all those that an ordina
 })
 
 test('the names that Temporal, rows and clients rely on do not change', () => {
-  expect({ NUDGE, EXHAUSTED, RUN_TIMED_OUT, NODE_FAILED, ENGINE_FAILED, STUCK_REASON, WORKER_LOST }).toEqual({
+  expect({
+    NUDGE,
+    EXHAUSTED,
+    RUN_TIMED_OUT,
+    NODE_FAILED,
+    ENGINE_FAILED,
+    STUCK_ENDED,
+    STUCK_REASON,
+    WORKER_LOST,
+  }).toEqual({
     NUDGE: 'nudge',
     EXHAUSTED: 'exhausted',
     RUN_TIMED_OUT: 'RunTimedOut',
     NODE_FAILED: 'NodeFailed',
     ENGINE_FAILED: 'EngineFailed',
+    STUCK_ENDED: 'The execution could not go on',
     STUCK_REASON: 'The run was stuck in its workflow code',
     WORKER_LOST: { message: 'No worker finished this node', type: 'WorkerLost' },
   })
@@ -168,6 +185,7 @@ function listPayloads(): object[] {
       if (typeof value === 'object' && value !== null) values.push(value)
     } else Object.values(tree).forEach(visit)
   }
-  for (const name of readdirSync(folder)) visit(JSON.parse(readFileSync(new URL(name, folder), 'utf8')))
+  for (const name of readdirSync(folder).filter((file) => file.endsWith('.json')))
+    visit(JSON.parse(readFileSync(new URL(name, folder), 'utf8')))
   return values
 }

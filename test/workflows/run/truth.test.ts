@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { rebuildExecution } from '../../../activities/temporal/projector.ts'
+import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { ENDED, type ExecutionBody, type NodeBody } from '../../support/client.ts'
 import { edges, examples } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'

@@ -1,0 +1,119 @@
+import type { Info } from '@temporalio/activity'
+import { getOwn } from '../../workflows/json.ts'
+import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { findTeam, isTurnedAway } from '../fairness/turns.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeResult } from '../nodes/kit/node.ts'
+import { describeFailure, finalIfDeleted, isInfrastructure } from '../run/failures.ts'
+import { retryOutages } from '../run/outages.ts'
+import { NoRoom } from '../run/share.ts'
+import { loadNode, prepareStep, runStep } from '../run/step.ts'
+import { createRunValues, packResult, packValue, packWritten } from '../run/values.ts'
+import { demandIdentity } from '../temporal/identity.ts'
+import { createTimeLimit } from '../timelimit.ts'
+import { type KeptAnswer, openAnswer } from './answers.ts'
+import type { CallControl } from './calls.ts'
+import { describeAttempt, prepareSending } from './idempotencykey.ts'
+
+/**
+ * Carries out a node once: reads what it needs, calls its runner within the node's time limit, and stores its
+ * answer. Whatever hinders the storing, the runner is not called again: only the storing is.
+ */
+export async function makeCall(
+  deps: ActivityDeps,
+  input: AttemptInput,
+  { info, number, signal: unwanted, answered }: CallControl & { info: Info; number: number },
+): Promise<AttemptResult> {
+  const { node, context, outputs } = input
+  const values = createRunValues(deps, context.id)
+  const limit = new AbortController()
+  const time = createTimeLimit(node.timeoutMs, () => {
+    const message = `The node took longer than its limit of ${node.timeoutMs} ms`
+    limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
+  })
+  const signal = AbortSignal.any([unwanted, limit.signal])
+  // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
+  // is over.
+  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
+  const { sources, triggerNodeId, iteration, item } = input
+  const find = (id: string) => getOwn(outputs, id)
+  const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
+  const graphNode = await retryOutages(unwanted, async () => {
+    await demandIdentity(deps.store, context, { open: true })
+    return loadNode(deps, context, node.id)
+  })
+  const more = {
+    node: graphNode,
+    attempt: number,
+    idempotencyKey: `${context.id}:${info.activityId}`,
+    signal,
+  }
+  const attempt = describeAttempt(input, info, number)
+  const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
+  const share = await deps.shares.take(graphNode, input, { info, cancellationSignal: unwanted })
+  let working: Promise<NodeResult> | undefined
+  try {
+    const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
+    time.start()
+    working = runStep(graphNode, { ...prepared, share, sending })
+    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(
+      time.stop,
+    )
+    answered(result)
+    const { written } = result
+    const output = await storeOnly(unwanted, () =>
+      written
+        ? packWritten(deps, context.id, written)
+        : packResult(deps, values, step, result.output, input.inlineBytes),
+    )
+    return { output, handle: result.handle ?? null }
+  } catch (error) {
+    await sending.noteFailure(unwanted)
+    if (!isTurnedAway(error)) throw error
+    const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))
+    throw new NoRoom('the expressions of this node', afterMs)
+  } finally {
+    // An attempt that is over because of its limit or a cancellation may still hold an answer for a moment.
+    void Promise.allSettled([working]).then(() => share?.release())
+  }
+}
+
+/** Stores the answer that an earlier attempt has got and could not store. */
+export async function storeKept(
+  deps: ActivityDeps,
+  { context, inlineBytes }: AttemptInput,
+  kept: KeptAnswer,
+  { signal, answered }: CallControl,
+): Promise<AttemptResult> {
+  const result = openAnswer(kept)
+  answered(result, kept)
+  const { written } = result
+  const output = await storeOnly(signal, async () => {
+    await demandIdentity(deps.store, context, { open: true })
+    return written
+      ? packWritten(deps, context.id, written)
+      : packValue(deps, context.id, result.output, inlineBytes)
+  })
+  return { output, handle: result.handle ?? null }
+}
+
+/** Repeats the storing while it may succeed. If it cannot, the node fails for good: its call has been answered. */
+async function storeOnly<T>(signal: AbortSignal, store: () => Promise<T>): Promise<T> {
+  try {
+    return await Promise.race([retryOutages(signal, store), rejectOn(signal)])
+  } catch (error) {
+    if (signal.aborted || isInfrastructure(error) || finalIfDeleted(error) !== error) throw error
+    if (error instanceof NodeFailure && !error.retryable) throw error
+    const { message, type } = describeFailure(error)
+    throw new NodeFailure(message, { type, retryable: false })
+  }
+}
+
+/** Rejects with the signal's reason once it is aborted. */
+export function rejectOn(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { listFrames } from '../../workflows/run/frame.ts'
+import type { Carried } from '../../workflows/run/messages.ts'
+import type { Envelope } from '../../workflows/run/plan.ts'
+import type { LoopItems } from '../../workflows/run/records.ts'
+import { stepKey } from '../../workflows/run/walk.ts'
+import type { Store } from '../scope.ts'
+
+/** How far the stored rows of an execution have come, so that its projection can go on from there. */
+export type Progress = {
+  /** The last run and event that they know, and the number of the run in its chain. */
+  runId: string
+  position: number
+  lastEventId: number
+  recordCount: number
+  /** In milliseconds since 1970. */
+  startedAt: number | null
+  /** The records that are open, also those that only a live attempt has told of. */
+  open: OpenRecord[]
+  /** The keys of the settled records outside of loops. */
+  settled: string[]
+}
+
+export type OpenRecord = {
+  nodeId: string
+  iteration: string
+  startedAt: number
+  position: number
+  retryCount: number
+  loop: LoopItems | null
+}
+
+/** The message of a record whose end nobody can tell. */
+export const UNKNOWN_END = 'Temporal has removed the history that tells how this ended'
+
+/** The progress of an execution's rows; null if it is deleted, or was never projected. */
+export async function readProgress(store: Store, executionId: string): Promise<Progress | null> {
+  const { rows } = await sql<Omit<Progress, 'recordCount'> & { recordCount: number }>`
+    select run_id, run_position as position, last_event_id, extract(epoch from started_at)::float8 * 1000 as started_at,
+      coalesce(record_count, (select count(*) from node_executions where execution_id = e.id)) as record_count,
+      (select coalesce(json_agg(json_build_object('nodeId', node_id, 'iteration', iteration,
+          'startedAt', round(extract(epoch from n.started_at) * 1000), 'position', position,
+          'retryCount', retry_count, 'loop', loop)), '[]')
+        from node_executions n where execution_id = e.id and not settled) as open,
+      (select coalesce(json_agg(node_id || '#'), '[]')
+        from node_executions where execution_id = e.id and settled and iteration = '') as settled
+    from executions e where id = ${executionId} and run_id is not null`.execute(store.db)
+  const [row] = rows
+  return row ? { ...row, startedAt: row.startedAt === null ? null : Math.round(row.startedAt) } : null
+}
+
+type CarriedRecord = {
+  nodeId: string
+  iteration: string
+  loop: LoopItems | null
+  output: Envelope | null
+  handle: string | null
+}
+
+/** What a run carries over from the run before: the records that are open, and the outcomes at the root. */
+export function listCarried({ root }: Carried): {
+  open: CarriedRecord[]
+  settled: Map<string, { output: Envelope | null; handle: string | null }>
+} {
+  const open: CarriedRecord[] = []
+  for (const { iteration, loops, waits, outputs } of listFrames(root)) {
+    for (const [nodeId, { count, pages }] of Object.entries(loops))
+      open.push({ nodeId, iteration, loop: { count, pages }, output: null, handle: null })
+    for (const [nodeId, { handle }] of Object.entries(waits))
+      open.push({ nodeId, iteration, loop: null, output: outputs[nodeId] ?? null, handle })
+  }
+  const settled = new Map<string, { output: Envelope | null; handle: string | null }>()
+  for (const [nodeId, outcome] of Object.entries(root.outcomes)) {
+    if (!('handle' in outcome)) continue
+    settled.set(stepKey(nodeId, root.iteration), {
+      output: root.outputs[nodeId] ?? null,
+      handle: outcome.handle,
+    })
+  }
+  return { open, settled }
+}

@@ -1,0 +1,277 @@
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Sample } from './graphs.ts'
+import { START } from './graphs.ts'
+
+/**
+ * What the world does to a node that reaches out of the run: a call fails `failures` times before it is
+ * answered, or for good; a pause is left by `handle`.
+ */
+export type Fate = { failures: number; isFinal: boolean; answer: unknown; decision: string | null }
+export type FindFate = (nodeId: string, iteration: string) => Fate
+
+export type ExpectedNode = {
+  status: 'SUCCESS' | 'FAILED'
+  /** Undefined for an error that nothing handles. */
+  left?: { output: unknown; handle: string | null }
+  /** How often the world is called, if no worker is lost. */
+  calls: number
+}
+
+export type Expected = {
+  /** By `nodeId#iteration`. */
+  nodes: Map<string, ExpectedNode>
+  /** The keys of nodes that a failure may have cut short. */
+  loose: Set<string>
+  /** Of those that nothing handles, each may be the failure that ends the run. */
+  fatal: string[]
+}
+
+/** Stands in for every handled error: which one of several it is may depend on the order of events. */
+export const HANDLED = { error: 'handled' }
+
+/** Some samples double their outputs again and again. That is another promise, and takes long. */
+const MAX_CHARS = 50_000
+export class TooLarge extends Error {}
+
+type Place = {
+  path: string
+  parentId: string | undefined
+  item: unknown
+  index: number | undefined
+  /** The outputs of the nodes around, by node id. */
+  around: Map<string, unknown>
+}
+
+/**
+ * Carries out a graph the simple way, one node after the other and one iteration after the other, by the rules
+ * that the users are told.
+ */
+export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): Expected {
+  const expected: Expected = { nodes: new Map(), loose: new Set(), fatal: [] }
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+
+  function carryOut(place: Place): { output: unknown; failed: boolean; fatal: string[] } {
+    const { path, parentId } = place
+    const nodes = graph.nodes.filter((node) => node.parentId === parentId)
+    const outputs = new Map<string, unknown>()
+    const handles = new Map<string, string | null>()
+    const stopped = new Set<string>()
+    const seen = new Set<string>()
+    const fatal: string[] = []
+    const leave = (node: GraphNode, output: unknown, handle: string | null) => {
+      if ((JSON.stringify(output) ?? '').length > MAX_CHARS) throw new TooLarge()
+      outputs.set(node.id, output)
+      handles.set(node.id, handle)
+    }
+    const record = (node: GraphNode, status: 'SUCCESS' | 'FAILED', calls = 0) => {
+      const left = handles.has(node.id)
+        ? { output: outputs.get(node.id), handle: handles.get(node.id)! }
+        : undefined
+      expected.nodes.set(`${node.id}#${path}`, { status, calls, ...(left ? { left } : {}) })
+    }
+    const fail = (node: GraphNode, calls = 0) => {
+      if (node.onError === 'FAIL') {
+        fatal.push(`${node.id}#${path}`)
+        stopped.add(node.id)
+      } else leave(node, HANDLED, node.onError === 'BRANCH' ? 'error' : null)
+      record(node, 'FAILED', calls)
+    }
+    /** If no edge leaves by `exhausted`, the main edges are taken. */
+    const wayOut = (id: string) => {
+      const handle = handles.get(id)
+      if (handle !== 'exhausted') return handle
+      return graph.edges.some((edge) => edge.source === id && edge.sourceHandle === handle) ? handle : null
+    }
+    const takenOf = (id: string) =>
+      graph.edges.filter(
+        ({ source, sourceHandle, target }) => target === id && wayOut(source) === sourceHandle,
+      )
+
+    const settle = (node: GraphNode): void => {
+      if (seen.has(node.id)) return
+      seen.add(node.id)
+      const edges = graph.edges.filter(({ target }) => target === node.id)
+      for (const { source } of edges) settle(byId.get(source)!)
+      if (node.id === START) {
+        leave(node, data, null)
+        record(node, 'SUCCESS')
+        return
+      }
+      if (edges.some(({ source }) => stopped.has(source))) {
+        stopped.add(node.id)
+        return
+      }
+      const isEntry = parentId !== undefined && edges.length === 0
+      const taken = takenOf(node.id)
+      if (taken.length === 0 && !isEntry) return
+      const inputs = isEntry
+        ? [place.item]
+        : [...new Set(taken.map(({ source }) => source))].map((source) => outputs.get(source))
+      const input = merge(inputs)
+      if (node.disabled) {
+        leave(node, input, firstHandle(node))
+        return
+      }
+      if (Object.hasOwn(pinned, node.id)) {
+        leave(node, pinned[node.id]!.output, pinned[node.id]!.handle)
+        record(node, 'SUCCESS')
+        return
+      }
+      const inScope = new Map([...place.around, ...outputs])
+      const scope: Scope = { input, trigger: data, nodes: inScope, item: place.item, index: place.index }
+      if (node.type === 'FOR_EACH' || node.type === 'REPEAT') {
+        loop(node, scope)
+        return
+      }
+      take(node, scope, inputs)
+    }
+
+    const take = (node: GraphNode, scope: Scope, inputs: unknown[]) => {
+      const { config, type } = node
+      const { input } = scope
+      const fate = findFate(node.id, path)
+      const pass = (handle: string | null = null) => leave(node, input, handle)
+      let calls = 0
+      if (type === 'STOP_AND_ERROR') return fail(node)
+      if (type === 'HTTP_REQUEST') {
+        const most = node.retry?.maxAttempts ?? 3
+        const isAnswered = !fate.isFinal && fate.failures < most
+        calls = fate.isFinal ? Math.min(fate.failures + 1, most) : isAnswered ? fate.failures + 1 : most
+        if (!isAnswered) return fail(node, calls)
+        leave(node, fate.answer, null)
+      } else if (type === 'SET') leave(node, render(config.values, scope), null)
+      else if (type === 'IF_ELSE') pass(String(holds(config.condition, scope)))
+      else if (type === 'SWITCH') {
+        const found = (config.cases as { handle: string; condition: string }[]).find((one) =>
+          holds(one.condition, scope),
+        )
+        pass(found?.handle ?? 'default')
+      } else if (type === 'MERGE') leave(node, config.mode === 'append' ? inputs.flat() : input, null)
+      else if (type === 'WAIT_FOR_EVENT') {
+        if (fate.decision === 'timeout') pass('timeout')
+        else leave(node, fate.answer, null)
+      } else if (type === 'APPROVAL') leave(node, decide(input, fate.decision!), fate.decision)
+      else pass()
+      record(node, 'SUCCESS', calls)
+    }
+
+    const loop = (node: GraphNode, scope: Scope) => {
+      const { config } = node
+      const isEach = node.type === 'FOR_EACH'
+      const items = isEach ? listItems(render(config.items, scope)) : []
+      const most = isEach ? items.length : Number(config.maxIterations)
+      const before = new Set(expected.nodes.keys())
+      const isOne = Number(config.concurrency ?? 1) === 1
+      const results: unknown[] = []
+      let [item, isOver, hasFailed] = [scope.input, isEach, false]
+      for (let at = 0; at < most; at++) {
+        if (isEach) item = items[at]
+        const known = new Set(expected.nodes.keys())
+        const inner = path === '' ? String(at) : `${path}.${at}`
+        const body = carryOut({ path: inner, parentId: node.id, item, index: at, around: scope.nodes })
+        if (body.failed) {
+          for (const key of expected.nodes.keys()) if (!known.has(key)) expected.loose.add(key)
+          if (isEach && config.onItemError === 'collect') {
+            results.push(HANDLED)
+            continue
+          }
+          hasFailed = true
+          // Others that run beside it are cut short, or are not begun at all.
+          if (isOne) break
+          for (const key of expected.nodes.keys()) if (!before.has(key)) expected.loose.add(key)
+          continue
+        }
+        results.push(body.output)
+        item = body.output
+        if (isEach) continue
+        isOver = holds(config.until, { ...scope, input: item, item, index: at })
+        if (isOver) break
+      }
+      if (hasFailed) {
+        if (!isOne) for (const key of expected.nodes.keys()) if (!before.has(key)) expected.loose.add(key)
+        return fail(node)
+      }
+      leave(node, isEach ? { items: results } : item, isOver ? null : 'exhausted')
+      record(node, 'SUCCESS')
+    }
+
+    for (const node of nodes) settle(node)
+    const isLeft = (id: string) =>
+      graph.edges.some(
+        ({ source, target }) => source === id && takenOf(target).some((edge) => edge.source === id),
+      )
+    const ends = nodes.filter(({ id }) => outputs.has(id) && !isLeft(id)).map(({ id }) => id)
+    const output =
+      ends.length === 1 ? outputs.get(ends[0]!) : Object.fromEntries(ends.map((id) => [id, outputs.get(id)]))
+    return { output, failed: fatal.length > 0, fatal }
+  }
+
+  const root = { path: '', parentId: undefined, item: undefined, index: undefined, around: new Map() }
+  expected.fatal = carryOut(root).fatal
+  return expected
+}
+
+function firstHandle({ type }: GraphNode): string | null {
+  return { IF_ELSE: 'true', SWITCH: 'one', APPROVAL: 'approved' }[type] ?? null
+}
+
+function decide(input: unknown, decision: string): unknown {
+  const facts = { decision, approved: decision === 'approved', timedOut: decision === 'timeout' }
+  const nobody = { comment: null, form: null, decidedBy: null, decidedAt: null, decisions: [] }
+  return { ...(isPlain(input) ? input : { value: input }), ...facts, ...nobody }
+}
+
+function listItems(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value
+  return value === null || value === undefined ? [] : [value]
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function merge(values: unknown[]): unknown {
+  if (values.length === 1) return values[0]
+  return values.every(isPlain) ? Object.assign({}, ...values) : values
+}
+
+type Scope = {
+  input: unknown
+  trigger: unknown
+  nodes: Map<string, unknown>
+  item: unknown
+  index: number | undefined
+}
+
+function render(value: unknown, scope: Scope): unknown {
+  if (Array.isArray(value)) return value.map((entry) => render(entry, scope))
+  if (isPlain(value))
+    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, render(entry, scope)]))
+  if (typeof value !== 'string') return value
+  const [, path] = /^\{\{ (.*) \}\}$/.exec(value) ?? []
+  return path === undefined ? value : (find(path, scope) ?? null)
+}
+
+function holds(condition: unknown, scope: Scope): boolean {
+  const [, path, number] = /^(\S+) = (\d+)$/.exec(String(condition)) ?? []
+  return path === undefined ? condition === 'true' : find(path, scope) === Number(number)
+}
+
+/** The value of a path such as `$nodes.a.n`. */
+function find(text: string, { input, trigger, nodes, item, index }: Scope): unknown {
+  const [root, ...names] = text.split('.').map((name) => name.replaceAll('`', ''))
+  if (root === '$nodes') return look(nodes.get(names[0]!), names[1]!)
+  const value = { $input: input, $trigger: trigger, $item: item, $index: index }[root!]
+  return names.length === 0 ? value : look(value, names[0]!)
+}
+
+/** As JSONata steps from a value to a name: through arrays, and one value is no array. */
+function look(value: unknown, name: string): unknown {
+  if (isPlain(value)) return Object.hasOwn(value, name) ? value[name] : undefined
+  if (!Array.isArray(value)) return undefined
+  const found = value.flatMap((entry) => {
+    const one = look(entry, name)
+    return one === undefined ? [] : one
+  })
+  return found.length > 1 ? found : found[0]
+}

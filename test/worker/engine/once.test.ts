@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { nodeOf } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { startInstallation } from '../../support/engine/installation.ts'
+import { callsOf } from '../../support/engine/load.ts'
+import { keep } from '../../support/keep.ts'
+import { startTarget } from '../../support/servers/target.ts'
+
+// What a POST costs that must not be made twice, in a whole installation with its own PostgreSQL and Temporal.
+
+const GRACE_SECONDS = 15
+
+const target = await keep(startTarget())
+const host = await keep(startInstallation({ STOP_GRACE_SECONDS: String(GRACE_SECONDS) }))
+
+/** Begins an execution with a POST that takes so long, and waits until that is sent. */
+async function post(ms: number, more: object): Promise<string> {
+  const config = { method: 'POST', url: `${target.url}/slow?ms=${ms}`, timeoutMs: 180_000 }
+  const id = await host.execute(
+    await host.create({
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        { id: 'call', type: 'HTTP_REQUEST', config, timeoutMs: 180_000, ...more },
+      ],
+      edges: edges('start -> call'),
+    }),
+  )
+  await target.until(() => callsOf(target, id, 'call').length > 0)
+  return id
+}
+
+test('a call is made once although Temporal stands still for longer than it waits for a heartbeat', async ({
+  annotate,
+}) => {
+  const id = await post(80_000, { retry: { maxAttempts: 1 } })
+  const answered = await post(30_000, { retry: { maxAttempts: 1 } })
+  await sleep(2_000)
+  host.kill('temporal', 'SIGSTOP')
+  await sleep(66_000)
+  host.kill('temporal', 'SIGCONT')
+  for (const one of [answered, id]) {
+    const run = await host.ended(one, 60_000)
+    expect([run.status, run.errorMessage]).toEqual(['SUCCESS', null])
+    expect(callsOf(target, one, 'call')).toHaveLength(1)
+    await annotate(`${nodeOf(run, 'call').retryCount} attempts took the call over`)
+  }
+}, 180_000)
+
+test('after a kill -9 of the service its calls go on within 15 s, whatever pause their nodes have', async ({
+  annotate,
+}) => {
+  const retry = { maxAttempts: 2, initialIntervalMs: 45_000, maxIntervalMs: 45_000 }
+  const id = await post(3_000, { retry })
+  await sleep(1_000)
+  const killed = Date.now()
+  const was = host.kill('service')
+  await target.until(() => callsOf(target, id, 'call').length === 2)
+  const after = callsOf(target, id, 'call')[1]!.at - killed
+  await annotate(`the call was made again ${after} ms after the kill`)
+  expect(after).toBeLessThan(15_000)
+  await host.recovered('service', was)
+  const run = await host.ended(id)
+  expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 1])
+  // A lost worker is no failure of the node: one that has a single attempt goes on too.
+  const once = await post(2_000, { retry: { maxAttempts: 1 } })
+  const again = host.kill('service')
+  await host.recovered('service', again)
+  expect((await host.ended(once)).status).toBe('SUCCESS')
+}, 120_000)
+
+test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are set`, async () => {
+  const id = await post(11_000, { retry: { maxAttempts: 1 } })
+  await host.stopAndBoot()
+  const run = await host.ended(id)
+  expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 0])
+  expect(callsOf(target, id, 'call')).toHaveLength(1)
+}, 120_000)
