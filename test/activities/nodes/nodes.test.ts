@@ -303,7 +303,7 @@ test('a JSON text that an indent makes large ends at 8 MB, and others have their
 })
 
 test('lists of one huge value, or of many, are worked on in pieces', async () => {
-  const huge = Object.fromEntries(Array.from({ length: 50_000 }, (_, at) => [`k${at}`, [at]]))
+  const huge = Object.fromEntries(Array.from({ length: 200_000 }, (_, at) => [`k${at}`, [at]]))
   const turned = Object.fromEntries(Object.entries(huge).reverse())
   const items = '{{ $input.items }}'
   const same = run('DEDUPLICATE', { items }, [{ items: [huge, turned, 1] }])
@@ -317,7 +317,7 @@ test('lists of one huge value, or of many, are worked on in pieces', async () =>
       items: 'trim' in config ? parts.map((part) => part.trim()).filter((part) => part !== '') : parts,
     })
   }
-  const split = run('SPLIT', { value: '{{ $input.text }}', separator: ',' }, [{ text }])
+  const split = run('SPLIT', { value: '{{ $input.text }}', separator: ',' }, [{ text: text.repeat(8) }])
   expect(await countRounds(split)).toBeGreaterThan(1)
 })
 

@@ -15,7 +15,8 @@ import { until } from '../../support/until.ts'
 
 /** Projections that go on from the stored rows, over chains of many short Temporal runs. */
 const target = await keep(startTarget())
-const forced = await keep(startRunning({ continueAfterEvents: 8 }))
+// Its sweeper would find the forgotten executions below, and project them on its own.
+const forced = await keep(startRunning({ continueAfterEvents: 8, sweepEveryMs: 3_600_000 }))
 const { store } = forced
 
 /** The chain's histories, each event for itself. */

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /**
- * A request that the target received: `at` is its time in epoch ms, `key` its Idempotency-Key, and `answered`
- * whether the whole response was sent.
+ * A request that the target received: `at` is its time in epoch ms, `key` its Idempotency-Key, `answered`
+ * whether the whole response was sent, and `answeredAt` when, in epoch ms.
  */
 export type Call = {
   path: string
@@ -12,6 +12,7 @@ export type Call = {
   tracestate: string | undefined
   at: number
   answered: boolean
+  answeredAt?: number
 }
 
 export type Target = Awaited<ReturnType<typeof startTarget>>
@@ -43,6 +44,7 @@ export async function startTarget() {
     calls.push(call)
     response.once('finish', () => {
       call.answered = true
+      call.answeredAt = Date.now()
       for (const wake of waiters.splice(0)) wake()
     })
     for (const wake of waiters.splice(0)) wake()
