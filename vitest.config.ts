@@ -41,7 +41,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // Far longer than any test takes, so that a busy machine
     // only makes tests slow, and only a hang makes them fail.
-    testTimeout: 90_000,
+    testTimeout: 180_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000, interval: 25 } },
   },

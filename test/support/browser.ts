@@ -38,7 +38,7 @@ export function useBrowser(readOrigin: () => string) {
   beforeEach(async () => {
     context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
     page = await context.newPage()
-    page.setDefaultTimeout(45_000)
+    page.setDefaultTimeout(80_000)
     faults = []
     page.on('console', (message) => {
       // The browser itself logs every 4xx. How the page handles it is for the tests to check.

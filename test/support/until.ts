@@ -12,7 +12,7 @@ type Waiting<T> = {
  */
 export async function until<T>(
   look: () => T | Promise<T>,
-  { holds = Boolean, withinMs = 45_000, explain }: Waiting<T> = {},
+  { holds = Boolean, withinMs = 80_000, explain }: Waiting<T> = {},
 ): Promise<T> {
   const deadline = Date.now() + withinMs
   for (;;) {

@@ -348,7 +348,7 @@ describe('gauges', () => {
   })
 })
 
-test('a process that is only a worker serves metrics on its own port', { timeout: 90_000 }, async () => {
+test('a process that is only a worker serves metrics on its own port', async () => {
   const service = await startService()
   const port = await findFree()
   const key = service.store.keys.byId.get('k1')!

@@ -111,7 +111,7 @@ test('deleting a team deletes everything in it, ends its runs in Temporal and cl
     service.call('POST', `/api/workflows/${workflow.id}/execute`, ada.cookie, { teamId: id })
   const run = (await begin()).body.executionId as string
   const read = () => service.call('GET', `/api/executions/${run}`, ada.cookie)
-  await expect.poll(async () => (await read()).body.status, { timeout: 45_000 }).toBe('RUNNING')
+  await expect.poll(async () => (await read()).body.status, { timeout: 80_000 }).toBe('RUNNING')
   const describe = () => service.engine.client.workflow.getHandle(run).describe()
   expect((await describe()).status.name).toBe('RUNNING')
 

@@ -61,7 +61,7 @@ const save = (id: string, fold: ReturnType<typeof createFold>) =>
   saveProjection(store, id, fold.project(), { values: true })
 
 describe.each(['waits', 'loops', 'calls', 'approvals'])('the example "%s"', (name) => {
-  test('has the same rows wherever its projection was interrupted', { timeout: 120_000 }, async () => {
+  test('has the same rows wherever its projection was interrupted', async () => {
     const { id } = await runExample(forced, examples(target.url)[name]!)
     const right = await readRows(id)
     const chain = await readChain(id)
@@ -175,14 +175,14 @@ describe('a chain whose beginning Temporal has removed', () => {
     Object.fromEntries(nodeExecutions.map(({ nodeId, status }) => [nodeId, status]))
   const all = Object.fromEntries(graph.nodes.map(({ id }) => [id, 'SUCCESS']))
 
-  test('ends in its row, with its parent and its gate', { timeout: 120_000 }, async () => {
+  test('ends in its row, with its parent and its gate', async () => {
     const { ended, row, runs } = await removeBeginning(async () => {})
     expect(ended.status).toBe('SUCCESS')
     expect(outline(ended)).toEqual(all)
     expect(row!.runPosition).toBeGreaterThanOrEqual(runs - 1)
   })
 
-  test('ends even if its rows never knew the beginning', { timeout: 120_000 }, async () => {
+  test('ends even if its rows never knew the beginning', async () => {
     const { ended } = await removeBeginning(forget)
     expect(ended.status).toBe('SUCCESS')
     expect(outline(ended)).toEqual(all)

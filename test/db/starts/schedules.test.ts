@@ -115,7 +115,7 @@ async function appears(
 
 const ended = (id: string) => appears(id, (run) => ['SUCCESS', 'FAILED', 'CANCELLED'].includes(run.status))
 
-async function eventually(check: () => Promise<void>, withinMs = 45_000): Promise<void> {
+async function eventually(check: () => Promise<void>, withinMs = 80_000): Promise<void> {
   const giveUp = Date.now() + withinMs
   for (;;) {
     try {

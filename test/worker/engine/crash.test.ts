@@ -137,7 +137,7 @@ async function strikeOne(name: 'service' | 'temporal' | 'postgres') {
   return () => host.recovered(name, was)
 }
 
-describe('20 executions survive a kill -9', { timeout: 180_000 }, () => {
+describe('20 executions survive a kill -9', () => {
   test('of API and worker', async (context) => {
     await survive(context, () => strikeOne('service'))
   })

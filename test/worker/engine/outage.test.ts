@@ -89,7 +89,7 @@ async function freeze() {
   }
 }
 
-describe('without Temporal', { timeout: 120_000 }, () => {
+describe('without Temporal', () => {
   test.for([
     ['killed', () => host.hold('temporal')],
     ['frozen', freeze],
@@ -152,7 +152,7 @@ describe('without Temporal', { timeout: 120_000 }, () => {
   )
 })
 
-describe('without PostgreSQL', { timeout: 120_000 }, () => {
+describe('without PostgreSQL', () => {
   test('the API responds with 503, and a node whose result could not be stored is not executed again', async () => {
     const id = await host.execute(calling)
     await target.until(() => callsOf(id).length === 1)

@@ -86,7 +86,7 @@ afterAll(async () => {
   await target?.stop()
 }, 60_000)
 
-describe('two API and two worker processes', { timeout: 120_000 }, () => {
+describe('two API and two worker processes', () => {
   test('when a worker is killed, no execution is lost or duplicated, and a concurrency limit still holds', async ({
     annotate,
   }) => {

@@ -135,7 +135,7 @@ async function expectServersOutOfReach(): Promise<void> {
   }
 }
 
-describe('npm start', { timeout: 120_000 }, () => {
+describe('npm start', () => {
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'perdure-start-'))
     chmodSync(dataDir, 0o700)

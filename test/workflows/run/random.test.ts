@@ -424,7 +424,7 @@ function isBeside(graph: Graph, key: string, loose: string): boolean {
   return parent !== undefined && isInside(graph, key, parent)
 }
 
-test(`${GRAPHS} random graphs end as in the simple interpreter`, { timeout: 120_000 }, async () => {
+test(`${GRAPHS} random graphs end as in the simple interpreter`, async () => {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
   const sample = fc.sample(graphs, { numRuns: GRAPHS, seed })
   const faults: string[] = []

@@ -97,7 +97,7 @@ function keepHistory(folder: string, name: string, text: string): string {
  * `EXAMPLES=all` all of them: a release does so before it goes out, so that all later ones are held against it.
  */
 describe.runIf(process.env.RECORD_HISTORIES)('recording', () => {
-  test('examples with something new, and the firing of a schedule', { timeout: 120_000 }, async () => {
+  test('examples with something new, and the firing of a schedule', async () => {
     mkdirSync(FOLDER, { recursive: true })
     const recorded = readRecorded()
     expect(await replay(recorded), 'mend the code first, with `patched`').toEqual([])

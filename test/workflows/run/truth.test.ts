@@ -87,7 +87,7 @@ describe.each(Object.keys(examples('')))('the example "%s"', (name) => {
 })
 
 test('an execution whose cancel gets a 200 ends CANCELLED and stays so, however close to its end', {
-  timeout: 120_000,
+  timeout: 180_000,
 }, async () => {
   const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
   const set = { id: 'set', type: 'SET', config: { values: {} } }
