@@ -360,10 +360,11 @@ test('the end of an execution is saved although it deadlocks with the holder of 
   } as unknown as Projection
   let saved: Promise<unknown> | undefined
   await service.store.db.transaction().execute(async (tx) => {
+    // PostgreSQL aborts the transaction that looks for a deadlock first. This makes it the projection's.
+    await sql`set local deadlock_timeout = '60s'`.execute(tx)
     await sql`select hold_gate(gate_id) from executions where id = ${first}`.execute(tx)
     saved = saveProjection(service.store, first, projection, { values: true })
     await gateIsAwaited()
-    // The transaction that has waited longer finds the deadlock and is aborted: the projection's.
     await sql`update executions set checked_at = now() where id = ${first}`.execute(tx)
   })
   expect(await saved).toMatchObject({ status: 'SUCCESS' })
