@@ -71,9 +71,9 @@ export function createRefresher(
     if (!found) return null
     const { fold, parts } = found
     const save = createSave(deps, executionId, write)
-    const since = fold.position()?.lastEventId
+    const since = fold.position()
     if (!(await readInto(fold, parts, (part) => storePart(deps, executionId, part, save)))) return null
-    if (fold === kept && fold.position()?.lastEventId === since) {
+    if (fold === kept && isSame(fold.position(), since)) {
       folds.set(executionId, fold)
       return 'RUNNING'
     }
@@ -143,6 +143,13 @@ export async function readInto(
     }
   }
   return true
+}
+
+type EventPlace = ReturnType<ProjectionFold['position']>
+
+/** The runs of a chain count their events anew, so that the same number may stand for another event. */
+function isSame(a: EventPlace, b: EventPlace): boolean {
+  return a?.runId === b?.runId && a?.lastEventId === b?.lastEventId
 }
 
 type Save = (projection: Projection) => Promise<SavedExecution | null>

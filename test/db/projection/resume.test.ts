@@ -1,7 +1,11 @@
+import type { Client } from '@temporalio/client'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { createGroupWriter } from '../../../activities/temporal/groupwriter.ts'
 import { openNews, readHistories } from '../../../activities/temporal/histories.ts'
 import { fetchStart } from '../../../activities/temporal/pages.ts'
+import { createRefresher } from '../../../activities/temporal/refresher.ts'
 import { createFold } from '../../../db/projection/fold.ts'
 import type { HistoryEvent, RunHistory } from '../../../db/projection/history.ts'
 import { readProgress } from '../../../db/projection/progress.ts'
@@ -18,6 +22,7 @@ const target = await keep(startTarget())
 // Its sweeper would find the forgotten executions below, and project them on its own.
 const forced = await keep(startRunning({ continueAfterEvents: 8, sweepEveryMs: 3_600_000 }))
 const { store } = forced
+const log = pino({ level: 'silent' })
 
 /** The chain's histories, each event for itself. */
 async function readChain(id: string): Promise<RunHistory[]> {
@@ -102,6 +107,62 @@ test('the news after any event are all that came later, over all runs', async ()
     expect(news).toEqual(chain.slice(at + 1))
   }
 })
+
+test('the end of a chain is news also where its number is that of the last event known, of an earlier run', async () => {
+  const { id } = await runExample(forced, examples(target.url).loops!)
+  const right = await readRows(id)
+  const chain = await readChain(id)
+  const runs = [...new Set(chain.map(({ runId }) => runId))]
+  const numberOf = (runId: string) =>
+    Math.max(...chain.filter((part) => part.runId === runId).map(({ events }) => events[0]!.id))
+  const last = numberOf(runs.at(-1)!)
+  const earlier = runs.slice(0, -1).filter((runId) => numberOf(runId) >= last)
+  expect(earlier.length).toBeGreaterThan(0)
+  for (const runId of earlier) {
+    await forget(id)
+    const seen = { runId, lastEventId: last }
+    const view = stopAt(forced.engine.client, seen)
+    const { refresh } = createRefresher(
+      { ...forced.engine, store, client: view.client, log },
+      createGroupWriter(store),
+    )
+    expect(await refresh(id)).toBe('RUNNING')
+    expect((await readRows(id)).run).toMatchObject({ status: 'RUNNING', ...seen })
+    view.goOn()
+    expect(await refresh(id, true)).toBe('SUCCESS')
+    expect(await readRows(id)).toEqual(right)
+  }
+})
+
+/** A client as Temporal was when an event was the newest one, until `goOn` is called. */
+function stopAt(client: Client, { runId, lastEventId }: { runId: string; lastEventId: number }) {
+  let stopped = true
+  const { workflowService } = client
+  type Request = Parameters<typeof workflowService.getWorkflowExecutionHistory>[0]
+  const service = new Proxy(workflowService, {
+    get(of, key) {
+      if (key !== 'getWorkflowExecutionHistory' || !stopped) return Reflect.get(of, key)
+      return async (request: Request) => {
+        const asked = request.execution!.runId || runId
+        const found = await workflowService.getWorkflowExecutionHistory({
+          ...request,
+          execution: { ...request.execution, runId: asked },
+        })
+        if (asked !== runId) return found
+        const events = found.history!.events!.filter(({ eventId }) => Number(eventId) <= lastEventId)
+        return { ...found, history: { events }, nextPageToken: new Uint8Array() }
+      }
+    },
+  })
+  return {
+    client: new Proxy(client, {
+      get: (of, key) => (key === 'workflowService' ? service : Reflect.get(of, key)),
+    }),
+    goOn: () => {
+      stopped = false
+    },
+  }
+}
 
 describe('a chain whose beginning Temporal has removed', () => {
   const call = { type: 'HTTP_REQUEST', config: { url: `${target.url}/ok` } }
