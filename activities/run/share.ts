@@ -49,9 +49,8 @@ export type Shares = {
   ): Promise<Share | undefined>
 }
 
-export function createShares(store: Store, budget: Budget): Shares {
+export function createShares(store: Store, budget: Budget, returns = createReturns(8)): Shares {
   const lines = new Map<string, number>()
-  const returns = createReturns(8)
   const turnAway = (team: string) => new NoRoom('the values of this node', returns.turnAway(team))
 
   function step(team: string, by: 1 | -1): void {

@@ -107,7 +107,7 @@ test('who leaves a place without having been served does not bring the others ba
 
 /** Shares of a budget of which a team may have one share at a time. */
 function createFewShares() {
-  const shares = createShares({} as Store, createBudget(200))
+  const shares = createShares({} as Store, createBudget(200), createReturns(8, createClock().now))
   const config = { url: 'http://a.test', maxBytes: 100 }
   const node = { id: 'call', name: 'call', type: 'HTTP_REQUEST', config, onError: 'FAIL' } as GraphNode
   const input = { outputs: {}, context: { workflowId: 'w' }, node: { timeoutMs: 1_000 } } as AttemptInput

@@ -6,7 +6,8 @@ import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { until } from '../../support/until.ts'
 
-const running = await keep(startRunning())
+// Its sweeper would see an open row whose run has ended, and write it.
+const running = await keep(startRunning({ sweepEveryMs: 3_600_000 }))
 
 test('the end of a run is written however often that has failed before', async () => {
   const { id } = await running.run({

