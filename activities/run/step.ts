@@ -10,6 +10,7 @@ import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
+import { createNoteKeeper } from '../nodes/kit/notes.ts'
 import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
 import { readResumeUrls } from './resumeurls.ts'
 import { demandInputRoom, type RunValues } from './values.ts'
@@ -82,6 +83,7 @@ export async function prepareStep(
     inputs,
     bindings: { input, nodes, trigger, vars, execution, ...loop },
     evaluator: deps.evaluator.under(step.language),
+    notes: createNoteKeeper(),
     http,
     spot: {
       store,
@@ -120,5 +122,7 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
-  return runner(context)
+  const result = await runner(context)
+  if (result.notes) context.notes.add(result.notes)
+  return result
 }
