@@ -10,6 +10,7 @@ import {
 } from '../../workflows/expressions/expressions.ts'
 import { readPath } from '../../workflows/expressions/paths.ts'
 import type { Rules } from '../../workflows/expressions/rules.ts'
+import { type ReadPath, watchTree } from '../../workflows/expressions/watched.ts'
 import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
 import type { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Bindings } from './bindings.ts'
@@ -27,6 +28,8 @@ export type CompiledExpression = {
   /** The number of syntax nodes it evaluates; Infinity if that depends on the data: never on this thread. */
   size: number
   expression: jsonata.Expression
+  /** Under the rules 2, the paths that it reads and that are to be there. */
+  paths: ReadPath[]
 }
 
 const MAX_SIZE = 500
@@ -94,6 +97,7 @@ function readExpression(source: string, rules: Rules): CompiledExpression {
       path: readPath(tree),
       size: countWork(tree, MAX_SIZE),
       expression,
+      paths: rules >= 2 ? watchTree(tree).paths : [],
     }
   } catch (error) {
     throw compileFailure(source, error)
@@ -211,10 +215,14 @@ function weighReads({ reads, source }: CompiledExpression, bindings: Bindings, l
 }
 
 /** Evaluates an expression on this thread. Throws a NodeFailure if JSONata fails. */
-export async function evaluateHere(compiled: CompiledExpression, bindings: Bindings): Promise<unknown> {
+export async function evaluateHere(
+  compiled: CompiledExpression,
+  bindings: Bindings,
+  expression = compiled.expression,
+): Promise<unknown> {
   try {
     const context = compiled.reads.context ? bindings.input : undefined
-    return toPlain(await compiled.expression.evaluate(context, bindings))
+    return toPlain(await expression.evaluate(context, bindings))
   } catch (error) {
     const message =
       error instanceof RangeError ? 'is nested too deeply' : String((error as Error).message ?? error)

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
-import type { Language } from '../../workflows/expressions/rules.ts'
+import type { Reading } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
@@ -11,6 +11,7 @@ import { findTimeFactor } from './job.ts'
 import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
 import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
 import { isTruthy } from './truth.ts'
+import { createWatch } from './watch.ts'
 
 /**
  * Evaluates what users write. All methods throw a NodeFailure: ExpressionFailed, ExpressionLimit for time,
@@ -40,7 +41,7 @@ export type Evaluator = {
    */
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
   /** The same evaluator, for the expressions of a graph version, which say what they mean. */
-  under(language: Language): Evaluator
+  under(reading: Reading): Evaluator
   /** The same evaluator, for somebody: a team that shares its processes with others. */
   for(asker: EvaluatorAsker): Evaluator
   /** From now on only answers are read: all else fails with ExpressionsUnavailable, what is under way too. */
@@ -90,12 +91,13 @@ function createEvaluatorFor(
   pool: EvaluatorPool,
   limits: ExpressionLimits,
   asker: EvaluatorAsker,
-  language: Language,
+  reading: Reading,
 ): Evaluator {
-  const { rules } = language
+  const { rules } = reading
+  const watch = createWatch(reading)
   const depsOf = (who: EvaluatorAsker): EvaluationDeps => ({
     limits,
-    language,
+    watch,
     pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...who, workflow }, prepare) },
   })
   const deps = depsOf(asker)
@@ -108,6 +110,7 @@ function createEvaluatorFor(
       const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
+      watch?.judge(expression.text, value)
       return isTruthy(value)
     },
     async filter(items, condition, bindings) {
@@ -129,7 +132,7 @@ function createEvaluatorFor(
       return readAnswerAway(patient, answer, what, bindings)
     },
     under: (other) => createEvaluatorFor(pool, limits, asker, other),
-    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }, language),
+    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }, reading),
     drain: pool.drain,
     close: pool.close,
   }

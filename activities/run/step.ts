@@ -5,6 +5,7 @@ import type { Language } from '../../workflows/expressions/rules.ts'
 import { type GraphNode, languageOf } from '../../workflows/graph/graph.ts'
 import { findItem, mergeInputs } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
+import { joinPath } from '../../workflows/problem.ts'
 import type { Item } from '../../workflows/run/frame.ts'
 import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -77,13 +78,16 @@ export async function prepareStep(
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(store, context.workflowId, node.config)
   const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
+  const notes = createNoteKeeper()
+  const note = (text: string, message: string) =>
+    notes.add({ warnings: findPlaces(node.config, text).map((path) => ({ path, message })) })
   return {
     config: node.config,
     input,
     inputs,
     bindings: { input, nodes, trigger, vars, execution, ...loop },
-    evaluator: deps.evaluator.under(step.language),
-    notes: createNoteKeeper(),
+    evaluator: deps.evaluator.under({ ...step.language, note }),
+    notes,
     http,
     spot: {
       store,
@@ -99,6 +103,24 @@ export async function prepareStep(
     idempotencyKey: step.idempotencyKey,
     answer: (answer) => saveAnswer(store, context.id, answer),
   }
+}
+
+/** At how many places of a config the same text is named. */
+const MAX_PLACES = 5
+
+/** The paths of the strings in a config that are this text. */
+function findPlaces(config: object, text: string): string[] {
+  const places: string[] = []
+  const open: { path: string; value: unknown }[] = [{ path: 'config', value: config }]
+  for (const { path, value } of open) {
+    if (value === text) places.push(path)
+    if (places.length >= MAX_PLACES) break
+    if (typeof value !== 'object' || value === null) continue
+    const isList = Array.isArray(value)
+    for (const [key, child] of Object.entries(value))
+      open.push({ path: joinPath(path, isList ? Number(key) : key), value: child })
+  }
+  return places.length > 0 ? places : ['config']
 }
 
 async function readItem(values: RunValues, item: Item): Promise<unknown> {

@@ -9,6 +9,12 @@ export type Rules = (typeof RULES)[number]
 /** The rules of graphs that are created anew. */
 export const NEWEST_RULES: Rules = 2
 
+/**
+ * What expressions mean while a node is evaluated. `note` is told of what they read in vain and of conditions that are
+ * no booleans, by the text of the config that has the expression. Under the rules 1 nothing is noted.
+ */
+export type Reading = Language & { note?: (text: string, message: string) => void }
+
 /** What expressions mean in a graph version. `strict`: one that reads a path which does not exist is an error. */
 export type Language = { rules: Rules; strict: boolean }
 
