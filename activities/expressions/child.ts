@@ -1,11 +1,20 @@
 import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import type { FormatConversion } from './formats.ts'
-import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
+import type {
+  EvaluatorFault,
+  EvaluatorJob,
+  EvaluatorReply,
+  ExpressionJob,
+  ExpressionSource,
+  Misses,
+} from './job.ts'
+import { traceExpression } from './misses.ts'
 import { toPlain } from './plain.ts'
-import { isTruthy } from './truth.ts'
+import { bindRules, describeTruth, isTruthy } from './truth.ts'
 
 /**
  * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the
@@ -45,15 +54,27 @@ const OPTIONS = {
   },
 }
 
-function compileSource(source: string): jsonata.Expression {
-  const known = expressions.get(source)
+function compileSource({ text, rules }: ExpressionSource): jsonata.Expression {
+  const key = `${rules} ${text}`
+  const known = expressions.get(key)
   if (known) return known
-  const expression = jsonata(source, OPTIONS)
+  const expression = compileAnew(text, rules)
+  expressions.set(key, expression)
+  return expression
+}
+
+function compileAnew(text: string, rules: Rules): jsonata.Expression {
+  const expression = bindRules(jsonata(text, OPTIONS), rules)
   expression.registerFunction('eval', () => {
     throw new Error('$eval is not available')
   })
-  expressions.set(source, expression)
   return expression
+}
+
+/** An expression that notes what it reads in vain. */
+function compileTraced({ text, rules }: ExpressionSource) {
+  const expression = compileAnew(text, rules)
+  return { expression, trace: traceExpression(expression) }
 }
 
 function compilePattern(native: RegExp): RE2JS {
@@ -112,12 +133,17 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
     const values: (string | null)[] = []
     const kept: number[] = []
     let chars = 0
+    const watch = createWatch(job)
     for (; at < length; at++) {
       if (!step()) return failJob(at, 'TOTAL')
       const source = 'items' in job ? job.each : job.sources[at]!
       const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
-      const value = toPlain(await compileSource(source.text).evaluate(contextOf(source, roots), bindings))
+      const expression = watch.expressionOf(source)
+      const value = toPlain(await expression.evaluate(contextOf(source, roots), bindings))
+      if (value !== undefined) watch.found()
+      else await watch.lookAgain(source, at, { context: contextOf(source, roots), bindings })
       if ('items' in job && job.filter) {
+        watch.judge(source, value)
         if (isTruthy(value)) kept.push(at)
       } else {
         const text = value === undefined ? null : JSON.stringify(value)
@@ -127,11 +153,59 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
       }
       if (maySpoilRoots(job, source)) roots = readRoots(job)
     }
-    if (!('items' in job)) return { kind: 'values', values }
-    if (job.filter) return { kind: 'kept', kept }
-    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]` }
+    const { misses, odd } = watch.told()
+    if (!('items' in job)) return { kind: 'values', values, misses }
+    if (job.filter) return { kind: 'kept', kept, misses, odd }
+    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]`, misses }
   } catch (error) {
     return describeThrown(at, error)
+  }
+}
+
+/** For how many items that give nothing an expression is evaluated again, to find what it has read in vain. */
+const MAX_AGAIN = 100
+
+/** Watches the expressions of a job for what they read in vain, if they are to be. */
+function createWatch(job: ExpressionJob) {
+  const traced = new Map<ExpressionSource, ReturnType<typeof compileTraced>>()
+  let again = 0
+  let someFound = false
+  let odd: string | undefined
+  const traceOf = (source: ExpressionSource) => {
+    const known = traced.get(source) ?? compileTraced(source)
+    traced.set(source, known)
+    return known
+  }
+  return {
+    expressionOf: (source: ExpressionSource) =>
+      source.watch === 'always' ? traceOf(source).expression : compileSource(source),
+    found(): void {
+      someFound = true
+    },
+    async lookAgain(
+      source: ExpressionSource,
+      at: number,
+      { context, bindings }: { context: unknown; bindings: Record<string, unknown> },
+    ): Promise<void> {
+      // Of a list, only if the first items all give nothing.
+      if (source.watch !== 'nothing' || ('items' in job && (someFound || again !== at || again >= MAX_AGAIN)))
+        return
+      again++
+      // That it gave nothing is its result, whatever becomes of this.
+      await traceOf(source)
+        .expression.evaluate(context, bindings)
+        .catch(() => {})
+    },
+    judge(source: ExpressionSource, value: unknown): void {
+      if (source.watch && odd === undefined) odd = describeTruth(value)
+    },
+    told(): { misses: Misses[]; odd: string | undefined } {
+      const misses = [...traced].map(([source, { trace }]) => ({
+        at: 'items' in job ? 0 : job.sources.indexOf(source),
+        messages: 'items' in job && source.watch === 'nothing' && someFound ? [] : trace.misses(),
+      }))
+      return { misses, odd }
+    },
   }
 }
 

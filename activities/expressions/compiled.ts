@@ -9,21 +9,27 @@ import {
   syntaxOf,
 } from '../../workflows/expressions/expressions.ts'
 import { readPath } from '../../workflows/expressions/paths.ts'
+import type { Rules } from '../../workflows/expressions/rules.ts'
+import { type ReadPath, watchTree } from '../../workflows/expressions/watched.ts'
 import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
 import type { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Bindings } from './bindings.ts'
 import { expressionFailure, quoteExpression } from './failures.ts'
 import { toPlain } from './plain.ts'
+import { bindRules } from './truth.ts'
 import { weighValue } from './weight.ts'
 
 export type CompiledExpression = {
   source: string
+  rules: Rules
   reads: Reads
   /** For a plain path such as `$nodes.a.b`: its variable and names. */
   path?: string[]
   /** The number of syntax nodes it evaluates; Infinity if that depends on the data: never on this thread. */
   size: number
   expression: jsonata.Expression
+  /** Under the rules 2, the paths that it reads and that are to be there. */
+  paths: ReadPath[]
 }
 
 const MAX_SIZE = 500
@@ -31,16 +37,20 @@ const MAX_SIZE = 500
 /** Bounded by the length of the sources, to which the size of their syntax trees is proportional. */
 const cache = new LRUCache<string, CompiledExpression>({
   maxSize: 1_000_000,
-  sizeCalculation: (_, source) => source.length,
+  sizeCalculation: ({ source }) => source.length,
 })
 
-/** Compiles an expression, once for each source. Throws a NodeFailure if it is not valid. */
-export function compileExpression(source: string): CompiledExpression {
-  const known = cache.get(source)
+/** Compiles an expression, once for each source and its rules. Throws a NodeFailure if it is not valid. */
+export function compileExpression(source: string, rules: Rules): CompiledExpression {
+  const known = cache.get(keyOf(source, rules))
   if (known) return known
-  const compiled = readExpression(source)
-  cache.set(source, compiled)
+  const compiled = readExpression(source, rules)
+  cache.set(keyOf(source, rules), compiled)
   return compiled
+}
+
+function keyOf(source: string, rules: Rules): string {
+  return `${rules} ${source}`
 }
 
 /** The units of work that expressions took to compile since a caller has waited for a turn. */
@@ -50,8 +60,8 @@ let spent = 0
  * As compileExpression, but lets timers and sockets have their turn before those of this thread take long
  * together. Only the first use of an expression waits.
  */
-export async function compileInTurns(source: string): Promise<CompiledExpression> {
-  if (!cache.has(source)) {
+export async function compileInTurns(source: string, rules: Rules): Promise<CompiledExpression> {
+  if (!cache.has(keyOf(source, rules))) {
     const units = measure(source)
     spent += units
     if (spent > TURN_UNITS) {
@@ -59,7 +69,7 @@ export async function compileInTurns(source: string): Promise<CompiledExpression
       await takeTurn()
     }
   }
-  return compileExpression(source)
+  return compileExpression(source, rules)
 }
 
 function measure(source: string): number {
@@ -74,18 +84,20 @@ function compileFailure(source: string, error: unknown): NodeFailure {
   return expressionFailure(`${quoteExpression(source)}: ${(error as Error).message}`)
 }
 
-function readExpression(source: string): CompiledExpression {
+function readExpression(source: string, rules: Rules): CompiledExpression {
   try {
-    const expression = prepareExpression(source)
+    const expression = bindRules(prepareExpression(source), rules)
     const tree = syntaxOf(expression)
     const reads = findReads(tree)
     if (reads.problems[0]) throw new Error(reads.problems[0])
     return {
       source,
+      rules,
       reads,
       path: readPath(tree),
       size: countWork(tree, MAX_SIZE),
       expression,
+      paths: rules >= 2 ? watchTree(tree).paths : [],
     }
   } catch (error) {
     throw compileFailure(source, error)
@@ -203,10 +215,14 @@ function weighReads({ reads, source }: CompiledExpression, bindings: Bindings, l
 }
 
 /** Evaluates an expression on this thread. Throws a NodeFailure if JSONata fails. */
-export async function evaluateHere(compiled: CompiledExpression, bindings: Bindings): Promise<unknown> {
+export async function evaluateHere(
+  compiled: CompiledExpression,
+  bindings: Bindings,
+  expression = compiled.expression,
+): Promise<unknown> {
   try {
     const context = compiled.reads.context ? bindings.input : undefined
-    return toPlain(await compiled.expression.evaluate(context, bindings))
+    return toPlain(await expression.evaluate(context, bindings))
   } catch (error) {
     const message =
       error instanceof RangeError ? 'is nested too deeply' : String((error as Error).message ?? error)

@@ -1,3 +1,4 @@
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer, writeAnswer } from '../http/answer.ts'
 import type { FormatConversion } from './formats.ts'
 
@@ -10,20 +11,26 @@ export type EvaluatorJob = ExpressionJob | { conversion: FormatConversion } | { 
 export type ExpressionJob = { roots: string; sources: ExpressionSource[] } | EachJob
 type EachJob = { roots: string; items: string; each: ExpressionSource; filter: boolean }
 
-/** `context`: the expression reads names without a variable, so `$input` is its context. */
-export type ExpressionSource = { text: string; context: boolean }
+/**
+ * `context`: the expression reads names without a variable, so `$input` is its context. `watch`: whether the paths that it
+ * reads in vain are to be told, because some are known to be missing, or only if it finds nothing.
+ */
+export type ExpressionSource = { text: string; context: boolean; rules: Rules; watch?: 'always' | 'nothing' }
+
+/** What an expression of a job has read in vain, each in a sentence. */
+export type Misses = { at: number; messages: string[] }
 
 /**
  * The messages of an evaluator process. The result of a job is `values` (the JSON of each, null for nothing),
  * `kept` (the indexes of the items that a filter kept), `mapped` (the JSON of all values), `answer` or `error`
- * (at expression `at`).
+ * (at expression `at`). `odd` says of the first condition of a filter that was no boolean what it was.
  */
 export type EvaluatorReply =
   | { kind: 'ready' }
   | { kind: 'progress' }
-  | { kind: 'values'; values: (string | null)[] }
-  | { kind: 'kept'; kept: number[] }
-  | { kind: 'mapped'; text: string }
+  | { kind: 'values'; values: (string | null)[]; misses?: Misses[] }
+  | { kind: 'kept'; kept: number[]; misses?: Misses[]; odd?: string | undefined }
+  | { kind: 'mapped'; text: string; misses?: Misses[] }
   | { kind: 'answer'; answer: ReturnType<typeof writeAnswer> }
   | { kind: 'error'; at: number; cause: EvaluatorFault; message: string }
 

@@ -12,11 +12,17 @@ export function toPlain(value: unknown): unknown {
   if (typeof value === 'function') return undefined
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Array.from(value, (item) => toPlain(item) ?? null)
-  if (FLAGS.some((flag) => Object.hasOwn(value, flag))) return undefined
+  if (isFunction(value)) return undefined
   const plain: Record<string, unknown> = {}
   for (const key of Object.keys(value)) {
     const item = toPlain((value as Record<string, unknown>)[key])
     if (item !== undefined) setOwn(plain, key, item)
   }
   return plain
+}
+
+/** Whether a value of JSONata is a function. */
+export function isFunction(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === 'function'
+  return FLAGS.some((flag) => Object.hasOwn(value, flag))
 }

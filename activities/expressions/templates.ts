@@ -1,9 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { splitCondition, splitTemplate, type Template } from '../../workflows/expressions/expressions.ts'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { type CompiledExpression, compileInTurns } from './compiled.ts'
+import { compileInTurns } from './compiled.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
+import type { PlacedExpression } from './watch.ts'
 
 /** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
 type FillConfig = (values: unknown[]) => unknown
@@ -11,18 +13,24 @@ type FillConfig = (values: unknown[]) => unknown
 const MAX_CONFIG_DEPTH = 200
 
 /** The expressions of a config value, and the function that fills in their values if there are any. */
-export async function collectExpressions(value: unknown): Promise<{
-  expressions: CompiledExpression[]
+export async function collectExpressions(
+  value: unknown,
+  rules: Rules,
+): Promise<{
+  expressions: PlacedExpression[]
   fill: FillConfig | undefined
 }> {
-  const sources: string[] = []
+  const sources: FoundSource[] = []
   const fill = collectInto(sources, value)
-  const expressions: CompiledExpression[] = []
-  for (const source of sources) expressions.push(await compileInTurns(source))
+  const expressions: PlacedExpression[] = []
+  for (const { source, text } of sources)
+    expressions.push({ expression: await compileInTurns(source, rules), text })
   return { expressions, fill }
 }
 
-function collectInto(found: string[], value: unknown, depth = 0): FillConfig | undefined {
+type FoundSource = { source: string; text: string }
+
+function collectInto(found: FoundSource[], value: unknown, depth = 0): FillConfig | undefined {
   if (typeof value === 'string') return value.includes('{{') ? collectText(value, found) : undefined
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > MAX_CONFIG_DEPTH) throw expressionFailure('the config is nested too deeply')
@@ -46,9 +54,9 @@ function collectInto(found: string[], value: unknown, depth = 0): FillConfig | u
   }
 }
 
-function collectText(text: string, found: string[]): FillConfig {
+function collectText(text: string, found: FoundSource[]): FillConfig {
   const parts = readCached(text).map((part) =>
-    typeof part === 'string' ? part : found.push(part.source) - 1,
+    typeof part === 'string' ? part : found.push({ source: part.source, text }) - 1,
   )
   const [only] = parts
   if (parts.length === 1 && typeof only === 'number') return (values) => values[only] ?? null
@@ -93,18 +101,21 @@ function readCached(text: string): Template {
 }
 
 /** Compiles a single expression, with or without `{{ }}`. Throws a NodeFailure for anything else. */
-export async function compileBareExpression(text: unknown): Promise<CompiledExpression> {
+export async function compileBareExpression(text: unknown, rules: Rules): Promise<PlacedExpression> {
   if (typeof text !== 'string') throw expressionFailure('an expression must be a string')
   try {
-    return await compileInTurns(splitCondition(text).source)
+    return { expression: await compileInTurns(splitCondition(text).source, rules), text }
   } catch (error) {
     throw error instanceof NodeFailure ? error : expressionFailure((error as Error).message)
   }
 }
 
 /** Compiles a condition: a boolean, or an expression with or without `{{ }}`. Throws a NodeFailure. */
-export async function compileCondition(condition: unknown): Promise<CompiledExpression | boolean> {
+export async function compileCondition(
+  condition: unknown,
+  rules: Rules,
+): Promise<PlacedExpression | boolean> {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
-  return compileBareExpression(condition)
+  return compileBareExpression(condition, rules)
 }

@@ -1,14 +1,17 @@
 import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
-import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Language } from '../../workflows/expressions/rules.ts'
+import { type GraphNode, languageOf } from '../../workflows/graph/graph.ts'
 import { findItem, mergeInputs } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
+import { joinPath } from '../../workflows/problem.ts'
 import type { Item } from '../../workflows/run/frame.ts'
 import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
+import { createNoteKeeper } from '../nodes/kit/notes.ts'
 import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
 import { readResumeUrls } from './resumeurls.ts'
 import { demandInputRoom, type RunValues } from './values.ts'
@@ -17,6 +20,8 @@ import { readVariables } from './variables.ts'
 /** One step or attempt of a node in a run: its place in the run and what it reads. */
 export type NodeStep = {
   node: GraphNode
+  /** What its expressions mean. */
+  language: Language
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
@@ -33,16 +38,16 @@ export type NodeStep = {
   signal: AbortSignal
 }
 
-/** A node of the workflow's version, with its config. Throws NOT_FOUND if it is not in there. */
+/** A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in there. */
 export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<GraphNode> {
+): Promise<Pick<NodeStep, 'node' | 'language'>> {
   const graph = await readVersion(store, workflowId, version)
   const node = graph.nodes.find((candidate) => candidate.id === nodeId)
   if (!node) throw new Fault('NOT_FOUND', `node ${nodeId} is not in version ${version}`)
-  return node
+  return { node, language: languageOf(graph) }
 }
 
 /**
@@ -55,7 +60,7 @@ export async function prepareStep(
   step: NodeStep,
 ): Promise<NodeContext> {
   const { node, sources, iteration, context } = step
-  const { store, evaluator, http } = deps
+  const { store, http } = deps
   const read = [...new Set([...sources, ...step.needs])]
   demandInputRoom(read.flatMap((id) => step.find(id) ?? []))
   const nodes: Record<string, unknown> = Object.create(null)
@@ -73,12 +78,16 @@ export async function prepareStep(
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(store, context.workflowId, node.config)
   const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
+  const notes = createNoteKeeper()
+  const note = (text: string, message: string) =>
+    notes.add({ warnings: findPlaces(node.config, text).map((path) => ({ path, message })) })
   return {
     config: node.config,
     input,
     inputs,
     bindings: { input, nodes, trigger, vars, execution, ...loop },
-    evaluator,
+    evaluator: deps.evaluator.under({ ...step.language, note }),
+    notes,
     http,
     spot: {
       store,
@@ -94,6 +103,24 @@ export async function prepareStep(
     idempotencyKey: step.idempotencyKey,
     answer: (answer) => saveAnswer(store, context.id, answer),
   }
+}
+
+/** At how many places of a config the same text is named. */
+const MAX_PLACES = 5
+
+/** The paths of the strings in a config that are this text. */
+function findPlaces(config: object, text: string): string[] {
+  const places: string[] = []
+  const open: { path: string; value: unknown }[] = [{ path: 'config', value: config }]
+  for (const { path, value } of open) {
+    if (value === text) places.push(path)
+    if (places.length >= MAX_PLACES) break
+    if (typeof value !== 'object' || value === null) continue
+    const isList = Array.isArray(value)
+    for (const [key, child] of Object.entries(value))
+      open.push({ path: joinPath(path, isList ? Number(key) : key), value: child })
+  }
+  return places.length > 0 ? places : ['config']
 }
 
 async function readItem(values: RunValues, item: Item): Promise<unknown> {
@@ -117,5 +144,7 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
-  return runner(context)
+  const result = await runner(context)
+  if (result.notes) context.notes.add(result.notes)
+  return result
 }
