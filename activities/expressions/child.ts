@@ -2,6 +2,8 @@ import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 import type { LargeAnswer } from '../http/answer.ts'
+import type { ScriptJob } from '../javascript/job.ts'
+import { startStopwatch } from '../stopwatch.ts'
 import type { FormatConversion } from './formats.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
 import { toPlain } from './plain.ts'
@@ -19,19 +21,6 @@ const PROGRESS_MS = 100
 const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => text.length }
 const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
 const patterns = new LRUCache<string, RE2JS>(KEPT)
-
-/** Begins to measure processor time: what else this machine does must not count. */
-function startStopwatch(limitMs: number): { isOver(): boolean } {
-  const began = performance.now()
-  const before = readCpuMs()
-  // The clock is read faster, and processor time never passes faster than it.
-  return { isOver: () => performance.now() - began > limitMs && readCpuMs() - before > limitMs }
-}
-
-function readCpuMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
-}
 
 /** Of the expression that is being evaluated. */
 let stopwatch = startStopwatch(timeoutMs)
@@ -92,6 +81,7 @@ function LinearRegex(native: RegExp) {
 async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
   if ('conversion' in job) return runConversion(job.conversion)
   if ('answer' in job) return readAnswer(job.answer)
+  if ('script' in job) return evaluateScript(job)
   const whole = startStopwatch(totalMs)
   let reportedAt = performance.now()
   let at = 0
@@ -152,6 +142,16 @@ async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
     return { kind: 'answer', answer: writeAnswer(answer) }
   } catch (error) {
     return describeThrown(0, error)
+  }
+}
+
+/** The sandbox is loaded only by a process that needs it. */
+async function evaluateScript(job: ScriptJob): Promise<EvaluatorReply> {
+  try {
+    const { runScript } = await import('../javascript/run.ts')
+    return await runScript(job, () => reply({ kind: 'progress' }))
+  } catch (error) {
+    return describeThrown(-1, error)
   }
 }
 
