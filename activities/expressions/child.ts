@@ -2,10 +2,12 @@ import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 import type { LargeAnswer } from '../http/answer.ts'
+import type { ScriptJob } from '../javascript/job.ts'
+import { startStopwatch } from '../stopwatch.ts'
 import type { FormatConversion } from './formats.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
 import { toPlain } from './plain.ts'
-import { isTruthy } from './truth.ts'
+import { bindRules, isTruthy } from './truth.ts'
 
 /**
  * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the
@@ -20,19 +22,6 @@ const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => 
 const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
 const patterns = new LRUCache<string, RE2JS>(KEPT)
 
-/** Begins to measure processor time: what else this machine does must not count. */
-function startStopwatch(limitMs: number): { isOver(): boolean } {
-  const began = performance.now()
-  const before = readCpuMs()
-  // The clock is read faster, and processor time never passes faster than it.
-  return { isOver: () => performance.now() - began > limitMs && readCpuMs() - before > limitMs }
-}
-
-function readCpuMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
-}
-
 /** Of the expression that is being evaluated. */
 let stopwatch = startStopwatch(timeoutMs)
 
@@ -45,14 +34,15 @@ const OPTIONS = {
   },
 }
 
-function compileSource(source: string): jsonata.Expression {
-  const known = expressions.get(source)
+function compileSource({ text, rules }: ExpressionSource): jsonata.Expression {
+  const key = `${rules} ${text}`
+  const known = expressions.get(key)
   if (known) return known
-  const expression = jsonata(source, OPTIONS)
+  const expression = bindRules(jsonata(text, OPTIONS), rules)
   expression.registerFunction('eval', () => {
     throw new Error('$eval is not available')
   })
-  expressions.set(source, expression)
+  expressions.set(key, expression)
   return expression
 }
 
@@ -92,6 +82,7 @@ function LinearRegex(native: RegExp) {
 async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
   if ('conversion' in job) return runConversion(job.conversion)
   if ('answer' in job) return readAnswer(job.answer)
+  if ('script' in job) return evaluateScript(job)
   const whole = startStopwatch(totalMs)
   let reportedAt = performance.now()
   let at = 0
@@ -116,7 +107,7 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
       if (!step()) return failJob(at, 'TOTAL')
       const source = 'items' in job ? job.each : job.sources[at]!
       const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
-      const value = toPlain(await compileSource(source.text).evaluate(contextOf(source, roots), bindings))
+      const value = toPlain(await compileSource(source).evaluate(contextOf(source, roots), bindings))
       if ('items' in job && job.filter) {
         if (isTruthy(value)) kept.push(at)
       } else {
@@ -152,6 +143,16 @@ async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
     return { kind: 'answer', answer: writeAnswer(answer) }
   } catch (error) {
     return describeThrown(0, error)
+  }
+}
+
+/** The sandbox is loaded only by a process that needs it. */
+async function evaluateScript(job: ScriptJob): Promise<EvaluatorReply> {
+  try {
+    const { runScript } = await import('../javascript/run.ts')
+    return await runScript(job, () => reply({ kind: 'progress' }))
+  } catch (error) {
+    return describeThrown(-1, error)
   }
 }
 

@@ -1,96 +1,80 @@
-import { createHash } from 'node:crypto'
-import { createRequire } from 'node:module'
-import { LRUCache } from 'lru-cache'
-import { IANAZone } from 'luxon'
+import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
 
 /**
- * What a script in the sandbox asks of the process around it, by name: only JSON goes in and out, and nothing
- * that is answered reaches beyond its own arguments. Used by the files in prelude/.
+ * What a sandbox can ask of the process that it is in. Only JSON goes in and out, and nothing here reaches
+ * beyond its arguments. Each must be fast: a script is not interrupted while it waits for its host.
  */
-const ANSWERS: Record<string, (given: never) => unknown> = {
-  intl: answerIntl,
-  /** Epoch milliseconds of a date in any form that this engine reads; null if it reads none. */
-  date: (text: string) => Date.parse(text),
-  /** The offset of a time zone from UTC at an instant, in minutes. */
-  offset: ([zone, time]: [string, number]) => IANAZone.create(zone).offset(time),
-  hash({ algorithm, text }: { algorithm: string; text: string }) {
-    return createHash(algorithm === 'sha3' ? 'sha3-512' : algorithm).update(text, 'utf8').digest('hex')
+export const HOST = {
+  hash: ({ algorithm, data, encoding }: { algorithm: string; data: string; encoding: Encoding }) =>
+    createHash(readAlgorithm(algorithm)).update(toBytes(data)).digest(readDigest(encoding)),
+  hmac: (asked: { algorithm: string; key: string; data: string; encoding: Encoding }) =>
+    createHmac(readAlgorithm(asked.algorithm), toBytes(asked.key))
+      .update(toBytes(asked.data))
+      .digest(readDigest(asked.encoding)),
+  uuid: () => randomUUID(),
+  random: (size: number) => randomBytes(Math.min(65_536, Math.max(0, Math.trunc(size)))).toString('latin1'),
+  /** UTF-8 and other encodings of a text, as a text of one character for each byte, and back. */
+  encode: ({ text, encoding }: { text: string; encoding: Encoding }) =>
+    Buffer.from(text, readEncoding(encoding)).toString('latin1'),
+  decode: ({ bytes, encoding }: { bytes: string; encoding: Encoding }) =>
+    toBytes(bytes).toString(readEncoding(encoding)),
+  /** The parts of a URL, after one of them was changed if `part` says so; null if it is not a URL. */
+  url: ({ href, base, part, value }: { href: string; base?: string; part?: UrlPart; value?: string }) => {
+    if (!URL.canParse(href, base)) return null
+    const url = new URL(href, base)
+    if (part !== undefined && URL_PARTS.includes(part) && part !== 'origin') url[part] = String(value)
+    return Object.fromEntries(URL_PARTS.map((name) => [name, url[name]]))
   },
-  base64({ encode, decode }: { encode?: string; decode?: string }) {
-    if (encode !== undefined) return Buffer.from(encode, 'utf8').toString('base64')
-    return Buffer.from(decode ?? '', 'base64').toString('utf8')
-  },
-  transliterate: (text: string) => loadTransliterate()(text, { unknown: '?' }),
+  readQuery: (text: string) => [...new URLSearchParams(text)],
+  writeQuery: (pairs: [string, string][]) => new URLSearchParams(pairs).toString(),
+} satisfies Record<string, (argument: never) => unknown>
+
+export type HostCall = keyof typeof HOST | 'console'
+
+const URL_PARTS = [
+  'href',
+  'origin',
+  'protocol',
+  'username',
+  'password',
+  'host',
+  'hostname',
+  'port',
+  'pathname',
+  'search',
+  'hash',
+] as const
+type UrlPart = (typeof URL_PARTS)[number]
+
+const ENCODINGS = ['utf8', 'hex', 'base64', 'base64url', 'latin1', 'utf16le'] as const
+type Encoding = (typeof ENCODINGS)[number]
+
+function readEncoding(encoding: string): Encoding {
+  const lower = String(encoding).toLowerCase()
+  const name = { 'utf-8': 'utf8', binary: 'latin1', ascii: 'latin1', utf16: 'utf16le' }[lower] ?? lower
+  if ((ENCODINGS as readonly string[]).includes(name)) return name as Encoding
+  throw new Error(
+    `there is no encoding "${String(encoding).slice(0, 50)}"; there are ${ENCODINGS.join(', ')}`,
+  )
 }
 
-/** Answers a script's question; throws an Error for a name that there is not. Both texts are JSON. */
-export function answerScript(name: string, text: string): string {
-  if (!Object.hasOwn(ANSWERS, name)) throw new Error(`there is no ${name} for scripts`)
-  return JSON.stringify(ANSWERS[name]!(JSON.parse(text) as never) ?? null)
+function readDigest(encoding: string): 'hex' | 'base64' | 'base64url' | 'binary' {
+  const name = readEncoding(encoding)
+  if (name === 'latin1') return 'binary'
+  if (name !== 'utf8' && name !== 'utf16le') return name
+  throw new Error(`a digest cannot be written as ${name}; use hex, base64 or base64url`)
 }
 
-type Transliterate = (text: string, options: { unknown: string }) => string
-let transliterate: Transliterate | undefined
+const ALGORITHMS = ['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']
 
-/** Its tables are big, and hardly anybody needs them. */
-function loadTransliterate(): Transliterate {
-  const load = createRequire(import.meta.url)
-  transliterate ??= (load('transliteration') as { transliterate: Transliterate }).transliterate
-  return transliterate
+function readAlgorithm(algorithm: string): string {
+  const name = String(algorithm).toLowerCase().replace('sha-', 'sha')
+  if (ALGORITHMS.includes(name)) return name
+  throw new Error(
+    `there is no algorithm "${String(algorithm).slice(0, 50)}"; there are ${ALGORITHMS.join(', ')}`,
+  )
 }
 
-type IntlQuestion = {
-  kind: string
-  locales?: string | string[]
-  options?: Record<string, unknown>
-  method: string
-  args: unknown[]
-}
-
-const METHODS: Record<string, string[]> = {
-  DateTimeFormat: ['format', 'formatToParts', 'formatRange', 'formatRangeToParts'],
-  NumberFormat: ['format', 'formatToParts'],
-  RelativeTimeFormat: ['format', 'formatToParts'],
-  ListFormat: ['format', 'formatToParts'],
-  PluralRules: ['select'],
-  Collator: ['compare'],
-  DisplayNames: ['of'],
-}
-
-type Formatter = Record<string, (...args: unknown[]) => unknown>
-
-/** Formatters are dear to make. */
-const formatters = new LRUCache<string, Formatter>({ max: 200 })
-
-function answerIntl({ kind, locales, options, method, args }: IntlQuestion): { value?: unknown; error?: string } {
-  try {
-    if (kind === 'String') {
-      const text = String(args[0])
-      return { value: method === 'upper' ? text.toLocaleUpperCase(locales) : text.toLocaleLowerCase(locales) }
-    }
-    if (kind === 'Intl') {
-      if (method === 'getCanonicalLocales') return { value: Intl.getCanonicalLocales(args[0] as string) }
-      return { value: Intl.supportedValuesOf(args[0] as 'calendar') }
-    }
-    const methods = Object.hasOwn(METHODS, kind) ? METHODS[kind]! : []
-    const Kind = Intl[kind as 'NumberFormat']
-    if (method === 'supportedLocalesOf' && methods.length > 0)
-      return { value: Kind.supportedLocalesOf(args[0] as string) }
-    if (method !== 'resolvedOptions' && !methods.includes(method)) throw new RangeError(`no ${kind}.${method}`)
-    const key = JSON.stringify([kind, locales, options])
-    let formatter = formatters.get(key)
-    if (!formatter) {
-      formatter = new Kind(locales, options) as unknown as Formatter
-      formatters.set(key, formatter)
-    }
-    return { value: formatter[method]!(...args.map(readAmount)) }
-  } catch (error) {
-    return { error: String((error as Error).message).slice(0, 200) }
-  }
-}
-
-/** JSON has neither NaN nor infinite numbers. */
-function readAmount(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || !('special' in value)) return value
-  return Number(value.special)
+function toBytes(text: string): Buffer {
+  return Buffer.from(text, 'latin1')
 }
