@@ -1,10 +1,12 @@
 import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
+import { LOCALE_CALLS } from './locale.ts'
 
 /**
  * What a sandbox can ask of the process that it is in. Only JSON goes in and out, and nothing here reaches
  * beyond its arguments. Each must be fast: a script is not interrupted while it waits for its host.
  */
 export const HOST = {
+  ...LOCALE_CALLS,
   hash: ({ algorithm, data, encoding }: { algorithm: string; data: string; encoding: Encoding }) =>
     createHash(readAlgorithm(algorithm)).update(toBytes(data)).digest(readDigest(encoding)),
   hmac: (asked: { algorithm: string; key: string; data: string; encoding: Encoding }) =>

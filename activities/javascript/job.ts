@@ -2,13 +2,14 @@
  * The parts of the library that scripts have, which are evaluated in the sandbox before them. `base` is always
  * there; the others are only loaded for sources that may need them, because they take time and memory.
  */
-export type PreludePart = 'base' | 'luxon' | 'n8n'
+export type PreludePart = 'base' | 'intl' | 'luxon' | 'jmespath' | 'titlecase' | 'n8n' | 'methods'
 
 /**
  * An `expression` gives its value, a `body` is what stands in an async function and gives what it returns.
- * `each`: once for each item, with `$item` and `$index`.
+ * `each`: once for each item, with `$item` and `$index`. `spoils`: it may change what it reads, so the others get
+ * copies; where it is not said, the text of an expression is looked at.
  */
-export type ScriptSource = { kind: 'expression' | 'body'; text: string; each: boolean }
+export type ScriptSource = { kind: 'expression' | 'body'; text: string; each: boolean; spoils?: boolean }
 
 /**
  * `timeoutMs` is processor time, and for a script that sleeps the clock too; `memoryMb` is what its values take

@@ -3,30 +3,31 @@ import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 import { IANAZone } from 'luxon'
 
-/**
- * What a script in the sandbox asks of the process around it, by name: only JSON goes in and out, and nothing
- * that is answered reaches beyond its own arguments. Used by the files in prelude/.
- */
-const ANSWERS: Record<string, (given: never) => unknown> = {
+/** What scripts ask for that their engine does not have: dates and numbers as languages write them, and texts. */
+export const LOCALE_CALLS = {
   intl: answerIntl,
   /** Epoch milliseconds of a date in any form that this engine reads; null if it reads none. */
   date: (text: string) => Date.parse(text),
   /** The offset of a time zone from UTC at an instant, in minutes. */
   offset: ([zone, time]: [string, number]) => IANAZone.create(zone).offset(time),
-  hash({ algorithm, text }: { algorithm: string; text: string }) {
-    return createHash(algorithm === 'sha3' ? 'sha3-512' : algorithm).update(text, 'utf8').digest('hex')
-  },
-  base64({ encode, decode }: { encode?: string; decode?: string }) {
-    if (encode !== undefined) return Buffer.from(encode, 'utf8').toString('base64')
-    return Buffer.from(decode ?? '', 'base64').toString('utf8')
-  },
+  digest: ({ algorithm, text }: { algorithm: string; text: string }) =>
+    createHash(DIGESTS[algorithm as keyof typeof DIGESTS]).update(text, 'utf8').digest('hex'),
+  base64: ({ encode, decode }: { encode?: string; decode?: string }) =>
+    encode === undefined
+      ? Buffer.from(decode ?? '', 'base64').toString('utf8')
+      : Buffer.from(encode, 'utf8').toString('base64'),
   transliterate: (text: string) => loadTransliterate()(text, { unknown: '?' }),
 }
 
-/** Answers a script's question; throws an Error for a name that there is not. Both texts are JSON. */
-export function answerScript(name: string, text: string): string {
-  if (!Object.hasOwn(ANSWERS, name)) throw new Error(`there is no ${name} for scripts`)
-  return JSON.stringify(ANSWERS[name]!(JSON.parse(text) as never) ?? null)
+/** n8n's names of digests. */
+const DIGESTS = {
+  md5: 'md5',
+  sha1: 'sha1',
+  sha224: 'sha224',
+  sha256: 'sha256',
+  sha384: 'sha384',
+  sha512: 'sha512',
+  sha3: 'sha3-512',
 }
 
 type Transliterate = (text: string, options: { unknown: string }) => string

@@ -54,9 +54,9 @@ async function evaluateScript(
   try {
     sandbox.ask('load', roots, items)
     for (at = 0; at < sources.length; at++) {
-      const { kind, text, each } = sources[at]!
+      const { kind, text, each, spoils = kind === 'expression' && MAY_SPOIL.test(text) } = sources[at]!
       const compiled = sandbox.evaluate(wrap(sources[at]!), nameSource(at))
-      sandbox.ask('add', compiled, each, kind === 'expression' && MAY_SPOIL.test(text))
+      sandbox.ask('add', compiled, each, spoils)
     }
     at = -1
     const unsettled = await finish(sandbox, limits.maxChars, limits.timeoutMs, isOver)

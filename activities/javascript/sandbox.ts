@@ -125,9 +125,8 @@ function wire(runtime: QuickJSRuntime, context: QuickJSContext): Sandbox {
     },
     evaluate,
     async load(parts) {
-      for (const { name, text, isFunction } of await loadPrelude(parts)) {
-        const value = evaluate(text, name)
-        if (isFunction) unwrap(context.callFunction(value, context.undefined, kit))
+      for (const { name, text } of await loadPrelude(parts)) {
+        unwrap(context.callFunction(evaluate(text, name), context.undefined, kit))
       }
     },
     readConsole: console.read,

@@ -1,5 +1,6 @@
 // n8n's methods of dates: of luxon's DateTime, of JavaScript's Date, and of texts as JSON writes dates.
-;(({ kinds, fail, isDateTime, readers }) => {
+;(kit) => {
+  const { kinds, fail, isDateTime } = kit.n8n
   const DURATIONS = ['milliseconds', 'seconds', 'minutes', 'hours', 'days', 'weeks', 'months', 'quarters', 'years']
   const PARTS = 'day week month year hour minute second millisecond weekNumber yearDayNumber weekday'.split(' ')
   const SHORT = { ms: 'millisecond', sec: 'second', secs: 'second', min: 'minute', mins: 'minute', hr: 'hour', hrs: 'hour' }
@@ -35,7 +36,7 @@
     const unknown = units.find((each) => !DURATIONS.includes(each) && !PARTS.includes(each))
     if (unknown !== undefined)
       fail(`Unsupported unit '${unknown}'. Supported: ${DURATIONS.map((each) => `'${each}'`).join(', ')}.`)
-    const end = typeof other === 'string' ? readers.toDateTime(other) : toLuxon(other)
+    const end = typeof other === 'string' ? kit.n8n.readDateTime(other) : toLuxon(other)
     const difference = date.diff(end, units)
     return units.length > 1 ? difference.toObject() : difference.as(units[0])
   }
@@ -76,4 +77,4 @@
     isEmpty: () => false,
     isNotEmpty: () => true,
   }
-})($$perdure)
+}

@@ -1,17 +1,14 @@
 // The methods that n8n gives to values: which of them a value has. Each kind is in a file of its own.
-;((perdure) => {
-  const { ExpressionError } = perdure
-  class ExpressionExtensionError extends ExpressionError {
-    name = 'ExpressionExtensionError'
+;(kit) => {
+  const { n8n } = kit
+  const fail = (message) => {
+    throw new n8n.ExpressionError(message)
   }
-  perdure.fail = (message) => {
-    throw new ExpressionExtensionError(message)
-  }
-  const { fail } = perdure
+  n8n.fail = fail
   const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
   const kinds = {}
-  perdure.kinds = kinds
-  perdure.isDateTime = (value) => globalThis.DateTime?.isDateTime(value) === true
+  n8n.kinds = kinds
+  n8n.isDateTime = (value) => globalThis.DateTime?.isDateTime(value) === true
 
   const isDateText = (text) =>
     /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}.\d{3}Z/.test(text) &&
@@ -33,7 +30,7 @@
     if (typeof value === 'number') return ['Number', value]
     if (typeof value === 'boolean') return ['Boolean', value]
     if (typeof value !== 'object' || value === null) return [undefined, value]
-    return [perdure.isDateTime(value) || value instanceof Date ? 'Date' : 'Object', value]
+    return [n8n.isDateTime(value) || value instanceof Date ? 'Date' : 'Object', value]
   }
 
   const find = (given, name) => {
@@ -45,7 +42,7 @@
     return own(anything, name) ? () => anything[name](value) : undefined
   }
 
-  globalThis.$$extend = (value, name, isOptional = false) => {
+  const extend = (value, name, isOptional = false) => {
     const found = find(value, name)
     if (found || isOptional) return found
     if (value === undefined || value === null) fail(`${name} can't be used on ${value} value`)
@@ -54,4 +51,5 @@
     const last = having.pop()
     return fail(`${name}() is only callable on types ${having.map((kind) => `"${kind}"`).join(', ')}, and "${last}"`)
   }
-})($$perdure)
+  kit.define('$$extend', extend)
+}

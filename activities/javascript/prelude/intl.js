@@ -1,7 +1,7 @@
 // Intl, which the engine does not have, by questions to the process around it. Only JSON goes there and back.
-;(({ host }) => {
+;(kit) => {
   const ask = (kind, locales, options, method, args = []) => {
-    const { value, error } = JSON.parse(host('intl', JSON.stringify({ kind, locales, options, method, args })))
+    const { value, error } = kit.host('intl', { kind, locales, options, method, args })
     if (error !== undefined) throw new RangeError(error)
     return value
   }
@@ -110,7 +110,7 @@
   const Native = Date
   const parse = (text) => {
     const written = String(text)
-    return ISO.test(written) ? Native.parse(written) : (JSON.parse(host('date', JSON.stringify(written))) ?? Number.NaN)
+    return ISO.test(written) ? Native.parse(written) : (kit.host('date', written) ?? Number.NaN)
   }
   globalThis.Date = new Proxy(Native, {
     construct(target, given, made) {
@@ -121,4 +121,4 @@
     get: (target, name) => (name === 'parse' ? parse : Reflect.get(target, name)),
   })
   Native.prototype.constructor = globalThis.Date
-})($$perdure)
+}

@@ -1,5 +1,6 @@
 // n8n's methods of arrays.
-;(({ kinds, fail }) => {
+;(kit) => {
+  const { kinds, fail } = kit.n8n
   const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
   const isObject = (value) => typeof value === 'object' && value !== null
 
@@ -202,4 +203,4 @@
   }
   const toInt = (value) => (value ? 1 : 0)
   kinds.Boolean = { toBoolean: (value) => value, toInt, toFloat: toInt, toNumber: toInt, toDateTime: nothing }
-})($$perdure)
+}

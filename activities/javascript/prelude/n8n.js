@@ -1,12 +1,11 @@
 // What expressions see as n8n has it: $json, $input, $('Node') and the rest.
-;((perdure) => {
-  const { roots, place } = perdure
+;(kit) => {
+  const n8n = {}
+  kit.n8n = n8n
   const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
 
-  class ExpressionError extends Error {
-    name = 'ExpressionError'
-  }
-  perdure.ExpressionError = ExpressionError
+  class ExpressionError extends Error {}
+  n8n.ExpressionError = ExpressionError
   const refuse = (message) => {
     throw new ExpressionError(message)
   }
@@ -44,9 +43,10 @@
     return lists.get(value)
   }
   // With items of its own, a node is evaluated for each; else it is on the first of what comes in.
-  const items = () => (place().perItem ? place().items : itemsOf(roots.input))
-  const index = () => (place().perItem ? place().index : 0)
-  const current = () => (place().perItem ? place().item : itemsOf(roots.input)[0])
+  const items = () => kit.items ?? kit.roots.items ?? itemsOf(kit.roots.input)
+  const isEach = () => kit.items !== undefined || kit.roots.each === true
+  const index = () => (isEach() ? kit.index : 0)
+  const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
   const json = () => read(current()) ?? {}
   const thisItem = () => (current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } })
 
@@ -86,13 +86,13 @@
   )
 
   const idOf = (name) => {
-    const { names = {} } = roots
+    const { names = {} } = kit.roots
     return own(names, name) ? names[name] : name
   }
   const outputOf = (name) => {
     const id = idOf(name)
-    if (!own(roots.nodes ?? {}, id)) refuse(`Node '${name}' hasn't been executed`)
-    return itemsOf(roots.nodes[id])
+    if (!own(kit.roots.nodes ?? {}, id)) refuse(`Node '${name}' hasn't been executed`)
+    return itemsOf(kit.roots.nodes[id])
   }
   const firstOnly = (given) => {
     if (given.some((which) => which !== undefined && which !== null && which !== 0 && which !== -1))
@@ -100,7 +100,7 @@
   }
   const pairedItem = (name, at) => {
     const all = wrap(outputOf(name))
-    const pair = roots.pairs?.[idOf(name)]?.[at]
+    const pair = kit.roots.pairs?.[idOf(name)]?.[at]
     if (typeof pair === 'string') refuse(pair)
     if (typeof pair === 'number' && pair < all.length) return all[pair]
     return refuse(
@@ -111,7 +111,7 @@
     if (typeof name !== 'string') refuse("write the name of a node: $('Fetch')")
     return offer(`$('${name}')`, {
       get isExecuted() {
-        return own(roots.nodes ?? {}, idOf(name))
+        return own(kit.roots.nodes ?? {}, idOf(name))
       },
       get item() {
         return pairedItem(name, index())
@@ -159,7 +159,7 @@
   }
 
   const execution = () => {
-    const known = roots.execution ?? {}
+    const known = kit.roots.execution ?? {}
     const urls = Object.values(known.resumeUrls ?? {})
     return offer('$execution', {
       ...known,
@@ -175,8 +175,8 @@
     })
   }
   const workflow = () => {
-    const { workflowId: id, workflowName: name } = roots.execution ?? {}
-    return offer('$workflow', { id, name, active: roots.execution?.trigger !== 'MANUAL' })
+    const { workflowId: id, workflowName: name } = kit.roots.execution ?? {}
+    return offer('$workflow', { id, name, active: kit.roots.execution?.trigger !== 'MANUAL' })
   }
 
   const now = () => globalThis.DateTime.now()
@@ -189,25 +189,24 @@
     $itemIndex: index,
     $position: index,
     $thisItemIndex: index,
-    $runIndex: () => roots.runIndex ?? 0,
-    $thisRunIndex: () => roots.runIndex ?? 0,
-    $item: () => read(place().item),
-    $index: () => place().index,
-    $env: () => read(roots.vars ?? {}),
-    $vars: () => read(roots.vars ?? {}),
-    $trigger: () => read(roots.trigger),
-    $nodes: () => read(roots.nodes ?? {}),
+    $runIndex: () => kit.roots.runIndex ?? 0,
+    $thisRunIndex: () => kit.roots.runIndex ?? 0,
+    $item: () => read(kit.item),
+    $index: () => kit.index,
+    $env: () => read(kit.roots.vars ?? {}),
+    $vars: () => read(kit.roots.vars ?? {}),
+    $trigger: () => read(kit.roots.trigger),
+    $nodes: () => read(kit.roots.nodes ?? {}),
     $execution: execution,
     $workflow: workflow,
     $mode: () => execution().mode,
-    $nodeId: () => roots.node?.id,
-    $prevNode: () => offer('$prevNode', { ...(roots.previous ?? {}) }),
+    $nodeId: () => kit.roots.node?.id,
+    $prevNode: () => offer('$prevNode', { ...(kit.roots.previous ?? {}) }),
     $now: now,
     $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
     $node: () => new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
   }
-  for (const [name, get] of Object.entries(variables))
-    Object.defineProperty(globalThis, name, { get, configurable: true })
+  for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
   const ifEmpty = function (value, other) {
     if (arguments.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
@@ -222,9 +221,9 @@
   const jmespath = (data, query) => {
     if (typeof data !== 'object' || typeof query !== 'string')
       refuse('expected two arguments (Object, string) for this function')
-    return perdure.jmespath.search(data, query)
+    return kit.libraries.jmespath.search(data, query)
   }
-  Object.assign(globalThis, {
+  const functions = {
     $: node,
     $items: (name, ...given) => (firstOnly(given), wrap(name === undefined ? items() : outputOf(name))),
     $if: (test, then, other = false) => (test ? then : other),
@@ -253,7 +252,8 @@
     },
     $jmespath: jmespath,
     $jmesPath: jmespath,
-  })
+  }
+  for (const [name, value] of Object.entries(functions)) kit.define(name, value)
 
   // n8n takes every error of JavaScript itself for nothing: `$json.a.b` where there is no `a`.
   const attempt = (evaluate) => {
@@ -273,7 +273,7 @@
       kept = shared
     }
   }
-  Object.assign(globalThis, {
+  const evaluation = {
     /** The value of an expression that stands alone. */
     $$value: (evaluate, changes) =>
       withCopies(changes, () => {
@@ -303,5 +303,6 @@
       const method = target[name]
       return typeof method === 'function' ? method.bind(target) : method
     },
-  })
-})($$perdure)
+  }
+  for (const [name, value] of Object.entries(evaluation)) kit.define(name, value)
+}

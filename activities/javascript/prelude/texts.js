@@ -1,6 +1,7 @@
 // n8n's methods of texts and numbers.
-;(({ kinds, fail, host, titleCase }) => {
-  const ask = (name, value) => JSON.parse(host(name, JSON.stringify(value)))
+;(kit) => {
+  const { kinds, fail } = kit.n8n
+  const ask = kit.host
 
   // Signs and abbreviations of currencies, which may stand in a number.
   const CURRENCIES = `Lek ؋ $ ƒ ₼ Br BZ$ $b KM P лв Rb ៛ ¥ ₡ kn ₱ Kč kr RD$ £ € ¢ Q L Ft ₹ Rp ﷼ ₪ J$ ₩ ₭ ден RM ₨
@@ -97,13 +98,13 @@
     }
     return date?.isValid ? date : fail('cannot convert to Luxon DateTime')
   }
-  Object.assign(($$perdure.readers ??= {}), { toDateTime })
+  kit.n8n.readDateTime = toDateTime
 
   kinds.String = {
     hash(text, given) {
       const algorithm = given?.toLowerCase() ?? 'md5'
       if (algorithm === 'base64') return ask('base64', { encode: text })
-      if (HASHES.includes(algorithm)) return ask('hash', { algorithm, text })
+      if (HASHES.includes(algorithm)) return ask('digest', { algorithm, text })
       return fail(`Unknown algorithm ${algorithm}. Available algorithms are: ${HASHES.join()}, and Base64.`)
     },
     removeMarkdown,
@@ -131,7 +132,7 @@
         .toLowerCase()
         .replace(/[ -]/g, '_')
         .replace(/[\u2000-\u206F\u2E00-\u2E7F\\'!"#$%&()*+,./:;<=>?@[\]^`{|}~]/g, ''),
-    toTitleCase: (text) => titleCase(text),
+    toTitleCase: (text) => kit.libraries.titleCase(text),
     urlDecode: (text, isWhole = false) => (isWhole ? decodeURI(text) : decodeURIComponent(text)),
     urlEncode: (text, isWhole = false) => (isWhole ? encodeURI(text) : encodeURIComponent(text)),
     quote(text, quote = '"') {
@@ -198,4 +199,4 @@
       return fail(`Unsupported format '${format}'. toDateTime() supports 'ms', 's', 'us' and 'excel'.`)
     },
   }
-})($$perdure)
+}
