@@ -129,7 +129,7 @@ type ResultBound = (expression: CompiledExpression, value: unknown) => void
  * Bounds the weight of all results of one call together, as many of them may be the same big value. A weight
  * is up to five times the JSON; the exact check follows when an output is stored.
  */
-function createResultBound(limits: ExpressionLimits): ResultBound {
+export function createResultBound(limits: ExpressionLimits): ResultBound {
   const most = 8 * limits.maxChars
   let weight = 0
   return ({ source }, value) => {
@@ -149,11 +149,11 @@ function makeEach(
   return { roots, items: text, each: describeSource(expression), filter }
 }
 
-function describeSource({ source, rules, reads }: CompiledExpression): ExpressionSource {
+export function describeSource({ source, rules, reads }: CompiledExpression): ExpressionSource {
   return { text: source, context: reads.context, rules }
 }
 
-function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
+export function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
   return writeRoots(
     expressions.map(({ reads }) => reads),
     bindings,

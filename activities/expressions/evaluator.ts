@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
+import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
@@ -32,6 +33,11 @@ export type Evaluator = {
   evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
   /** The value of one expression for each item, with `$item` and `$index` bound. */
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /**
+   * As render, test or evaluate (`how`), for each row, with its `$item` and `$index` bound. A row whose expressions
+   * fail gives its NodeFailure; what hinders all rows is thrown.
+   */
+  rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -122,6 +128,7 @@ function createEvaluatorFor(
     async map(items, text, bindings) {
       return mapItems(deps, items, await compileBareExpression(text, rules), bindings)
     },
+    rows: (how, value, rows, bindings) => evaluateRows(deps, how, value, rows, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.

@@ -4,16 +4,19 @@ import { SCRIPT_LOAD_MS, type ScriptFault, type ScriptJob, type ScriptReply } fr
 import type { FormatConversion } from './formats.ts'
 
 /**
- * A job for an evaluator process: evaluate expressions, evaluate one expression for each item, convert a
- * format, read a large answer, or run a script. `roots` and `items` are JSON: the values that the expressions read, and the
+ * A job for an evaluator process: evaluate expressions, evaluate one or several for each item, convert a format,
+ * read a large answer, or run a script. `roots` and `items` are JSON: the values that the expressions read, and the
  * items.
  */
 export type EvaluatorJob =
   | ExpressionJob
+  | RowsJob
   | { conversion: FormatConversion }
   | { answer: LargeAnswer }
   | ScriptJob
 export type ExpressionJob = { roots: string; sources: ExpressionSource[] } | EachJob
+/** Several expressions for each item: `indexes` are the items' numbers. What fails fails its item only. */
+export type RowsJob = { roots: string; items: string; indexes: number[]; rows: ExpressionSource[] }
 type EachJob = { roots: string; items: string; each: ExpressionSource; filter: boolean }
 
 /** `context`: the expression reads names without a variable, so `$input` is its context. */
@@ -21,8 +24,8 @@ export type ExpressionSource = { text: string; context: boolean; rules: Rules }
 
 /**
  * The messages of an evaluator process. The result of a job is `values` (the JSON of each, null for nothing),
- * `kept` (the indexes of the items that a filter kept), `mapped` (the JSON of all values), `answer`, `script` or
- * `fault` (of a script), or `error` (at expression `at`).
+ * `kept` (the indexes of the items that a filter kept), `mapped` (the JSON of all values), `rows` (the JSON of a
+ * list of RowReply), `answer`, `script` or `fault` (of a script), or `error` (at expression `at`).
  */
 export type EvaluatorReply =
   | { kind: 'ready' }
@@ -30,10 +33,14 @@ export type EvaluatorReply =
   | { kind: 'values'; values: (string | null)[] }
   | { kind: 'kept'; kept: number[] }
   | { kind: 'mapped'; text: string }
+  | { kind: 'rows'; text: string }
   | { kind: 'answer'; answer: ReturnType<typeof writeAnswer> }
   | ScriptReply
   | ScriptFault
   | { kind: 'error'; at: number; cause: EvaluatorFault; message: string }
+
+/** The values of one item's expressions, each in a list of its own that is empty for nothing; or the first fault. */
+export type RowReply = unknown[][] | { at: number; cause: EvaluatorFault; message: string }
 
 /**
  * Why a job failed. `DOWN` and `BUSY` come from the pool: no process could be started or the service is

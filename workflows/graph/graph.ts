@@ -13,6 +13,24 @@ export type GraphNode = {
   timeoutMs?: number
   onError: OnError
   disabled?: boolean
+  /** It works on each of the items that come to it; `concurrency` is how many calls it makes at once. */
+  perItem?: boolean | { concurrency?: number }
+  /** It works once on all of the items that come to it, if there are any. */
+  allItems?: boolean
+}
+
+/** Whether a node works on items: it is given those that come to it, and outputs {items, from}. */
+export function isOnItems({ perItem, allItems }: Pick<GraphNode, 'perItem' | 'allItems'>): boolean {
+  return Boolean(perItem) || Boolean(allItems)
+}
+
+/** Whether a node calls others once for each item: each call is an attempt with a record of its own. */
+export function callsPerItem({
+  type,
+  perItem,
+  disabled,
+}: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
+  return Boolean(perItem) && !disabled && (nodeType(type)?.kind === 'effect' || type === 'SUB_WORKFLOW')
 }
 
 /** `sourceHandle` is null for the main handle. */
