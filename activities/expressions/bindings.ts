@@ -1,5 +1,6 @@
 import type { Reads } from '../../workflows/expressions/expressions.ts'
 import { setOwn } from '../../workflows/json.ts'
+import type { Trail } from '../../workflows/run/frame.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
 import { weighValue } from './weight.ts'
 
@@ -12,6 +13,8 @@ export type Bindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  /** No variable: how items are paired with those of nodes before (see findPairedItem). */
+  trail?: Trail
 }
 
 /** The most characters of JSON that one job sends to a process. */
