@@ -5,7 +5,7 @@ import type { Language } from '../../workflows/expressions/rules.ts'
 import { type GraphNode, isOnItems, languageOf, nameNodes } from '../../workflows/graph/graph.ts'
 import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
-import type { Item } from '../../workflows/run/frame.ts'
+import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
 import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -32,6 +32,8 @@ export type NodeStep = {
   taken?: TakenEdge[] | undefined
   /** The item of a loop around that comes to the node whose one item this is. */
   around?: Item | undefined
+  /** If its config pairs its items with those of nodes before it. */
+  trail?: Trail | undefined
   /** Finds the output of a node, in this iteration or around it. */
   find: (nodeId: string) => Envelope | undefined
   triggerNodeId: string
@@ -94,7 +96,17 @@ export async function prepareStep(
     config: node.config,
     input: inputs === given ? input : item,
     inputs,
-    bindings: { input, nodes, trigger, vars, execution, names: step.names, ...loop, ...items },
+    bindings: {
+      input,
+      nodes,
+      trigger,
+      vars,
+      execution,
+      names: step.names,
+      ...(step.trail ? { trail: step.trail } : {}),
+      ...loop,
+      ...items,
+    },
     evaluator: deps.evaluator.under(step.language),
     http,
     spot: {

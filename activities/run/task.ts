@@ -5,7 +5,7 @@ import { wasJustStarted } from '../../db/outbox.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { itemsOf } from '../../workflows/input.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import { type Frame, inputOf, outputsAround } from '../../workflows/run/frame.ts'
+import { type Frame, inputOf, outputsAround, trailOf } from '../../workflows/run/frame.ts'
 import { resultOf, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { Envelope, LoopNode } from '../../workflows/run/plan.ts'
@@ -88,7 +88,8 @@ function placeStep(
     sources: [...new Set(taken.map(({ source }) => source))],
     taken,
     around,
-    needs: node.needs,
+    trail: trailOf(plan, root, node, frame),
+    needs: [...node.needs, ...(node.pairs ?? [])],
     find: outputsAround(plan, root, task.phase === 'test' ? task.body : frame),
     triggerNodeId: plan.triggerNodeId,
     iteration: frame.iteration,

@@ -1,5 +1,5 @@
 import type { Sinks } from '@temporalio/workflow'
-import type { Frame, Item } from './frame.ts'
+import type { Frame, Item, Trail } from './frame.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import { type NodeError, type NodeRecord, RUN_REFUSED } from './records.ts'
 import type { TakenEdge } from './walk.ts'
@@ -49,6 +49,8 @@ export type AttemptInput = {
   taken?: TakenEdge[]
   /** What comes to a node that works on one of its items, if that is the item of a loop around it. */
   around?: Item
+  /** If its config pairs its items with those of nodes before it. */
+  trail?: Trail
   outputs: Record<string, Envelope>
   iteration: string
   item?: Item

@@ -37,7 +37,7 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
   PlanNode:
-    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs needs',
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs needs pairs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
@@ -57,7 +57,7 @@ const KEYS = {
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
   Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
-  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around outputs iteration item',
+  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item',
   AttemptResult: 'output handle returned',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',
