@@ -161,12 +161,15 @@ function writeScriptRoots(
   const roots = new Set(scripts.flatMap(({ reads }) => [...reads.roots]))
   const raw = new Set(scripts.flatMap(({ reads }) => [...reads.nodes].filter((name) => !reads.listed.has(name))))
   const names: Record<string, string> = {}
-  const lists: Record<string, unknown[] | string> = {}
+  const lists: Record<string, unknown[] | string | null> = {}
   for (const { reads } of scripts) {
     for (const name of reads.nodes) setOwn(names, name, findId(name, bindings))
     for (const name of reads.listed) {
+      const id = findId(name, bindings)
       const found = findItems(name, bindings)
-      setOwn(lists, findId(name, bindings), Array.isArray(found) ? found : found.unavailable)
+      // Null is a node that has not been executed.
+      if (!Object.hasOwn(bindings.nodes, id)) setOwn(lists, id, null)
+      else setOwn(lists, id, Array.isArray(found) ? found : found.unavailable)
     }
   }
   const isOnEach = bindings.items !== undefined
@@ -192,7 +195,7 @@ function writeScriptRoots(
 function findPairs(
   scripts: CompiledScript[],
   bindings: Bindings,
-  lists: Record<string, unknown[] | string>,
+  lists: Record<string, unknown[] | string | null>,
   indexes: number[],
 ): Record<string, Record<number, SentPair>> {
   const pairs: Record<string, Record<number, SentPair>> = {}

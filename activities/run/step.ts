@@ -12,6 +12,7 @@ import type { ActivityDeps } from '../deps.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
+import { createNoteKeeper } from '../nodes/kit/notes.ts'
 import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
 import { readResumeUrls } from './resumeurls.ts'
 import { demandInputRoom, type RunValues } from './values.ts'
@@ -108,6 +109,7 @@ export async function prepareStep(
       ...items,
     },
     evaluator: deps.evaluator.under(step.language),
+    notes: createNoteKeeper(),
     http,
     spot: {
       store,
@@ -146,6 +148,12 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
+  const result = await runOn(node, context, runner)
+  if (result.notes) context.notes.add(result.notes)
+  return result
+}
+
+function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
   if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

@@ -49,18 +49,19 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
   }
   const key = `${context.id} ${stepKey(node.id, frame.iteration)}`
   const ready = await prepare(walk, task, key)
+  const noted = () => (ready instanceof NodeFailure ? {} : (ready.prepared?.notes.kept() ?? {}))
   try {
     if (ready instanceof NodeFailure) throw ready
     const { step, prepared } = ready
     const pack = (output: unknown) => packResult(deps, values, step, output, plan.inlineBytes)
     const done = await doTask(walk, task, step.node, prepared, pack)
-    return { ...head, ...done, completedAt: Date.now() }
+    return { ...head, ...done, ...noted(), completedAt: Date.now() }
   } catch (thrown) {
     if (finalIfDeleted(thrown) !== thrown || isInfrastructure(thrown) || isTurnedAway(thrown)) throw thrown
     const error = isDatabaseError(thrown) ? giveUpStep(deps.store, key, thrown, deps.patienceMs) : thrown
     reportFailure(deps, error, { executionId: context.id, nodeId: node.id, iteration: frame.iteration })
     const failure = describeFailure(error)
-    const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
+    const failed = { ...head, status: 'FAILED' as const, error: failure, ...noted(), completedAt: Date.now() }
     const handled = settleFailure(node, failure)
     if (handled !== 'fatal') {
       const output = await packValue(deps, context.id, handled.output, plan.inlineBytes)

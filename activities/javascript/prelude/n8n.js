@@ -109,7 +109,7 @@
     if (typeof name !== 'string') refuse("write the name of a node: $('Fetch')")
     return offer(`$('${name}')`, {
       get isExecuted() {
-        return Array.isArray(kit.roots.lists?.[idOf(name)])
+        return (kit.roots.lists?.[idOf(name)] ?? null) !== null
       },
       get item() {
         return pairedItem(name, index())
