@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
 import type { LargeAnswer } from '../http/answer.ts'
+import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
@@ -31,6 +32,8 @@ export type Evaluator = {
   evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
   /** The value of one expression for each item, with `$item` and `$index` bound. */
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
+  run(code: Code, bindings: Bindings): Promise<CodeResult>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -111,6 +114,7 @@ function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker
     async map(items, text, bindings) {
       return mapItems(deps, items, await compileBareExpression(text), bindings)
     },
+    run: (code, bindings) => runCodeAway(deps, code, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.

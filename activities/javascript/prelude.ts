@@ -7,8 +7,11 @@ import type { PreludeFunction } from './kit.ts'
  */
 type PreludePiece = PreludeFunction | { file: string; text: string }
 
-/** The parts of the library, in the order in which they are evaluated. Each is loaded when it is first needed. */
-const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
+/**
+ * The parts of the library, in the order in which they are evaluated. Each is loaded when it is first needed.
+ * `names` finds the names that it defines; a part without is always there.
+ */
+const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePiece[]> }[] = [
   {
     part: 'base',
     load: async () => [
@@ -19,6 +22,14 @@ const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
     ],
   },
 ]
+
+/**
+ * The parts that sources may need, by their texts: those whose names they have. A name in a text that is no
+ * variable costs only time.
+ */
+export function choosePrelude(texts: string[]): PreludePart[] {
+  return PARTS.flatMap(({ part, names }) => (!names || texts.some((text) => names.test(text)) ? [part] : []))
+}
 
 /** A piece as a sandbox evaluates it. `isFunction`: its value is a function that is called with the kit. */
 export type LoadedPiece = { name: string; text: string; isFunction: boolean }

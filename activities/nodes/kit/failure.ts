@@ -1,24 +1,35 @@
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 
+/** What the node had written when it failed. */
+type FailureNotes = { console: { level: string; text: string }[] }
+
 /**
  * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
  * names the kind of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...).
- * `retryAfterMs` is the least delay before the next attempt. Only the log may show the `cause`.
+ * `retryAfterMs` is the least delay before the next attempt. `notes` are for the node's record. Only the log may show the `cause`.
  */
 export class NodeFailure extends Error {
   type: FailureType
   retryable: boolean
   retryAfterMs?: number
+  notes?: FailureNotes
 
   constructor(
     message: string,
-    options: { type: FailureType; retryable?: boolean; retryAfterMs?: number; cause?: unknown },
+    options: {
+      type: FailureType
+      retryable?: boolean
+      retryAfterMs?: number
+      notes?: FailureNotes
+      cause?: unknown
+    },
   ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'NodeFailure'
     this.type = options.type
     this.retryable = options.retryable ?? false
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs
+    if (options.notes !== undefined) this.notes = options.notes
   }
 }
 

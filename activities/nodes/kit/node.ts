@@ -38,7 +38,7 @@ export type NodeContext = {
  * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on.
  * `pause` means that there is no result yet: somebody outside the run writes into the node's row and nudges
  * the run, or the time `until` comes (null is never). `written` is an output that another process has written,
- * instead of `output`; only attempts may have it.
+ * instead of `output`; only attempts may have it. `notes` are for the node's record.
  */
 export type NodeResult = {
   output?: unknown
@@ -46,6 +46,13 @@ export type NodeResult = {
   handle?: string
   until?: number
   pause?: { until: number | null }
+  notes?: NodeNotes
+}
+
+/** What a node's record says besides its output, of up to 16 KB in all: what may be wrong, and what its code has written. */
+export type NodeNotes = {
+  warnings?: { path: string; message: string }[]
+  console?: { level: string; text: string }[]
 }
 
 /** How a runner sends a request that changes something. */

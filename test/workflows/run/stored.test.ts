@@ -36,7 +36,8 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 // new keys here; renaming or removing one breaks those executions.
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
-  PlanNode: 'id name type kind alone parentId loop readsItem given silent onError retry timeoutMs needs',
+  PlanNode:
+    'id name type kind alone parentId loop readsItem given silent onError retry timeoutMs codeMs needs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
