@@ -19,6 +19,8 @@ export type AppEnv = {
     scope: Scope
     /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */
     graph?: Graph
+    /** The keys of a JSON body that the route does not know, and those that it does. */
+    unknownKeys?: { unknown: string[]; known: string[] }
     requestId: string
     ip: string
     log: Logger

@@ -117,6 +117,7 @@ export function accept<const R extends Rule>(
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else {
         read('json', rule.json, json)
+        c.set('unknownKeys', findStrangers(rule.json, json))
         const drawing = turn === undefined ? undefined : rule.graph?.(json)
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
       }
@@ -128,6 +129,12 @@ export function accept<const R extends Rule>(
   }
   rules.set(middleware, rule)
   return middleware
+}
+
+/** The keys of a body that its schema does not know, and drops, and those that it does know. */
+function findStrangers(schema: Schema, body: Record<string, unknown>): AppEnv['Variables']['unknownKeys'] {
+  const known = Object.keys((schema as { entries?: object }).entries ?? {})
+  return { unknown: Object.keys(body).filter((key) => !known.includes(key)), known }
 }
 
 /** Reads a graph for the handler, and returns its problems. */

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { tagWorkflow, type WorkflowDetail } from '../../db/workflows/workflows.ts'
-import { findUnknownKeys } from '../../workflows/graph/unknown.ts'
+import { findUnknownKeys } from '../../workflows/graph/advice/unknown.ts'
 import type { AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'
 
