@@ -5,7 +5,7 @@ import type { LargeAnswer } from '../http/answer.ts'
 import type { FormatConversion } from './formats.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
 import { toPlain } from './plain.ts'
-import { isTruthy } from './truth.ts'
+import { bindRules, isTruthy } from './truth.ts'
 
 /**
  * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the
@@ -45,14 +45,15 @@ const OPTIONS = {
   },
 }
 
-function compileSource(source: string): jsonata.Expression {
-  const known = expressions.get(source)
+function compileSource({ text, rules }: ExpressionSource): jsonata.Expression {
+  const key = `${rules} ${text}`
+  const known = expressions.get(key)
   if (known) return known
-  const expression = jsonata(source, OPTIONS)
+  const expression = bindRules(jsonata(text, OPTIONS), rules)
   expression.registerFunction('eval', () => {
     throw new Error('$eval is not available')
   })
-  expressions.set(source, expression)
+  expressions.set(key, expression)
   return expression
 }
 
@@ -116,7 +117,7 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
       if (!step()) return failJob(at, 'TOTAL')
       const source = 'items' in job ? job.each : job.sources[at]!
       const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
-      const value = toPlain(await compileSource(source.text).evaluate(contextOf(source, roots), bindings))
+      const value = toPlain(await compileSource(source).evaluate(contextOf(source, roots), bindings))
       if ('items' in job && job.filter) {
         if (isTruthy(value)) kept.push(at)
       } else {

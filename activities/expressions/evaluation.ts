@@ -1,3 +1,4 @@
+import type { Language } from '../../workflows/expressions/rules.ts'
 import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
 import {
   type CompiledExpression,
@@ -16,7 +17,7 @@ import { weighValue } from './weight.ts'
 /** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
 type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
 
-export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits }
+export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits; language: Language }
 
 /** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
 export async function evaluateAll(
@@ -148,8 +149,8 @@ function makeEach(
   return { roots, items: text, each: describeSource(expression), filter }
 }
 
-function describeSource({ source, reads }: CompiledExpression): ExpressionSource {
-  return { text: source, context: reads.context }
+function describeSource({ source, rules, reads }: CompiledExpression): ExpressionSource {
+  return { text: source, context: reads.context, rules }
 }
 
 function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {

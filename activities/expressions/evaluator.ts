@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
+import type { Language } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
@@ -38,6 +39,8 @@ export type Evaluator = {
    * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
    */
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
+  /** The same evaluator, for the expressions of a graph version, which say what they mean. */
+  under(language: Language): Evaluator
   /** The same evaluator, for somebody: a team that shares its processes with others. */
   for(asker: EvaluatorAsker): Evaluator
   /** From now on only answers are read: all else fails with ExpressionsUnavailable, what is under way too. */
@@ -79,37 +82,45 @@ export function createEvaluator(
     createEvaluatorPool({ processes, farMs: options.farMs, ...limits }),
     limits,
     asker,
+    { rules: 1, strict: false },
   )
 }
 
-function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker: EvaluatorAsker): Evaluator {
+function createEvaluatorFor(
+  pool: EvaluatorPool,
+  limits: ExpressionLimits,
+  asker: EvaluatorAsker,
+  language: Language,
+): Evaluator {
+  const { rules } = language
   const depsOf = (who: EvaluatorAsker): EvaluationDeps => ({
     limits,
+    language,
     pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...who, workflow }, prepare) },
   })
   const deps = depsOf(asker)
   return {
     async render(value, bindings) {
-      const { expressions, fill } = await collectExpressions(value)
+      const { expressions, fill } = await collectExpressions(value, rules)
       return fill ? fill(await evaluateAll(deps, expressions, bindings)) : value
     },
     async test(condition, bindings) {
-      const expression = await compileCondition(condition)
+      const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
       return isTruthy(value)
     },
     async filter(items, condition, bindings) {
-      const expression = await compileCondition(condition)
+      const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression ? items : []
       return filterItems(deps, items, expression, bindings)
     },
     async evaluate(text, bindings) {
-      const [value] = await evaluateAll(deps, [await compileBareExpression(text)], bindings)
+      const [value] = await evaluateAll(deps, [await compileBareExpression(text, rules)], bindings)
       return value ?? null
     },
     async map(items, text, bindings) {
-      return mapItems(deps, items, await compileBareExpression(text), bindings)
+      return mapItems(deps, items, await compileBareExpression(text, rules), bindings)
     },
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
@@ -117,7 +128,8 @@ function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker
       const patient = depsOf({ ...asker, patienceMs: undefined, answered: true })
       return readAnswerAway(patient, answer, what, bindings)
     },
-    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
+    under: (other) => createEvaluatorFor(pool, limits, asker, other),
+    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }, language),
     drain: pool.drain,
     close: pool.close,
   }

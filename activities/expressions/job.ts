@@ -1,3 +1,4 @@
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer, writeAnswer } from '../http/answer.ts'
 import type { FormatConversion } from './formats.ts'
 
@@ -11,7 +12,7 @@ export type ExpressionJob = { roots: string; sources: ExpressionSource[] } | Eac
 type EachJob = { roots: string; items: string; each: ExpressionSource; filter: boolean }
 
 /** `context`: the expression reads names without a variable, so `$input` is its context. */
-export type ExpressionSource = { text: string; context: boolean }
+export type ExpressionSource = { text: string; context: boolean; rules: Rules }
 
 /**
  * The messages of an evaluator process. The result of a job is `values` (the JSON of each, null for nothing),

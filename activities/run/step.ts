@@ -1,7 +1,8 @@
 import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
-import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Language } from '../../workflows/expressions/rules.ts'
+import { type GraphNode, languageOf } from '../../workflows/graph/graph.ts'
 import { findItem, mergeInputs } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Item } from '../../workflows/run/frame.ts'
@@ -17,6 +18,8 @@ import { readVariables } from './variables.ts'
 /** One step or attempt of a node in a run: its place in the run and what it reads. */
 export type NodeStep = {
   node: GraphNode
+  /** What its expressions mean. */
+  language: Language
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
@@ -33,16 +36,16 @@ export type NodeStep = {
   signal: AbortSignal
 }
 
-/** A node of the workflow's version, with its config. Throws NOT_FOUND if it is not in there. */
+/** A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in there. */
 export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<GraphNode> {
+): Promise<Pick<NodeStep, 'node' | 'language'>> {
   const graph = await readVersion(store, workflowId, version)
   const node = graph.nodes.find((candidate) => candidate.id === nodeId)
   if (!node) throw new Fault('NOT_FOUND', `node ${nodeId} is not in version ${version}`)
-  return node
+  return { node, language: languageOf(graph) }
 }
 
 /**
@@ -55,7 +58,7 @@ export async function prepareStep(
   step: NodeStep,
 ): Promise<NodeContext> {
   const { node, sources, iteration, context } = step
-  const { store, evaluator, http } = deps
+  const { store, http } = deps
   const read = [...new Set([...sources, ...step.needs])]
   demandInputRoom(read.flatMap((id) => step.find(id) ?? []))
   const nodes: Record<string, unknown> = Object.create(null)
@@ -78,7 +81,7 @@ export async function prepareStep(
     input,
     inputs,
     bindings: { input, nodes, trigger, vars, execution, ...loop },
-    evaluator,
+    evaluator: deps.evaluator.under(step.language),
     http,
     spot: {
       store,

@@ -70,12 +70,16 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
   }
 }
 
-function placeStep({ segment, root }: SegmentWalk, task: Task, graphNode: GraphNode): NodeStep {
+function placeStep(
+  { segment, root }: SegmentWalk,
+  task: Task,
+  loaded: Pick<NodeStep, 'node' | 'language'>,
+): NodeStep {
   const { plan, context } = segment
   const { node, frame } = task
   const key = frame.iteration === '' ? node.id : stepKey(node.id, frame.iteration)
   return {
-    node: graphNode,
+    ...loaded,
     context,
     sources: sourcesOf(plan, node.id, frame.outcomes),
     needs: node.needs,

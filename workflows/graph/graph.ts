@@ -1,3 +1,4 @@
+import type { Language, Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { OnError, Retry } from '../run/plan.ts'
 
@@ -23,8 +24,16 @@ export type GraphEdge = {
   targetHandle?: string | null
 }
 
-/** A graph in its stored form: with defaults, without unknown keys, and in the author's order. */
-export type Graph = { nodes: GraphNode[]; edges: GraphEdge[] }
+/**
+ * A graph in its stored form: with defaults, without unknown keys, and in the author's order. `expressions` are the
+ * rules that its texts are read under (1 if missing), `strict` is the setting that is kept with the version.
+ */
+export type Graph = { nodes: GraphNode[]; edges: GraphEdge[]; expressions?: Rules; strict?: boolean }
+
+/** What expressions mean in a graph. */
+export function languageOf({ expressions = 1, strict = false }: Graph): Language {
+  return { rules: expressions, strict }
+}
 
 export const MAX_NODES = 500
 export const MAX_EDGES = 2_000
