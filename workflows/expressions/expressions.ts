@@ -155,7 +155,8 @@ export function findReads(tree: Syntax): Reads {
   const bound = new Set<string>()
   const variables: string[] = []
   const bind = (name: string) => {
-    if (VARIABLES_IN_SCOPE.has(name) || name === 'eval') reads.problems.push(`$${name} cannot be given another value`)
+    if (VARIABLES_IN_SCOPE.has(name) || name === 'eval')
+      reads.problems.push(`$${name} cannot be given another value`)
     bound.add(name)
   }
   // A stack, since a long sum makes the tree too deep to recurse; a set, since `??` makes it share branches.

@@ -11,7 +11,10 @@ export type Habit = { message: string; at: number; length: number; sure: boolean
 /** So many habits of one expression are named. */
 const MAX_HABITS = 10
 
-type Rule = { pattern: RegExp; say: (found: string, rest: { source: string; at: number }) => string | undefined }
+type Rule = {
+  pattern: RegExp
+  say: (found: string, rest: { source: string; at: number }) => string | undefined
+}
 
 /** Before a word that is no part of a longer one, and no step of a path. */
 const WORD = String.raw`(?<![\w$])(?<!\.\s*)`
@@ -135,9 +138,7 @@ function sayCall(kind: 'method' | 'function', found: string, source: string): st
   if (source.includes(`"${name}"`) || source.includes(`'${name}'`)) return undefined
   const own = [...JSONATA_FUNCTIONS].find((known) => known.toLowerCase() === name.toLowerCase())
   const instead = findCounterpart(name) ?? (own && `$${own}(...)`)
-  const advice = instead
-    ? `write ${instead}`
-    : 'what can be called begins with "$", as $uppercase(text) does'
+  const advice = instead ? `write ${instead}` : 'what can be called begins with "$", as $uppercase(text) does'
   return `there is no ${kind} ${name}: ${advice}`
 }
 

@@ -1,7 +1,7 @@
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
-import { eachPart, measureExpression, quoteSource, readMeasured, splitCondition } from './expressions.ts'
 import { findBareText } from './baretext.ts'
+import { eachPart, measureExpression, quoteSource, readMeasured, splitCondition } from './expressions.ts'
 import { findHabits, type Habit } from './habits.ts'
 import { locate, type Place } from './place.ts'
 import type { Rules } from './rules.ts'

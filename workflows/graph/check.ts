@@ -170,7 +170,10 @@ function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<st
     const names = handles.map((handle) => handle ?? 'null (the main one)').join(', ')
     const given = edge.sourceHandle ?? ''
     const question = suggestHandle(given, handles)
-    problems.push({ path: `${path}.sourceHandle`, message: `the node "${source.id}" leaves by ${names}${question}` })
+    problems.push({
+      path: `${path}.sourceHandle`,
+      message: `the node "${source.id}" leaves by ${names}${question}`,
+    })
   }
   if (target && nodeType(target.type)?.kind === 'trigger') {
     problems.push({ path: `${path}.target`, message: `no edge may lead to the trigger "${target.id}"` })
@@ -196,7 +199,6 @@ const HANDLE_WORDS: Record<string, (string | null)[]> = {
   done: [null],
   yes: ['true', 'approved'],
   no: ['false', 'rejected'],
-  then: ['true'],
   else: ['false', 'default'],
   otherwise: ['default', 'false'],
   fallback: ['default'],

@@ -48,7 +48,13 @@ const WORDS: Record<string, string> = {
 
 /** The node type that was probably meant by one that does not exist. */
 export function suggestType(given: string): string | undefined {
-  const word = getOwn(WORDS, given.trim().toUpperCase().replace(/[\s-]+/g, '_'))
+  const word = getOwn(
+    WORDS,
+    given
+      .trim()
+      .toUpperCase()
+      .replace(/[\s-]+/g, '_'),
+  )
   if (word !== undefined && Object.hasOwn(NODES, word)) return word
   return findSimilar(given, Object.keys(NODES))
 }

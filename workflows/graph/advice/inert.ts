@@ -21,7 +21,8 @@ export function findInertKeys(node: GraphNode, path: string, configPath = `${pat
   if (found.length === 0 && node.retry !== undefined) {
     const attempts = node.retry.maxAttempts ?? type.retry.maxAttempts
     if (attempts === 1) {
-      const given = node.retry.maxAttempts === undefined ? 'unless maxAttempts is set too, there is' : 'there is'
+      const given =
+        node.retry.maxAttempts === undefined ? 'unless maxAttempts is set too, there is' : 'there is'
       warn(`${path}.retry`, `${given} only one attempt`)
     }
   }

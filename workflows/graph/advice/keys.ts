@@ -47,6 +47,8 @@ export function explainMissing(
     const key = known.find((one) => problem.path === joinPath(path, one))
     if (key === undefined || problem.message !== 'is required') return problem
     const similar = findSimilar(key, unknown)
-    return similar ? { ...problem, message: `is required; did you mean it by ${quoteShort(similar)}?` } : problem
+    return similar
+      ? { ...problem, message: `is required; did you mean it by ${quoteShort(similar)}?` }
+      : problem
   })
 }

@@ -5,15 +5,17 @@ const ACRONYMS = new Set(['HTTP', 'CSV', 'JSON', 'XML', 'HTML'])
 
 /**
  * Names the nodes that have no name (an empty string) after their type and the first number that is free: "Set 2".
- * A node that is in `known` keeps the name that it has there.
+ * A node that is in `known` keeps the name that it was given so there.
  */
-export function nameNodes(nodes: PlacedElement<GraphNode>[], known: GraphNode[]): void {
+export function nameUnnamed(nodes: PlacedElement<GraphNode>[], known: GraphNode[]): void {
   const names = new Map(known.map(({ id, type, name }) => [`${type} ${id}`, name]))
   const taken = new Set(nodes.map(({ value }) => value.name))
   const unnamed = nodes.filter(({ value }) => value.name === '')
   for (const { value } of unnamed) {
-    value.name = names.get(`${value.type} ${value.id}`) ?? ''
-    taken.add(value.name)
+    const name = names.get(`${value.type} ${value.id}`)
+    if (name === undefined || !isGiven(name, value.type)) continue
+    value.name = name
+    taken.add(name)
   }
   const counts = new Map<string, number>()
   for (const { value } of unnamed) {
@@ -27,8 +29,17 @@ export function nameNodes(nodes: PlacedElement<GraphNode>[], known: GraphNode[])
   }
 }
 
+/** Whether a node of this type got its name because it had none. Earlier releases gave it that of its type. */
+function isGiven(name: string, type: string): boolean {
+  const title = titleOf(type)
+  return name === type || (name.startsWith(`${title} `) && /^[1-9]\d*$/.test(name.slice(title.length + 1)))
+}
+
 /** HTTP_REQUEST -> HTTP request */
 function titleOf(type: string): string {
-  const words = type.split('_').map((word) => (ACRONYMS.has(word) ? word : word.toLowerCase())).join(' ')
+  const words = type
+    .split('_')
+    .map((word) => (ACRONYMS.has(word) ? word : word.toLowerCase()))
+    .join(' ')
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }

@@ -58,7 +58,14 @@ export function findMisspeltKeys(nodes: unknown[], edges: unknown[]): Problem[] 
 }
 
 /** What editors add to nodes and edges, which only looks like what a graph has. */
-const OF_EDITORS = new Set(['style', 'types', 'selected', 'positionAbsolute', 'sourcePosition', 'targetPosition'])
+const OF_EDITORS = new Set([
+  'style',
+  'types',
+  'selected',
+  'positionAbsolute',
+  'sourcePosition',
+  'targetPosition',
+])
 
 function findMisspelt(raw: unknown, path: string, known: string[]): Problem[] {
   if (!isObject(raw)) return []
