@@ -209,10 +209,7 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
  * Reads a text that begins with `=`: a template in JavaScript. Each expression is parsed twice, to find its end
  * and to read it.
  */
-function* readScriptText(
-  text: string,
-  { path, isCondition, found, meter }: Reading,
-): Work<void> {
+function* readScriptText(text: string, { path, isCondition, found, meter }: Reading): Work<void> {
   yield SCRIPT_SCAN_WORK * text.length
   const { parts, alone } = splitScript(text)
   if (isCondition && !alone) {

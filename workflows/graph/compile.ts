@@ -261,10 +261,12 @@ function* planNode(
     return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
   const conditions = type.conditions?.(node.config)
-  const { nodes, context, pairs: isPaired } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
-  const needs = new Set(
-    nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)),
-  )
+  const {
+    nodes,
+    context,
+    pairs: isPaired,
+  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
