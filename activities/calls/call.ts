@@ -36,9 +36,10 @@ export async function makeCall(
   // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
   // is over.
   const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
-  const { sources, triggerNodeId, iteration, item } = input
+  const { sources, taken, around, trail, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
-  const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
+  const needs = [...node.needs, ...(node.pairs ?? [])]
+  const step = { sources, taken, around, trail, needs, find, triggerNodeId, context, iteration, item }
   const loaded = await retryOutages(unwanted, async () => {
     await demandIdentity(deps.store, context, { open: true })
     return loadNode(deps, context, node.id)

@@ -1,9 +1,13 @@
 import type { Reads } from '../../workflows/expressions/expressions.ts'
 import { setOwn } from '../../workflows/json.ts'
+import type { Trail } from '../../workflows/run/frame.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
 import { weighValue } from './weight.ts'
 
-/** The values that expressions can read, by variable. `item` and `index` are bound in loops only. */
+/**
+ * The values that expressions can read, by variable. `item` and `index` are bound in loops only, and where a node
+ * works on each of `items`. For JavaScript, `names` are ids of nodes by their names.
+ */
 export type Bindings = {
   input: unknown
   nodes: Record<string, unknown>
@@ -12,6 +16,10 @@ export type Bindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  items?: unknown[]
+  names?: Record<string, string>
+  /** No variable: how items are paired with those of nodes before (see findPairedItem). */
+  trail?: Trail
 }
 
 /** The most characters of JSON that one job sends to a process. */

@@ -1,3 +1,7 @@
+import type { Rules } from '../../workflows/expressions/rules.ts'
+import { evaluateScripts, evaluateScriptsForEach } from '../javascript/evaluate.ts'
+import type { CompiledScript } from '../javascript/texts.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
 import {
   type CompiledExpression,
@@ -10,6 +14,7 @@ import {
 import { describeFault, describeReply, type ExpressionLimits, quoteExpression } from './failures.ts'
 import type { EvaluatorJob, EvaluatorReply, ExpressionSource } from './job.ts'
 import { createPacer } from './pace.ts'
+import { type AnyExpression, holds, isScript } from './templates.ts'
 import { isTruthy } from './truth.ts'
 import { type PlacedExpression, traceHere, type Watch } from './watch.ts'
 import { weighValue } from './weight.ts'
@@ -17,10 +22,36 @@ import { weighValue } from './weight.ts'
 /** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
 type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
 
-export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits; watch: Watch | undefined }
+/** `rules`: those of the graph's version, by which texts are read. */
+export type EvaluationDeps = {
+  pool: KnownPool
+  limits: ExpressionLimits
+  rules: Rules
+  watch: Watch | undefined
+}
 
-/** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
+/** The values of the expressions in order: those of JSONata and those in JavaScript. */
 export async function evaluateAll(
+  deps: EvaluationDeps,
+  expressions: AnyExpression[],
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const scripts = expressions.filter(isScript)
+  const others = expressions.filter((expression) => !isScript(expression)) as PlacedExpression[]
+  if (scripts.length === 0) return evaluateJsonata(deps, others, bindings)
+  const found = (await evaluateScripts(deps, scripts, bindings)).values()
+  const rest = (await evaluateJsonata(deps, others, bindings)).values()
+  const bound = createResultBound(deps.limits)
+  return expressions.map((expression) => {
+    if (!isScript(expression)) return rest.next().value
+    const { value } = found.next()
+    bound(expression, value)
+    return value
+  })
+}
+
+/** Light expressions are evaluated on this thread, the rest by one job. */
+async function evaluateJsonata(
   { pool, limits, watch }: EvaluationDeps,
   placed: PlacedExpression[],
   bindings: Bindings,
@@ -70,21 +101,25 @@ async function evaluateWatched(watch: Watch, placed: PlacedExpression, bindings:
   return suspect ? found : undefined
 }
 
-/** The items for which the expression is true, with `$item` and `$index` bound. */
-export async function filterItems(
+/** The indexes of the items for which the expression is true, with `$item` and `$index` bound. */
+export async function findHolding(
   deps: EvaluationDeps,
   items: unknown[],
-  placed: PlacedExpression,
+  placed: AnyExpression,
   bindings: Bindings,
-): Promise<unknown[]> {
+): Promise<number[]> {
+  if (items.length === 0) return []
+  if (isScript(placed)) {
+    const values = await mapScript(deps, items, placed, bindings)
+    return [...items.keys()].filter((at) => holds(placed, values[at]))
+  }
   const { watch } = deps
   const { expression, text } = placed
-  if (items.length === 0) return items
   if (isLightForAll(expression, items, bindings)) {
     const values = await evaluateEach(watch, items, placed, bindings)
     const odd = values.find((value) => value !== undefined && typeof value !== 'boolean')
     watch?.judge(text, odd)
-    return items.filter((_, at) => isTruthy(values[at]))
+    return [...items.keys()].filter((at) => isTruthy(values[at]))
   }
   const reply = await deps.pool.run(findQueueKey(bindings), () =>
     makeEach({ items, filter: true, watch }, expression, bindings),
@@ -92,7 +127,7 @@ export async function filterItems(
   if (reply.kind !== 'kept') throw describeReply(reply, [expression], deps.limits)
   watch?.tellAll([placed], reply.misses)
   if (reply.odd !== undefined) watch?.note(text, reply.odd)
-  return reply.kept.map((at) => items[at])
+  return reply.kept
 }
 
 /** For how many items that all give nothing an expression is evaluated again, to find what it has read in vain. */
@@ -132,11 +167,13 @@ async function evaluateEach(
 
 /** The expression's value for each item, with `$item` and `$index` bound; null if it finds nothing. */
 export async function mapItems(
-  { pool, limits, watch }: EvaluationDeps,
+  deps: EvaluationDeps,
   items: unknown[],
-  placed: PlacedExpression,
+  placed: AnyExpression,
   bindings: Bindings,
 ): Promise<unknown[]> {
+  if (isScript(placed)) return mapScript(deps, items, placed, bindings)
+  const { pool, limits, watch } = deps
   const { expression } = placed
   const direct = await mapDirectly(items, expression, bindings, createResultBound(limits))
   if (direct) {
@@ -153,6 +190,23 @@ export async function mapItems(
   if (reply.kind !== 'mapped') throw describeReply(reply, [expression], limits)
   watch?.tellAll([placed], reply.misses)
   return JSON.parse(reply.text)
+}
+
+/** The script's value for each item, which is what it is about: `$json`. */
+async function mapScript(
+  deps: EvaluationDeps,
+  items: unknown[],
+  script: CompiledScript,
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const rows = items.map((item, index) => ({ item, index }))
+  const bound = createResultBound(deps.limits)
+  const values = await evaluateScriptsForEach(deps, [script], rows, { ...bindings, items })
+  return values.map((row) => {
+    if (row instanceof NodeFailure) throw row
+    bound(script, row[0])
+    return row[0] ?? null
+  })
 }
 
 /** mapItems for plain paths, which most expressions are. Undefined if only JSONata can find all values. */
@@ -176,13 +230,13 @@ async function mapDirectly(
   return values
 }
 
-type ResultBound = (expression: CompiledExpression, value: unknown) => void
+type ResultBound = (expression: { source: string }, value: unknown) => void
 
 /**
  * Bounds the weight of all results of one call together, as many of them may be the same big value. A weight
  * is up to five times the JSON; the exact check follows when an output is stored.
  */
-function createResultBound(limits: ExpressionLimits): ResultBound {
+export function createResultBound(limits: ExpressionLimits): ResultBound {
   const most = 8 * limits.maxChars
   let weight = 0
   return ({ source }, value) => {
@@ -201,7 +255,7 @@ function makeEach(
   return { roots, items: text, each: describeSource(expression, watch, bindings, items), filter }
 }
 
-function describeSource(
+export function describeSource(
   expression: CompiledExpression,
   watch: Watch | undefined,
   bindings: Bindings,
@@ -213,7 +267,7 @@ function describeSource(
   return { ...described, watch: watch.suspects(expression, bindings, items) ? 'always' : 'nothing' }
 }
 
-function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
+export function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
   return writeRoots(
     expressions.map(({ reads }) => reads),
     bindings,

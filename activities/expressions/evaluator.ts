@@ -2,15 +2,16 @@ import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
 import type { Reading } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
+import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
+import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
-import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
+import { type EvaluationDeps, evaluateAll, findHolding, mapItems } from './evaluation.ts'
 import { describeFault, describeReply, type ExpressionLimits } from './failures.ts'
 import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
 import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
-import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
-import { isTruthy } from './truth.ts'
+import { collectExpressions, compileBareExpression, compileCondition, holds, isScript } from './templates.ts'
 import { createWatch } from './watch.ts'
 
 /**
@@ -27,12 +28,19 @@ export type Evaluator = {
   render(value: unknown, bindings: Bindings): Promise<unknown>
   /** Tests a condition: a boolean, or an expression with or without `{{ }}`, cast as by `$boolean`. */
   test(condition: unknown, bindings: Bindings): Promise<boolean>
-  /** The items for which the condition holds, with `$item` and `$index` bound. */
-  filter(items: unknown[], condition: unknown, bindings: Bindings): Promise<unknown[]>
+  /** The indexes of the items for which the condition holds, with `$item` and `$index` bound. */
+  holding(items: unknown[], condition: unknown, bindings: Bindings): Promise<number[]>
   /** The value of one expression, with or without `{{ }}`; null if it finds nothing. */
   evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
   /** The value of one expression for each item, with `$item` and `$index` bound. */
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /**
+   * As render, test or evaluate (`how`), for each row, with its `$item` and `$index` bound. A row whose expressions
+   * fail gives its NodeFailure; what hinders all rows is thrown.
+   */
+  rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
+  /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
+  run(code: Code, bindings: Bindings): Promise<CodeResult>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -97,6 +105,7 @@ function createEvaluatorFor(
   const watch = createWatch(reading)
   const depsOf = (who: EvaluatorAsker): EvaluationDeps => ({
     limits,
+    rules,
     watch,
     pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...who, workflow }, prepare) },
   })
@@ -110,13 +119,13 @@ function createEvaluatorFor(
       const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
-      watch?.judge(expression.text, value)
-      return isTruthy(value)
+      if (!isScript(expression)) watch?.judge(expression.text, value)
+      return holds(expression, value)
     },
-    async filter(items, condition, bindings) {
+    async holding(items, condition, bindings) {
       const expression = await compileCondition(condition, rules)
-      if (typeof expression === 'boolean') return expression ? items : []
-      return filterItems(deps, items, expression, bindings)
+      if (typeof expression === 'boolean') return expression ? [...items.keys()] : []
+      return findHolding(deps, items, expression, bindings)
     },
     async evaluate(text, bindings) {
       const [value] = await evaluateAll(deps, [await compileBareExpression(text, rules)], bindings)
@@ -125,6 +134,8 @@ function createEvaluatorFor(
     async map(items, text, bindings) {
       return mapItems(deps, items, await compileBareExpression(text, rules), bindings)
     },
+    rows: (how, value, rows, bindings) => evaluateRows(deps, how, value, rows, bindings),
+    run: (code, bindings) => runCodeAway(deps, code, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.

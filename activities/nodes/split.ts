@@ -20,9 +20,11 @@ export const runSplit: NodeRunner = async (context) => {
   const bound = createOutputBound()
   const pace = createPacer()
   const entries: unknown[] = []
+  const from: number[] = []
   for (const [at, item] of items.entries()) {
     for (const entry of await splitValue(lists[at], context, pace)) {
       await pace()
+      from.push(at)
       if (!config.keepOthers || !isObject(item)) entries.push(entry)
       else {
         bound(item)
@@ -32,7 +34,7 @@ export const runSplit: NodeRunner = async (context) => {
       }
     }
   }
-  return { output: { items: entries } }
+  return { output: { items: entries }, places: { of: items, from } }
 }
 
 async function splitValue(

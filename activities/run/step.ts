@@ -2,13 +2,15 @@ import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
-import { type GraphNode, languageOf } from '../../workflows/graph/graph.ts'
-import { findItem, mergeInputs } from '../../workflows/input.ts'
+import { type GraphNode, isOnItems, languageOf, nameNodes } from '../../workflows/graph/graph.ts'
+import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { joinPath } from '../../workflows/problem.ts'
-import type { Item } from '../../workflows/run/frame.ts'
-import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
+import type { Item, Trail } from '../../workflows/run/frame.ts'
+import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
+import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { runOnAll, runPerItem } from '../items/items.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
 import { createNoteKeeper } from '../nodes/kit/notes.ts'
@@ -22,10 +24,18 @@ export type NodeStep = {
   node: GraphNode
   /** What its expressions mean. */
   language: Language
+  /** The ids of the graph's nodes by their names, as far as those are unique. */
+  names: Record<string, string>
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
   needs: string[]
+  /** The taken in-edges, if one of the sources left by several handles. */
+  taken?: TakenEdge[] | undefined
+  /** The item of a loop around that comes to the node whose one item this is. */
+  around?: Item | undefined
+  /** If its config pairs its items with those of nodes before it. */
+  trail?: Trail | undefined
   /** Finds the output of a node, in this iteration or around it. */
   find: (nodeId: string) => Envelope | undefined
   triggerNodeId: string
@@ -43,11 +53,16 @@ export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<Pick<NodeStep, 'node' | 'language'>> {
+): Promise<Pick<NodeStep, 'node' | 'language' | 'names'>> {
   const graph = await readVersion(store, workflowId, version)
-  const node = graph.nodes.find((candidate) => candidate.id === nodeId)
-  if (!node) throw new Fault('NOT_FOUND', `node ${nodeId} is not in version ${version}`)
-  return { node, language: languageOf(graph) }
+  const id = graphNodeId(nodeId)
+  const node = graph.nodes.find((candidate) => candidate.id === id)
+  if (!node) throw new Fault('NOT_FOUND', `node ${id} is not in version ${version}`)
+  return {
+    node: id === nodeId ? node : { ...node, id: nodeId },
+    language: languageOf(graph),
+    names: nameNodes(graph),
+  }
 }
 
 /**
@@ -69,12 +84,17 @@ export async function prepareStep(
     if (output) nodes[id] = await values.open(output)
   }
   const item = step.item && (await readItem(values, step.item))
-  const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
-  const input = mergeInputs(inputs)
+  const taken = step.taken ?? sources.map((source) => ({ source }))
+  const own =
+    taken.length === 0 && step.item ? [step.around ? await readItem(values, step.around) : item] : undefined
+  const given = own ?? taken.map((edge) => valueAlong(edge, nodes[edge.source]))
+  const input = isOnItems(node) ? joinItems(given) : mergeInputs(given)
+  const inputs = node.id === graphNodeId(node.id) ? given : [item]
   const loop =
     iteration === '' && !step.item
       ? {}
       : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
+  const items = node.perItem ? { items: itemsOf(input) } : {}
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(store, context.workflowId, node.config)
   const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
@@ -83,9 +103,19 @@ export async function prepareStep(
     notes.add({ warnings: findPlaces(node.config, text).map((path) => ({ path, message })) })
   return {
     config: node.config,
-    input,
+    input: inputs === given ? input : item,
     inputs,
-    bindings: { input, nodes, trigger, vars, execution, ...loop },
+    bindings: {
+      input,
+      nodes,
+      trigger,
+      vars,
+      execution,
+      names: step.names,
+      ...(step.trail ? { trail: step.trail } : {}),
+      ...loop,
+      ...items,
+    },
     evaluator: deps.evaluator.under({ ...step.language, note }),
     notes,
     http,
@@ -144,7 +174,12 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
-  const result = await runner(context)
+  const result = await runOn(node, context, runner)
   if (result.notes) context.notes.add(result.notes)
   return result
+}
+
+function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
+  if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
+  return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

@@ -98,6 +98,8 @@ export const nodesSchema = v.array(
       timeoutMs: v.optional(v.number()),
       onError: v.picklist(ON_ERROR),
       disabled: v.optional(v.boolean()),
+      perItem: v.optional(v.union([v.boolean(), v.object({ concurrency: v.optional(v.number()) })])),
+      allItems: v.optional(v.boolean()),
     }),
     v.title('StoredNode'),
   ),

@@ -103,7 +103,12 @@ export async function importWorkflow(
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  return { workflow: await createWorkflow(scope, { ...plan, teamId: input.teamId }, requests), report }
+  const { warnings: _, ...workflow } = await createWorkflow(
+    scope,
+    { ...plan, teamId: input.teamId },
+    requests,
+  )
+  return { workflow, report }
 }
 
 function isDocument(workflow: unknown): workflow is WorkflowDocument {

@@ -16,6 +16,7 @@ export type NodeBody = {
   outputData: Record<string, unknown> | null
   errorMessage: string | null
   handle: string | null
+  handles?: (string | null)[]
 }
 
 export type ExecutionBody = {

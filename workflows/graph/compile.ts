@@ -1,14 +1,26 @@
 import { findReferences } from '../expressions/references.ts'
+import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
-import type { LoopSpec, Plan, PlanEdge, PlanNode, Presets } from '../run/plan.ts'
+import {
+  itemNodeId,
+  type LoopNode,
+  type LoopSpec,
+  type Plan,
+  type PlanEdge,
+  type PlanNode,
+  type Presets,
+} from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
-import type { Graph, GraphNode } from './graph.ts'
+import { callsPerItem, type Graph, type GraphNode, isOnItems, languageOf, nameNodes } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000
 
 const MAX_INLINE = 32_000
+
+/** Code that may take longer than this is no step of a segment. */
+const MAX_STEP_CODE_MS = 1_000
 const MIN_INLINE = 50
 
 /**
@@ -42,9 +54,18 @@ export function* compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Work<Plan> {
-  const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph) }
+  const bodies = {
+    isPure: createPurity(graph),
+    roomOf: createRoom(graph),
+    between: createBetween(graph),
+    rules: languageOf(graph).rules,
+    names: nameNodes(graph),
+  }
   const nodes: PlanNode[] = []
-  for (const node of sortTopologically(graph)) nodes.push(yield* planNode(node, run.triggerNodeId, bodies))
+  for (const node of sortTopologically(graph)) {
+    const planned = yield* planNode(node, run.triggerNodeId, bodies)
+    nodes.push(...(callsPerItem(node) ? splitCalls(node, planned) : [planned]))
+  }
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
     source,
     handle: sourceHandle,
@@ -80,7 +101,11 @@ function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
 
 /** How many outputs are read, at most, by all attempts that may be in flight at once. */
 function countInputs(nodes: PlanNode[], edges: PlanEdge[]): number {
-  const inputs = new Map(nodes.filter((node) => !isStep(node)).map((node) => [node.id, new Set(node.needs)]))
+  const inputs = new Map(
+    nodes
+      .filter((node) => !isStep(node))
+      .map((node) => [node.id, new Set([...node.needs, ...(node.pairs ?? [])])]),
+  )
   for (const { source, target } of edges) inputs.get(target)?.add(source)
   const copies = countCopies(nodes)
   const repeats = new Set(nodes.filter(({ loop }) => loop?.mode === 'repeat').map(({ id }) => id))
@@ -126,9 +151,15 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
       .every((node) => {
         const kind = nodeType(node.type)?.kind
         if (kind === 'loop') return isPure(node.id)
-        return kind === 'pure' && node.retry === undefined && node.timeoutMs === undefined
+        return kind === 'pure' && !isAlone(node)
       })
   return isPure
+}
+
+/** Whether a pure node is an activity of its own. */
+function isAlone({ type, config, retry, timeoutMs }: GraphNode): boolean {
+  const codeMs = nodeType(type)?.codeMs?.(config) ?? 0
+  return retry !== undefined || timeoutMs !== undefined || codeMs > MAX_STEP_CODE_MS
 }
 
 /** How many bytes a settled node takes in a run's state, without its output. */
@@ -156,9 +187,69 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
   }
 }
 
-type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
+/**
+ * A node that makes a call for each item is a loop, whose body is the node that makes one: each call is durable, and
+ * none is made twice.
+ */
+function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
+  const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
+  const id = itemNodeId(node.id)
+  const { needs, pairs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const loop: LoopSpec = {
+    mode: 'each',
+    concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
+    collects: onError !== 'FAIL',
+    max: MAX_ITEMS,
+    pure: false,
+  }
+  const one = {
+    ...{ needs, retry, timeoutMs },
+    ...(readsInput ? { readsInput } : {}),
+    ...(pairs ? { pairs } : {}),
+  }
+  return [
+    { ...head, kind: 'loop', loop, items: 'each', onError, retry, timeoutMs, needs: [] },
+    { ...head, ...one, id, parentId: node.id, readsItem: true, itemOf: node.id, onError: 'FAIL' },
+  ]
+}
 
-function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): Work<PlanNode> {
+type Bodies = {
+  isPure: (loopId: string) => boolean
+  roomOf: (loopId: string) => number
+  between: (nodeId: string, before: Set<string>) => string[]
+  rules: Rules
+  names: Record<string, string>
+}
+
+/** Whether a config's JavaScript may ask for the item of another node that an item came from. */
+const PAIRS = /\$\(.*\.(?:item|pairedItem|itemMatching)\b|\$node\b/s
+
+/** Finds the nodes through which items may come from those in `before` to a node, outside of its loops too. */
+function createBetween(graph: Graph): Bodies['between'] {
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+  const inward = Map.groupBy(graph.edges, ({ target }) => target)
+  return (nodeId, before) => {
+    const leads = new Map<string, boolean>()
+    const look = (id: string): boolean => {
+      const known = leads.get(id)
+      if (known !== undefined) return known
+      leads.set(id, false)
+      const parent = byId.get(id)?.parentId
+      const sources = [...(inward.get(id) ?? []).map(({ source }) => source), ...(parent ? [parent] : [])]
+      const found = sources.map(look).some(Boolean) || before.has(id)
+      leads.set(id, found)
+      return found
+    }
+    look(nodeId)
+    return [...leads].filter(([id, found]) => found && id !== nodeId).map(([id]) => id)
+  }
+}
+
+function* planNode(
+  node: GraphNode,
+  triggerNodeId: string,
+  { isPure, roomOf, between, rules, names }: Bodies,
+): Work<PlanNode> {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
   const { parentId } = node
@@ -169,22 +260,34 @@ function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: B
     const passing = { kind: 'pure', silent: { handle }, onError: 'FAIL' } as const
     return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
-  const { nodes } = yield* findReferences(node.config, 'config', type.conditions?.(node.config))
-  const needs = new Set(nodes.map((reference) => reference.id))
+  const conditions = type.conditions?.(node.config)
+  const {
+    nodes,
+    context,
+    pairs: isPaired,
+  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
-  const own = type.kind === 'pure' && (node.retry !== undefined || node.timeoutMs !== undefined)
+  const own = type.kind === 'pure' && isAlone(node)
+  const codeMs = type.codeMs?.(node.config)
   return {
     ...head,
     kind: type.kind,
     ...(own ? { alone: true as const } : {}),
     ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id), roomOf(node.id)) } : {}),
     ...(readsItem ? { readsItem: true as const } : {}),
+    ...(isOnItems(node) ? { items: node.perItem ? ('each' as const) : ('all' as const) } : {}),
+    ...(callsPerItem(node) && (context || /\$(?:input|items)\b/.test(config))
+      ? { readsInput: true as const }
+      : {}),
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
+    ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),
   }
 }
 

@@ -13,6 +13,24 @@ export type GraphNode = {
   timeoutMs?: number
   onError: OnError
   disabled?: boolean
+  /** It works on each of the items that come to it; `concurrency` is how many calls it makes at once. */
+  perItem?: boolean | { concurrency?: number }
+  /** It works once on all of the items that come to it, if there are any. */
+  allItems?: boolean
+}
+
+/** Whether a node works on items: it is given those that come to it, and outputs {items, from}. */
+export function isOnItems({ perItem, allItems }: Pick<GraphNode, 'perItem' | 'allItems'>): boolean {
+  return Boolean(perItem) || Boolean(allItems)
+}
+
+/** Whether a node calls others once for each item: each call is an attempt with a record of its own. */
+export function callsPerItem({
+  type,
+  perItem,
+  disabled,
+}: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
+  return Boolean(perItem) && !disabled && (nodeType(type)?.kind === 'effect' || type === 'SUB_WORKFLOW')
 }
 
 /** `sourceHandle` is null for the main handle. */
@@ -33,6 +51,21 @@ export type Graph = { nodes: GraphNode[]; edges: GraphEdge[]; expressions?: Rule
 /** What expressions mean in a graph. */
 export function languageOf({ expressions = 1, strict = false }: Graph): Language {
   return { rules: expressions, strict }
+}
+
+const named = new WeakMap<GraphNode[], Record<string, string>>()
+
+/** The ids of a graph's nodes by their names, without names that several nodes have or that are another's id. */
+export function nameNodes({ nodes }: Pick<Graph, 'nodes'>): Record<string, string> {
+  const known = named.get(nodes)
+  if (known) return known
+  const ids = new Set(nodes.map(({ id }) => id))
+  const unique = Map.groupBy(nodes, ({ name }) => name)
+  const names: Record<string, string> = Object.create(null)
+  for (const [name, [only, ...more]] of unique)
+    if (more.length === 0 && (!ids.has(name) || only!.id === name)) names[name] = only!.id
+  named.set(nodes, names)
+  return names
 }
 
 export const MAX_NODES = 500

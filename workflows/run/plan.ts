@@ -18,11 +18,17 @@ export type PlanNode = {
   name: string
   type: string
   kind: NodeKind
-  /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
+  /** Pure, but with a retry or time limit of its own, or code that may take long: an activity instead of a step in a segment. */
   alone?: true
   /** The loop whose body it is in. */
   parentId?: string
   loop?: LoopSpec
+  /** It works on the items that come to it: on each by itself, or once on all of them. */
+  items?: 'each' | 'all'
+  /** The node whose items it works on, one in each iteration of the loop which that node is in the plan. */
+  itemOf?: string
+  /** Its config reads what comes to the node `itemOf`, and not only the item. */
+  readsInput?: true
   /** Its config reads `$item` or `$index`. */
   readsItem?: true
   /** The node is preset: it is not run, and this is its output. */
@@ -32,8 +38,15 @@ export type PlanNode = {
   onError: OnError
   retry: Required<Retry>
   timeoutMs: number
+  /** How long its code may take, in milliseconds of processor time. */
+  codeMs?: number
   /** The ids of nodes whose outputs its config names. */
   needs: string[]
+  /**
+   * Its config pairs items with those of nodes before it: the nodes through which they came, whose outputs it needs
+   * too.
+   */
+  pairs?: string[]
 }
 
 /** A node of kind `loop`. */
@@ -46,6 +59,33 @@ export type LoopSpec = {
   collects: boolean
   max: number
   pure: boolean
+}
+
+/** What the id of a node gets behind it for the node that works on one of its items. No author's id has a `$`. */
+const ITEM_SUFFIX = '$item'
+
+/** The id, in the plan, of the node that works on one item of a node. */
+export function itemNodeId(nodeId: string): string {
+  return nodeId + ITEM_SUFFIX
+}
+
+/** The id that a node of the plan has in the author's graph. */
+export function graphNodeId(nodeId: string): string {
+  return nodeId.endsWith(ITEM_SUFFIX) ? nodeId.slice(0, -ITEM_SUFFIX.length) : nodeId
+}
+
+/**
+ * The handles by which a node leaves at once, as one text in the place of a handle, which is also how they are
+ * stored. The main handle alone stays null. No handle of an author begins with a bracket.
+ */
+export function joinHandles(handles: (string | null)[]): string | null {
+  const [only] = handles
+  return handles.length === 1 && only === null ? null : JSON.stringify(handles)
+}
+
+/** The handles that joinHandles has joined; undefined for a single handle. */
+export function splitHandles(handle: string | null): (string | null)[] | undefined {
+  return handle?.startsWith('[') ? (JSON.parse(handle) as (string | null)[]) : undefined
 }
 
 export type PlanEdge = { source: string; handle: string | null; target: string }

@@ -134,7 +134,7 @@ describe('under the rules 2, what an expression reads in vain is noted', () => {
 
 test('for a list, what some item has is there', async () => {
   const items = [{ a: 1 }, { b: 'no' }, { b: true }]
-  const ask = async (how: 'map' | 'filter', text: string) => {
+  const ask = async (how: 'map' | 'holding', text: string) => {
     const noted: string[] = []
     const note = (_: string, message: string) => void noted.push(message)
     await evaluator.under({ rules: 2, strict: false, note })[how](items, text, bindings)
@@ -150,10 +150,10 @@ test('for a list, what some item has is there', async () => {
     expect(await ask('map', shape('$item.b & $input.nmae'))).toEqual([
       `\`$input.nmae\`: no such field; ${THERE}`,
     ])
-    expect(await ask('filter', shape('$item.a = 1'))).toEqual([])
-    expect(await ask('filter', shape('$item.c > 1'))).toEqual(['`$item.c`: no such field; there is `a`'])
-    expect(await ask('filter', shape('$not($item.a)'))).toEqual([])
-    expect(await ask('filter', shape('$item.b'))).toEqual([
+    expect(await ask('holding', shape('$item.a = 1'))).toEqual([])
+    expect(await ask('holding', shape('$item.c > 1'))).toEqual(['`$item.c`: no such field; there is `a`'])
+    expect(await ask('holding', shape('$not($item.a)'))).toEqual([])
+    expect(await ask('holding', shape('$item.b'))).toEqual([
       'the condition gave "no", which counts as true: compare it with something',
     ])
   }
@@ -169,7 +169,7 @@ test('if it is strict, reading in vain fails', async () => {
   })
   await expect(strict.test('$input.emial = 1', bindings)).rejects.toMatchObject(failed)
   await expect(strict.evaluate(away('$input.emial'), bindings)).rejects.toMatchObject(failed)
-  await expect(strict.filter([{ a: 1 }], '$item.b = 1', bindings)).rejects.toMatchObject(failed)
+  await expect(strict.holding([{ a: 1 }], '$item.b = 1', bindings)).rejects.toMatchObject(failed)
   await expect(strict.map([{ a: 1 }], away('$item.b'), bindings)).rejects.toMatchObject(failed)
   for (const text of FINE) await strict.render(`{{ ${text} }}`, bindings)
   expect(await strict.test('$input.name', bindings)).toBe(true)

@@ -1,0 +1,99 @@
+import type { Reads } from '../../workflows/expressions/expressions.ts'
+import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings.ts'
+import type { EvaluationDeps } from '../expressions/evaluation.ts'
+import { describeFault } from '../expressions/failures.ts'
+import type { EvaluatorReply } from '../expressions/job.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { parseJson } from '../nodes/kit/json.ts'
+import type { ConsoleLine, ScriptFault, ScriptLimits } from './job.ts'
+import { choosePrelude } from './prelude.ts'
+
+/**
+ * The code of a node, a function's body. With `items` it runs once for each, with `$item` and `$index`; else
+ * once. `reads` is what it reads.
+ */
+export type Code = {
+  text: string
+  reads: Reads
+  items?: unknown[] | undefined
+  timeoutMs: number
+  memoryMb: number
+}
+
+/** What a code returned, undefined for nothing; with items, the list of what it returned, null for nothing. */
+export type CodeResult = { value: unknown; console: ConsoleLine[] }
+
+/** Runs a node's code. Throws a NodeFailure: CodeFailed or CodeLimit, with what it wrote, or as the evaluator does. */
+export async function runCodeAway(
+  { pool, limits: { maxChars, heapMb } }: EvaluationDeps,
+  { text, reads, items, timeoutMs, memoryMb }: Code,
+  bindings: Bindings,
+): Promise<CodeResult> {
+  const limits: ScriptLimits = { timeoutMs, memoryMb, maxChars }
+  const reply = await pool.run(findQueueKey(bindings), () => {
+    const written = items && JSON.stringify(items)
+    return {
+      script: {
+        prelude: choosePrelude([text]),
+        // Dates are in the time zone of the workflow.
+        roots: writeRoots(
+          [{ ...reads, roots: new Set([...reads.roots, 'execution']) }],
+          bindings,
+          written?.length,
+        ),
+        items: written,
+        sources: [{ kind: 'body', text, each: items !== undefined }],
+        limits,
+      },
+    }
+  })
+  if (reply.kind === 'fault') throw describeCodeFault(reply, limits)
+  if (reply.kind !== 'script') throw describeOutside(reply, limits, heapMb)
+  const [value] = reply.values
+  const parsed = typeof value === 'string' ? await parseJson(value, createPacer()) : undefined
+  return { value: parsed, console: reply.console }
+}
+
+function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailure {
+  const { cause, item, console } = fault
+  const notes = console.length > 0 ? { notes: { console } } : {}
+  const type = cause === 'ERROR' || cause === 'STUCK' ? 'CodeFailed' : 'CodeLimit'
+  const at = item === undefined ? '' : ` (item ${item})`
+  return new NodeFailure(`${describeScriptFault(fault, 'the code', limits)}${at}`, { type, ...notes })
+}
+
+/** What is wrong, as a sentence. `what` is its subject, such as `the code`. */
+export function describeScriptFault(
+  { cause, message, line, column }: ScriptFault,
+  what: string,
+  { timeoutMs, memoryMb, maxChars }: ScriptLimits,
+): string {
+  switch (cause) {
+    case 'TIMEOUT':
+      return `${what} took longer than ${timeoutMs / 1_000} s of processor time`
+    case 'MEMORY':
+      return `${what} used too much memory (more than ${memoryMb} MB)`
+    case 'SIZE':
+      return `${what} has a result that is too big (more than ${maxChars / 1_000_000} MB)`
+    case 'STUCK':
+      return `${what} waits for a promise that nothing will settle`
+    case 'ERROR': {
+      const place = [line && `line ${line}`, column && `column ${column}`].filter(Boolean).join(', ')
+      return `${what}${place && `, ${place}`}: ${message}`
+    }
+  }
+}
+
+/** What ended a process: a call that cannot be interrupted took too long, or there is none. */
+function describeOutside(reply: EvaluatorReply, limits: ScriptLimits, heapMb: number): NodeFailure {
+  if (reply.kind !== 'error') {
+    return new NodeFailure('the evaluator gave an unexpected reply', { type: 'CodeFailed' })
+  }
+  if (reply.cause === 'DOWN' || reply.cause === 'BUSY') {
+    return describeFault(reply.cause, 'the code', { ...limits, heapMb }, reply.message)
+  }
+  const cause = reply.cause === 'TOTAL' ? 'TIMEOUT' : reply.cause
+  const message = describeScriptFault({ ...reply, kind: 'fault', cause, console: [] }, 'the code', limits)
+  return new NodeFailure(message, { type: cause === 'ERROR' ? 'CodeFailed' : 'CodeLimit' })
+}
