@@ -1,3 +1,4 @@
+import type { Reads } from '../../workflows/expressions/expressions.ts'
 import { readCode } from '../../workflows/javascript/code.ts'
 import { DEFAULT_CODE_MS, DEFAULT_MEMORY_MB } from '../../workflows/javascript/limits.ts'
 import { isObject } from '../../workflows/json.ts'
@@ -13,7 +14,7 @@ import type { NodeContext, NodeRunner } from './kit/node.ts'
 export const runCode: NodeRunner = async (context) => {
   const { config, bindings, evaluator } = context
   const { code, mode, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
-  const reads = readCode(code)
+  const reads = readOnce(config, code)
   const [problem] = reads.problems
   if (problem !== undefined) throw new NodeFailure(`the code, ${problem}`, { type: 'CodeFailed' })
   const items = mode === 'each' ? await findItems(context) : undefined
@@ -22,6 +23,15 @@ export const runCode: NodeRunner = async (context) => {
   if (value === undefined) notes.warnings = [{ path: 'config.code', message: 'the code returned nothing' }]
   const output = Array.isArray(value) ? { items: value } : (value ?? null)
   return { output, ...(Object.keys(notes).length > 0 ? { notes } : {}) }
+}
+
+// Configs belong to a version of their workflow and never change.
+const known = new WeakMap<object, Reads>()
+
+function readOnce(config: object, code: string): Reads {
+  const reads = known.get(config) ?? readCode(code)
+  known.set(config, reads)
+  return reads
 }
 
 type Config = {
