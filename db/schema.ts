@@ -203,6 +203,7 @@ export interface NodeExecutions {
   id: string;
   iteration: Generated<string>;
   loop: unknown | null;
+  nextAttemptAt: Timestamp | null;
   nodeId: string;
   nodeName: string;
   nodeType: string;
@@ -214,6 +215,14 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+}
+
+export interface NodeRequests {
+  attempt: number;
+  entry: unknown;
+  executionId: string;
+  number: number;
+  recordId: string;
 }
 
 export interface Outbox {
@@ -390,6 +399,7 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   nodeExecutions: NodeExecutions;
+  nodeRequests: NodeRequests;
   outbox: Outbox;
   pauses: Pauses;
   requestCounts: RequestCounts;

@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import type { RequestRow } from '../requests/exchange.ts'
+import { keepRequests } from '../requests/requests.ts'
 import type { Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
 import { nodeExecutionId } from './projection.ts'
 
 export type StartedAttempt = {
@@ -15,16 +18,28 @@ export type StartedAttempt = {
   at: Date
   /** What the attempt has sent, so that a retry of the execution can send it under the same key. */
   request?: SentRequest
+  /** Why it has failed, if another one comes, and when that does. */
+  failure?: { message: string; nextAt: Date }
 }
 
 /** A request that a node has sent under a key; `hash` is empty if an answer came. */
 export type SentRequest = { key: string; hash: Buffer }
 
 /**
- * Writes attempts as RUNNING records of executions that are open. In a record that the projection has settled
- * only the request is changed, and an older attempt never replaces a newer one.
+ * Writes attempts as RUNNING records of executions that are open, and requests that attempts have made, in one
+ * statement. In a record that the projection has settled only the key of its request is changed, and an older attempt
+ * never replaces a newer one, nor the beginning of an attempt its failure.
  */
-export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Promise<void> {
+export async function saveAttempts(
+  store: Store,
+  attempts: StartedAttempt[],
+  requests: RequestRow[] = [],
+): Promise<void> {
+  const kept = requests.length > 0 ? sql`with ${keepRequests(requests)}` : sql``
+  if (attempts.length === 0) {
+    if (requests.length > 0) await write(store, (tx) => sql`${kept} select`.execute(tx))
+    return
+  }
   const newest = new Map<string, StartedAttempt>()
   for (const attempt of attempts) {
     const key = `${attempt.executionId}/${attempt.nodeId}#${attempt.iteration}`
@@ -33,21 +48,25 @@ export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Pr
     const newer = known && known.attempt > number ? known : attempt
     newest.set(key, { ...newer, ...(request ? { request } : {}) })
   }
-  const rows = [...newest.values()].map(({ request, ...attempt }) => ({
+  const rows = [...newest.values()].map(({ request, failure, ...attempt }) => ({
     ...attempt,
     requestKey: request?.key,
     requestHash: request?.hash.toString('hex'),
+    failure: failure && cleanText(failure.message),
+    nextAt: failure?.nextAt,
     id: nodeExecutionId(attempt.executionId, attempt.nodeId, attempt.iteration),
   }))
   await write(store, (tx) =>
     sql`
+    ${kept}
     insert into node_executions as n
-      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key, request_hash)
+      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key,
+        request_hash, error_message, next_attempt_at)
     select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1,
-      r."requestKey", decode(r."requestHash", 'hex')
+      r."requestKey", decode(r."requestHash", 'hex'), r.failure, r."nextAt"
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
       id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int,
-      "requestKey" text, "requestHash" text)
+      "requestKey" text, "requestHash" text, failure text, "nextAt" timestamptz)
     join executions e on e.id = r."executionId"
     where e.status in ('PENDING', 'RUNNING')
       -- A cancelled execution may have ended before its call knows of that.
@@ -56,7 +75,13 @@ export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Pr
     on conflict (execution_id, node_id, iteration) do update
       set retry_count = case when n.settled then n.retry_count else greatest(n.retry_count, excluded.retry_count) end,
         request_key = coalesce(excluded.request_key, n.request_key),
-        request_hash = coalesce(excluded.request_hash, n.request_hash)
+        request_hash = coalesce(excluded.request_hash, n.request_hash),
+        error_message = case when not n.settled and excluded.retry_count >= n.retry_count
+          then coalesce(excluded.error_message, n.error_message) else n.error_message end,
+        next_attempt_at = case
+          when n.settled or excluded.retry_count < n.retry_count then n.next_attempt_at
+          when excluded.retry_count = n.retry_count then coalesce(excluded.next_attempt_at, n.next_attempt_at)
+          else excluded.next_attempt_at end
       where not n.settled or excluded.request_hash is not null`.execute(tx),
   )
 }
