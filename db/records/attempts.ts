@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { write } from '../change.ts'
 import type { RequestRow } from '../requests/exchange.ts'
-import { keepRequests } from '../requests/requests.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { nodeExecutionId } from './projection.ts'
@@ -35,11 +34,6 @@ export async function saveAttempts(
   attempts: StartedAttempt[],
   requests: RequestRow[] = [],
 ): Promise<void> {
-  const kept = requests.length > 0 ? sql`with ${keepRequests(requests)}` : sql``
-  if (attempts.length === 0) {
-    if (requests.length > 0) await write(store, (tx) => sql`${kept} select`.execute(tx))
-    return
-  }
   const newest = new Map<string, StartedAttempt>()
   for (const attempt of attempts) {
     const key = `${attempt.executionId}/${attempt.nodeId}#${attempt.iteration}`
@@ -58,7 +52,7 @@ export async function saveAttempts(
   }))
   await write(store, (tx) =>
     sql`
-    ${kept}
+    with ${keepRequests(requests)}
     insert into node_executions as n
       (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key,
         request_hash, error_message, next_attempt_at)
@@ -84,6 +78,26 @@ export async function saveAttempts(
           else excluded.next_attempt_at end
       where not n.settled or excluded.request_hash is not null`.execute(tx),
   )
+}
+
+/**
+ * The common table `kept`, which writes requests; a newer row of the same request replaces the older one. Requests of
+ * executions that do not keep their inputs and outputs, or are deleted, are left out.
+ */
+function keepRequests(rows: RequestRow[]) {
+  const of = <K extends keyof RequestRow>(key: K) => rows.map((row) => row[key])
+  const ids = [...new Set(of('executionId'))]
+  return sql`held as materialized (
+      select id from executions where id = any(${ids}::uuid[]) and keep_inputs and keep_outputs
+      order by id for key share),
+    kept as (
+      insert into node_requests (execution_id, record_id, attempt, number, entry)
+      select r.execution_id, r.record_id, r.attempt, r.number, r.entry::json
+      from held join unnest(${of('executionId')}::uuid[], ${of('recordId')}::uuid[], ${of('attempt')}::int[],
+        ${of('number')}::int[], ${of('entry')}::text[]) as r(execution_id, record_id, attempt, number, entry)
+        on r.execution_id = held.id
+      order by r.execution_id, r.record_id, r.attempt, r.number
+      on conflict (execution_id, record_id, attempt, number) do update set entry = excluded.entry)`
 }
 
 /** How many retries of retries are looked at for a request that was not answered. */

@@ -3,7 +3,7 @@ import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demandExecution } from '../records/changes.ts'
 import type { Scope } from '../scope.ts'
-import type { KeptRequest, RequestRow } from './exchange.ts'
+import type { KeptRequest } from './exchange.ts'
 
 /** One HTTP request of a node's attempt, redacted. Without a response and an error it is still under way. */
 export type NodeRequest = KeptRequest & {
@@ -13,26 +13,6 @@ export type NodeRequest = KeptRequest & {
 
 /** The error of a request whose attempt is over, and of which only the beginning was noted. */
 const UNKNOWN_ANSWER = 'What came back is not known: its worker was lost, or has yet to note it'
-
-/**
- * The common table `kept`, which writes requests; a newer row of the same request replaces the older one. Requests of
- * executions that do not keep their inputs and outputs, or are deleted, are left out.
- */
-export function keepRequests(rows: RequestRow[]) {
-  const of = <K extends keyof RequestRow>(key: K) => rows.map((row) => row[key])
-  const ids = [...new Set(of('executionId'))]
-  return sql`held as materialized (
-      select id from executions where id = any(${ids}::uuid[]) and keep_inputs and keep_outputs
-      order by id for key share),
-    kept as (
-      insert into node_requests (execution_id, record_id, attempt, number, entry)
-      select r.execution_id, r.record_id, r.attempt, r.number, r.entry::json
-      from held join unnest(${of('executionId')}::uuid[], ${of('recordId')}::uuid[], ${of('attempt')}::int[],
-        ${of('number')}::int[], ${of('entry')}::text[]) as r(execution_id, record_id, attempt, number, entry)
-        on r.execution_id = held.id
-      order by r.execution_id, r.record_id, r.attempt, r.number
-      on conflict (execution_id, record_id, attempt, number) do update set entry = excluded.entry)`
-}
 
 /**
  * The HTTP requests of a node's record, by attempts and as they were made (VIEWER). Throws NOT_FOUND if there is no
