@@ -219,10 +219,10 @@ export interface NodeExecutions {
 
 export interface NodeRequests {
   attempt: number;
-  entry: unknown;
   executionId: string;
   number: number;
   recordId: string;
+  sealed: Buffer;
 }
 
 export interface Outbox {

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { type StartedAttempt, saveAttempts } from '../../db/records/attempts.ts'
-import { readRecentRules } from '../../db/redaction/rules.ts'
-import { type Exchange, type RequestRow, redactExchange } from '../../db/requests/exchange.ts'
+import { type Exchange, type RequestRow, sealExchange } from '../../db/requests/exchange.ts'
 import type { Store } from '../../db/scope.ts'
 import { takeTurn } from '../../workflows/turns.ts'
 
@@ -16,7 +15,7 @@ const FAILURE_MS = 1_000
 /** The most characters of requests that wait to be written: beyond that, others are not kept. */
 const MAX_WAITING = 16_000_000
 
-/** How long requests are redacted before others get their turn. */
+/** How long requests are sealed before others get their turn. */
 const TURN_MS = 10
 
 /** Notes attempts as they start, so that clients that poll a long execution see how far it is. */
@@ -76,7 +75,7 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
   async function save(batch: StartedAttempt[], made: Exchange[]): Promise<boolean> {
     if (batch.length === 0 && made.length === 0) return true
     try {
-      await saveAttempts(store, batch, await redactAll(made))
+      await saveAttempts(store, batch, await sealAll(made))
       return true
     } catch (error) {
       const about = { err: error, attempts: batch.length, requests: made.length }
@@ -85,13 +84,11 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
     return made.length > 0 && batch.length > 0 ? save(batch, []) : false
   }
 
-  async function redactAll(made: Exchange[]): Promise<RequestRow[]> {
-    if (made.length === 0) return []
-    const rules = await readRecentRules(store.db, store.db)
+  async function sealAll(made: Exchange[]): Promise<RequestRow[]> {
     const rows: RequestRow[] = []
     let began = performance.now()
     for (const exchange of made) {
-      rows.push(redactExchange(exchange, rules))
+      rows.push(sealExchange(store.keys, exchange))
       if (performance.now() - began < TURN_MS) continue
       await takeTurn()
       began = performance.now()

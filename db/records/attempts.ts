@@ -91,13 +91,13 @@ function keepRequests(rows: RequestRow[]) {
       select id from executions where id = any(${ids}::uuid[]) and keep_inputs and keep_outputs
       order by id for key share),
     kept as (
-      insert into node_requests (execution_id, record_id, attempt, number, entry)
-      select r.execution_id, r.record_id, r.attempt, r.number, r.entry::json
+      insert into node_requests (execution_id, record_id, attempt, number, sealed)
+      select r.execution_id, r.record_id, r.attempt, r.number, r.sealed
       from held join unnest(${of('executionId')}::uuid[], ${of('recordId')}::uuid[], ${of('attempt')}::int[],
-        ${of('number')}::int[], ${of('entry')}::text[]) as r(execution_id, record_id, attempt, number, entry)
+        ${of('number')}::int[], ${of('sealed')}::bytea[]) as r(execution_id, record_id, attempt, number, sealed)
         on r.execution_id = held.id
       order by r.execution_id, r.record_id, r.attempt, r.number
-      on conflict (execution_id, record_id, attempt, number) do update set entry = excluded.entry)`
+      on conflict (execution_id, record_id, attempt, number) do update set sealed = excluded.sealed)`
 }
 
 /** How many retries of retries are looked at for a request that was not answered. */

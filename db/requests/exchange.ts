@@ -1,6 +1,8 @@
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { nodeExecutionId } from '../records/projection.ts'
 import { type RedactionRules, redact } from '../redaction/redact.ts'
 import { IN_REQUESTS, listRequestSecrets } from '../redaction/requests.ts'
+import { type Keys, seal, unseal } from '../seal.ts'
 
 /** The most bytes of a body that are kept. */
 export const MAX_KEPT_BYTES = 32 * 1024
@@ -43,7 +45,32 @@ export type Exchange = {
   error: string | null
 }
 
-type KeptBody = {
+const PURPOSE = 'request'
+
+/** The row of a request, to be written. */
+export type RequestRow = RequestPlace & { sealed: Buffer }
+
+/** `number` is that within the attempt. */
+type RequestPlace = { executionId: string; recordId: string; attempt: number; number: number }
+
+const nameRequest = ({ executionId, recordId, attempt, number }: RequestPlace) =>
+  `${executionId}|${recordId}|${attempt}.${number}`
+
+/** Seals a request with all its secrets: they are masked when it is shown. */
+export function sealExchange(keys: Keys, exchange: Exchange): RequestRow {
+  const { executionId, nodeId, iteration, attempt, number } = exchange
+  const recordId = nodeExecutionId(executionId, nodeId, iteration)
+  const place = { executionId, recordId, attempt, number }
+  const zipped = gzipSync(JSON.stringify(exchange), { level: 1 })
+  return { ...place, sealed: seal(keys, PURPOSE, nameRequest(place), zipped) }
+}
+
+/** Opens what sealExchange has sealed. Throws if its key is not known any more. */
+export function openExchange(keys: Keys, { sealed, ...place }: RequestRow): Exchange {
+  return JSON.parse(gunzipSync(unseal(keys, PURPOSE, nameRequest(place), sealed)).toString())
+}
+
+type ShownBody = {
   /** At most 32 KB; null if there is none, or if it is not text. */
   body: string | null
   /** The size of the whole body as it was sent, or as it was received and decompressed. */
@@ -51,66 +78,42 @@ type KeptBody = {
   bodyCut: boolean
 }
 
-/** A request as it is kept and shown. `durationMs` is null while it is under way, or if nobody has noted its end. */
-export type KeptRequest = {
+/** A request as it is shown. `durationMs` is null while it is under way, or if nobody has noted its end. */
+export type ShownRequest = {
   startedAt: string
   durationMs: number | null
   method: string
   url: string
   headers: Record<string, string>
   redirects: { status: number; method: string; url: string }[]
-  response: ({ status: number; statusText: string; headers: Record<string, string> } & KeptBody) | null
+  response: ({ status: number; statusText: string; headers: Record<string, string> } & ShownBody) | null
   error: string | null
-} & KeptBody
+} & ShownBody
 
-/** The row of a request, to be written: `entry` is the JSON of a KeptRequest. */
-export type RequestRow = {
-  executionId: string
-  recordId: string
-  attempt: number
-  number: number
-  entry: string
-}
-
-/** The row of a request, with all secrets masked. `rules` are the instance's. Takes about a millisecond for 64 KB. */
-export function redactExchange(exchange: Exchange, rules: RedactionRules): RequestRow {
-  const { executionId, nodeId, iteration, attempt, number, startedAt, endedAt, response } = exchange
-  const { method, url, headers, body, redirects, error } = exchange
+/** A request with all its secrets masked. `rules` are the instance's. Takes up to some 20 ms for 64 KB. */
+export function showExchange(exchange: Exchange, rules: RedactionRules): ShownRequest {
+  const { startedAt, endedAt, response, method, url, headers, body, redirects, error } = exchange
   const secrets = listRequestSecrets({ url, headers, body: body.text })
-  const heads = redact(
-    {
-      url,
-      headers,
-      redirects,
-      response: response && {
-        status: response.status,
-        statusText: response.statusText,
-        headers: response.headers,
-      },
-      error,
-    },
-    { secrets, rules: joinRules(rules) },
-  )
+  const head = response && { statusText: response.statusText, headers: response.headers }
+  const heads = redact({ url, headers, redirects, head, error }, { secrets, rules: joinRules(rules) })
   const bodies = redact([body.text, response?.body.text ?? null], { secrets, rules })
-  const kept: KeptRequest = {
+  return {
     startedAt: new Date(startedAt).toISOString(),
     durationMs: endedAt === null ? null : Math.max(0, endedAt - startedAt),
     method,
     url: heads.url.slice(0, MAX_URL),
-    headers: keepHeaders(heads.headers),
-    ...keepBody(body, bodies[0] ?? null),
+    headers: showHeaders(heads.headers),
+    ...showBody(body, bodies[0] ?? null),
     redirects: heads.redirects.map((hop) => ({ ...hop, url: hop.url.slice(0, MAX_URL) })),
     response: response &&
-      heads.response && {
-        ...heads.response,
+      heads.head && {
         status: response.status,
-        headers: keepHeaders(heads.response.headers),
-        ...keepBody(response.body, bodies[1] ?? null),
+        statusText: heads.head.statusText,
+        headers: showHeaders(heads.head.headers),
+        ...showBody(response.body, bodies[1] ?? null),
       },
     error: heads.error,
   }
-  const recordId = nodeExecutionId(executionId, nodeId, iteration)
-  return { executionId, recordId, attempt, number, entry: JSON.stringify(kept) }
 }
 
 const joined = new WeakMap<RedactionRules, RedactionRules>()
@@ -125,14 +128,14 @@ function joinRules(rules: RedactionRules): RedactionRules {
   return both
 }
 
-function keepHeaders(headers: Record<string, string>): Record<string, string> {
+function showHeaders(headers: Record<string, string>): Record<string, string> {
   const short = Object.entries(headers)
     .slice(0, MAX_HEADERS)
     .map(([name, value]) => [name, value.length > MAX_HEADER ? `${value.slice(0, MAX_HEADER)}...` : value])
   return Object.fromEntries(short)
 }
 
-function keepBody({ text, bytes, isCut }: BodyStart, redacted: string | null): KeptBody {
+function showBody({ text, bytes, isCut }: BodyStart, redacted: string | null): ShownBody {
   if (text === null || redacted === null) return { body: null, bodyBytes: bytes, bodyCut: false }
   const whole = isCut ? redacted.slice(0, Math.max(0, redacted.length - BEYOND)) : redacted
   const body = cutText(whole)

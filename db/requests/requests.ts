@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
+import { takeTurn } from '../../workflows/turns.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demandExecution } from '../records/changes.ts'
+import { readRecentRules } from '../redaction/rules.ts'
 import type { Scope } from '../scope.ts'
-import type { KeptRequest } from './exchange.ts'
+import { openExchange, type ShownRequest, showExchange } from './exchange.ts'
 
 /** One HTTP request of a node's attempt, redacted. Without a response and an error it is still under way. */
-export type NodeRequest = KeptRequest & {
+export type NodeRequest = ShownRequest & {
   /** The node's attempt, from 1. */
   attempt: number
 }
@@ -23,29 +25,26 @@ export async function listNodeRequests(
   { id, recordId }: { id: string; recordId: string },
   query: PageRequest,
 ): Promise<Page<NodeRequest>> {
-  await demandExecution(scope, id)
-  const { rows } = await sql<{
-    total: number
-    over: number | null
-    content: { attempt: number; entry: KeptRequest }[]
-  }>`
-    select (select count(*) from node_requests where execution_id = ${id} and record_id = ${recordId}) as total,
+  const teamId = await demandExecution(scope, id)
+  const { db, keys } = scope.store
+  const ofRecord = sql`execution_id = ${id} and record_id = ${recordId}`
+  const found = await sql<{ total: number; over: number | null }>`
+    select (select count(*) from node_requests where ${ofRecord}) as total,
       -- The attempts up to this one are over.
       (select case when status = 'RUNNING' and next_attempt_at is null then retry_count else 2147483647 end
-        from node_executions where id = ${recordId} and execution_id = ${id}) as over,
-      (select coalesce(json_agg(json_build_object('attempt', attempt, 'entry', entry) order by attempt, number), '[]')
-        from (select attempt, number, entry from node_requests
-          where execution_id = ${id} and record_id = ${recordId}
-          order by attempt, number limit ${query.size} offset ${query.page * query.size}) page) as content`.execute(
-    scope.store.db,
-  )
-  const { total = 0, over = null, content = [] } = rows[0] ?? {}
+        from node_executions where id = ${recordId} and execution_id = ${id}) as over`.execute(db)
+  const { total = 0, over = null } = found.rows[0] ?? {}
   if (over === null && total === 0) throw missing('record of a node')
-  const shown = content.map(({ attempt, entry }) => ({ attempt, ...entry, ...tellEnd(entry, attempt, over) }))
+  const { rows } = await sql<{ attempt: number; number: number; sealed: Buffer }>`
+    select attempt, number, sealed from node_requests where ${ofRecord}
+    order by attempt, number limit ${query.size} offset ${query.page * query.size}`.execute(db)
+  const rules = await readRecentRules(db, db)
+  const shown: NodeRequest[] = []
+  for (const row of rows) {
+    const request = showExchange(openExchange(keys, { executionId: id, recordId, ...row }), rules)
+    const isUnknown = request.durationMs === null && over !== null && row.attempt <= over
+    shown.push({ attempt: row.attempt, ...request, ...(isUnknown ? { error: UNKNOWN_ANSWER } : {}) })
+    await takeTurn(teamId)
+  }
   return makePage(shown, total, query)
-}
-
-/** What is to be said of a request of which only the beginning was noted. */
-function tellEnd({ durationMs }: KeptRequest, attempt: number, over: number | null) {
-  return durationMs === null && over !== null && attempt <= over ? { error: UNKNOWN_ANSWER } : {}
 }

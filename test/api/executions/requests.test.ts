@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { readSeal } from '../../../db/seal.ts'
 import { type ExecutionBody, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { readEvents } from '../../support/events.ts'
@@ -189,14 +190,15 @@ test('no secret is kept: of the headers, the URL and the body, nor where the ser
   )
   expect(run.status).toBe('SUCCESS')
   const [request] = await requestsOf(run)
-  const { rows } = await sql<{ entry: string }>`
-    select entry::text from node_requests where execution_id = ${run.id}`.execute(host.store.db)
-  for (const text of [JSON.stringify(request), rows[0]!.entry]) {
-    for (const secret of [header, cookie, token, word, basic, 'sk_live_', '4111', 'abcdef; Path'])
-      expect(text).not.toContain(secret)
-    expect(text).not.toContain(SECRET)
-    expect(text).not.toContain(btoa(`ada:${basic}`).slice(4, 20))
-  }
+  const text = JSON.stringify(request)
+  for (const secret of [header, cookie, token, word, basic, 'sk_live_', '4111', 'abcdef; Path'])
+    expect(text).not.toContain(secret)
+  expect(text).not.toContain(SECRET)
+  expect(text).not.toContain(btoa(`ada:${basic}`).slice(4, 20))
+  // They are sealed in the database.
+  const { rows } = await sql<{ sealed: Buffer }>`
+    select sealed from node_requests where execution_id = ${run.id}`.execute(host.store.db)
+  expect(rows.map(({ sealed }) => readSeal(sealed))).toEqual([{ version: 1, keyId: expect.any(String) }])
   expect(request).toMatchObject({
     url: `${world.url}/echo?access_token=[redacted]&page=2`,
     headers: {
