@@ -7,6 +7,7 @@ import { createBulkRoutes } from './executions/bulk.ts'
 import { createEventRoutes } from './executions/events.ts'
 import { createExecutionRoutes } from './executions/executions.ts'
 import { createExportRoutes } from './executions/export.ts'
+import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
 import { allowOrigins } from './http/cors.ts'
 import { createNotFoundHandler, respondWithError } from './http/errors.ts'
@@ -69,6 +70,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createRetryRoutes(deps))
     .route('/', createBulkRoutes())
     .route('/', createEventRoutes(deps))
+    .route('/', createRequestRoutes())
     .route('/', createWaitRoutes(deps))
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())

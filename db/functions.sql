@@ -484,7 +484,7 @@ CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((
 CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
 CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
 CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
-CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN ((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count))) EXECUTE FUNCTION tell_node();
+CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at))) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();

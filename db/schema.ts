@@ -203,6 +203,7 @@ export interface NodeExecutions {
   id: string;
   iteration: Generated<string>;
   loop: unknown | null;
+  nextAttemptAt: Timestamp | null;
   nodeId: string;
   nodeName: string;
   nodeType: string;
@@ -215,6 +216,14 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+}
+
+export interface NodeRequests {
+  attempt: number;
+  executionId: string;
+  number: number;
+  recordId: string;
+  sealed: Buffer;
 }
 
 export interface Outbox {
@@ -393,6 +402,7 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   nodeExecutions: NodeExecutions;
+  nodeRequests: NodeRequests;
   outbox: Outbox;
   pauses: Pauses;
   requestCounts: RequestCounts;

@@ -3,6 +3,7 @@ import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway } from '../fairness/turns.ts'
+import { noteExchanges } from '../http/exchanges.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { describeFailure, finalIfDeleted, isInfrastructure } from '../run/failures.ts'
@@ -33,9 +34,6 @@ export async function makeCall(
     limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
   })
   const signal = AbortSignal.any([unwanted, limit.signal])
-  // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
-  // is over.
-  const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
   const { sources, taken, around, trail, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
   const needs = [...node.needs, ...(node.pairs ?? [])]
@@ -51,6 +49,13 @@ export async function makeCall(
     signal,
   }
   const attempt = describeAttempt(input, info, number)
+  const placed = {
+    ...deps,
+    // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
+    // is over.
+    evaluator: deps.evaluator.for({ waits: time.pause, signal }),
+    http: noteExchanges(deps.http, attempt, deps.attempts.noteExchange),
+  }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   let working: Promise<NodeResult> | undefined

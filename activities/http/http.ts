@@ -21,6 +21,18 @@ export type HttpRequest = {
   redirects?: 'follow' | 'none'
   /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
   onBound?: (bytes: number) => void
+  watch?: HttpWatch
+}
+
+/** Is told what really goes out and comes in, redirects included. Header names are in lower case. */
+export type HttpWatch = {
+  sent(request: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    body: Uint8Array | null
+  }): void
+  received(head: { status: number; statusText: string; headers: Record<string, string> }): void
 }
 
 /** Header names are in lower case; repeated headers are joined by ', '. `body` is decompressed. */
@@ -70,10 +82,14 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   else req.signal?.addEventListener('abort', onAbort, { once: true })
   try {
     for (let hops = 0; ; hops++) {
+      if (req.watch) tellSent(req.watch, hop)
       const response = await send(agents, hop, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
-      const follows = req.redirects !== 'none' && REDIRECTS.has(response.statusCode)
+      const headers = joinHeaders(response.headers)
+      const { statusCode: status, statusText } = response
+      req.watch?.received({ status, statusText, headers })
+      const follows = req.redirects !== 'none' && REDIRECTS.has(status)
       if (follows && response.headers.location !== undefined) {
         if (hops === MAX_REDIRECTS) {
           response.body.destroy()
@@ -84,15 +100,14 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         }
         // Reading a short body to its end keeps the connection usable.
         await response.body.dump({ limit: 16_384 })
-        redirect(hop, response.statusCode, join(response.headers.location))
+        redirect(hop, status, join(response.headers.location))
         continue
       }
-      const headers = joinHeaders(response.headers)
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
       req.onBound?.(body.length)
-      return { status: response.statusCode, headers, body }
+      return { status, headers, body }
     }
   } catch (error) {
     throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
@@ -103,6 +118,10 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
 }
 
 type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | null }
+
+function tellSent(watch: HttpWatch, { method, url, headers, body }: Hop): void {
+  watch.sent({ method, url: url.href, headers: Object.fromEntries(headers), body })
+}
 
 function readRequest(req: HttpRequest): Hop {
   const method = req.method.toUpperCase()

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenOutput } from '../../db/records/written.ts'
-import { isSecretName, redactText } from '../../db/redaction/redact.ts'
+import { redactText } from '../../db/redaction/redact.ts'
+import { listRequestSecrets } from '../../db/redaction/requests.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
 import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
@@ -255,13 +256,8 @@ export function readRetryAfter(value: string | undefined, now: number): number |
 
 /** The beginning of a response's text, without the secrets of the request: servers like to echo them. */
 function excerptBody(text: string, request: HttpRequest): string {
-  const secrets: string[] = []
-  for (const [name, value] of Object.entries(request.headers ?? {})) {
-    if (isSecretName(name)) secrets.push(value, ...value.split(/[\s;=,]+/).filter((part) => part.length >= 6))
-  }
-  const url = new URL(request.url)
-  for (const [name, value] of url.searchParams) if (isSecretName(name)) secrets.push(value)
-  if (url.password) secrets.push(url.password, decodeURIComponent(url.password))
+  const { url, headers = {}, body } = request
+  const secrets = listRequestSecrets({ url, headers, body: typeof body === 'string' ? body : undefined })
   const clean = redactText(text.slice(0, 4_096), { secrets })
   const line = clean.replace(/[\p{Cc}\p{Cs}\s]+/gu, ' ').trim()
   return line.length > EXCERPT ? `${line.slice(0, EXCERPT)}...` : line

@@ -35,7 +35,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const beat = () => activity.heartbeat(notes)
   const timer = setInterval(beat, HEARTBEAT_MS)
   const first = setTimeout(beat, FIRST_HEARTBEAT_MS)
-  let log: { end(): void } | undefined
+  let log: ReturnType<ActivityDeps['attempts']['begin']> | undefined
   let hasBegun = false
   try {
     const begun = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes, info))
@@ -58,8 +58,12 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: 'node' })
     // From now on the end of this process says nothing about the node. Before it has begun, another's may.
     const process = hasBegun && !(error instanceof AtItElsewhere) ? undefined : notes.process
+    const hasFailed = counts.failures > notes.failures
     notes = { ...notes, ...counts, process }
-    if (failure instanceof ApplicationFailure && !failure.nonRetryable) beat()
+    if (failure instanceof ApplicationFailure && !failure.nonRetryable) {
+      beat()
+      if (hasFailed) await log?.fail(describeRetry(failure))
+    }
     await leaveIteration(deps, input, failure)
     throw failure
   } finally {
@@ -122,6 +126,11 @@ async function leaveIteration(
       'the pauses of a failed iteration were not abandoned',
     )
   }
+}
+
+/** What a node's record says of a failure until the next attempt comes. */
+function describeRetry({ message, nextRetryDelay }: ApplicationFailure): { message: string; nextAt: Date } {
+  return { message, nextAt: new Date(Date.now() + Number(nextRetryDelay ?? 0)) }
 }
 
 /** The failure to report to Temporal for a failed attempt, and the counts with it; `before` has those until then. */

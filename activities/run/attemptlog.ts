@@ -1,60 +1,123 @@
 import type { Logger } from 'pino'
 import { type StartedAttempt, saveAttempts } from '../../db/records/attempts.ts'
+import { type Exchange, type RequestRow, sealExchange } from '../../db/requests/exchange.ts'
 import type { Store } from '../../db/scope.ts'
+import { takeTurn } from '../../workflows/turns.ts'
 
 const FLUSH_MS = 100
 
+/** The end of a request is written soon, since its execution may end too; with those that end at the same time. */
+const ENDED_MS = 10
+
+/** How long a failed attempt waits until its failure is written, before it is told to Temporal. */
+const FAILURE_MS = 1_000
+
+/** The most characters of requests that wait to be written: beyond that, others are not kept. */
+const MAX_WAITING = 16_000_000
+
+/** How long requests are sealed before others get their turn. */
+const TURN_MS = 10
+
 /** Notes attempts as they start, so that clients that poll a long execution see how far it is. */
 export type AttemptLog = {
-  begin(attempt: StartedAttempt): { end(): void }
+  begin(attempt: StartedAttempt): {
+    /** Notes that it has failed and another one comes. Resolves when that is written, or cannot be soon. */
+    fail(failure: NonNullable<StartedAttempt['failure']>): Promise<void>
+    end(): void
+  }
   /** Notes what an attempt sends. `withdraw` says whether that was written; if it is still to come, it is not. */
   noteRequest(attempt: StartedAttempt): { withdraw(): Promise<'never' | 'written' | 'unknown'> }
   /** Writes at once what is known of a request, and throws if it cannot. */
   saveRequest(attempt: StartedAttempt): Promise<void>
+  /** Notes a request for people, as it is now: again when it has ended. */
+  noteExchange(exchange: Exchange): void
   flush(): Promise<void>
 }
 
 /**
- * Writes attempts in batches, ten times a second. A first attempt that ends before its batch is not written,
- * because the projection of the history will show it soon. A lost batch only delays what users see, so errors
- * are logged and otherwise ignored.
+ * Writes attempts and their requests in batches, up to ten times a second, or sooner when a request has ended. A first
+ * attempt that ends before its batch is not written, because the projection of the history will show it soon. A lost
+ * batch only delays what users see, or loses what was sent, so errors are logged and otherwise ignored.
  */
 export function createAttemptLog(store: Store, log: Logger): AttemptLog {
   let waiting = new Set<StartedAttempt>()
+  let exchanges = new Map<string, Exchange>()
+  let chars = 0
   const batches = new WeakMap<StartedAttempt, Promise<boolean>>()
   let timer: NodeJS.Timeout | undefined
+  let dueAt = Number.POSITIVE_INFINITY
+  let writing: Promise<unknown> = Promise.resolve()
+
+  function flushWithin(ms: number): void {
+    const at = performance.now() + ms
+    if (at >= dueAt) return
+    clearTimeout(timer)
+    dueAt = at
+    timer = setTimeout(flush, ms)
+  }
 
   async function flush(): Promise<void> {
     clearTimeout(timer)
-    timer = undefined
+    dueAt = Number.POSITIVE_INFINITY
     const batch = [...waiting]
+    const made = [...exchanges.values()]
     waiting = new Set()
-    if (batch.length === 0) return
-    const saved = saveAttempts(store, batch).then(
-      () => true,
-      (error) => {
-        log.warn({ error, attempts: batch.length }, 'attempts in progress could not be written')
-        return false
-      },
-    )
+    exchanges = new Map()
+    chars = 0
+    // One after the other: the beginning of a request must not be written after its end.
+    const saved = writing.then(() => save(batch, made))
     for (const attempt of batch) batches.set(attempt, saved)
+    writing = saved
     await saved
+  }
+
+  /** Whether the attempts were written. If their requests are what hinders that, they are left out. */
+  async function save(batch: StartedAttempt[], made: Exchange[]): Promise<boolean> {
+    if (batch.length === 0 && made.length === 0) return true
+    try {
+      await saveAttempts(store, batch, await sealAll(made))
+      return true
+    } catch (error) {
+      const about = { err: error, attempts: batch.length, requests: made.length }
+      log.warn(about, 'attempts in progress could not be written')
+    }
+    return made.length > 0 && batch.length > 0 ? save(batch, []) : false
+  }
+
+  async function sealAll(made: Exchange[]): Promise<RequestRow[]> {
+    const rows: RequestRow[] = []
+    let began = performance.now()
+    for (const exchange of made) {
+      rows.push(sealExchange(store.keys, exchange))
+      if (performance.now() - began < TURN_MS) continue
+      await takeTurn()
+      began = performance.now()
+    }
+    return rows
+  }
+
+  function add(attempt: StartedAttempt): void {
+    waiting.add(attempt)
+    flushWithin(FLUSH_MS)
   }
 
   return {
     flush,
     begin(attempt) {
-      waiting.add(attempt)
-      timer ??= setTimeout(flush, FLUSH_MS)
+      add(attempt)
       return {
+        async fail(failure) {
+          waiting.delete(attempt)
+          waiting.add({ ...attempt, failure })
+          await Promise.race([flush(), new Promise((resolve) => setTimeout(resolve, FAILURE_MS).unref())])
+        },
         end() {
           if (attempt.attempt === 1) waiting.delete(attempt)
         },
       }
     },
     noteRequest(attempt) {
-      waiting.add(attempt)
-      timer ??= setTimeout(flush, FLUSH_MS)
+      add(attempt)
       return {
         async withdraw() {
           if (waiting.delete(attempt)) return 'never'
@@ -63,5 +126,19 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
       }
     },
     saveRequest: (attempt) => saveAttempts(store, [attempt]),
+    noteExchange(exchange) {
+      const { executionId, nodeId, iteration, attempt, number, endedAt } = exchange
+      const key = `${executionId} ${nodeId}#${iteration} ${attempt}.${number}`
+      const known = exchanges.get(key)
+      const more = weigh(exchange) - (known ? weigh(known) : 0)
+      if (chars + more > MAX_WAITING) return
+      chars += more
+      exchanges.set(key, exchange)
+      flushWithin(endedAt === null ? FLUSH_MS : ENDED_MS)
+    },
   }
+}
+
+function weigh({ url, body, response }: Exchange): number {
+  return 1_000 + url.length + (body.text?.length ?? 0) + (response?.body.text?.length ?? 0)
 }

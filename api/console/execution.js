@@ -29,6 +29,7 @@ export async function showExecution({ main, id, signal, frame }) {
   const records = createRecords({
     nodes: drawn?.nodes ?? [],
     load: (query) => ask('GET', `${path}/nodes`, { query, signal }),
+    loadRequests: (recordId, query) => ask('GET', `${path}/nodes/${recordId}/requests`, { query, signal }),
   })
   const graph = drawn && drawGraph(drawn, { label: `Graph of ${run.workflowName}`, onPick: records.open })
   const heading = h('div')

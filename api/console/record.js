@@ -1,14 +1,20 @@
 import { fill, h, newId } from './dom.js'
 import { showJson } from './json.js'
 import { cell, linkRun, showFacts } from './lists.js'
+import { showRequests } from './requests.js'
 import { showStatus } from './status.js'
 import { formatDuration, showTime } from './time.js'
 
 /** @typedef {{ startedAt: string | null, completedAt: string | null, nodeExecutions: any[], nodeExecutionsTotal: number }} Run */
 /** @typedef {{ rows: HTMLElement[], toggle: (open?: boolean) => void, update: (record: any, run: Run) => void }} Row */
 
-/** One node's record: a row, and beneath it what it took and gave. @param {any} first @returns {Row} */
-export function createRow(first) {
+/**
+ * One node's record: a row, and beneath it what it took and gave.
+ * @param {any} first
+ * @param {import('./requests.js').LoadRequests} loadRequests
+ * @returns {Row}
+ */
+export function createRow(first, loadRequests) {
   const id = newId('record')
   const button = h(
     'button',
@@ -41,6 +47,8 @@ export function createRow(first) {
   const inside = h('td', { colspan: 6 })
   const details = h('tr', { id, class: 'details' }, inside)
   details.hidden = true
+  // Made once: what is open in it stays open while the run goes on.
+  const requests = first.nodeType === 'HTTP_REQUEST' && showRequests(first.id, loadRequests)
   let record = first
   let drawn = ''
 
@@ -63,7 +71,7 @@ export function createRow(first) {
     const end = record.completedAt ? Date.parse(record.completedAt) : Date.now()
     fill(duration, formatDuration(record.durationMs ?? end - Date.parse(record.startedAt)))
     fill(retries, record.retryCount)
-    error.textContent = record.errorMessage ?? ''
+    error.textContent = tellError(record)
     error.hidden = !record.errorMessage
     drawBar(bar, record, run)
     if (!details.hidden) showDetails()
@@ -83,7 +91,7 @@ export function createRow(first) {
         ...(record.iteration === null ? [] : [tell('Iteration', record.iteration)]),
         ...(record.takenFrom ? [tell('Taken over from', linkRun(record.takenFrom))] : []),
       ]),
-      record.errorMessage && h('p', { class: 'failure' }, record.errorMessage),
+      record.errorMessage && h('p', { class: 'failure' }, tellError(record)),
       h(
         'div',
         { class: 'values' },
@@ -92,6 +100,7 @@ export function createRow(first) {
           ? h('p', { class: 'quiet' }, 'No output')
           : showJson('Output', record.outputData),
       ),
+      requests,
     )
   }
 }
@@ -99,6 +108,14 @@ export function createRow(first) {
 /** @param {string} name @param {import('./dom.js').Child} value @returns {[string, import('./dom.js').Child]} */
 function tell(name, value) {
   return [name, value]
+}
+
+/** Why it failed, or why its last attempt did and when the next one comes. @param {any} record */
+function tellError({ status, errorMessage, retryCount, nextAttemptAt }) {
+  if (!errorMessage || status !== 'RUNNING') return errorMessage ?? ''
+  if (!nextAttemptAt) return `Attempt ${retryCount + 1} is under way, after: ${errorMessage}`
+  const next = new Date(nextAttemptAt).toLocaleTimeString()
+  return `Attempt ${retryCount + 1} failed, the next one comes at ${next}: ${errorMessage}`
 }
 
 /** Where it went on, what did not run here, and what ran elsewhere. @param {any} record */

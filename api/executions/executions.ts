@@ -88,7 +88,11 @@ const NodeExecutionSchema = v.pipe(
     durationMs: v.nullable(countSchema),
     inputData: values,
     outputData: v.nullable(values),
-    errorMessage,
+    errorMessage: v.pipe(
+      v.nullable(v.string()),
+      v.description('Why the node failed; while it retries, why its last attempt failed'),
+      v.examples(['connect ECONNREFUSED']),
+    ),
     handle: v.pipe(
       v.nullable(v.string()),
       v.description(
@@ -105,7 +109,16 @@ const NodeExecutionSchema = v.pipe(
         ),
       ),
     ),
-    retryCount: v.pipe(countSchema, v.description('The number of attempts after the first')),
+    retryCount: v.pipe(
+      countSchema,
+      v.description(
+        'The number of attempts after the first, so far: 2 while the third is made or has failed',
+      ),
+    ),
+    nextAttemptAt: v.pipe(
+      v.nullable(timeSchema),
+      v.description('When the next attempt comes, while the node (RUNNING) waits for it after a failed one'),
+    ),
     pinned: v.pipe(
       v.boolean(),
       v.description(

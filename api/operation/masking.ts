@@ -81,7 +81,9 @@ export function createMaskingRoutes() {
         id: 'readMasking',
         tag: 'Operation',
         summary: 'Read the masking settings',
-        description: 'They say what exports and audit entries mask, for all teams.',
+        description:
+          'They say what exports and audit entries mask, for all teams. `patterns` and `keys` also apply to what ' +
+          'is shown of HTTP requests.',
         role: 'instance',
         responses,
       }),

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import type { RequestRow } from '../requests/exchange.ts'
 import type { Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
 import { nodeExecutionId } from './projection.ts'
 
 export type StartedAttempt = {
@@ -15,16 +17,23 @@ export type StartedAttempt = {
   at: Date
   /** What the attempt has sent, so that a retry of the execution can send it under the same key. */
   request?: SentRequest
+  /** Why it has failed, if another one comes, and when that does. */
+  failure?: { message: string; nextAt: Date }
 }
 
 /** A request that a node has sent under a key; `hash` is empty if an answer came. */
 export type SentRequest = { key: string; hash: Buffer }
 
 /**
- * Writes attempts as RUNNING records of executions that are open. In a record that the projection has settled
- * only the request is changed, and an older attempt never replaces a newer one.
+ * Writes attempts as RUNNING records of executions that are open, and requests that attempts have made, in one
+ * statement. In a record that the projection has settled only the key of its request is changed, and an older attempt
+ * never replaces a newer one, nor the beginning of an attempt its failure.
  */
-export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Promise<void> {
+export async function saveAttempts(
+  store: Store,
+  attempts: StartedAttempt[],
+  requests: RequestRow[] = [],
+): Promise<void> {
   const newest = new Map<string, StartedAttempt>()
   for (const attempt of attempts) {
     const key = `${attempt.executionId}/${attempt.nodeId}#${attempt.iteration}`
@@ -33,21 +42,25 @@ export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Pr
     const newer = known && known.attempt > number ? known : attempt
     newest.set(key, { ...newer, ...(request ? { request } : {}) })
   }
-  const rows = [...newest.values()].map(({ request, ...attempt }) => ({
+  const rows = [...newest.values()].map(({ request, failure, ...attempt }) => ({
     ...attempt,
     requestKey: request?.key,
     requestHash: request?.hash.toString('hex'),
+    failure: failure && cleanText(failure.message),
+    nextAt: failure?.nextAt,
     id: nodeExecutionId(attempt.executionId, attempt.nodeId, attempt.iteration),
   }))
   await write(store, (tx) =>
     sql`
+    with ${keepRequests(requests)}
     insert into node_executions as n
-      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key, request_hash)
+      (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key,
+        request_hash, error_message, next_attempt_at)
     select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1,
-      r."requestKey", decode(r."requestHash", 'hex')
+      r."requestKey", decode(r."requestHash", 'hex'), r.failure, r."nextAt"
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
       id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int,
-      "requestKey" text, "requestHash" text)
+      "requestKey" text, "requestHash" text, failure text, "nextAt" timestamptz)
     join executions e on e.id = r."executionId"
     where e.status in ('PENDING', 'RUNNING')
       -- A cancelled execution may have ended before its call knows of that.
@@ -56,9 +69,35 @@ export async function saveAttempts(store: Store, attempts: StartedAttempt[]): Pr
     on conflict (execution_id, node_id, iteration) do update
       set retry_count = case when n.settled then n.retry_count else greatest(n.retry_count, excluded.retry_count) end,
         request_key = coalesce(excluded.request_key, n.request_key),
-        request_hash = coalesce(excluded.request_hash, n.request_hash)
+        request_hash = coalesce(excluded.request_hash, n.request_hash),
+        error_message = case when not n.settled and excluded.retry_count >= n.retry_count
+          then coalesce(excluded.error_message, n.error_message) else n.error_message end,
+        next_attempt_at = case
+          when n.settled or excluded.retry_count < n.retry_count then n.next_attempt_at
+          when excluded.retry_count = n.retry_count then coalesce(excluded.next_attempt_at, n.next_attempt_at)
+          else excluded.next_attempt_at end
       where not n.settled or excluded.request_hash is not null`.execute(tx),
   )
+}
+
+/**
+ * The common table `kept`, which writes requests; a newer row of the same request replaces the older one. Requests of
+ * executions that do not keep their inputs and outputs, or are deleted, are left out.
+ */
+function keepRequests(rows: RequestRow[]) {
+  const of = <K extends keyof RequestRow>(key: K) => rows.map((row) => row[key])
+  const ids = [...new Set(of('executionId'))]
+  return sql`held as materialized (
+      select id from executions where id = any(${ids}::uuid[]) and keep_inputs and keep_outputs
+      order by id for key share),
+    kept as (
+      insert into node_requests (execution_id, record_id, attempt, number, sealed)
+      select r.execution_id, r.record_id, r.attempt, r.number, r.sealed
+      from held join unnest(${of('executionId')}::uuid[], ${of('recordId')}::uuid[], ${of('attempt')}::int[],
+        ${of('number')}::int[], ${of('sealed')}::bytea[]) as r(execution_id, record_id, attempt, number, sealed)
+        on r.execution_id = held.id
+      order by r.execution_id, r.record_id, r.attempt, r.number
+      on conflict (execution_id, record_id, attempt, number) do update set sealed = excluded.sealed)`
 }
 
 /** How many retries of retries are looked at for a request that was not answered. */

@@ -32,6 +32,7 @@ export type NodeChange = {
   /** As in the record: the handles of a node that may leave by several at once. */
   handles?: (string | null)[]
   retryCount: number
+  nextAttemptAt: string | null
 }
 
 export type ExecutionChange = {
@@ -95,7 +96,8 @@ export async function readChanges(
       (select coalesce(json_agg(r), '[]') from (
         select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
-          n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount"
+          n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
+          case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"
         from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))
@@ -187,5 +189,6 @@ function readNode(row: Omit<NodeChange, 'durationMs'>): NodeChange {
     startedAt: startedAt.toISOString(),
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),
+    nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt).toISOString(),
   }
 }

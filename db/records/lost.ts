@@ -132,7 +132,7 @@ export async function failLostExecution(store: Store, executionId: string): Prom
         status = case when cancel_requested_at is null then 'FAILED' else 'CANCELLED' end
       where id = ${executionId} and status = 'RUNNING' returning id, status, trigger),
     open as (
-      update node_executions n set status = 'CANCELLED', completed_at = now(), settled = true
+      update node_executions n set status = 'CANCELLED', completed_at = now(), error_message = null, settled = true
       from ended where n.execution_id = ended.id and n.status = 'RUNNING')
     select status, trigger from ended`.execute(tx),
   )

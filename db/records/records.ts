@@ -36,6 +36,8 @@ export type NodeExecution = {
   /** The handles that it left by, null for the main one; of a node that may leave by several at once. */
   handles?: (string | null)[]
   retryCount: number
+  /** When the next attempt comes, while the node waits for it; `errorMessage` then says why the last one failed. */
+  nextAttemptAt: Date | null
   /** `takenFrom` is the execution that the output was taken over from, unless it was made here or pinned. */
   pinned: boolean
   takenFrom: string | null
@@ -136,6 +138,7 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
       iteration: row.iteration === '' ? null : row.iteration,
       startedAt,
       completedAt,
+      nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
       inputData: asObject(await values.input(row.nodeId, row.iteration)),
       outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),

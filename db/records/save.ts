@@ -162,6 +162,9 @@ function upsert(rows: RecordRow[]) {
   const of = <K extends keyof RecordRow>(key: K) => rows.map((row) => row[key])
   const retries = sql`case when excluded.status in ('SUCCESS', 'FAILED') then excluded.retry_count
     else greatest(n.retry_count, excluded.retry_count) end`
+  // While a node retries, only its attempts know why the last one failed.
+  const message = sql`case when excluded.settled then excluded.error_message
+    else coalesce(excluded.error_message, n.error_message) end`
   return sql`
     insert into node_executions as n
       (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
@@ -186,14 +189,14 @@ function upsert(rows: RecordRow[]) {
     order by r.id
     on conflict (execution_id, node_id, iteration) do update set
       status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
-      output = excluded.output, handle = excluded.handle, error_message = excluded.error_message,
+      output = excluded.output, handle = excluded.handle, error_message = ${message},
       retry_count = ${retries}, settled = excluded.settled, position = excluded.position,
       loop = excluded.loop, given_by = excluded.given_by, notes = excluded.notes
     where (excluded.settled or not n.settled)
       and (n.status, n.started_at, n.completed_at, n.output::text, n.handle, n.error_message, n.retry_count,
         n.settled, n.position, n.loop::text, n.given_by, n.notes::text)
       is distinct from (excluded.status, excluded.started_at, excluded.completed_at, excluded.output::text,
-        excluded.handle, excluded.error_message, ${retries}, excluded.settled, excluded.position,
+        excluded.handle, ${message}, ${retries}, excluded.settled, excluded.position,
         excluded.loop::text, excluded.given_by, excluded.notes::text)`
 }
 

@@ -18,6 +18,7 @@ export type StoredNode = {
   handle: string | null
   errorMessage: string | null
   retryCount: number
+  nextAttemptAt: string | null
   loop: { pages: ItemPage[] } | null
   givenBy: string | null
   notes: NodeNotes | null
@@ -28,6 +29,7 @@ export type StoredNode = {
 const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
   'iteration', iteration, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
+  'nextAttemptAt', case when status = 'RUNNING' then next_attempt_at end,
   'loop', loop, 'givenBy', given_by, 'notes', notes, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
     then (select child.id from executions child where child.id = shown.id) end)`
 
@@ -218,7 +220,7 @@ export async function readRecordsBefore(
     }
   }
   const columns = sql`id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
-    error_message, retry_count, loop, given_by, null as notes, null as child_execution_id`
+    error_message, retry_count, null as next_attempt_at, loop, given_by, null as notes, null as child_execution_id`
   const { rows } = await sql<StoredNode>`
     with recursive ${recordsOutside(executionId)}
     select ${columns} from outside

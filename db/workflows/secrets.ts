@@ -4,26 +4,11 @@ import { HIDDEN, listSecrets, type Path, replaceSecret, valueAt } from '../../wo
 import { getOwn, isObject } from '../../workflows/json.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { REDACTED } from '../redaction/detect.ts'
-import { normalizeKey, type RedactionRules, redact } from '../redaction/redact.ts'
+import { redact } from '../redaction/redact.ts'
+import { IN_REQUESTS } from '../redaction/requests.ts'
 
 /** The keys of a config that may have a secret anywhere in their values, by node type: the redactor finds it. */
 const CARRIERS: Record<string, string[]> = { HTTP_REQUEST: ['url', 'headers', 'query', 'body'] }
-
-/** More that is a secret in a request: names of keys, and addresses that are one. In a body such names are usual. */
-const IN_REQUESTS: RedactionRules = {
-  kinds: new Set(),
-  mask: () => REDACTED,
-  names: new Set(
-    ['key', 'code', 'appid', 'subscription-key', 'ocp-apim-subscription-key', 'x-functions-key'].map(
-      normalizeKey,
-    ),
-  ),
-  maskOwn: (text) =>
-    text.replace(
-      /(\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g,
-      `$1${REDACTED}`,
-    ),
-}
 
 const hiddenOf = new WeakMap<GraphNode, GraphNode>()
 

@@ -43,9 +43,10 @@ export function createWorker(sample: Sample, world: World, random: Random): Work
     calls: createCalls({ isWanted: async () => true }),
     firstTasks: createFirstTasks(2, () => 0),
     attempts: {
-      begin: () => ({ end() {} }),
+      begin: () => ({ fail: async () => {}, end() {} }),
       noteRequest: () => ({ withdraw: async () => 'never' }),
       saveRequest: async () => {},
+      noteExchange() {},
       flush: async () => {},
     },
     shares: createShares(store, createBudget(1_000_000_000)),

@@ -5,10 +5,12 @@ import { until } from './until.ts'
 export const ENDED = ['SUCCESS', 'FAILED', 'CANCELLED']
 
 export type NodeBody = {
+  id: string
   nodeId: string
   iteration: string | null
   status: string
   retryCount: number
+  nextAttemptAt: string | null
   startedAt: string
   completedAt: string | null
   durationMs: number | null

@@ -6,6 +6,7 @@ import { expectClearLabels, missing, useBrowser } from '../../support/browser.ts
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
+import { startWorld } from '../../support/servers/world.ts'
 
 const XSS = '<img src=x onerror="alert(1)">"\'><svg onload=alert(3)>'
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
@@ -34,6 +35,34 @@ describe.skipIf(missing)('the pages of executions and workflows', () => {
   let page: Page
   beforeEach(() => {
     page = browser.page
+  })
+
+  test('while a node retries, its record says when the next attempt comes; what was sent can be opened', async () => {
+    const world = await startWorld({
+      '/busy': ({ response, count }) => response.writeHead(count === 1 ? 503 : 200).end(XSS),
+    })
+    try {
+      const call = {
+        ...{ id: 'call', type: 'HTTP_REQUEST', retry: { maxAttempts: 2, initialIntervalMs: 6_000 } },
+        config: { url: `${world.url}/busy`, method: 'POST', body: { word: 'outgoing' } },
+      }
+      const run = await host.execute(
+        await host.create({ nodes: [start, call], edges: edges('start -> call') }),
+      )
+      await signIn(`#/executions/${run}`)
+      await page
+        .getByText(/^Attempt 1 failed, the next one comes at .*: POST .* responded with 503/)
+        .waitFor()
+      await page.locator('tr[data-node=call] [data-status=SUCCESS]').waitFor({ timeout: 30_000 })
+      await page.locator('tr[data-node=call] .disclose').click()
+      await page.getByRole('button', { name: 'HTTP requests' }).click()
+      await page.getByText(`Attempt 1: POST ${world.url}/busy, 503 Service Unavailable`).click()
+      await page.getByText(`Attempt 2: POST ${world.url}/busy, 200 OK`).waitFor()
+      expect(await page.getByLabel('Request').first().textContent()).toContain('"word": "outgoing"')
+      expect(JSON.parse((await page.getByLabel('Response').first().textContent())!).body).toBe(XSS)
+    } finally {
+      await world.stop()
+    }
   })
 
   test('a loop is a box around its body, records show their iterations, many records are paged', async () => {

@@ -100,6 +100,7 @@ test('an ended execution is sent completely, then `end`; a client can resume aft
     errorMessage: null,
     handle: null,
     retryCount: 0,
+    nextAttemptAt: null,
   })
   for (const [at, { id }] of events.slice(0, -1).entries()) {
     expect((await (await follow(run, id)).all()).map(brief)).toEqual(events.slice(at + 1).map(brief))

@@ -1,0 +1,80 @@
+import type { StartedAttempt } from '../../db/records/attempts.ts'
+import { type BodyStart, type Exchange, MAX_READ_BYTES } from '../../db/requests/exchange.ts'
+import { decodeText } from './body.ts'
+import type { HttpClient, HttpRequest } from './http.ts'
+
+const NO_BODY: BodyStart = { text: null, bytes: 0, isCut: false }
+
+/** The most requests of one attempt that are noted. */
+const MAX_REQUESTS = 100
+
+/** An HTTP client that has `note` told of every request of an attempt as it is sent, and again when it has ended. */
+export function noteExchanges(
+  http: HttpClient,
+  { executionId, nodeId, iteration, attempt }: StartedAttempt,
+  note: (exchange: Exchange) => void,
+): HttpClient {
+  let count = 0
+  return {
+    close: http.close,
+    async request(req) {
+      const number = count++
+      if (number >= MAX_REQUESTS) return http.request(req)
+      let exchange: Exchange | undefined
+      const watch: HttpRequest['watch'] = {
+        sent({ method, url, headers, body }) {
+          if (exchange) {
+            const status = exchange.response?.status ?? 0
+            exchange.redirects.push({ status, method, url })
+            exchange.response = null
+            return
+          }
+          exchange = {
+            ...{ executionId, nodeId, iteration, attempt, number, startedAt: Date.now(), endedAt: null },
+            ...{ method, url, headers, body: body ? startOf(body, headers) : NO_BODY },
+            ...{ redirects: [], response: null, error: null },
+          }
+          note(exchange)
+        },
+        received({ status, statusText, headers }) {
+          if (exchange) exchange.response = { status, statusText, headers, body: NO_BODY }
+        },
+      }
+      const end = (more: Partial<Exchange>) => {
+        if (exchange) note({ ...exchange, ...more, endedAt: Date.now() })
+      }
+      try {
+        const answer = await http.request({ ...req, watch })
+        const body = startOf(answer.body, answer.headers)
+        end(exchange?.response ? { response: { ...exchange.response, body } } : {})
+        return answer
+      } catch (error) {
+        end({ error: describe(error, req.signal) })
+        throw error
+      }
+    },
+  }
+}
+
+/** Why a request was broken off, or what is wrong. */
+function describe(error: unknown, signal: AbortSignal | undefined): string {
+  const why = signal?.aborted && signal.reason instanceof Error ? signal.reason : error
+  return why instanceof Error ? why.message : String(why)
+}
+
+function startOf(body: Uint8Array, headers: Record<string, string>): BodyStart {
+  const bytes = body.length
+  const start = body.subarray(0, MAX_READ_BYTES)
+  return { text: readText(start, headers['content-type']), bytes, isCut: bytes > start.length }
+}
+
+/** The text of a body; null if it has none, because it is empty, an image or anything else that is not text. */
+function readText(start: Uint8Array, type: string | undefined): string | null {
+  if (start.length === 0 || start.includes(0)) return null
+  try {
+    // As a stream: the end may stand in the middle of a character.
+    return new TextDecoder('utf-8', { fatal: true }).decode(start, { stream: true })
+  } catch {
+    return /charset/i.test(type ?? '') ? decodeText(start, type) : null
+  }
+}

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { nodeOf } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { startInstallation } from '../../support/engine/installation.ts'
+import { keep } from '../../support/keep.ts'
+import { startWorld } from '../../support/servers/world.ts'
+import { until } from '../../support/until.ts'
+
+const world = await keep(
+  startWorld({
+    '/late': ({ response, count }) => {
+      // The second attempt hangs until its process is killed.
+      if (count !== 2) response.writeHead(count === 1 ? 503 : 200).end(`answer ${count}`)
+    },
+  }),
+)
+const host = await keep(startInstallation())
+
+type Request = { attempt: number; durationMs: number | null; error: string | null; body: string | null } & {
+  response: { status: number; body: string } | null
+}
+
+test('kill -9 in the pause and in the next attempt: the record stays true, and no request is missing', async () => {
+  const id = await host.execute(
+    await host.create({
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        {
+          id: 'call',
+          type: 'HTTP_REQUEST',
+          retry: { maxAttempts: 3, initialIntervalMs: 15_000, maxIntervalMs: 15_000 },
+          config: { method: 'POST', url: `${world.url}/late`, body: { order: 7 } },
+        },
+      ],
+      edges: edges('start -> call'),
+    }),
+  )
+  const paused = await host.until(id, (run) =>
+    run.nodeExecutions.some(({ nextAttemptAt }) => nextAttemptAt !== null),
+  )
+  const { nextAttemptAt } = nodeOf(paused, 'call')
+  await host.recovered('service', host.kill('service'))
+  expect(Date.now()).toBeLessThan(Date.parse(nextAttemptAt!))
+  expect(nodeOf(await host.read(id), 'call')).toMatchObject({
+    ...{ status: 'RUNNING', retryCount: 0, nextAttemptAt },
+    errorMessage: expect.stringContaining('responded with 503'),
+  })
+
+  await until(() => world.countOf('/late') === 2)
+  expect(Math.abs(Date.now() - Date.parse(nextAttemptAt!))).toBeLessThan(3_000)
+  const path = `/api/executions/${id}/nodes/${nodeOf(paused, 'call').id}/requests`
+  const list = async () => (await host.ask<{ content: Request[] }>('GET', path)).content
+  const under = await until(list, { holds: (requests) => requests.length === 2 })
+  expect(under[1]).toMatchObject({ attempt: 2, durationMs: null, error: null, response: null })
+  expect(nodeOf(await host.read(id), 'call')).toMatchObject({
+    ...{ status: 'RUNNING', retryCount: 1, nextAttemptAt: null },
+    errorMessage: expect.stringContaining('responded with 503'),
+  })
+  await host.recovered('service', host.kill('service'))
+
+  const run = await host.ended(id, 60_000)
+  expect(nodeOf(run, 'call')).toMatchObject({
+    ...{ status: 'SUCCESS', retryCount: 2, errorMessage: null, nextAttemptAt: null },
+  })
+  const requests = await until(list, { holds: (found) => found.at(-1)?.durationMs !== null })
+  expect(
+    requests.map(({ attempt, response, error, body }) => [attempt, response?.body, error, body]),
+  ).toEqual([
+    [1, 'answer 1', null, '{"order":7}'],
+    [2, undefined, expect.stringContaining('worker was lost'), '{"order":7}'],
+    [3, 'answer 3', null, '{"order":7}'],
+  ])
+}, 120_000)
