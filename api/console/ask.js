@@ -1,4 +1,4 @@
-/** @typedef {{ path: string, message: string }} Problem */
+/** @typedef {{ path: string, message: string, excerpt?: string[] }} Problem */
 
 const BASE = new URL('..', import.meta.url)
 
@@ -38,11 +38,11 @@ export async function ask(method, path, options) {
 }
 
 /**
- * The same with the answer's ETag, and with what was sent and nobody knows.
+ * The same with the answer's ETag.
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]
- * @returns {Promise<{ body: any, tag: string | null, unknown: string[] }>}
+ * @returns {Promise<{ body: any, tag: string | null }>}
  */
 export async function askTagged(method, path, { json, query, headers, signal } = {}) {
   const url = new URL(path.slice(1), BASE)
@@ -62,8 +62,7 @@ export async function askTagged(method, path, { json, query, headers, signal } =
   })
   const text = await answer.text()
   const body = readJson(text)
-  const unknown = readJson(answer.headers.get('x-unknown-fields') ?? '[]')
-  if (answer.ok) return { body, tag: answer.headers.get('etag'), unknown }
+  if (answer.ok) return { body, tag: answer.headers.get('etag') }
   if (answer.status === 401 && path !== '/api/auth/login') session.onEnd()
   const message = body?.message ?? `The service responded with ${answer.status}`
   throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))

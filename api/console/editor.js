@@ -21,8 +21,8 @@ export async function showNew({ main, frame }) {
   }
   const editor = createEditor(empty, 'Create', '#/workflows', async (draft) => {
     const json = { ...draft, teamId: frame.teamId }
-    const { body: made, unknown } = await askTagged('POST', '/api/workflows', { json })
-    tellSaved('Workflow created', unknown)
+    const { body: made } = await askTagged('POST', '/api/workflows', { json })
+    tellSaved('Workflow created', made.warnings)
     location.hash = `#/workflows/${made.id}`
   })
   const choice = h(
@@ -49,20 +49,25 @@ export async function showEdit({ main, id, signal, frame }) {
   const { body: workflow, tag } = await askTagged('GET', path, { signal })
   frame.choose(workflow.teamId)
   const editor = createEditor(workflow, 'Save', `#/workflows/${id}`, async (draft) => {
-    const { unknown } = await askTagged('PUT', path, {
+    const { body: saved } = await askTagged('PUT', path, {
       json: draft,
       headers: tag ? { 'If-Match': tag } : {},
     })
-    tellSaved('Workflow saved', unknown)
+    tellSaved('Workflow saved', saved.warnings)
     location.hash = `#/workflows/${id}`
   })
   fill(main, showCrumbs([workflow.name, `#/workflows/${id}`]), showHeading('Edit workflow'), editor.element)
 }
 
-/** A misspelt key makes another run than was meant. @param {string} text @param {string[]} unknown */
-function tellSaved(text, unknown) {
-  if (unknown.length === 0) notify(text)
-  else notify(`${text}. Unknown and left out: ${unknown.join(', ')}`, 'bad')
+/** So many warnings are shown; the response has all of them. */
+const MAX_SHOWN = 3
+
+/** What is valid may still not be what was meant. @param {string} text @param {import('./ask.js').Problem[]} [warnings] */
+function tellSaved(text, warnings = []) {
+  notify(text)
+  for (const { path, message } of warnings.slice(0, MAX_SHOWN)) notify(`${path}: ${message}`, 'bad')
+  const more = warnings.length - MAX_SHOWN
+  if (more > 0) notify(`${more} more warnings are in the response of the API`, 'bad')
 }
 
 /**

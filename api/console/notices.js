@@ -29,7 +29,16 @@ export function describe(error) {
       h(
         'ul',
         { class: 'problems' },
-        ...problems.map(({ path, message }) => h('li', null, h('code', null, path), ' ', message)),
+        ...problems.map(({ path, message, excerpt }) =>
+          h(
+            'li',
+            null,
+            h('code', null, path),
+            ' ',
+            message,
+            excerpt && h('pre', { class: 'excerpt' }, excerpt.join('\n')),
+          ),
+        ),
       ),
   )
 }

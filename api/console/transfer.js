@@ -37,8 +37,8 @@ export function openImport(teamId, onDone) {
   })
 }
 
-/** @param {{ id: string, name: string, report: { mapped: any[], problems: any[], stickyNotes: number } }} made */
-function openReport({ id, name, report }) {
+/** @param {{ id: string, name: string, report: { mapped: any[], problems: any[], stickyNotes: number }, warnings?: any[] }} made */
+function openReport({ id, name, report, warnings = [] }) {
   const { mapped, problems, stickyNotes } = report
   const words = [
     mapped.length > 0 && `Nodes brought in: ${mapped.length}.`,
@@ -55,7 +55,7 @@ function openReport({ id, name, report }) {
       h(
         'ul',
         { class: 'problems report', tabindex: 0, 'aria-label': 'Report' },
-        ...problems.map(({ node, path, message }) =>
+        ...[...problems, ...warnings].map(({ node, path, message }) =>
           h('li', null, node && h('strong', null, node), ' ', path && h('code', null, path), ' ', message),
         ),
       ),

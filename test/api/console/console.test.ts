@@ -81,7 +81,7 @@ describe.skipIf(missing)('in a browser', () => {
     drawn.nodes[0].config.methd = 'PUT'
     await graph.fill(JSON.stringify(drawn))
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Unknown and left out: nodes[0].config.methd').waitFor()
+    await page.getByText('nodes[0].config.methd: the key "methd" is unknown here and was left out').waitFor()
     await heading(name)
 
     await page.getByRole('button', { name: 'Execute' }).click()

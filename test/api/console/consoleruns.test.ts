@@ -96,8 +96,8 @@ describe.skipIf(missing)('the pages of executions and workflows', () => {
     await expectClearLabels(page, ['true', 'false'])
     const names = await page.locator('.records .name').allTextContents()
     expect(names).toEqual([
-      ...['start', 'each', 'odd #0', 'inner #0', 'deep #0.0', 'deep #0.1'],
-      ...['odd #1', 'stop #1', 'odd #2', 'inner #2', 'deep #2.0', 'deep #2.1'],
+      ...['Manual trigger 1', 'For each 1', 'If else 1 #0', 'Repeat 1 #0', 'Set 1 #0.0', 'Set 1 #0.1'],
+      ...['If else 1 #1', 'Stop and error 1 #1', 'If else 1 #2', 'Repeat 1 #2', 'Set 1 #2.0', 'Set 1 #2.1'],
     ])
     // Clicking a node in the graph opens its record; if it has many, the failed one.
     await page.locator('.graph [data-node=stop]').click()
@@ -153,7 +153,7 @@ describe.skipIf(missing)('the pages of executions and workflows', () => {
     await signIn('#/approvals')
     await page.locator('.bar .count', { hasText: '4' }).waitFor()
     const row = (text: string) => page.locator('tr[data-approval]').filter({ hasText: text })
-    expect(await row('Item 2').textContent()).toContain('item #2')
+    expect(await row('Item 2').textContent()).toContain('Approval 2 #2')
     await row(XSS).getByRole('button', { name: 'Approve' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Account').selectOption('savings')

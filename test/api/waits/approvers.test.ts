@@ -137,7 +137,7 @@ test('an approver must be known before the workflow is activated, if nobody else
   )
   expect(report.problems).toEqual([
     expect.objectContaining({
-      node: 'APPROVAL',
+      node: 'Approval 1',
       path: 'nodes[1].config.approvers',
       original: 'nobody@example.com',
     }),
