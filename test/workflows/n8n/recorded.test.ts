@@ -82,6 +82,8 @@ test('what differs between two recordings is marked, and then only its type coun
   expect(findDifference(marked, { id: 'c', at: [1, 7], n: 3, o: {} })).toBeUndefined()
   expect(findDifference(marked, { id: 5, at: [1, 7], n: 3, o: {} })).toBe('id')
   expect(findDifference(marked, { id: 'c', at: [2, 7], n: 3, o: {} })).toBe('at[0]')
+  expect(markVarying('at /node_modules/n8n/x.js', 'at /node_modules/n8n/x.js')).toEqual({ $varies: 'any' })
+  expect(findDifference({ stack: { $varies: 'any' }, b: 1 }, { b: 1 })).toBeUndefined()
   expect(findDifference({ a: undefined, b: 1 }, { b: 1 })).toBe('a')
   expect(findDifference([{ a: 1 }], [{ a: 1 }, { a: 2 }])).toBe('[1]')
   expect(findDifference([1, 2], [1])).toBe('[1]')
