@@ -200,7 +200,12 @@ async function fillAway(
   const reply = await pool.run(findQueueKey(bindings), () => {
     const items = JSON.stringify(itemsOf(rows))
     const roots = writeRootsOf(sources, bindings, items.length)
-    return { roots, items, indexes: rows.map(({ index }) => index), rows: sources.map((source) => describeSource(source, undefined, bindings)) }
+    return {
+      roots,
+      items,
+      indexes: rows.map(({ index }) => index),
+      rows: sources.map((source) => describeSource(source, undefined, bindings)),
+    }
   })
   if (reply.kind !== 'rows') throw describeReply(reply, sources, limits)
   const replies = JSON.parse(reply.text) as RowReply[]
