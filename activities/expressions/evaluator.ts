@@ -11,7 +11,7 @@ import { findTimeFactor } from './job.ts'
 import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
 import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
 import { isTruthy } from './truth.ts'
-import { createWatch } from './watch.ts'
+import { createWatch } from './watch/watch.ts'
 
 /**
  * Evaluates what users write. All methods throw a NodeFailure: ExpressionFailed, ExpressionLimit for time,

@@ -5,7 +5,7 @@ import { setOwn } from '../../workflows/json.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { compileInTurns } from './compiled.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
-import type { PlacedExpression } from './watch.ts'
+import type { PlacedExpression } from './watch/watch.ts'
 
 /** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
 type FillConfig = (values: unknown[]) => unknown
