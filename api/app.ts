@@ -9,6 +9,7 @@ import { createExecutionRoutes } from './executions/executions.ts'
 import { createExportRoutes } from './executions/export.ts'
 import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
+import { createEvaluateRoutes } from './expressions/evaluate.ts'
 import { allowOrigins } from './http/cors.ts'
 import { createNotFoundHandler, respondWithError } from './http/errors.ts'
 import { compressJson } from './http/gzip.ts'
@@ -77,6 +78,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWebhookRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createNodeTypeRoutes())
+    .route('/', createEvaluateRoutes(deps))
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())
     .route('/', createConsoleRoutes())

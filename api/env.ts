@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Evaluator } from '../activities/expressions/evaluator.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
@@ -79,6 +80,8 @@ export type ApiDeps = {
   /** How many requests that wait for the end of an execution a person and a team may have open. */
   waiting?: { ofPerson?: number; ofTeam?: number }
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
+  /** Evaluates what users try out. Without it that is refused with 503. */
+  evaluator?: Evaluator | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>
   /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */

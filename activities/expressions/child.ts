@@ -15,9 +15,9 @@ import type {
   Misses,
   RowsJob,
 } from './job.ts'
-import { traceExpression } from './misses.ts'
 import { toPlain } from './plain.ts'
 import { bindRules, describeTruth, isTruthy } from './truth.ts'
+import { traceExpression } from './watch/misses.ts'
 
 /**
  * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the

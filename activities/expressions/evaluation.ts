@@ -16,7 +16,7 @@ import type { EvaluatorJob, EvaluatorReply, ExpressionSource } from './job.ts'
 import { createPacer } from './pace.ts'
 import { type AnyExpression, holds, isScript } from './templates.ts'
 import { isTruthy } from './truth.ts'
-import { type PlacedExpression, traceHere, type Watch } from './watch.ts'
+import { type PlacedExpression, traceHere, type Watch } from './watch/watch.ts'
 import { weighValue } from './weight.ts'
 
 /** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */

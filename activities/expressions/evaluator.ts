@@ -12,7 +12,7 @@ import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
 import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
 import { collectExpressions, compileBareExpression, compileCondition, holds, isScript } from './templates.ts'
-import { createWatch } from './watch.ts'
+import { createWatch } from './watch/watch.ts'
 
 /**
  * Evaluates what users write. All methods throw a NodeFailure: ExpressionFailed, ExpressionLimit for time,

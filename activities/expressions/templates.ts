@@ -8,7 +8,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import { compileInTurns } from './compiled.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
 import { isTruthy } from './truth.ts'
-import type { PlacedExpression } from './watch.ts'
+import type { PlacedExpression } from './watch/watch.ts'
 
 /** An expression in JSONata, or under the rules 2 a text that begins with `=`. */
 export type AnyExpression = PlacedExpression | CompiledScript

@@ -19,7 +19,7 @@ import {
   holds,
   isScript,
 } from '../expressions/templates.ts'
-import { type PlacedExpression, traceHere, type Watch } from '../expressions/watch.ts'
+import { type PlacedExpression, traceHere, type Watch } from '../expressions/watch/watch.ts'
 import { evaluateScriptsForEach } from '../javascript/evaluate.ts'
 import type { CompiledScript } from '../javascript/texts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'

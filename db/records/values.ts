@@ -40,6 +40,11 @@ export function deriveValues(store: Store, executionId: string, plan: Plan, rows
       const bytes = sizeOf(iteration, sourcesOf(plan, id, iteration.outcomes))
       return show(bytes, () => readInput(source, iteration, id))
     },
+    /** The item of the iteration that a node is in at `path`; undefined outside of loops. */
+    async item(id: string, path: string): Promise<unknown> {
+      const iteration = iterations.around(id, path)
+      return iteration.loopId === '' ? undefined : readItem(source, iteration)
+    },
     /** The execution's output; undefined if its outputs are not kept. */
     async ends(): Promise<unknown> {
       const ids = endsOf(plan, root.outcomes)

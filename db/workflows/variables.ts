@@ -140,6 +140,18 @@ export async function findVariables(
   return values
 }
 
+/** All variables of a team, by key. */
+export async function readTeamVariables(store: Store, teamId: string): Promise<Record<string, unknown>> {
+  const rows = await store.db
+    .selectFrom('variables')
+    .select(['key', 'value'])
+    .where('teamId', '=', teamId)
+    .execute()
+  const values: Record<string, unknown> = {}
+  for (const { key, value } of rows) setOwn(values, key, value)
+  return values
+}
+
 // The lock on the team's row makes others who count wait, but not inserts that only refer to the team.
 async function demandRoom(tx: Tx, teamId: string): Promise<void> {
   await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()

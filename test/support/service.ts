@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
+import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
 import { HOST_COOKIE, SESSION_COOKIE } from '../../api/people/session.ts'
@@ -35,6 +36,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof }
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure(bus, () => {})
+  const evaluator = createEvaluator({ processes: 2 })
   const app = createApp({
     store,
     bus,
@@ -43,6 +45,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     publicUrl: 'http://127.0.0.1:3000',
     isReady: async () => ({ database: true, temporal: true, worker: true, account: true }),
     carryOut: async () => false,
+    evaluator,
     ...options,
   })
   const closing: (() => Promise<unknown>)[] = []
@@ -105,6 +108,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
 
   async function stop(): Promise<void> {
     await bus.stop()
+    await evaluator.close()
     for (const end of closing.reverse()) await end()
     await close()
     await database.drop()

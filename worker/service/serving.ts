@@ -1,5 +1,6 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
+import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -25,6 +26,9 @@ const REQUEST_LIMIT_MS = 4_000
 const PROBE_LIMIT_MS = 500
 
 export type Instruments = { log: Logger; metrics: Metrics; tracing: Tracing | undefined; exposure: Exposure }
+
+/** How many processes evaluate what people try out: a team never has more than half of them. */
+const TRIED_AT_ONCE = 2
 
 /**
  * Serves the API; resolves with the function that stops it. `readEngine` is given if this process has a
@@ -72,6 +76,8 @@ export async function startApi(
     ...(readEngine ? { isPolling: () => readEngine()?.isPolling() ?? false } : {}),
     servesApi: true,
   })
+  // Beside that of the runs: what people try out holds up none of them. Its processes are started when they are needed.
+  const evaluator = createEvaluator({ processes: TRIED_AT_ONCE })
   const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
   const { signUp, openByDefault, defaultPlan, metricsToken } = config
   const front = {
@@ -91,6 +97,7 @@ export async function startApi(
     ...instruments,
     ...front,
     isReady,
+    evaluator,
     carryOut: carry,
     describeSchedules: describe,
   })
@@ -98,7 +105,7 @@ export async function startApi(
   log.info({ host: config.host, port: listener.port }, 'the API is listening')
   return async () => {
     await listener.stop(REQUEST_LIMIT_MS)
-    await end()
+    await Promise.all([evaluator.close(), end()])
   }
 }
 

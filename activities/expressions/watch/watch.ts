@@ -1,12 +1,12 @@
-import { prepareExpression } from '../../workflows/expressions/expressions.ts'
-import type { Reading } from '../../workflows/expressions/rules.ts'
-import type { ReadPath } from '../../workflows/expressions/watched.ts'
-import type { Bindings } from './bindings.ts'
-import { type CompiledExpression, evaluateHere } from './compiled.ts'
-import { expressionFailure, quoteExpression } from './failures.ts'
-import type { Misses } from './job.ts'
+import { prepareExpression } from '../../../workflows/expressions/expressions.ts'
+import type { Reading } from '../../../workflows/expressions/rules.ts'
+import type { ReadPath } from '../../../workflows/expressions/watched.ts'
+import type { Bindings } from '../bindings.ts'
+import { type CompiledExpression, evaluateHere } from '../compiled.ts'
+import { expressionFailure, quoteExpression } from '../failures.ts'
+import type { Misses } from '../job.ts'
+import { bindRules, describeTruth } from '../truth.ts'
 import { findMiss, traceExpression } from './misses.ts'
-import { bindRules, describeTruth } from './truth.ts'
 
 /** An expression, and the text of the config that has it. */
 export type PlacedExpression = { expression: CompiledExpression; text: string }

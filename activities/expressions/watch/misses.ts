@@ -1,7 +1,7 @@
 import type jsonata from 'jsonata'
-import { syntaxOf } from '../../workflows/expressions/expressions.ts'
-import { type ReadPath, readSteps, watchTree } from '../../workflows/expressions/watched.ts'
-import { nameType } from '../../workflows/problem.ts'
+import { syntaxOf } from '../../../workflows/expressions/expressions.ts'
+import { type ReadPath, readSteps, watchTree } from '../../../workflows/expressions/watched.ts'
+import { nameType } from '../../../workflows/problem.ts'
 
 /** How many fields a message names, and the most characters of each name. */
 const MAX_NAMED = 10
