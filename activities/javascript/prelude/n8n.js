@@ -98,9 +98,11 @@
     if (Array.isArray(list)) return list
     return refuse(list ?? `Node '${name}' hasn't been executed`)
   }
-  const firstOnly = (given) => {
+  // Nodes have one output here, and have run once.
+  const onlyFirst = (given, value) => {
     if (given.some((which) => which !== undefined && which !== null && which !== 0 && which !== -1))
       refuse('other outputs and runs than the first are not available')
+    return value
   }
   const pairedItem = (name, at) => {
     const pair = kit.roots.pairs?.[idOf(name)]?.[at]
@@ -125,15 +127,15 @@
       },
       get first() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name))[0])
+        return (...given) => onlyFirst(given, wrap(outputOf(name))[0])
       },
       get last() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name)).at(-1))
+        return (...given) => onlyFirst(given, wrap(outputOf(name)).at(-1))
       },
       get all() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name)))
+        return (...given) => onlyFirst(given, wrap(outputOf(name)))
       },
     })
   }
@@ -208,8 +210,9 @@
   }
   for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
-  const ifEmpty = function (value, other) {
-    if (arguments.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
+  const ifEmpty = (...given) => {
+    const [value, other] = given
+    if (given.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
     if (value === undefined || value === null || value === '') return other
     return typeof value === 'object' && Object.keys(value).length === 0 ? other : value
   }
@@ -226,7 +229,7 @@
   }
   const functions = {
     $: node,
-    $items: (name, ...given) => (firstOnly(given), wrap(name === undefined ? items() : outputOf(name))),
+    $items: (name, ...given) => onlyFirst(given, wrap(name === undefined ? items() : outputOf(name))),
     $if: (test, then, other = false) => (test ? then : other),
     $ifEmpty: ifEmpty,
     $min: Math.min,

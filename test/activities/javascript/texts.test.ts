@@ -26,8 +26,8 @@ async function problemsOf(drawn: ReturnType<typeof graph>): Promise<Found[]> {
   const json = { teamId: host.teamId, name: 'refused', ...drawn }
   const response = await host.request('/api/workflows', { method: 'POST', as: host.admin, json })
   expect(response.status).toBe(400)
-  const body = (await response.json()) as { error: { details: Found[] } }
-  return body.error.details
+  const body = (await response.json()) as { errors: Found[] }
+  return body.errors
 }
 
 test('texts that begin with = are evaluated, beside JSONata and plain texts', async () => {
@@ -121,9 +121,13 @@ test('lists are filtered and mapped by JavaScript, with the element as $json', a
         {
           id: 'filter',
           type: 'FILTER',
-          config: { condition: '={{ $json.price > 10 && $json.tags.length }}' },
+          config: { items: '{{ $input.items }}', condition: '={{ $json.price > 10 && $json.tags.length }}' },
         },
-        { id: 'map', type: 'MAP', config: { expression: '={{ $json.price.round() + $itemIndex }}' } },
+        {
+          id: 'map',
+          type: 'MAP',
+          config: { items: '{{ $input.items }}', expression: '={{ $json.price.round() + $itemIndex }}' },
+        },
       ],
       'start -> filter',
       'filter -> map',
