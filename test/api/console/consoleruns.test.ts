@@ -58,8 +58,12 @@ describe.skipIf(missing)('the pages of executions and workflows', () => {
       await page.getByRole('button', { name: 'HTTP requests' }).click()
       await page.getByText(`Attempt 1: POST ${world.url}/busy, 503 Service Unavailable`).click()
       await page.getByText(`Attempt 2: POST ${world.url}/busy, 200 OK`).waitFor()
-      expect(await page.getByLabel('Request').first().textContent()).toContain('"word": "outgoing"')
-      expect(JSON.parse((await page.getByLabel('Response').first().textContent())!).body).toBe(XSS)
+      expect(await page.locator('.requests pre[aria-label=Request]').first().textContent()).toContain(
+        '"word": "outgoing"',
+      )
+      expect(
+        JSON.parse((await page.locator('.requests pre[aria-label=Response]').first().textContent())!).body,
+      ).toBe(XSS)
     } finally {
       await world.stop()
     }
