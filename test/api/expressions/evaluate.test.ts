@@ -65,7 +65,9 @@ test('evaluates an expression, a text, and a condition, with given data', async 
     ...nothing,
     warnings: ['`$input.emial`: no such field; there are `n`, `email`'],
   })
-  expect(await resultOf({ expression: '$not($input.x)', data, expressions: 1 })).toMatchObject({ value: null })
+  expect(await resultOf({ expression: '$not($input.x)', data, expressions: 1 })).toMatchObject({
+    value: null,
+  })
 })
 
 test('evaluates as a node of an execution does, whether it was executed or not', async () => {
