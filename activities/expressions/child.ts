@@ -181,10 +181,10 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
       }
       if (maySpoilRoots(job, source)) roots = readRoots(job)
     }
-    const { misses, odd } = watch.told()
-    if (!('items' in job)) return { kind: 'values', values, misses }
-    if (job.filter) return { kind: 'kept', kept, misses, odd }
-    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]`, misses }
+    const told = watch.told()
+    if (!('items' in job)) return { kind: 'values', values, ...told }
+    if (job.filter) return { kind: 'kept', kept, ...told }
+    return { kind: 'mapped', text: `[${values.map((text) => text ?? 'null').join(',')}]`, ...told }
   } catch (error) {
     return describeThrown(at, error)
   }
@@ -227,12 +227,12 @@ function createWatch(job: ExpressionJob) {
     judge(source: ExpressionSource, value: unknown): void {
       if (source.watch && odd === undefined) odd = describeTruth(value)
     },
-    told(): { misses: Misses[]; odd: string | undefined } {
+    told(): { misses?: Misses[]; odd?: string } {
       const misses = [...traced].map(([source, { trace }]) => ({
         at: 'items' in job ? 0 : job.sources.indexOf(source),
         messages: 'items' in job && source.watch === 'nothing' && someFound ? [] : trace.misses(),
       }))
-      return { misses, odd }
+      return { ...(misses.length > 0 ? { misses } : {}), ...(odd === undefined ? {} : { odd }) }
     },
   }
 }

@@ -92,6 +92,7 @@ export function createRow(first, loadRequests) {
         ...(record.takenFrom ? [tell('Taken over from', linkRun(record.takenFrom))] : []),
       ]),
       record.errorMessage && h('p', { class: 'failure' }, tellError(record)),
+      ...showNotes(record),
       h(
         'div',
         { class: 'values' },
@@ -119,8 +120,9 @@ function tellError({ status, errorMessage, retryCount, nextAttemptAt }) {
 }
 
 /** Where it went on, what did not run here, and what ran elsewhere. @param {any} record */
-function showMarks({ handle, pinned, takenFrom, childExecutionId }) {
+function showMarks({ handle, pinned, takenFrom, childExecutionId, warnings }) {
   return [
+    warnings && h('span', { class: 'pill plain', title: 'What it read that is not there' }, 'Warnings'),
     handle && h('span', { class: 'pill plain', title: 'The handle it left by' }, handle),
     pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
     takenFrom &&
@@ -130,6 +132,16 @@ function showMarks({ handle, pinned, takenFrom, childExecutionId }) {
         'Taken over',
       ),
     childExecutionId && h('span', null, 'Execution ', linkRun(childExecutionId)),
+  ]
+}
+
+/** What was noted beside its output. @param {any} record */
+function showNotes({ warnings = [], console: lines = [] }) {
+  return [
+    ...warnings.map((/** @type {any} */ { path, message }) =>
+      h('p', null, h('code', null, path), ` ${message}`),
+    ),
+    ...lines.map((/** @type {any} */ { level, text }) => h('p', null, h('code', null, level), ` ${text}`)),
   ]
 }
 

@@ -62,6 +62,7 @@ const TAGS: Record<string, string> = {
   Executions: 'What has been executed: to read, follow, cancel and repeat',
   Webhooks: 'Addresses that start or resume executions without credentials of this service',
   Approvals: 'What people are asked to decide',
+  Expressions: 'Trying expressions out',
   Variables: "A team's values for expressions",
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }

@@ -38,8 +38,8 @@ type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Ro
 /** Routes that check more than the caller's role. Their own tests cover that. */
 const OWN_GUARD = new Set(['readMetrics'])
 
-/** Acts whose example finds nothing to do, so that there is no transaction. */
-const IDLE = new Set(['cancelExecutions'])
+/** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
+const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
