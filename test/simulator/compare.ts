@@ -149,6 +149,8 @@ function findDisorder(
 /** Replaces errors by a constant: which one of several it is may depend on the order of events. */
 function blur(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null), (key, entry) =>
-    key === 'error' && typeof entry === 'object' && entry !== null && 'message' in entry ? HANDLED.error : entry,
+    key === 'error' && typeof entry === 'object' && entry !== null && 'message' in entry
+      ? HANDLED.error
+      : entry,
   )
 }
