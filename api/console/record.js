@@ -120,10 +120,13 @@ function tellError({ status, errorMessage, retryCount, nextAttemptAt }) {
 }
 
 /** Where it went on, what did not run here, and what ran elsewhere. @param {any} record */
-function showMarks({ handle, pinned, takenFrom, childExecutionId, warnings }) {
+function showMarks({ handle, handles = [], pinned, takenFrom, childExecutionId, warnings }) {
   return [
     warnings && h('span', { class: 'pill plain', title: 'What it read that is not there' }, 'Warnings'),
     handle && h('span', { class: 'pill plain', title: 'The handle it left by' }, handle),
+    ...handles.map((/** @type {string | null} */ one) =>
+      h('span', { class: 'pill plain', title: 'A handle that items left by' }, one ?? 'main'),
+    ),
     pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
     takenFrom &&
       h(
