@@ -120,7 +120,7 @@ function lineOf({ loc }: Syntax): number {
 }
 
 function describeSyntax(error: unknown): string {
-  if (!(error instanceof SyntaxError)) return 'is nested too deeply'
+  if (!(error instanceof SyntaxError) || /stack space/.test(error.message)) return 'is nested too deeply'
   const { loc } = error as SyntaxError & { loc?: { line: number; column: number } }
   const said = error.message.replace(/ \(\d+:\d+\)$/, '')
   return loc ? `line ${loc.line}, column ${loc.column + 1}: ${said}` : said
