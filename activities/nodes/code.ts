@@ -1,6 +1,6 @@
-import type { Reads } from '../../workflows/expressions/expressions.ts'
 import { readCode } from '../../workflows/javascript/code.ts'
 import { DEFAULT_CODE_MS, DEFAULT_MEMORY_MB } from '../../workflows/javascript/limits.ts'
+import type { ScriptReads } from '../../workflows/javascript/reads.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
 import { NodeFailure } from './kit/failure.ts'
@@ -26,9 +26,9 @@ export const runCode: NodeRunner = async (context) => {
 }
 
 // Configs belong to a version of their workflow and never change.
-const known = new WeakMap<object, Reads>()
+const known = new WeakMap<object, ScriptReads>()
 
-function readOnce(config: object, code: string): Reads {
+function readOnce(config: object, code: string): ScriptReads {
   const reads = known.get(config) ?? readCode(code)
   known.set(config, reads)
   return reads

@@ -11,6 +11,7 @@ const benches: Record<
   export: async () => (await import('./export.ts')).measureExport,
   neighbour: async () => (await import('./neighbour.ts')).measureNeighbour,
   n8n: async () => (await import('./n8n.ts')).compareWithN8n,
+  expressions: async () => (await import('./expressions.ts')).measureExpressions,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

@@ -55,11 +55,13 @@
   // What JavaScript and luxon ask of any object, to find out what it is.
   const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
   /** An object of which only `members` can be read. */
-  const offer = (what, members, explain) =>
+  const offer = (what, members, explain, whole) =>
     new Proxy(members, {
       get(target, key) {
         if (typeof key === 'symbol' || PROBES.has(key)) return undefined
         if (key in target) return target[key]
+        const other = whole?.()
+        if (typeof other === 'object' && other !== null && own(other, key)) return read(other[key])
         return refuse(explain?.(key) ?? `${what}.${key} is not available`)
       },
     })
@@ -87,6 +89,8 @@
       all: () => wrap(items()),
     },
     (key) => `$input.${key} is not available: write $json.${key}, or $input.item.json.${key}`,
+    // Code sees the whole input besides.
+    () => kit.roots.input,
   )
 
   const idOf = (name) => {

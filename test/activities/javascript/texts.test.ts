@@ -196,3 +196,34 @@ test('an endless expression fails its node with ExpressionLimit', async () => {
   expect(run.status).toBe('FAILED')
   expect(nodeOf(run, 'set').errorMessage).toContain('took longer than 1 s of processor time')
 })
+
+test('code sees what n8n gives to it: items, nodes by name, dates', async () => {
+  const run = await host.run(
+    graph(
+      [
+        { id: 'seed', name: 'The seed', type: 'SET', config: { values: { base: 10 } } },
+        {
+          id: 'all',
+          type: 'CODE',
+          config: {
+            timeoutMs: 1_000,
+            code: `const { base } = $('The seed').first().json
+              return $input.all().map(({ json }, i) => ({ sum: json.base + base + i, year: $now.year > 2000 }))`,
+          },
+        },
+        {
+          id: 'each',
+          type: 'CODE',
+          config: { timeoutMs: 1_000, mode: 'each', code: 'return { twice: $json.sum * 2, at: $itemIndex }' },
+        },
+      ],
+      'start -> seed',
+      'seed -> all',
+      'all -> each',
+    ),
+    {},
+  )
+  expect(run.errorMessage).toBeNull()
+  expect(nodeOf(run, 'all').outputData).toMatchObject({ items: [{ sum: 20, year: true }] })
+  expect(nodeOf(run, 'each').outputData).toMatchObject({ items: [{ twice: 40, at: 0 }] })
+})
