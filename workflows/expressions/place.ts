@@ -1,14 +1,14 @@
 import type { Problem } from '../problem.ts'
 
 /** Where something stands in a text: line and column from 1, and the line with a caret under the place. */
-export type Place = Required<Pick<Problem, 'line' | 'column' | 'excerpt'>>
+export type TextPlace = Required<Pick<Problem, 'line' | 'column' | 'excerpt'>>
 
 /** An excerpt shows so many characters of its line before the place, and so many from there on. */
 const SHOWN_BEFORE = 40
 const SHOWN_AFTER = 60
 
 /** The place of the `length` characters at `at` of a text. */
-export function locate(text: string, at: number, length: number): Place {
+export function locate(text: string, at: number, length: number): TextPlace {
   const begin = text.lastIndexOf('\n', at - 1) + 1
   const end = text.indexOf('\n', at) < 0 ? text.length : text.indexOf('\n', at)
   const from = at - begin > SHOWN_BEFORE ? at - SHOWN_BEFORE : begin

@@ -7,7 +7,7 @@ import type { Work } from '../turns.ts'
 import { findBareText } from './baretext.ts'
 import { eachPart, measureExpression, quoteSource, readMeasured, splitCondition } from './expressions.ts'
 import { findHabits, type Habit } from './habits.ts'
-import { locate, type Place } from './place.ts'
+import { locate, type TextPlace } from './place.ts'
 import type { Rules } from './rules.ts'
 
 const MAX_CONFIG_DEPTH = 100
@@ -25,7 +25,7 @@ const ENTRY_WORK = 0.02
  * expression reads names without a variable. `pairs`: one asks for the item of a node that an item came from.
  */
 export type References = {
-  nodes: { id: string; path: string; place: () => Place; isName?: true }[]
+  nodes: { id: string; path: string; place: () => TextPlace; isName?: true }[]
   problems: Problem[]
   warnings: Problem[]
   context: boolean
@@ -133,7 +133,7 @@ function* readText(text: string, { path, isCondition, found, meter, rules }: Rea
   }
 }
 
-type PlaceWithin = (at: number, length: number) => Place
+type PlaceWithin = (at: number, length: number) => TextPlace
 
 function readSource(
   source: string,

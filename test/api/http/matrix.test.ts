@@ -137,6 +137,19 @@ async function makeWorld() {
       input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}
     returning id`.execute(db)
   if (rows.length === 0) throw new Error('no ended execution')
+  const recordId = crypto.randomUUID()
+  await db
+    .insertInto('nodeExecutions')
+    .values({
+      id: recordId,
+      executionId,
+      nodeId: 'pass',
+      nodeName: 'pass',
+      nodeType: 'NO_OP',
+      status: 'RUNNING',
+      startedAt: new Date(),
+    })
+    .execute()
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
@@ -152,6 +165,7 @@ async function makeWorld() {
     workflowId: workflow.id,
     executionId,
     endedId,
+    recordId,
     spareId: spare.id,
     variableId: variable.id,
     approvalId,
@@ -184,6 +198,7 @@ function fillPath(path: string, world: World): string {
     // Only an ended execution can be retried or executed again.
     '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
     nodeId: 'pass',
+    recordId: world.recordId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
     '/approvals': world.approvalId,

@@ -110,6 +110,7 @@ test('settings are stored with their defaults, and each can be replaced alone', 
     timezone: 'Europe/Berlin',
     retention: { days: 30, count: null },
     saveData: { inputs: false, outputs: true },
+    strict: false,
   }
   expect((await call('GET', `/api/workflows/${id}`)).body.settings).toEqual(settings)
   await change(id, { retention: null, concurrency: { limit: 1, policy: 'reject' } })
