@@ -14,6 +14,8 @@ export type FormatConversion =
   | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
   /** Gives epoch milliseconds, or null if the text is not in the format. */
   | { kind: 'date'; text: string; format: string; zone: string; locale: string }
+  /** Whether a regular expression, such as `a+b` or `/a+b/i`, is found in the text. */
+  | { kind: 'search'; text: string; pattern: string }
 
 // Strings stay strings: a postcode must not become a number.
 const XML = {
@@ -38,6 +40,7 @@ export function convertFormat(conversion: FormatConversion): unknown {
     const date = DateTime.fromFormat(text, format, { zone, locale })
     return date.isValid ? date.toMillis() : null
   }
+  if (conversion.kind === 'search') return readPattern(conversion.pattern).test(conversion.text)
   if ('text' in conversion) return readPageText(conversion.text)
   const page = parse(conversion.page)
   const found: Record<string, unknown> = {}
@@ -49,6 +52,11 @@ export function convertFormat(conversion: FormatConversion): unknown {
     setOwn(found, name, all ? values : (values[0] ?? null))
   }
   return found
+}
+
+function readPattern(pattern: string): RegExp {
+  const [, source, flags] = /^\/(.*)\/([a-z]*)$/s.exec(pattern) ?? []
+  return source === undefined ? new RegExp(pattern) : new RegExp(source, flags)
 }
 
 const NAME = /^[\p{L}_:][\p{L}\p{M}\p{N}_:.\u00b7-]*$/u

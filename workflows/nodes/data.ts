@@ -13,6 +13,7 @@ import {
   textField,
   wholeNumber,
 } from './fields.ts'
+import { intoField } from './into.ts'
 
 const flag = v.boolean('must be true or false')
 const plain = v.string('must be a string')
@@ -39,11 +40,39 @@ const selection = v.union([
   strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
 ])
 
+const setFields = v.pipe(
+  v.array(
+    strictObject({
+      name: v.string('must be a string'),
+      type: v.optional(oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any'), 'any'),
+      value: v.optional(v.unknown()),
+    }),
+    'must be an array',
+  ),
+  v.maxLength(500, 'must have at most 500 entries'),
+)
+export type SetField = v.InferOutput<typeof setFields>[number]
+
 /** Node types that compute values. */
 export const DATA_NODES = {
   SET: nodeTypeRow('pure', {
     summary: 'Outputs exactly its values.',
-    config: v.object({ values: anyObject }),
+    config: v.pipe(
+      v.object({
+        values: v.optional(anyObject),
+        fields: v.optional(setFields),
+        json: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+        include: v.optional(oneOf('none', 'all', 'selected', 'except')),
+        names: v.optional(v.union([v.string(), v.array(v.string())], 'must be names')),
+        dots: v.optional(flag),
+        ignoreErrors: v.optional(flag),
+        nulls: v.optional(oneOf('keep', 'drop', 'refuse', 'text')),
+      }),
+      v.check(
+        ({ values, fields, json }) => [values, fields, json].filter((one) => one !== undefined).length === 1,
+        'must have either values, fields or json',
+      ),
+    ),
   }),
   TRANSFORM: nodeTypeRow('pure', {
     summary: 'Outputs the value of its one expression.',
@@ -60,7 +89,24 @@ export const DATA_NODES = {
       "are luxon's: yyyy-MM-dd HH:mm. Without a timezone, the workflow's is used, else UTC.",
     config: v.pipe(
       v.object({
-        operation: oneOf('now', 'parse', 'format', 'add', 'subtract', 'startOf', 'endOf', 'difference'),
+        operation: oneOf(
+          ...([
+            'now',
+            'parse',
+            'format',
+            'add',
+            'subtract',
+            'startOf',
+            'endOf',
+            'difference',
+            'roundUp',
+            'extract',
+          ] as const),
+        ),
+        into: v.optional(intoField),
+        units: v.optional(v.array(plain, 'must be an array')),
+        iso: v.optional(flag),
+        midnight: v.optional(flag),
         value: v.optional(date),
         format: v.optional(textField),
         inputFormat: v.optional(textField),
@@ -79,6 +125,8 @@ export const DATA_NODES = {
         startOf: ['value', 'unit'],
         endOf: ['value', 'unit'],
         difference: ['from', 'to', 'unit'],
+        roundUp: ['value', 'unit', 'into'],
+        extract: ['value', 'unit', 'into'],
       }),
     ),
   }),
@@ -92,6 +140,8 @@ export const DATA_NODES = {
         secret: v.optional(textField),
         encoding: v.optional(encoding),
         size: v.optional(computed(wholeNumber(1, 65_536)), 32),
+        chars: v.optional(computed(wholeNumber(1, 65_536))),
+        into: v.optional(intoField),
       }),
       demandKeys({ hash: ['value'], hmac: ['value', 'secret'], encode: ['value'], decode: ['value'] }),
     ),
