@@ -33,7 +33,8 @@ async function mergeLists(config: MergeConfig, lists: Placed[][]): Promise<Place
     case 'append':
       return lists.flat()
     case 'choose': {
-      const { choose = 1 } = config
+      const { choose = 1, demandInputs } = config
+      if (demandInputs && lists.some((list) => list.length === 0)) return []
       if (choose === 'empty') return [{ item: {}, from: lists.flat().flatMap(({ from }) => from) }]
       if (choose > lists.length)
         throw new NodeFailure(`Input ${choose} doesn't exist`, { type: 'InvalidInput' })

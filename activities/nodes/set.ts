@@ -19,7 +19,8 @@ export const runSet: NodeRunner = async (context) => {
   const naming = { dots: config.dots !== false }
   const output = pickFields(context, naming)
   if (config.json !== undefined) {
-    const values = readObject(await evaluator.render(config.json, bindings))
+    const given = await evaluator.render(config.json, bindings)
+    const values = readObject(Array.isArray(given) ? given.map(writePiece).join('') : given)
     for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
     return { output }
   }
@@ -64,6 +65,7 @@ export function listNames(names: unknown): string[] {
 /** The value of a field in its type; undefined for one that is left out. */
 function castField({ name, type = 'any', value }: SetField, config: Record<string, unknown>): unknown {
   const ignoresErrors = config.ignoreErrors === true
+  if (type === 'truth') return Boolean(value)
   if (value === null || value === undefined) {
     if (config.nulls === 'drop') return undefined
     if (config.nulls === 'text' && type === 'string') return value === null ? 'null' : 'undefined'
@@ -80,6 +82,11 @@ function wrongField(name: unknown, type: string, value: unknown): NodeFailure {
   const got = describeValue(value)
   const shown = got.length > 200 ? `${got.slice(0, 200)}...` : got
   return new NodeFailure(`'${String(name)}' expects a ${type} but we got ${shown}`, { type: 'InvalidInput' })
+}
+
+/** A piece of JSON's text: the value of an expression is written into it. */
+function writePiece(piece: unknown): string {
+  return typeof piece === 'object' ? JSON.stringify(piece) : String(piece)
 }
 
 function readObject(value: unknown): Record<string, unknown> {

@@ -26,5 +26,5 @@ export const runSwitch: NodeRunner = async (context) => {
     handles.push(one.handle)
   }
   if (handles.length > 0) return { output: input, handle: handles[0]!, handles }
-  return { output: input, handle: 'default' }
+  return { output: input, handle: typeof config.otherwise === 'string' ? config.otherwise : 'default' }
 }

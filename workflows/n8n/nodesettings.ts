@@ -1,4 +1,4 @@
-import type { NodePart } from './parts.ts'
+import type { MappedNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
 
 const DAY_MS = 86_400_000
@@ -8,7 +8,7 @@ const NOT_RETRIED = ['FOR_EACH', 'REPEAT', 'SUB_WORKFLOW', 'WAIT_FOR_EVENT']
 
 /** The retries and the error handling of an n8n node, as fields of ours. Reports its other settings. */
 export function mapNodeSettings(
-  part: NodePart,
+  part: Pick<MappedNode, 'type' | 'retry' | 'works'>,
   raw: Record<string, unknown>,
   report: ProblemReporter,
 ): Record<string, unknown> {
@@ -29,6 +29,9 @@ export function mapNodeSettings(
   if (raw.onError === 'continueErrorOutput') settings.onError = 'BRANCH'
   else if (raw.onError === 'continueRegularOutput' || raw.continueOnFail === true)
     settings.onError = 'CONTINUE'
+  if (raw.executeOnce === true && part.works) settings.firstItem = true
+  if (raw.alwaysOutputData === true && part.works) settings.emptyItem = true
+  if (typeof raw.notes === 'string' && raw.notes.trim() !== '') settings.notes = raw.notes
   reportSettings(raw, report)
   return settings
 }
@@ -44,16 +47,5 @@ function reportSettings(raw: Record<string, unknown>, report: ProblemReporter): 
       'n8n gives this node a credential. Credentials are not imported: set on the node what the service ' +
       'needs, for example a header.'
     report('credential', `credentials.${type}`, message, credential)
-  }
-  if (raw.alwaysOutputData === true) {
-    const message =
-      'If this node has no output, n8n continues with an empty item. Perdure continues only with what the ' +
-      'node outputs: check that the next nodes may be skipped.'
-    report('parameter', 'alwaysOutputData', message, true)
-  }
-  if (typeof raw.notes === 'string' && raw.notes.trim() !== '') {
-    const message =
-      "Perdure has no notes on nodes, so this one was left out: put it into the workflow's description."
-    report('note', 'notes', message, raw.notes)
   }
 }

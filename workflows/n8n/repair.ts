@@ -4,6 +4,7 @@ import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import type { ImportedNode } from './parts.ts'
 import type { ImportProblem } from './report.ts'
+import { writeLiteral } from './texts.ts'
 
 type ImportedGraph = { nodes: ImportedNode[]; edges: GraphEdge[] }
 
@@ -39,7 +40,7 @@ function repairElements(
     const problems = problemsOf(`nodes[${i}]`)
     if (!problems) return node
     replaced.add(node.id)
-    const { replacement, consequence } = replaceNode(node)
+    const { replacement, consequence } = replaceNode(node, problems)
     report(describeNode(node, problems, consequence))
     return replacement
   })
@@ -57,7 +58,10 @@ function repairElements(
 }
 
 /** A valid node for the place of one that is not, and what this means for the workflow. */
-function replaceNode(node: ImportedNode): { replacement: ImportedNode; consequence: string } {
+function replaceNode(
+  node: ImportedNode,
+  problems: Problem[],
+): { replacement: ImportedNode; consequence: string } {
   const { id, name, position, parentId, disabled } = node
   const kept = {
     id,
@@ -77,7 +81,11 @@ function replaceNode(node: ImportedNode): { replacement: ImportedNode; consequen
     const consequence = 'It has no items now and fails the execution: set its items again.'
     return { replacement: { ...kept, type: 'FOR_EACH', config }, consequence }
   }
-  const message = `The ${node.type} node that was imported here is not valid: set it up again`
+  const [fault] = problems
+  const reason = fault ? `: ${fault.message}` : ''
+  const message = writeLiteral(
+    `The ${node.type} node that was imported here is not valid${reason}`.slice(0, 1_000),
+  )
   const consequence = 'A STOP_AND_ERROR node in its place fails the execution: set the node up again.'
   return { replacement: { ...kept, type: 'STOP_AND_ERROR', config: { message } }, consequence }
 }

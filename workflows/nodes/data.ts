@@ -44,7 +44,10 @@ const setFields = v.pipe(
   v.array(
     strictObject({
       name: v.string('must be a string'),
-      type: v.optional(oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any'), 'any'),
+      type: v.optional(
+        oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth'),
+        'any',
+      ),
       value: v.optional(v.unknown()),
     }),
     'must be an array',
@@ -61,7 +64,12 @@ export const DATA_NODES = {
       v.object({
         values: v.optional(anyObject),
         fields: v.optional(setFields),
-        json: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+        json: v.optional(
+          v.union(
+            [textField, anyObject, v.array(v.string())],
+            'must be a string, an object or pieces of a string',
+          ),
+        ),
         include: v.optional(oneOf('none', 'all', 'selected', 'except')),
         names: v.optional(v.union([v.string(), v.array(v.string())], 'must be names')),
         dots: v.optional(flag),
@@ -107,6 +115,7 @@ export const DATA_NODES = {
         units: v.optional(v.array(plain, 'must be an array')),
         iso: v.optional(flag),
         midnight: v.optional(flag),
+        utc: v.optional(flag),
         value: v.optional(date),
         format: v.optional(textField),
         inputFormat: v.optional(textField),
@@ -136,7 +145,10 @@ export const DATA_NODES = {
       v.object({
         operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
         value: v.optional(v.unknown()),
-        algorithm: v.optional(oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512'), 'sha256'),
+        algorithm: v.optional(
+          oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-384', 'sha3-512'),
+          'sha256',
+        ),
         secret: v.optional(textField),
         encoding: v.optional(encoding),
         size: v.optional(computed(wholeNumber(1, 65_536)), 32),

@@ -24,6 +24,13 @@ const switchCase = v.pipe(
   eitherCondition(),
 )
 
+/** What a STOP_AND_ERROR stands for that an import could not take over. */
+const replacedField = strictObject({
+  type: v.string('must be a string'),
+  version: v.number('must be a number'),
+  parameters: v.string('must be a string'),
+})
+
 const INSTANT = 'must be an ISO 8601 time'
 
 /** Node types that decide where an execution goes on, and when. */
@@ -44,7 +51,9 @@ export const FLOW_NODES = {
         v.array(switchCase, 'must be an array'),
         v.maxLength(100, 'must have at most 100 cases'),
         v.check(
-          (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,
+          (cases) =>
+            new Set(cases.map((c) => `${c.handle} ${c.conditions ? cases.indexOf(c) : ''}`)).size ===
+            cases.length,
           'must not name a handle twice',
         ),
         v.check(
@@ -124,7 +133,7 @@ export const FLOW_NODES = {
   }),
   STOP_AND_ERROR: nodeTypeRow('pure', {
     summary: 'Fails with its message.',
-    config: v.object({ message: textField }),
+    config: v.object({ message: textField, replaces: v.optional(replacedField) }),
   }),
   NO_OP: nodeTypeRow('pure', {
     summary: 'Passes its input on.',

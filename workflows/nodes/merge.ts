@@ -64,6 +64,7 @@ export const mergeConfig = v.object({
   fuzzy: v.optional(flag),
   dots: v.optional(flag),
   demandFields: v.optional(flag),
+  demandInputs: v.optional(flag),
   overwrite: v.optional(oneOf('always', 'undefined', 'blank')),
   choose: v.optional(
     v.union(

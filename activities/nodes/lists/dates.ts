@@ -13,6 +13,7 @@ export type DateWork = {
   from?: unknown
   to?: unknown
   iso?: unknown
+  utc?: unknown
   midnight?: unknown
 }
 
@@ -20,6 +21,7 @@ export type DateWork = {
 export function computeDate(work: DateWork, zone: string, ownZone: boolean): unknown {
   const { operation } = work
   const unit = String(work.unit) as keyof DurationLikeObject
+  const write = (date: DateTime) => String(work.utc === true ? date.toUTC() : date)
   const read = (value: unknown) => readLoosely(value, zone, work.inputFormat)
   switch (operation) {
     case 'now': {
@@ -27,9 +29,9 @@ export function computeDate(work: DateWork, zone: string, ownZone: boolean): unk
       return String(work.midnight === true ? now.startOf('day') : now)
     }
     case 'add':
-      return String(read(work.value).plus({ [unit]: Number(work.amount) }))
+      return write(read(work.value).plus({ [unit]: Number(work.amount) }))
     case 'subtract':
-      return String(read(work.value).minus({ [unit]: Number(work.amount) }))
+      return write(read(work.value).minus({ [unit]: Number(work.amount) }))
     case 'startOf':
       return String(read(work.value).startOf(readUnit(unit)))
     case 'roundUp':
