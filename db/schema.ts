@@ -206,6 +206,7 @@ export interface NodeExecutions {
   nodeId: string;
   nodeName: string;
   nodeType: string;
+  notes: unknown | null;
   output: unknown | null;
   position: Generated<number>;
   requestHash: Buffer | null;
@@ -366,9 +367,11 @@ export interface WorkflowVersions {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   edges: unknown;
+  expressions: Generated<number>;
   nodeCount: number;
   nodes: unknown;
   restoredFrom: number | null;
+  strict: Generated<boolean>;
   version: number;
   workflowId: string;
 }

@@ -1,6 +1,7 @@
-import { isObject, mergeObjects } from './json.ts'
+import { getOwn, isObject, mergeObjects } from './json.ts'
 import type { Envelope } from './run/plan.ts'
 import type { ItemPage } from './run/records.ts'
+import type { TakenEdge } from './run/walk.ts'
 
 /**
  * Makes `$input` from the outputs of the nodes before, given in edge order. No output gives null, and one
@@ -11,6 +12,46 @@ export function mergeInputs(values: unknown[]): unknown {
   if (values.length === 0) return null
   if (values.length === 1) return values[0]
   return values.every(isObject) ? mergeObjects(values) : values
+}
+
+/** Items that leave a node. `from[i]` is the index of the item that item i came from: several, or null if unknown. */
+export type ItemList = { items: unknown[]; from: (number | number[] | null)[] }
+
+/**
+ * The items in a value that comes along an edge: of a list its elements, of `{items: [...]}` (also with `from` and
+ * `handles`, as nodes that work on items output it) those, of null none; any other value is one item.
+ */
+export function itemsOf(value: unknown): unknown[] {
+  if (value === null || value === undefined) return []
+  if (Array.isArray(value)) return value
+  return isItemList(value) ? value.items : [value]
+}
+
+/** Whether the value is `{items: [...]}`, with nothing beside it that nodes which work on items do not output. */
+export function isItemList(value: unknown): value is Pick<ItemList, 'items'> & Partial<ItemList> {
+  return (
+    isObject(value) && Array.isArray(value.items) && Object.keys(value).every((key) => LIST_KEYS.has(key))
+  )
+}
+
+const LIST_KEYS = new Set(['items', 'from', 'handles'])
+
+/** What leaves a node by one of the several handles by which it left with this output. */
+export function partOf(output: unknown, handle: string | null): unknown {
+  if (!isObject(output)) return null
+  if (handle !== null) return isObject(output.handles) ? (getOwn(output.handles, handle) ?? null) : null
+  const { handles: _, ...main } = output
+  return main
+}
+
+/** What comes along a taken edge, from the output of its source. */
+export function valueAlong({ part }: TakenEdge, output: unknown): unknown {
+  return part === undefined ? output : partOf(output, part)
+}
+
+/** The `$input` of a node that works on items: of several values that come to it, all of their items. */
+export function joinItems(values: unknown[]): unknown {
+  return values.length === 1 ? values[0] : { items: values.flatMap(itemsOf) }
 }
 
 /** The item of a loop at an index of its page. The items of a deep page are in the pages that it holds. */

@@ -36,27 +36,27 @@ export async function makeCall(
   // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
   // is over.
   const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
-  const { sources, triggerNodeId, iteration, item } = input
+  const { sources, taken, around, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
-  const step = { sources, needs: node.needs, find, triggerNodeId, context, iteration, item }
-  const graphNode = await retryOutages(unwanted, async () => {
+  const step = { sources, taken, around, needs: node.needs, find, triggerNodeId, context, iteration, item }
+  const loaded = await retryOutages(unwanted, async () => {
     await demandIdentity(deps.store, context, { open: true })
     return loadNode(deps, context, node.id)
   })
   const more = {
-    node: graphNode,
+    ...loaded,
     attempt: number,
     idempotencyKey: `${context.id}:${info.activityId}`,
     signal,
   }
   const attempt = describeAttempt(input, info, number)
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
-  const share = await deps.shares.take(graphNode, input, { info, cancellationSignal: unwanted })
+  const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   let working: Promise<NodeResult> | undefined
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     time.start()
-    working = runStep(graphNode, { ...prepared, share, sending })
+    working = runStep(loaded.node, { ...prepared, share, sending })
     const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(
       time.stop,
     )

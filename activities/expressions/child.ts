@@ -2,10 +2,19 @@ import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 import type { LargeAnswer } from '../http/answer.ts'
+import type { ScriptJob } from '../javascript/job.ts'
+import { startStopwatch } from '../stopwatch.ts'
 import type { FormatConversion } from './formats.ts'
-import type { EvaluatorFault, EvaluatorJob, EvaluatorReply, ExpressionJob, ExpressionSource } from './job.ts'
+import type {
+  EvaluatorFault,
+  EvaluatorJob,
+  EvaluatorReply,
+  ExpressionJob,
+  ExpressionSource,
+  RowsJob,
+} from './job.ts'
 import { toPlain } from './plain.ts'
-import { isTruthy } from './truth.ts'
+import { bindRules, isTruthy } from './truth.ts'
 
 /**
  * The program of an evaluator process: evaluates what users write, one job at a time, without secrets or the
@@ -20,19 +29,6 @@ const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => 
 const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
 const patterns = new LRUCache<string, RE2JS>(KEPT)
 
-/** Begins to measure processor time: what else this machine does must not count. */
-function startStopwatch(limitMs: number): { isOver(): boolean } {
-  const began = performance.now()
-  const before = readCpuMs()
-  // The clock is read faster, and processor time never passes faster than it.
-  return { isOver: () => performance.now() - began > limitMs && readCpuMs() - before > limitMs }
-}
-
-function readCpuMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
-}
-
 /** Of the expression that is being evaluated. */
 let stopwatch = startStopwatch(timeoutMs)
 
@@ -45,14 +41,15 @@ const OPTIONS = {
   },
 }
 
-function compileSource(source: string): jsonata.Expression {
-  const known = expressions.get(source)
+function compileSource({ text, rules }: ExpressionSource): jsonata.Expression {
+  const key = `${rules} ${text}`
+  const known = expressions.get(key)
   if (known) return known
-  const expression = jsonata(source, OPTIONS)
+  const expression = bindRules(jsonata(text, OPTIONS), rules)
   expression.registerFunction('eval', () => {
     throw new Error('$eval is not available')
   })
-  expressions.set(source, expression)
+  expressions.set(key, expression)
   return expression
 }
 
@@ -89,13 +86,11 @@ function LinearRegex(native: RegExp) {
   }
 }
 
-async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
-  if ('conversion' in job) return runConversion(job.conversion)
-  if ('answer' in job) return readAnswer(job.answer)
+/** Begins to measure a job. The function that it returns begins an evaluation; false if the job is out of time. */
+function startSteps(): () => boolean {
   const whole = startStopwatch(totalMs)
   let reportedAt = performance.now()
-  let at = 0
-  const step = () => {
+  return () => {
     if (whole.isOver()) return false
     stopwatch = startStopwatch(timeoutMs)
     const time = performance.now()
@@ -105,6 +100,46 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
     }
     return true
   }
+}
+
+async function runRows(job: RowsJob, step: () => boolean): Promise<EvaluatorReply> {
+  let roots = readRoots(job)
+  const items = JSON.parse(job.items) as unknown[]
+  const rows: string[] = []
+  let chars = 0
+  for (const [place, item] of items.entries()) {
+    const values: string[] = []
+    let fault: EvaluatorReply | undefined
+    for (const [at, source] of job.rows.entries()) {
+      if (!step()) return failJob(at, 'TOTAL')
+      const spoils = source.text.includes('{')
+      const own = spoils && job.items.includes('[]') ? structuredClone(item) : item
+      try {
+        const bindings = { ...roots, item: own, index: job.indexes[place] }
+        const value = toPlain(await compileSource(source).evaluate(contextOf(source, roots), bindings))
+        values.push(value === undefined ? '[]' : `[${JSON.stringify(value)}]`)
+      } catch (error) {
+        fault = describeThrown(at, error)
+        if (fault.kind === 'error' && fault.cause === 'MEMORY') return fault
+      }
+      if (maySpoilRoots(job, source)) roots = readRoots(job)
+      if (fault) break
+    }
+    const row = fault ? JSON.stringify(fault) : `[${values.join(',')}]`
+    chars += row.length
+    if (chars > maxChars) return failJob(job.rows.length - 1, 'SIZE')
+    rows.push(row)
+  }
+  return { kind: 'rows', text: `[${rows.join(',')}]` }
+}
+
+async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
+  if ('conversion' in job) return runConversion(job.conversion)
+  if ('answer' in job) return readAnswer(job.answer)
+  if ('script' in job) return evaluateScript(job)
+  const step = startSteps()
+  if ('rows' in job) return runRows(job, step)
+  let at = 0
   try {
     let roots = readRoots(job)
     const items = 'items' in job ? (JSON.parse(job.items) as unknown[]) : []
@@ -116,7 +151,7 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
       if (!step()) return failJob(at, 'TOTAL')
       const source = 'items' in job ? job.each : job.sources[at]!
       const bindings = 'items' in job ? { ...roots, item: items[at], index: at } : roots
-      const value = toPlain(await compileSource(source.text).evaluate(contextOf(source, roots), bindings))
+      const value = toPlain(await compileSource(source).evaluate(contextOf(source, roots), bindings))
       if ('items' in job && job.filter) {
         if (isTruthy(value)) kept.push(at)
       } else {
@@ -155,7 +190,17 @@ async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
   }
 }
 
-function readRoots(job: ExpressionJob): Record<string, unknown> {
+/** The sandbox is loaded only by a process that needs it. */
+async function evaluateScript(job: ScriptJob): Promise<EvaluatorReply> {
+  try {
+    const { runScript } = await import('../javascript/run.ts')
+    return await runScript(job, () => reply({ kind: 'progress' }))
+  } catch (error) {
+    return describeThrown(-1, error)
+  }
+}
+
+function readRoots(job: ExpressionJob | RowsJob): Record<string, unknown> {
   return JSON.parse(job.roots)
 }
 
@@ -164,7 +209,7 @@ function contextOf(source: ExpressionSource, roots: Record<string, unknown>): un
 }
 
 /** JSONata's object constructor writes into empty arrays, so the next expression needs fresh roots. */
-function maySpoilRoots(job: ExpressionJob, source: ExpressionSource): boolean {
+function maySpoilRoots(job: ExpressionJob | RowsJob, source: ExpressionSource): boolean {
   return source.text.includes('{') && job.roots.includes('[]')
 }
 

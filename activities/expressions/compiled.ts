@@ -9,15 +9,18 @@ import {
   syntaxOf,
 } from '../../workflows/expressions/expressions.ts'
 import { readPath } from '../../workflows/expressions/paths.ts'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
 import type { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Bindings } from './bindings.ts'
 import { expressionFailure, quoteExpression } from './failures.ts'
 import { toPlain } from './plain.ts'
+import { bindRules } from './truth.ts'
 import { weighValue } from './weight.ts'
 
 export type CompiledExpression = {
   source: string
+  rules: Rules
   reads: Reads
   /** For a plain path such as `$nodes.a.b`: its variable and names. */
   path?: string[]
@@ -31,16 +34,20 @@ const MAX_SIZE = 500
 /** Bounded by the length of the sources, to which the size of their syntax trees is proportional. */
 const cache = new LRUCache<string, CompiledExpression>({
   maxSize: 1_000_000,
-  sizeCalculation: (_, source) => source.length,
+  sizeCalculation: ({ source }) => source.length,
 })
 
-/** Compiles an expression, once for each source. Throws a NodeFailure if it is not valid. */
-export function compileExpression(source: string): CompiledExpression {
-  const known = cache.get(source)
+/** Compiles an expression, once for each source and its rules. Throws a NodeFailure if it is not valid. */
+export function compileExpression(source: string, rules: Rules): CompiledExpression {
+  const known = cache.get(keyOf(source, rules))
   if (known) return known
-  const compiled = readExpression(source)
-  cache.set(source, compiled)
+  const compiled = readExpression(source, rules)
+  cache.set(keyOf(source, rules), compiled)
   return compiled
+}
+
+function keyOf(source: string, rules: Rules): string {
+  return `${rules} ${source}`
 }
 
 /** The units of work that expressions took to compile since a caller has waited for a turn. */
@@ -50,8 +57,8 @@ let spent = 0
  * As compileExpression, but lets timers and sockets have their turn before those of this thread take long
  * together. Only the first use of an expression waits.
  */
-export async function compileInTurns(source: string): Promise<CompiledExpression> {
-  if (!cache.has(source)) {
+export async function compileInTurns(source: string, rules: Rules): Promise<CompiledExpression> {
+  if (!cache.has(keyOf(source, rules))) {
     const units = measure(source)
     spent += units
     if (spent > TURN_UNITS) {
@@ -59,7 +66,7 @@ export async function compileInTurns(source: string): Promise<CompiledExpression
       await takeTurn()
     }
   }
-  return compileExpression(source)
+  return compileExpression(source, rules)
 }
 
 function measure(source: string): number {
@@ -74,14 +81,15 @@ function compileFailure(source: string, error: unknown): NodeFailure {
   return expressionFailure(`${quoteExpression(source)}: ${(error as Error).message}`)
 }
 
-function readExpression(source: string): CompiledExpression {
+function readExpression(source: string, rules: Rules): CompiledExpression {
   try {
-    const expression = prepareExpression(source)
+    const expression = bindRules(prepareExpression(source), rules)
     const tree = syntaxOf(expression)
     const reads = findReads(tree)
     if (reads.problems[0]) throw new Error(reads.problems[0])
     return {
       source,
+      rules,
       reads,
       path: readPath(tree),
       size: countWork(tree, MAX_SIZE),

@@ -1,3 +1,4 @@
+import type { Language } from '../../workflows/expressions/rules.ts'
 import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
 import {
   type CompiledExpression,
@@ -16,7 +17,7 @@ import { weighValue } from './weight.ts'
 /** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
 type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
 
-export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits }
+export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits; language: Language }
 
 /** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
 export async function evaluateAll(
@@ -128,7 +129,7 @@ type ResultBound = (expression: CompiledExpression, value: unknown) => void
  * Bounds the weight of all results of one call together, as many of them may be the same big value. A weight
  * is up to five times the JSON; the exact check follows when an output is stored.
  */
-function createResultBound(limits: ExpressionLimits): ResultBound {
+export function createResultBound(limits: ExpressionLimits): ResultBound {
   const most = 8 * limits.maxChars
   let weight = 0
   return ({ source }, value) => {
@@ -148,11 +149,11 @@ function makeEach(
   return { roots, items: text, each: describeSource(expression), filter }
 }
 
-function describeSource({ source, reads }: CompiledExpression): ExpressionSource {
-  return { text: source, context: reads.context }
+export function describeSource({ source, rules, reads }: CompiledExpression): ExpressionSource {
+  return { text: source, context: reads.context, rules }
 }
 
-function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
+export function writeRootsOf(expressions: CompiledExpression[], bindings: Bindings, spent = 0): string {
   return writeRoots(
     expressions.map(({ reads }) => reads),
     bindings,

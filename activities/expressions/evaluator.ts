@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
+import type { Language } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
+import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
@@ -31,6 +33,11 @@ export type Evaluator = {
   evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
   /** The value of one expression for each item, with `$item` and `$index` bound. */
   map(items: unknown[], expression: unknown, bindings: Bindings): Promise<unknown[]>
+  /**
+   * As render, test or evaluate (`how`), for each row, with its `$item` and `$index` bound. A row whose expressions
+   * fail gives its NodeFailure; what hinders all rows is thrown.
+   */
+  rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -38,6 +45,8 @@ export type Evaluator = {
    * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
    */
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
+  /** The same evaluator, for the expressions of a graph version, which say what they mean. */
+  under(language: Language): Evaluator
   /** The same evaluator, for somebody: a team that shares its processes with others. */
   for(asker: EvaluatorAsker): Evaluator
   /** From now on only answers are read: all else fails with ExpressionsUnavailable, what is under way too. */
@@ -79,45 +88,55 @@ export function createEvaluator(
     createEvaluatorPool({ processes, farMs: options.farMs, ...limits }),
     limits,
     asker,
+    { rules: 1, strict: false },
   )
 }
 
-function createEvaluatorFor(pool: EvaluatorPool, limits: ExpressionLimits, asker: EvaluatorAsker): Evaluator {
+function createEvaluatorFor(
+  pool: EvaluatorPool,
+  limits: ExpressionLimits,
+  asker: EvaluatorAsker,
+  language: Language,
+): Evaluator {
+  const { rules } = language
   const depsOf = (who: EvaluatorAsker): EvaluationDeps => ({
     limits,
+    language,
     pool: { run: (workflow, prepare) => pool.run({ team: workflow, ...who, workflow }, prepare) },
   })
   const deps = depsOf(asker)
   return {
     async render(value, bindings) {
-      const { expressions, fill } = await collectExpressions(value)
+      const { expressions, fill } = await collectExpressions(value, rules)
       return fill ? fill(await evaluateAll(deps, expressions, bindings)) : value
     },
     async test(condition, bindings) {
-      const expression = await compileCondition(condition)
+      const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
       return isTruthy(value)
     },
     async filter(items, condition, bindings) {
-      const expression = await compileCondition(condition)
+      const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression ? items : []
       return filterItems(deps, items, expression, bindings)
     },
     async evaluate(text, bindings) {
-      const [value] = await evaluateAll(deps, [await compileBareExpression(text)], bindings)
+      const [value] = await evaluateAll(deps, [await compileBareExpression(text, rules)], bindings)
       return value ?? null
     },
     async map(items, text, bindings) {
-      return mapItems(deps, items, await compileBareExpression(text), bindings)
+      return mapItems(deps, items, await compileBareExpression(text, rules), bindings)
     },
+    rows: (how, value, rows, bindings) => evaluateRows(deps, how, value, rows, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.
       const patient = depsOf({ ...asker, patienceMs: undefined, answered: true })
       return readAnswerAway(patient, answer, what, bindings)
     },
-    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }),
+    under: (other) => createEvaluatorFor(pool, limits, asker, other),
+    for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }, language),
     drain: pool.drain,
     close: pool.close,
   }

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type EvaluatorJob, type EvaluatorReply, findTimeFactor, JOB_TIME_FACTOR } from './job.ts'
+import { type EvaluatorJob, type EvaluatorReply, findTimeToReply, JOB_TIME_FACTOR } from './job.ts'
 
 /** `farMs`: how long a job may go without a sign of life by the clock; 30 s by default. */
 export type ProcessLimits = {
@@ -57,6 +57,7 @@ export function startEvaluatorProcess(
   let late = false
   let starved = false
   let timer: NodeJS.Timeout | undefined
+  let furtherMs = limits.timeoutMs
   function kill(): void {
     child.kill('SIGKILL')
   }
@@ -88,7 +89,7 @@ export function startEvaluatorProcess(
     log = (log + chunk).slice(-2_000)
   })
   child.on('message', (reply: EvaluatorReply) => {
-    if (reply.kind === 'progress') return watch(limits.timeoutMs + GRACE_MS)
+    if (reply.kind === 'progress') return watch(furtherMs + GRACE_MS)
     clearTimeout(timer)
     on.reply(reply)
   })
@@ -102,7 +103,9 @@ export function startEvaluatorProcess(
   return {
     pid: child.pid,
     send(job) {
-      watch(limits.timeoutMs * findTimeFactor(job) + GRACE_MS)
+      const { first, further } = findTimeToReply(job, limits.timeoutMs)
+      furtherMs = further
+      watch(first + GRACE_MS)
       // Errors are ignored: if the process is gone, its exit event says so.
       child.send(job, () => {})
     },

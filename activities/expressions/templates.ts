@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { splitCondition, splitTemplate, type Template } from '../../workflows/expressions/expressions.ts'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type CompiledExpression, compileInTurns } from './compiled.ts'
@@ -11,14 +12,17 @@ type FillConfig = (values: unknown[]) => unknown
 const MAX_CONFIG_DEPTH = 200
 
 /** The expressions of a config value, and the function that fills in their values if there are any. */
-export async function collectExpressions(value: unknown): Promise<{
+export async function collectExpressions(
+  value: unknown,
+  rules: Rules,
+): Promise<{
   expressions: CompiledExpression[]
   fill: FillConfig | undefined
 }> {
   const sources: string[] = []
   const fill = collectInto(sources, value)
   const expressions: CompiledExpression[] = []
-  for (const source of sources) expressions.push(await compileInTurns(source))
+  for (const source of sources) expressions.push(await compileInTurns(source, rules))
   return { expressions, fill }
 }
 
@@ -93,18 +97,21 @@ function readCached(text: string): Template {
 }
 
 /** Compiles a single expression, with or without `{{ }}`. Throws a NodeFailure for anything else. */
-export async function compileBareExpression(text: unknown): Promise<CompiledExpression> {
+export async function compileBareExpression(text: unknown, rules: Rules): Promise<CompiledExpression> {
   if (typeof text !== 'string') throw expressionFailure('an expression must be a string')
   try {
-    return await compileInTurns(splitCondition(text).source)
+    return await compileInTurns(splitCondition(text).source, rules)
   } catch (error) {
     throw error instanceof NodeFailure ? error : expressionFailure((error as Error).message)
   }
 }
 
 /** Compiles a condition: a boolean, or an expression with or without `{{ }}`. Throws a NodeFailure. */
-export async function compileCondition(condition: unknown): Promise<CompiledExpression | boolean> {
+export async function compileCondition(
+  condition: unknown,
+  rules: Rules,
+): Promise<CompiledExpression | boolean> {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
-  return compileBareExpression(condition)
+  return compileBareExpression(condition, rules)
 }

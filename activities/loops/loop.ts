@@ -23,17 +23,18 @@ export const CHUNK_BYTES = 500_000
 /** The most bytes that an entry of a chunk takes besides its value. */
 const ENTRY_BYTES = 12
 
-/**
- * The items of a FOR_EACH, also packed into pages. A value that is not an array is one item; null gives no
- * items. Throws a NodeFailure (TooManyItems) for more than MAX_ITEMS.
- */
-export async function readLoopItems(
+/** The items of a FOR_EACH. A value that is not an array is one item; null gives no items. */
+export async function renderLoopItems({ config, bindings, evaluator }: NodeContext): Promise<unknown[]> {
+  const value = await evaluator.render(config.items, bindings)
+  return Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]
+}
+
+/** Packs the items of a loop into pages. Throws a NodeFailure (TooManyItems) for more than MAX_ITEMS. */
+export async function packLoopItems(
   deps: ActivityDeps,
   executionId: string,
-  { config, bindings, evaluator }: NodeContext,
-): Promise<{ pages: ItemPage[]; items: unknown[] }> {
-  const value = await evaluator.render(config.items, bindings)
-  const items = Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]
+  items: unknown[],
+): Promise<ItemPage[]> {
   if (items.length > MAX_ITEMS) {
     const message = `The loop has ${items.length} items; at most ${MAX_ITEMS} are allowed`
     throw new NodeFailure(message, { type: 'TooManyItems' })
@@ -51,11 +52,8 @@ export async function readLoopItems(
     if (bytes > PAGE_BYTES) await close(at + 1)
   }
   if (from < items.length) await close(items.length)
-  if (pages.length <= MAX_PAGES) return { pages, items }
-  return {
-    pages: [{ from: 0, items: await packValue(deps, executionId, pages, INLINE_BYTES), deep: true }],
-    items,
-  }
+  if (pages.length <= MAX_PAGES) return pages
+  return [{ from: 0, items: await packValue(deps, executionId, pages, INLINE_BYTES), deep: true }]
 }
 
 /**
@@ -101,10 +99,15 @@ function sizeOf(result: Result): number {
 
 /** The results of all iterations of a FOR_EACH, in the order of its items. */
 export async function gatherResults(values: RunValues, loop: Loop): Promise<unknown[]> {
+  return (await gatherNumbered(values, loop)).map(([, value]) => value)
+}
+
+/** As gatherResults, each with the number of its iteration. */
+export async function gatherNumbered(values: RunValues, loop: Loop): Promise<NumberedResult[]> {
   demandSize(loop)
   let entries = await readEntries(values, loop.results)
   for (const chunk of loop.chunks) entries = entries.concat((await values.open(chunk)) as NumberedResult[])
-  return entries.sort(([a], [b]) => a - b).map(([, value]) => value)
+  return entries.sort(([a], [b]) => a - b)
 }
 
 /** The number of an iteration and its result. */

@@ -1,12 +1,15 @@
 import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
-import type { GraphNode } from '../../workflows/graph/graph.ts'
-import { findItem, mergeInputs } from '../../workflows/input.ts'
+import type { Language } from '../../workflows/expressions/rules.ts'
+import { type GraphNode, isOnItems, languageOf } from '../../workflows/graph/graph.ts'
+import { findItem, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Item } from '../../workflows/run/frame.ts'
-import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
+import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
+import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { runOnAll, runPerItem } from '../items/items.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
 import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
@@ -17,10 +20,16 @@ import { readVariables } from './variables.ts'
 /** One step or attempt of a node in a run: its place in the run and what it reads. */
 export type NodeStep = {
   node: GraphNode
+  /** What its expressions mean. */
+  language: Language
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
   needs: string[]
+  /** The taken in-edges, if one of the sources left by several handles. */
+  taken?: TakenEdge[] | undefined
+  /** The item of a loop around that comes to the node whose one item this is. */
+  around?: Item | undefined
   /** Finds the output of a node, in this iteration or around it. */
   find: (nodeId: string) => Envelope | undefined
   triggerNodeId: string
@@ -33,16 +42,17 @@ export type NodeStep = {
   signal: AbortSignal
 }
 
-/** A node of the workflow's version, with its config. Throws NOT_FOUND if it is not in there. */
+/** A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in there. */
 export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<GraphNode> {
+): Promise<Pick<NodeStep, 'node' | 'language'>> {
   const graph = await readVersion(store, workflowId, version)
-  const node = graph.nodes.find((candidate) => candidate.id === nodeId)
-  if (!node) throw new Fault('NOT_FOUND', `node ${nodeId} is not in version ${version}`)
-  return node
+  const id = graphNodeId(nodeId)
+  const node = graph.nodes.find((candidate) => candidate.id === id)
+  if (!node) throw new Fault('NOT_FOUND', `node ${id} is not in version ${version}`)
+  return { node: id === nodeId ? node : { ...node, id: nodeId }, language: languageOf(graph) }
 }
 
 /**
@@ -55,7 +65,7 @@ export async function prepareStep(
   step: NodeStep,
 ): Promise<NodeContext> {
   const { node, sources, iteration, context } = step
-  const { store, evaluator, http } = deps
+  const { store, http } = deps
   const read = [...new Set([...sources, ...step.needs])]
   demandInputRoom(read.flatMap((id) => step.find(id) ?? []))
   const nodes: Record<string, unknown> = Object.create(null)
@@ -64,8 +74,12 @@ export async function prepareStep(
     if (output) nodes[id] = await values.open(output)
   }
   const item = step.item && (await readItem(values, step.item))
-  const inputs = sources.length === 0 && step.item ? [item] : sources.map((id) => nodes[id])
-  const input = mergeInputs(inputs)
+  const taken = step.taken ?? sources.map((source) => ({ source }))
+  const own =
+    taken.length === 0 && step.item ? [step.around ? await readItem(values, step.around) : item] : undefined
+  const given = own ?? taken.map((edge) => valueAlong(edge, nodes[edge.source]))
+  const input = isOnItems(node) ? joinItems(given) : mergeInputs(given)
+  const inputs = node.id === graphNodeId(node.id) ? given : [item]
   const loop =
     iteration === '' && !step.item
       ? {}
@@ -75,10 +89,10 @@ export async function prepareStep(
   const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
   return {
     config: node.config,
-    input,
+    input: inputs === given ? input : item,
     inputs,
     bindings: { input, nodes, trigger, vars, execution, ...loop },
-    evaluator,
+    evaluator: deps.evaluator.under(step.language),
     http,
     spot: {
       store,
@@ -117,5 +131,6 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
-  return runner(context)
+  if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
+  return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

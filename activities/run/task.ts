@@ -3,16 +3,19 @@ import { hasEnded } from '../../db/executions/executions.ts'
 import { isDatabaseError } from '../../db/operation/outage.ts'
 import { wasJustStarted } from '../../db/outbox.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { itemsOf } from '../../workflows/input.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import { type Frame, outputsAround } from '../../workflows/run/frame.ts'
+import { type Frame, inputOf, outputsAround } from '../../workflows/run/frame.ts'
 import { resultOf, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { Envelope, LoopNode } from '../../workflows/run/plan.ts'
-import type { NodeRecord, StepResult } from '../../workflows/run/records.ts'
-import { EXHAUSTED, findLoop, nodesIn, settleFailure, sourcesOf, stepKey } from '../../workflows/run/walk.ts'
+import type { ItemPage, NodeRecord, StepResult } from '../../workflows/run/records.ts'
+import { EXHAUSTED, findLoop, nodesIn, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isTurnedAway } from '../fairness/turns.ts'
-import { foldResults, gatherResults, readLoopItems } from '../loops/loop.ts'
+import { createItemOutput } from '../items/output.ts'
+import { gatherCalls } from '../loops/calls.ts'
+import { foldResults, gatherResults, packLoopItems, renderLoopItems } from '../loops/loop.ts'
 import { takeOverIterations } from '../loops/takeover.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
@@ -70,14 +73,21 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
   }
 }
 
-function placeStep({ segment, root }: SegmentWalk, task: Task, graphNode: GraphNode): NodeStep {
+function placeStep(
+  { segment, root }: SegmentWalk,
+  task: Task,
+  loaded: Pick<NodeStep, 'node' | 'language'>,
+): NodeStep {
   const { plan, context } = segment
   const { node, frame } = task
   const key = frame.iteration === '' ? node.id : stepKey(node.id, frame.iteration)
+  const { taken, around } = inputOf(plan, root, node, frame)
   return {
-    node: graphNode,
+    ...loaded,
     context,
-    sources: sourcesOf(plan, node.id, frame.outcomes),
+    sources: [...new Set(taken.map(({ source }) => source))],
+    taken,
+    around,
     needs: node.needs,
     find: outputsAround(plan, root, task.phase === 'test' ? task.body : frame),
     triggerNodeId: plan.triggerNodeId,
@@ -125,6 +135,7 @@ async function doTask(
     return { status: 'FOLDED', ...folded, handle: null }
   }
   if (phase === 'close') {
+    if (node.items) return closeCalls(walk, node, graphNode, frame, pack)
     const output = await closeLoop(walk, node, frame, pack)
     const exhausted = node.loop.mode === 'repeat' && !frame.loops[node.id]!.over
     return { status: 'SUCCESS', output, handle: exhausted ? EXHAUSTED : null }
@@ -132,6 +143,7 @@ async function doTask(
   if (phase === 'test') {
     return { status: 'TURNED', over: await testLoop(walk, task.body, prepared!), handle: null }
   }
+  if (node.items && node.loop) return openCalls(walk, node as LoopNode, graphNode, prepared!, pack)
   if (node.loop) return openLoop(walk, node as LoopNode, prepared!, pack)
   const result = await runStep(graphNode, prepared!, phase === 'resume')
   if (result.pause) return { status: 'WAITING', until: result.pause.until, handle: null, pause: true }
@@ -164,14 +176,55 @@ async function openLoop(
     if (empty) return { status: 'SUCCESS', output: await pack(prepared.input), handle: null }
     return { status: 'LOOPING', loop: { count: max, pages: [] }, handle: null }
   }
-  const { pages, items } = await readLoopItems(deps, segment.context.id, prepared)
+  const items = await renderLoopItems(prepared)
+  const pages = await packLoopItems(deps, segment.context.id, items)
   if (empty) return { status: 'SUCCESS', output: await pack({ items }), handle: null }
+  return beginLoop(walk, node, items, pages)
+}
+
+async function beginLoop(
+  walk: SegmentWalk,
+  node: LoopNode,
+  items: unknown[],
+  pages: ItemPage[],
+): Promise<StepResult> {
   const taken = await takeOverIterations(walk, node, items)
-  return {
-    status: 'LOOPING',
-    loop: { count: items.length, pages, ...(taken ? { taken } : {}) },
-    handle: null,
+  const loop = { count: items.length, pages, ...(taken ? { taken } : {}) }
+  return { status: 'LOOPING', loop, handle: null }
+}
+
+/** Begins a node's calls for the items that come to it; without any it is done. */
+async function openCalls(
+  walk: SegmentWalk,
+  node: LoopNode,
+  graphNode: GraphNode,
+  prepared: NodeContext,
+  pack: Pack,
+): Promise<StepResult> {
+  const items = prepared.inputs.flatMap(itemsOf)
+  const pages = await packLoopItems(walk.deps, walk.segment.context.id, items)
+  if (items.length > 0) return beginLoop(walk, node, items, pages)
+  const { output, handle = null } = createItemOutput(graphNode).finish()
+  return { status: 'SUCCESS', output: await pack(output), handle }
+}
+
+/** What a node outputs whose calls for its items are all made. Throws the failure that ended them. */
+async function closeCalls(
+  { deps, segment, values }: SegmentWalk,
+  node: LoopNode,
+  graphNode: GraphNode,
+  frame: Frame,
+  pack: Pack,
+): Promise<StepResult> {
+  const loop = frame.loops[node.id]!
+  await abandonPauses(deps, segment.context.id, segment.plan.nodes, node.id, frame.iteration)
+  if (loop.failure) {
+    const { message, type, at } = loop.failure
+    const where = loop.count === 1 ? '' : `Item ${at}: `
+    throw new NodeFailure(where + message, { type: type as FailureType })
   }
+  const { output, handle = null } = await gatherCalls(values, loop, graphNode)
+  return { status: 'SUCCESS', output: await pack(output), handle }
 }
 
 /** The output of a loop that is over. Throws the failure that ended it. */

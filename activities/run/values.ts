@@ -1,6 +1,6 @@
 import { openEnvelope, packOutput, storeOutput } from '../../db/records/outputs.ts'
 import type { WrittenOutput } from '../../db/records/written.ts'
-import { mergeInputs } from '../../workflows/input.ts'
+import { mergeInputs, partOf } from '../../workflows/input.ts'
 import type { Result } from '../../workflows/run/frame.ts'
 import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -30,6 +30,8 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
   }
   const open = (envelope: Envelope): Promise<unknown> =>
     opened.get(keyOf(envelope)) ?? hold(envelope, openEnvelope(store, executionId, envelope))
+  const openPart = async (merged: Extract<Result, { merge: unknown }>['merge'][number]) =>
+    merged.part === undefined ? open(merged) : partOf(await open(merged), merged.part)
   return {
     /** The bytes of JSON of all values that were opened or kept, and not forgotten. */
     held: () => held,
@@ -42,7 +44,7 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
     /** The result of an iteration: of several last nodes, an object of their outputs by id. */
     async readResult(result: Result): Promise<unknown> {
       if ('error' in result) return { error: result.error }
-      if ('merge' in result) return mergeInputs(await Promise.all(result.merge.map(open)))
+      if ('merge' in result) return mergeInputs(await Promise.all(result.merge.map(openPart)))
       if (!('ends' in result)) return open(result)
       const entries = Object.entries(result.ends).map(async ([id, end]) => [id, await open(end)] as const)
       return Object.fromEntries(await Promise.all(entries))

@@ -96,6 +96,15 @@ const NodeExecutionSchema = v.pipe(
           'and as long as the node has not taken one',
       ),
     ),
+    handles: v.optional(
+      v.pipe(
+        v.array(v.nullable(v.string())),
+        v.description(
+          'Instead of `handle`, the source handles that a node with perItem or allItems left by: all that have ' +
+            'items. Null is the main handle',
+        ),
+      ),
+    ),
     retryCount: v.pipe(countSchema, v.description('The number of attempts after the first')),
     pinned: v.pipe(
       v.boolean(),

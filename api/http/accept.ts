@@ -5,6 +5,7 @@ import { invalid } from '../../db/fault.ts'
 import { findOwner, type OwnedTable, readOwner } from '../../db/owners.ts'
 import { demand, demandInstance, demandTeam, type Scope } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { Problem } from '../../workflows/problem.ts'
@@ -45,7 +46,7 @@ export type Rule = {
    * Finds the graph in a body, at `path` of it; undefined if there is no whole one. It is read in turns with
    * other requests, its problems are reported with those of `json`, and the handler gets it as `graph`.
    */
-  graph?: (body: Record<string, unknown>) => { nodes: unknown; edges: unknown; path?: string } | undefined
+  graph?: (body: Record<string, unknown>, c: Context<AppEnv>) => GivenGraph | undefined | Promise<GivenGraph>
   /** The route takes a body of any type, which its handler reads itself. */
   anyBody?: boolean
   /** The request headers that the handler reads, and what they do. */
@@ -57,6 +58,9 @@ export type Rule = {
   /** The responses by status; `default` is for every other status. */
   responses: Record<number, ResponseSpec> & { default?: ResponseSpec }
 }
+
+/** A graph in a body, and the rules that its texts are read under. */
+type GivenGraph = { nodes: unknown; edges: unknown; expressions: Rules; path?: string }
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
 type GivenKeys<R extends Rule> = { [K in keyof Target]: R[K] extends Schema ? K : never }[keyof Target]
@@ -117,7 +121,7 @@ export function accept<const R extends Rule>(
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else {
         read('json', rule.json, json)
-        const drawing = turn === undefined ? undefined : rule.graph?.(json)
+        const drawing = turn === undefined ? undefined : await rule.graph?.(json, c)
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
       }
     }
@@ -131,11 +135,7 @@ export function accept<const R extends Rule>(
 }
 
 /** Reads a graph for the handler, and returns its problems. */
-async function readDrawing(
-  c: Context<AppEnv>,
-  drawing: NonNullable<ReturnType<NonNullable<Rule['graph']>>>,
-  turn: string,
-): Promise<Problem[]> {
+async function readDrawing(c: Context<AppEnv>, drawing: GivenGraph, turn: string): Promise<Problem[]> {
   const { graph, problems } = await workInTurns(
     readGraph(drawing, () => crypto.randomUUID()),
     turn,

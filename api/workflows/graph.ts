@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { RULES } from '../../workflows/expressions/rules.ts'
 import { GraphEdgeSchema, GraphNodeSchema } from '../../workflows/graph/elements.ts'
 import { MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
 import { NODES } from '../../workflows/nodes/nodes.ts'
@@ -30,6 +31,18 @@ const NodeSchema: JsonSchema = {
     required: ['type'],
   })),
 }
+
+/** Under which rules a request wants the expressions of its graph to be read. */
+export const rulesField = v.picklist(RULES, 'must be 1 or 2')
+
+export const rulesSchema = v.pipe(
+  v.picklist(RULES),
+  v.description(
+    "The rules of the graph's expressions. 1 is for graphs that were saved before there were others; under 2, " +
+      'expressions that read nothing leave a warning in the record of their node',
+  ),
+  v.examples([2]),
+)
 
 /** The nodes and edges of a request. readGraph checks them as a whole; the OpenAPI document describes each. */
 export const graphFields = {
@@ -85,6 +98,8 @@ export const nodesSchema = v.array(
       timeoutMs: v.optional(v.number()),
       onError: v.picklist(ON_ERROR),
       disabled: v.optional(v.boolean()),
+      perItem: v.optional(v.union([v.boolean(), v.object({ concurrency: v.optional(v.number()) })])),
+      allItems: v.optional(v.boolean()),
     }),
     v.title('StoredNode'),
   ),

@@ -73,6 +73,7 @@ export const settingsField = strictObject({
   timezone: v.optional(v.nullable(timezone)),
   retention: v.optional(v.nullable(retention)),
   saveData: v.optional(strictObject({ inputs: flag, outputs: flag })),
+  strict: v.optional(v.boolean('must be true or false')),
 })
 
 const number = v.nullable(v.number())
@@ -114,6 +115,13 @@ export const settingsSchema = v.pipe(
       v.description(
         'Whether the data that executions were started with (inputs) and the outputs of their nodes are ' +
           'kept after the execution has ended',
+      ),
+    ),
+    strict: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether an expression that reads a path which does not exist fails, instead of leaving a warning. ' +
+          "Only under the rules 2 for expressions. It is kept with the graph's version: changing it makes a new one",
       ),
     ),
   }),

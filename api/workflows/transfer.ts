@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { EXPORT_FORMAT, exportWorkflow, importWorkflow, planImport } from '../../db/workflows/transfer.ts'
+import { isRules, type Rules } from '../../workflows/expressions/rules.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
 import { PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
 import { strictRecord } from '../../workflows/object.ts'
@@ -10,7 +11,14 @@ import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, documentAs, trimmedString, uuidField } from '../http/fields.ts'
 import { countSchema, EXAMPLE_ID, LOCATION_HEADER, timeSchema } from '../http/responses.ts'
-import { addProblemIssues, EXAMPLE_GRAPH, edgesSchema, nodesSchema } from './graph.ts'
+import {
+  addProblemIssues,
+  EXAMPLE_GRAPH,
+  edgesSchema,
+  nodesSchema,
+  rulesField,
+  rulesSchema,
+} from './graph.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { WorkflowSchema } from './workflows.ts'
 
@@ -21,6 +29,8 @@ const TransferDocument = v.object({
   name: v.optional(trimmedString(200), 'Imported workflow'),
   description: v.optional(v.nullable(boundedString(5_000, 0)), null),
   settings: v.optional(settingsField, {}),
+  // A document of a release that had only the first rules does not name them.
+  expressions: v.optional(rulesField, 1),
 })
 
 const workflow = v.pipe(
@@ -36,7 +46,9 @@ const workflow = v.pipe(
   }),
 )
 
-type GivenDocument = { format: typeof EXPORT_FORMAT; nodes?: unknown; edges?: unknown; secrets?: unknown }
+type GivenDocument = { format: typeof EXPORT_FORMAT } & Partial<
+  Record<'nodes' | 'edges' | 'secrets' | 'expressions', unknown>
+>
 
 function isOwnDocument(given: unknown): given is GivenDocument {
   return Object(given).format === EXPORT_FORMAT
@@ -52,8 +64,14 @@ function fillIn({ nodes, secrets }: GivenDocument) {
 /** The graph of an export of this service. That of n8n is made, and then read, by `planImport`. */
 function findGraph({ workflow }: Record<string, unknown>) {
   if (!isOwnDocument(workflow)) return undefined
-  const { nodes, edges } = workflow
-  return { nodes: Array.isArray(nodes) ? fillIn(workflow).nodes : nodes, edges, path: 'workflow' }
+  const { nodes, edges, expressions: given } = workflow
+  const expressions: Rules = isRules(given) ? given : 1
+  return {
+    nodes: Array.isArray(nodes) ? fillIn(workflow).nodes : nodes,
+    edges,
+    expressions,
+    path: 'workflow',
+  }
 }
 
 const NewImport = v.object({
@@ -94,6 +112,7 @@ const ImportPlanSchema = v.pipe(
     description: v.nullable(v.string()),
     nodes: v.array(v.record(v.string(), v.unknown())),
     edges: v.array(v.record(v.string(), v.unknown())),
+    expressions: rulesSchema,
     settings: v.record(v.string(), v.unknown()),
     report: ImportReportSchema,
   }),
@@ -113,6 +132,7 @@ const WorkflowExportSchema = v.pipe(
     settings: settingsSchema,
     nodes: nodesSchema,
     edges: edgesSchema,
+    expressions: rulesSchema,
     secrets: v.pipe(
       v.array(v.string()),
       v.description('The paths of the secrets that were left out'),

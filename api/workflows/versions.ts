@@ -20,7 +20,7 @@ import {
   versionSchema,
 } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { edgesSchema, nodesSchema } from './graph.ts'
+import { edgesSchema, nodesSchema, rulesSchema } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
 import { WorkflowDetailSchema } from './workflows.ts'
 
@@ -36,6 +36,8 @@ const itemEntries = {
   current: v.boolean(),
   inUse: v.pipe(v.boolean(), v.description('Whether there are executions of this version')),
   restoredFrom: v.nullable(versionSchema),
+  expressions: rulesSchema,
+  strict: v.pipe(v.boolean(), v.description('The setting of that name, which is kept with the version')),
 }
 
 const VersionItemSchema = v.pipe(v.object(itemEntries), v.title('VersionItem'))
@@ -74,6 +76,8 @@ const VersionDiffSchema = v.pipe(
       reordered,
     }),
     edges: v.object({ added: edgesSchema, removed: edgesSchema, reordered }),
+    expressions: v.optional(v.object({ from: rulesSchema, to: rulesSchema })),
+    strict: v.optional(v.object({ from: v.boolean(), to: v.boolean() })),
   }),
   v.title('VersionDiff'),
 )
@@ -88,8 +92,8 @@ export function createVersionRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: "List a workflow's versions",
         description:
-          'Newest first. Each change of the graph creates a version; name, description and settings are ' +
-          'not versioned.',
+          'Newest first. Each change of the graph, of `expressions` or of `settings.strict` creates a version; ' +
+          'name, description and the other settings are not versioned.',
         role: 'member',
         of: 'workflows',
         params: ById,
@@ -144,7 +148,7 @@ export function createVersionRoutes(deps: ApiDeps) {
         summary: 'Restore a version',
         description:
           'Makes the graph of this version the current one again, as a new version (unless the graph is ' +
-          "the same as the current one). The workflow's name, description and settings are kept. If the " +
+          "the same as the current one). The workflow's name, description and settings, but for `strict`, are kept. If the " +
           'workflow is active, the graph must be valid for an active workflow. Without If-Match the last ' +
           'write wins.',
         role: 'BUILDER',

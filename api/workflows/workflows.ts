@@ -1,6 +1,7 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
+import { readRules } from '../../db/workflows/versions.ts'
 import {
   createWorkflow,
   deleteWorkflow,
@@ -8,6 +9,7 @@ import {
   readWorkflow,
   updateWorkflow,
 } from '../../db/workflows/workflows.ts'
+import { isRules, NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, trimmedString, uuidField } from '../http/fields.ts'
@@ -23,7 +25,7 @@ import {
   versionSchema,
 } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema } from './graph.ts'
+import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema, rulesField, rulesSchema } from './graph.ts'
 import {
   ETAG_HEADER,
   IF_MATCH_HEADER,
@@ -45,6 +47,7 @@ const NewWorkflow = v.object({
   name: workflowName,
   description: v.optional(description),
   ...graphFields,
+  expressions: v.optional(rulesField, NEWEST_RULES),
   settings: v.optional(settingsField),
 })
 const WorkflowPatch = v.object({
@@ -52,6 +55,7 @@ const WorkflowPatch = v.object({
   description: v.optional(description),
   active: v.optional(v.boolean('must be true or false')),
   ...graphFields,
+  expressions: v.optional(rulesField),
   settings: v.optional(settingsField),
 })
 const workflow = {
@@ -78,6 +82,7 @@ export const WorkflowDetailSchema = v.pipe(
     ...workflow,
     nodes: nodesSchema,
     edges: edgesSchema,
+    expressions: rulesSchema,
     settings: settingsSchema,
     version: versionSchema,
   }),
@@ -93,6 +98,16 @@ const WORKFLOW_LINKS = {
   executeWorkflow: { parameters: BY_ID, requestBody: { teamId: '$response.body#/teamId' } },
   listWorkflowExecutions: { parameters: { workflowId: '$response.body#/id' } },
   deleteWorkflow: { parameters: BY_ID },
+}
+
+/** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
+function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
+  return isRules(given) ? given : otherwise
+}
+
+/** The rules that a body names, else those of the workflow. */
+async function findRules(c: Context<AppEnv>, given: unknown): Promise<Rules> {
+  return isRules(given) ? given : readRules(c.get('scope').store, c.req.param('id') ?? '')
 }
 
 /** A team's workflows. */
@@ -124,7 +139,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           `workflow may lack a trigger, or have nodes that no trigger leads to. ${UNKNOWN}`,
         role: 'BUILDER',
         json: NewWorkflow,
-        graph: ({ nodes, edges }) => ({ nodes, edges }),
+        graph: ({ nodes, edges, expressions }) => ({ nodes, edges, expressions: rulesOf(expressions) }),
         example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE_GRAPH },
         responses: {
           201: {
@@ -170,7 +185,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Change a workflow',
         description:
-          'Changes the fields that are given and keeps the others. A changed graph becomes a new version; ' +
+          'Changes the fields that are given and keeps the others. A changed graph, `expressions` or ' +
+          '`settings.strict` becomes a new version; ' +
           'executions keep the version that they started with. Without If-Match the last write wins. ' +
           `${UNKNOWN}`,
         role: 'BUILDER',
@@ -178,7 +194,10 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         params: ById,
         json: WorkflowPatch,
         // If only one of them is given, updateWorkflow takes the other from the stored graph and reads both.
-        graph: ({ nodes, edges }) => (nodes && edges ? { nodes, edges } : undefined),
+        graph: ({ nodes, edges, expressions }, c) =>
+          nodes && edges
+            ? findRules(c, expressions).then((rules) => ({ nodes, edges, expressions: rules }))
+            : undefined,
         headers: IF_MATCH_HEADER,
         example: { name: 'Daily orders', active: false },
         responses: {

@@ -1,5 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
+import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
@@ -224,7 +225,7 @@ function readExecution(row: Row, mask: (text: string) => string): ExportedExecut
 function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
   const { nodeType, nodeName, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
-    nodeId: mask(nodeId),
+    nodeId: mask(graphNodeId(nodeId)),
     nodeType,
     nodeName: mask(nodeName),
     status: nodeStatus,

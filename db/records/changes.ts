@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
+import { graphNodeId } from '../../workflows/run/plan.ts'
 import { durationOf } from '../executions/list.ts'
 import { isEnded } from '../executions/status.ts'
 import { readOwner } from '../owners.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { showHandles } from './records.ts'
 
 /**
  * How far a follower has read an execution: all that the snapshot `from` sees (nothing if null), and if `to`
@@ -27,6 +29,8 @@ export type NodeChange = {
   durationMs: number | null
   errorMessage: string | null
   handle: string | null
+  /** As in the record: the handles of a node that may leave by several at once. */
+  handles?: (string | null)[]
   retryCount: number
 }
 
@@ -178,6 +182,8 @@ function readNode(row: Omit<NodeChange, 'durationMs'>): NodeChange {
   const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
   return {
     ...row,
+    nodeId: graphNodeId(row.nodeId),
+    ...showHandles(row.handle),
     startedAt: startedAt.toISOString(),
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),

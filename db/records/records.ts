@@ -1,4 +1,5 @@
 import { isObject } from '../../workflows/json.ts'
+import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
@@ -29,8 +30,10 @@ export type NodeExecution = {
   inputData: Record<string, unknown>
   outputData: Record<string, unknown> | null
   errorMessage: string | null
-  /** The handle that it left by; null for the main one, and while it has not left. */
+  /** The handle that it left by; null for the main one, while it has not left, and if `handles` says more. */
   handle: string | null
+  /** The handles that it left by, null for the main one; of a node that may leave by several at once. */
+  handles?: (string | null)[]
   retryCount: number
   /** `takenFrom` is the execution that the output was taken over from, unless it was made here or pinned. */
   pinned: boolean
@@ -124,6 +127,8 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
       ...row,
+      nodeId: graphNodeId(row.nodeId),
+      ...showHandles(row.handle),
       iteration: row.iteration === '' ? null : row.iteration,
       startedAt,
       completedAt,
@@ -135,6 +140,12 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
     })
   }
   return shown
+}
+
+/** A handle as it is shown, which may be several that are stored as one text. */
+export function showHandles(handle: string | null): Pick<NodeExecution, 'handle' | 'handles'> {
+  const handles = splitHandles(handle)
+  return handles ? { handle: null, handles } : { handle }
 }
 
 function asObject(value: unknown): Record<string, unknown> {

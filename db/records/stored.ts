@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Plan } from '../../workflows/run/plan.ts'
+import { itemNodeId, type Plan } from '../../workflows/run/plan.ts'
 import type { ItemPage } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
@@ -102,6 +102,11 @@ export async function readShown({ db }: Store, executionId: string): Promise<Sto
 /** Which records a page shows; all of the execution if neither is given. */
 export type RecordFilter = { status?: string | undefined; nodeId?: string | undefined }
 
+/** Whether a record is of a node, or of one of the calls that it makes for its items. */
+function isOf(nodeId: string) {
+  return sql`node_id = any(${[nodeId, itemNodeId(nodeId)]}::text[])`
+}
+
 /** The records from `offset` on, at most `size`, in the order they started. */
 export async function readPage(
   { db }: Store,
@@ -111,7 +116,7 @@ export async function readPage(
 ): Promise<StoredNode[]> {
   const statuses = status === undefined ? RECORD_STATUSES : [status]
   const order = sql`started_at, position, node_id`
-  const ofNode = nodeId === undefined ? sql`true` : sql`node_id = ${nodeId}`
+  const ofNode = nodeId === undefined ? sql`true` : isOf(nodeId)
   const ofBoth = status === undefined ? ofNode : sql`${ofNode} and status = ${status}`
   const { rows } = await sql<{ nodes: StoredNode[] }>`
     with recursive ${recordsOutside(executionId)},
@@ -132,7 +137,7 @@ export async function countRecords(
   executionId: string,
   { status, nodeId }: RecordFilter,
 ): Promise<number> {
-  const ofNode = nodeId === undefined ? sql`true` : sql`node_id = ${nodeId}`
+  const ofNode = nodeId === undefined ? sql`true` : isOf(nodeId)
   const { rows } =
     status === undefined
       ? await sql<{ n: number }>`

@@ -1,6 +1,6 @@
-import { findItem, mergeInputs } from '../../workflows/input.ts'
+import { findItem, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { type Envelope, INPUT_REF, type Plan } from '../../workflows/run/plan.ts'
-import { endsOf, findNode, isEntry, nodesIn, sourcesOf } from '../../workflows/run/walk.ts'
+import { endsOf, findNode, isEntry, nodesIn, sourcesOf, takenInto } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 import { type Iteration, type Iterations, originsOf, readIterations, takesItem } from './iterations.ts'
 import { openEnvelope } from './outputs.ts'
@@ -103,9 +103,11 @@ async function readInput(source: Source, iteration: Iteration, id: string): Prom
   const { plan } = source
   const node = findNode(plan, id)
   if (node && isEntry(plan, node)) return readItem(source, iteration)
-  const ids = sourcesOf(plan, id, iteration.outcomes)
-  if (ids.length === 0) return undefined
-  return mergeInputs(await Promise.all(ids.map((before) => readValue(source, iteration, before))))
+  const taken = takenInto(plan, id, iteration.outcomes)
+  if (taken.length === 0) return undefined
+  const along = taken.map(async (edge) => valueAlong(edge, await readValue(source, iteration, edge.source)))
+  const values = await Promise.all(along)
+  return node?.items ? joinItems(values) : mergeInputs(values)
 }
 
 /** The item of a FOR_EACH's iteration, or what a REPEAT's iteration gets from the one before it. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
+import { graphNodeId } from '../../workflows/run/plan.ts'
 
 /** The statuses of the nodes that have a record outside of loops, and the nodes that failed inside loops. */
 export type EarlierExecution = { statuses: Map<string, string>; failedInside: Set<string> }
@@ -15,7 +16,13 @@ export function findReusable(before: Graph, after: Graph, past: EarlierExecution
   const current = indexGraph(after)
   const failedLoops = new Set<string>()
   for (const id of past.failedInside) {
-    for (let loop = old.byId.get(id)?.parentId; loop !== undefined; loop = old.byId.get(loop)?.parentId) {
+    // A node whose calls for its items are like a loop of its own.
+    if (graphNodeId(id) !== id) failedLoops.add(graphNodeId(id))
+    for (
+      let loop = old.byId.get(graphNodeId(id))?.parentId;
+      loop !== undefined;
+      loop = old.byId.get(loop)?.parentId
+    ) {
       failedLoops.add(loop)
     }
   }
@@ -67,7 +74,8 @@ function indexGraph({ nodes, edges }: Graph): Index {
 function describe(index: Index, id: string): unknown {
   const node = index.byId.get(id)
   if (!node) return undefined
-  const { type, config, disabled = false, parentId } = node
+  const { type, config, disabled = false, parentId, perItem = false, allItems = false } = node
+  const items = { perItem: Boolean(perItem), allItems }
   const body = index.children.get(id)?.map((child) => [child, describe(index, child)])
-  return { type, config, disabled, parentId, sources: index.sources.get(id), body }
+  return { type, config, disabled, parentId, items, sources: index.sources.get(id), body }
 }

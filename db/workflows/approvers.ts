@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { listAddresses, replaceAddresses } from '../../workflows/graph/approvers.ts'
-import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { type Graph, type GraphNode, languageOf } from '../../workflows/graph/graph.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { hasConfirmed } from '../people/proof.ts'
 import type { Store } from '../scope.ts'
@@ -51,9 +51,10 @@ export async function presentApprovers(
 }
 
 /** The graph as text, in which a person is the same whatever address they are named by. */
-export function identifyGraph({ nodes, edges }: Graph, ids: ApproverIds | null): string {
+export function identifyGraph(graph: Graph, ids: ApproverIds | null): string {
   const identify = (address: string) => findApprover(ids, address) ?? address
-  return JSON.stringify({ nodes: nodes.map((node) => replaceAddresses(node, identify)), edges })
+  const nodes = graph.nodes.map((node) => replaceAddresses(node, identify))
+  return JSON.stringify({ nodes, edges: graph.edges, ...languageOf(graph) })
 }
 
 /** The id of the user whom an address meant. */

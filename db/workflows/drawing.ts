@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
 import { workInTurns } from '../../workflows/turns.ts'
@@ -8,8 +9,16 @@ import { bindApprovers, presentApprovers } from './approvers.ts'
 import { restoreSecrets } from './secrets.ts'
 import { readStoredVersion, type StoredVersion } from './versions.ts'
 
-/** A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. */
-export type Drawing = { nodes?: unknown; edges?: unknown; graph?: Graph | undefined }
+/**
+ * A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. `expressions`
+ * are the rules that it is read under.
+ */
+export type Drawing = {
+  nodes?: unknown
+  edges?: unknown
+  expressions?: Rules | undefined
+  graph?: Graph | undefined
+}
 
 /** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
 export class StaleDrawing extends Error {}
@@ -29,25 +38,29 @@ export async function checkGraph(drawing: Drawing, teamId: string): Promise<Grap
 export async function drawGraph(
   store: Store,
   { id, teamId }: { id: string; teamId: string },
-  { graph, nodes, edges, restore }: Drawing & { restore?: number | undefined },
+  { graph, nodes, edges, expressions, restore }: Drawing & { restore?: number | undefined },
 ): Promise<{ graph: Graph; isStale: (stored: Graph) => boolean } | undefined> {
-  const whole = async (drawing: Drawing) => ({
-    graph: await checkGraph(drawing, teamId),
-    isStale: () => false,
-  })
   // An old version is checked again, since the rules for graphs may have changed.
-  if (restore !== undefined) return whole(await presentVersion(store, teamId, id, restore))
-  if (graph || (!isNone(nodes) && !isNone(edges))) return whole({ graph, nodes, edges })
-  if (isNone(nodes) && isNone(edges)) return undefined
+  if (restore !== undefined) {
+    const { strict, ...version } = await presentVersion(store, teamId, id, restore)
+    return { graph: { ...(await checkGraph(version, teamId)), strict }, isStale: () => false }
+  }
+  const kept = (['nodes', 'edges'] as const).filter((part) => isNone({ nodes, edges }[part]))
+  if (kept.length === 2 && expressions === undefined) return undefined
   const row = await store.db.selectFrom('workflows').select('version').where('id', '=', id).executeTakeFirst()
   if (!row) throw missing('workflow')
   const { graph: base } = await readStoredVersion(store, id, row.version)
-  const shown = await presentVersion(store, teamId, id, row.version)
-  const kept = isNone(nodes) ? 'nodes' : 'edges'
-  return {
-    graph: await checkGraph({ nodes: nodes ?? shown.nodes, edges: edges ?? shown.edges }, teamId),
-    isStale: (stored) => stored !== base && JSON.stringify(stored[kept]) !== JSON.stringify(base[kept]),
+  const rules = expressions ?? base.expressions
+  if (kept.length === 2 && rules === base.expressions) return undefined
+  const isStale = (stored: Graph) => {
+    if (stored === base) return false
+    if (expressions === undefined && stored.expressions !== base.expressions) return true
+    return kept.some((part) => JSON.stringify(stored[part]) !== JSON.stringify(base[part]))
   }
+  if (graph && graph.expressions === rules) return { graph, isStale }
+  const shown = kept.length > 0 ? await presentVersion(store, teamId, id, row.version) : undefined
+  const whole = { nodes: nodes ?? shown?.nodes, edges: edges ?? shown?.edges, expressions: rules }
+  return { graph: await checkGraph(whole, teamId), isStale }
 }
 
 /**
@@ -63,7 +76,7 @@ export async function settleGraph(
 ): Promise<StoredVersion> {
   const { nodes, problems } = restoreSecrets(drawn.nodes, known)
   if (problems.length > 0) throw invalid(problems)
-  const graph = { nodes, edges: drawn.edges }
+  const graph = { ...drawn, nodes }
   return { graph, approverIds: await bindApprovers(store, teamId, graph) }
 }
 

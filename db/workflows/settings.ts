@@ -12,7 +12,7 @@ export type ConcurrencySettings = { limit: number; key: string | null; policy: C
 export const CONCURRENCY_POLICIES = ['queue', 'reject', 'replace'] as const
 export type ConcurrencyPolicy = (typeof CONCURRENCY_POLICIES)[number]
 
-/** The settings for the executions of a workflow, independent of its version. */
+/** The settings for the executions of a workflow, independent of its version but for `strict`. */
 export type WorkflowSettings = {
   /** The time limit of an execution; null means none. */
   timeoutMs: number | null
@@ -25,6 +25,8 @@ export type WorkflowSettings = {
   retention: { days: number | null; count: number | null } | null
   /** Whether the input of an execution, and the outputs of its nodes, are kept after its end. */
   saveData: { inputs: boolean; outputs: boolean }
+  /** Whether an expression that reads a path which does not exist fails. It is kept with the graph's version. */
+  strict: boolean
 }
 
 export const DEFAULT_SETTINGS: WorkflowSettings = {
@@ -34,11 +36,23 @@ export const DEFAULT_SETTINGS: WorkflowSettings = {
   timezone: null,
   retention: null,
   saveData: { inputs: true, outputs: true },
+  strict: false,
 }
 
-/** Adds the defaults of keys that are newer than the stored settings. */
-export function readSettings(stored: unknown): WorkflowSettings {
-  return { ...DEFAULT_SETTINGS, ...(stored as Partial<WorkflowSettings>) }
+/**
+ * The settings of a workflow's row: with the defaults of keys that are newer, and with the `strict` of the version's
+ * graph, which only those need who show or change it.
+ */
+export function readSettings(
+  stored: unknown,
+  { strict = false }: Pick<Graph, 'strict'> = {},
+): WorkflowSettings {
+  return { ...DEFAULT_SETTINGS, ...(stored as Partial<WorkflowSettings>), strict }
+}
+
+/** What a workflow's row keeps of its settings. */
+export function storeSettings({ strict: _, ...kept }: WorkflowSettings): Omit<WorkflowSettings, 'strict'> {
+  return kept
 }
 
 /**

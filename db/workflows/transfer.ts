@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid'
+import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
 import {
   type Graph,
@@ -24,7 +25,10 @@ import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
 
 export const EXPORT_FORMAT = 'perdure.workflow'
 
-/** An exported workflow. `secrets` are the paths of the secrets that were left out. */
+/**
+ * An exported workflow. `secrets` are the paths of the secrets that were left out. A document without `expressions` is
+ * of a release that had only the first rules.
+ */
 export type WorkflowDocument = {
   format: typeof EXPORT_FORMAT
   formatVersion: 1
@@ -34,6 +38,7 @@ export type WorkflowDocument = {
   settings: WorkflowSettings
   nodes: GraphNode[]
   edges: GraphEdge[]
+  expressions: Rules
   secrets: string[]
 }
 
@@ -57,7 +62,7 @@ export type ImportedWorkflow = {
 
 /** Exports a workflow with its newest graph, but without its secrets (VIEWER). Throws NOT_FOUND. */
 export async function exportWorkflow(scope: Scope, id: string): Promise<WorkflowDocument> {
-  const { name, description, settings, nodes, edges } = await readWorkflow(scope, id)
+  const { name, description, settings, nodes, edges, expressions } = await readWorkflow(scope, id)
   const dropped = nodes.map(dropSecrets)
   return {
     format: EXPORT_FORMAT,
@@ -68,6 +73,7 @@ export async function exportWorkflow(scope: Scope, id: string): Promise<Workflow
     settings,
     nodes: dropped.map(({ node }) => node),
     edges,
+    expressions,
     secrets: dropped.flatMap(({ dropped }, i) => dropped.map((path) => `nodes[${i}].${path}`)),
   }
 }
@@ -114,7 +120,11 @@ async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promis
     ])
   }
   const { name = '', settings, report } = converted
-  const repair = repairGraph(converted, (problem) => void report.problems.push(problem), uuid)
+  const repair = repairGraph(
+    { ...converted, expressions: NEWEST_RULES },
+    (problem) => void report.problems.push(problem),
+    uuid,
+  )
   const { graph, problems } = await workInTurns(repair, input.teamId)
   if (problems.length > 0) {
     throw invalid(problems.map(({ path, message }) => ({ path: `workflow.${path}`, message })))
@@ -194,9 +204,9 @@ async function readDocument(
     }
   }
   const mapped = document.nodes.map(({ name, type, id }) => ({ node: name, type, id, as: type }))
-  const { name, description = null, edges } = document
+  const { name, description = null, edges, expressions } = document
   const report = { mapped, problems, stickyNotes: 0 }
-  return { name, description, graph: { nodes, edges }, settings, report }
+  return { name, description, graph: { nodes, edges, expressions }, settings, report }
 }
 
 function replaceWorkflow(

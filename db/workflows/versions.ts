@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import { compareGraphs, type GraphDiff } from '../../workflows/graph/diff.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { covers } from '../acts.ts'
@@ -13,7 +14,10 @@ import { demand, type Scope, type Store } from '../scope.ts'
 import { type ApproverIds, presentApprovers } from './approvers.ts'
 import { hideSecrets } from './secrets.ts'
 
-/** A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. */
+/**
+ * A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. `expressions`:
+ * the rules of its expressions; `strict`: the setting that is kept with it.
+ */
 export type VersionItem = {
   version: number
   createdAt: Date
@@ -22,6 +26,8 @@ export type VersionItem = {
   current: boolean
   inUse: boolean
   restoredFrom: number | null
+  expressions: Rules
+  strict: boolean
 }
 
 export type VersionDetail = VersionItem & Graph & { workflowId: string }
@@ -62,16 +68,30 @@ export async function readStoredVersion(
   if (known) return known
   const row = await store.db
     .selectFrom('workflowVersions')
-    .select(['nodes', 'edges', 'approverIds'])
+    .select(['nodes', 'edges', 'expressions', 'strict', 'approverIds'])
     .select(sql<number>`octet_length(nodes::text) + octet_length(edges::text)`.as('bytes'))
     .where('workflowId', '=', workflowId)
     .where('version', '=', version)
     .executeTakeFirst()
   if (!row) throw new Fault('NOT_FOUND', 'There is no such version of the workflow')
-  const { nodes, edges, approverIds, bytes } = row
-  const found = { graph: { nodes, edges }, approverIds, bytes } as StoredVersion & { bytes: number }
+  const { approverIds, bytes, ...graph } = row
+  const found = { graph, approverIds, bytes } as StoredVersion & { bytes: number }
   versions.set(key, found)
   return found
+}
+
+/** The rules of a workflow's newest version. Throws NOT_FOUND. */
+export async function readRules(store: Store, workflowId: string): Promise<Rules> {
+  const row = await store.db
+    .selectFrom('workflows as w')
+    .innerJoin('workflowVersions as v', (join) =>
+      join.onRef('v.workflowId', '=', 'w.id').onRef('v.version', '=', 'w.version'),
+    )
+    .select('v.expressions')
+    .where('w.id', '=', workflowId)
+    .executeTakeFirst()
+  if (!row) throw missing('workflow')
+  return row.expressions as Rules
 }
 
 /** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
@@ -90,6 +110,8 @@ export async function addVersion(
       version,
       nodes: json(graph.nodes),
       edges: json(graph.edges),
+      expressions: graph.expressions ?? 1,
+      strict: graph.strict ?? false,
       nodeCount: graph.nodes.length,
       approverIds: approverIds && json(approverIds),
       createdBy,
@@ -140,20 +162,33 @@ export async function compareVersions(
   workflowId: string,
   from: number,
   to: number,
-): Promise<{ from: number; to: number } & GraphDiff> {
+): Promise<VersionDiff> {
   const { teamId, show } = await demandWorkflow(scope, workflowId)
   const rows = await scope.store.db
     .selectFrom('workflowVersions')
-    .select(['version', 'nodes', 'edges', 'approverIds'])
+    .select(['version', 'nodes', 'edges', 'expressions', 'strict', 'approverIds'])
     .where('workflowId', '=', workflowId)
     .where('version', 'in', [from, to])
     .execute()
   const find = (version: number) => {
     const row = rows.find((one) => one.version === version)
     if (!row) throw noVersion(version)
-    return presentVersion(scope.store, teamId, row)
+    return row
   }
-  return { from, to, ...compareGraphs(await find(from), await find(to), show) }
+  const [before, after] = [find(from), find(to)]
+  const changeOf = <K extends 'expressions' | 'strict'>(key: K) =>
+    before[key] === after[key] ? {} : { [key]: { from: before[key], to: after[key] } }
+  const present = (row: typeof before) => presentVersion(scope.store, teamId, row)
+  const changes = compareGraphs(await present(before), await present(after), show)
+  return { from, to, ...changes, ...changeOf('expressions'), ...changeOf('strict') }
+}
+
+/** What changed between two versions; `expressions` and `strict` are there only if they differ. */
+type VersionDiff = GraphDiff & {
+  from: number
+  to: number
+  expressions?: { from: Rules; to: Rules }
+  strict?: { from: boolean; to: boolean }
 }
 
 /** Deletes a version (BUILDER). Throws NOT_FOUND, or CONFLICT if it is the current one or has executions. */
@@ -210,7 +245,7 @@ function selectItems(store: Store, workflowId: string) {
     .selectFrom('workflowVersions as v')
     .innerJoin('workflows as w', 'w.id', 'v.workflowId')
     .leftJoin('users as u', 'u.id', 'v.createdBy')
-    .select(['v.version', 'v.createdAt', 'v.nodeCount', 'v.restoredFrom'])
+    .select(['v.version', 'v.createdAt', 'v.nodeCount', 'v.restoredFrom', 'v.expressions', 'v.strict'])
     .select(['w.version as currentVersion', 'u.id as userId', 'u.firstName', 'u.lastName'])
     .select((eb) =>
       eb
@@ -231,13 +266,15 @@ function describeVersion(row: {
   createdAt: Date
   nodeCount: number
   restoredFrom: number | null
+  expressions: number
+  strict: boolean
   currentVersion: number
   userId: string | null
   firstName: string | null
   lastName: string | null
   inUse: unknown
 }): VersionItem {
-  const { version, createdAt, nodeCount, restoredFrom, userId } = row
+  const { version, createdAt, nodeCount, restoredFrom, expressions, strict, userId } = row
   return {
     version,
     createdAt,
@@ -246,6 +283,8 @@ function describeVersion(row: {
     current: version === row.currentVersion,
     inUse: row.inUse === true,
     restoredFrom,
+    expressions: expressions as Rules,
+    strict,
   }
 }
 

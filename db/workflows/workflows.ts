@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { checkApprovers } from '../../workflows/graph/approvers.ts'
 import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
@@ -16,7 +17,13 @@ import { openGates } from '../starts/gate.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
 import { hideSecrets } from './secrets.ts'
-import { checkErrorWorkflow, DEFAULT_SETTINGS, readSettings, type WorkflowSettings } from './settings.ts'
+import {
+  checkErrorWorkflow,
+  DEFAULT_SETTINGS,
+  readSettings,
+  storeSettings,
+  type WorkflowSettings,
+} from './settings.ts'
 import { checkSubWorkflows } from './subworkflows.ts'
 import { addVersion, readStoredVersion, readVersion } from './versions.ts'
 
@@ -31,7 +38,8 @@ export type Workflow = {
 }
 
 export type WorkflowItem = Workflow & { nodeCount: number; lastExecutionStatus: string | null }
-export type WorkflowDetail = Workflow & Graph & { settings: WorkflowSettings; version: number }
+export type WorkflowDetail = Workflow &
+  Pick<Graph, 'nodes' | 'edges'> & { expressions: Rules; settings: WorkflowSettings; version: number }
 
 const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', 'updatedAt'] as const
 
@@ -77,7 +85,7 @@ const MAX_DRAWINGS = 5
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
  * CONFLICT if the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but
- * for those that `imported` nodes have.
+ * for those that `imported` nodes have. It gets the newest rules for expressions unless the input names others.
  */
 export async function createWorkflow(
   scope: Scope,
@@ -91,7 +99,9 @@ export async function createWorkflow(
 ): Promise<Workflow> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
-  const drawn = await checkGraph(input, teamId)
+  const expressions = input.graph?.expressions ?? input.expressions ?? NEWEST_RULES
+  const checked = await checkGraph({ ...input, expressions }, teamId)
+  const drawn = { ...checked, expressions, strict: input.settings?.strict ?? false }
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
@@ -108,13 +118,14 @@ export async function createWorkflow(
           name,
           description: input.description ?? null,
           version: 1,
-          settings: json(settings),
+          settings: json(storeSettings(settings)),
           createdBy: scope.userId,
         })
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
       await addVersion(tx, id, 1, version, scope.userId)
-      return { result, resourceId: id, details: { name, nodeCount: drawn.nodes.length } }
+      const details = { name, nodeCount: drawn.nodes.length }
+      return { result, resourceId: id, details }
     }),
   )
 }
@@ -133,8 +144,9 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
   const { graph, approverIds } = await readStoredVersion(scope.store, id, row.version)
   const nodes = graph.nodes.map(await presentApprovers(scope.store, row.teamId, approverIds))
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
-  const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges: graph.edges }
-  return { ...row, settings: readSettings(row.settings), ...shown }
+  const { edges, expressions = 1 } = graph
+  const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges, expressions }
+  return { ...row, settings: readSettings(row.settings, graph), ...shown }
 }
 
 /** The entity tag of a workflow's current state: it changes with everything that an update can change. */
@@ -177,20 +189,24 @@ export async function updateWorkflow(
   const update = async (attempt = 1): Promise<WorkflowDetail> => {
     const drawn = await drawGraph(scope.store, { id, teamId }, patch)
     return change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
-      const old = await lockWorkflow(tx, id)
+      const row = await lockWorkflow(tx, id)
+      const store = { ...scope.store, db: tx }
+      const stored = await readStoredVersion(store, id, row.version)
+      const old = { ...row, settings: readSettings(row.settings, stored.graph) }
       if (expected && !expected.includes(tagWorkflow(old))) {
         throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
       }
-      const store = { ...scope.store, db: tx }
-      const stored = await readStoredVersion(store, id, old.version)
       if (drawn?.isStale(stored.graph)) throw new StaleDrawing()
       // It may have been deleted since it was read.
       if (restore !== undefined) await readVersion(store, id, restore)
       const known = restore === undefined ? stored.graph : drawn!.graph
-      const saved = drawn ? await settleGraph(store, teamId, drawn.graph, known.nodes) : stored
+      const { strict = stored.graph.strict } = restore === undefined ? { ...patch.settings } : drawn!.graph
+      const saved = drawn
+        ? await settleGraph(store, teamId, { ...drawn.graph, strict }, known.nodes)
+        : { ...stored, graph: { ...stored.graph, strict } }
       const { graph, approverIds } = saved
       const redrawn =
-        saved !== stored &&
+        (drawn !== undefined || strict !== stored.graph.strict) &&
         identifyGraph(graph, approverIds) !== identifyGraph(stored.graph, stored.approverIds)
       if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
@@ -205,7 +221,7 @@ export async function updateWorkflow(
         name: patch.name ?? old.name,
         description: patch.description === undefined ? old.description : patch.description,
         active,
-        settings: { ...old.settings, ...patch.settings },
+        settings: { ...old.settings, ...patch.settings, strict: strict ?? false },
         version,
       }
       const { errorWorkflowId } = fields.settings
@@ -219,13 +235,14 @@ export async function updateWorkflow(
       if (redrawn) await addVersion(tx, id, version, saved, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
-        .set({ ...fields, settings: json(fields.settings) })
+        .set({ ...fields, settings: json(storeSettings(fields.settings)) })
         .$if(changed.length > 0, (query) => query.set({ updatedAt: sql<Date>`now()` }))
         .where('id', '=', id)
         .returning('updatedAt')
         .executeTakeFirstOrThrow()
       if (changed.includes('settings')) await openGates(tx, id)
-      const result = { ...old, ...fields, updatedAt, ...graph }
+      const { nodes, edges, expressions = 1 } = graph
+      const result = { ...old, ...fields, updatedAt, nodes, edges, expressions }
       return {
         act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
         result,
@@ -273,7 +290,7 @@ async function lockWorkflow(tx: Tx, id: string) {
     .forUpdate()
     .executeTakeFirst()
   if (!row) throw missing('workflow')
-  return { ...row, settings: readSettings(row.settings) }
+  return row
 }
 
 async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -16,6 +16,7 @@ export type NodeBody = {
   outputData: Record<string, unknown> | null
   errorMessage: string | null
   handle: string | null
+  handles?: (string | null)[]
 }
 
 export type ExecutionBody = {
@@ -34,7 +35,7 @@ export type ExecutionBody = {
   nodeExecutionsTotal: number
 }
 
-export type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'>
+export type Graph = Pick<Example, 'nodes' | 'edges' | 'settings'> & { expressions?: 1 | 2 }
 
 /** Sends a request as the team's ADMIN, or as `as`: an SDK token or a cookie header. */
 export type Send = (
@@ -55,8 +56,9 @@ export function createClient(options: { send: Send; teamId: string }) {
 
   async function create(graph: Graph): Promise<string> {
     const name = `w ${randomBytes(6).toString('hex')}`
-    const { nodes, edges, settings } = graph
-    return (await ask<{ id: string }>('POST', '/api/workflows', { name, teamId, nodes, edges, settings })).id
+    const { nodes, edges, settings, expressions } = graph
+    const json = { name, teamId, nodes, edges, settings, expressions }
+    return (await ask<{ id: string }>('POST', '/api/workflows', json)).id
   }
 
   async function execute(workflowId: string, data: Record<string, unknown> = {}): Promise<string> {

@@ -9,8 +9,11 @@ const MAX_EXPRESSIONS = 1_000
 const SCAN_WORK = 0.1
 const ENTRY_WORK = 0.02
 
-/** The nodes that a config refers to and what is wrong with its expressions, each with its path. */
-export type References = { nodes: { id: string; path: string }[]; problems: Problem[] }
+/**
+ * The nodes that a config refers to and what is wrong with its expressions, each with its path. `context`: one of
+ * them reads names without a variable.
+ */
+export type References = { nodes: { id: string; path: string }[]; problems: Problem[]; context: boolean }
 
 /** How many units of work are left for parsing expressions. Below 0 no more are read. */
 export type Meter = { left: number }
@@ -25,7 +28,7 @@ export function* findReferences(
   conditions: { path: string; text: string }[] = [],
   meter: Meter = { left: Number.POSITIVE_INFINITY },
 ): Work<References> {
-  const found: References = { nodes: [], problems: [] }
+  const found: References = { nodes: [], problems: [], context: false }
   const bare = new Set(conditions.map((condition) => condition.path))
   let count = 0
   function* visit(item: string | object, key: string, depth: number): Work<void> {
@@ -79,6 +82,7 @@ function* readText(
       if (meter.left < 0) throw new Error(TOO_MUCH)
       yield units
       const reads = readMeasured(part.source)
+      if (reads.context) found.context = true
       for (const id of reads.nodes) found.nodes.push({ id, path })
       for (const message of reads.problems) found.problems.push({ path, message })
     }

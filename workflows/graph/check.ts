@@ -4,7 +4,7 @@ import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
-import type { Graph, GraphEdge, GraphNode } from './graph.ts'
+import { type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
 
 /** How many loops a node may be in, one inside the other. */
@@ -112,9 +112,26 @@ function checkNode(
       problems.push({ path: `${path}.${field}`, message: `cannot be set for a node of type ${node.type}` })
     }
   }
+  problems.push(...checkItems(node, path))
   if (node.onError === 'BRANCH' && nodeType(node.type)?.handles(node.config).includes('error')) {
     problems.push({ path: configPath, message: 'must not have a handle "error", since onError is BRANCH' })
   }
+  return problems
+}
+
+/** Where a node may work on items, and how. */
+function checkItems(node: GraphNode, path: string): Problem[] {
+  const { perItem, allItems, type } = node
+  const kind = nodeType(type)?.kind
+  if (!isOnItems(node) || kind === undefined) return []
+  const problems: Problem[] = []
+  const complain = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
+  const fits = kind === 'pure' || kind === 'effect' || type === 'SUB_WORKFLOW'
+  for (const field of ['perItem', 'allItems'] as const)
+    if (node[field] && !fits) complain(field, `cannot be set for a node of type ${type}`)
+  if (perItem && allItems) complain('allItems', 'cannot be set together with perItem')
+  if (fits && kind === 'pure' && typeof perItem === 'object' && perItem.concurrency !== undefined)
+    complain('perItem.concurrency', `cannot be set for a node of type ${type}, which calls nobody`)
   return problems
 }
 

@@ -1,9 +1,17 @@
 import { findReferences } from '../expressions/references.ts'
 import { nodeType } from '../nodes/nodes.ts'
-import type { LoopSpec, Plan, PlanEdge, PlanNode, Presets } from '../run/plan.ts'
+import {
+  itemNodeId,
+  type LoopNode,
+  type LoopSpec,
+  type Plan,
+  type PlanEdge,
+  type PlanNode,
+  type Presets,
+} from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
-import type { Graph, GraphNode } from './graph.ts'
+import { callsPerItem, type Graph, type GraphNode, isOnItems } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000
@@ -44,7 +52,10 @@ export function* compilePlan(
 ): Work<Plan> {
   const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph) }
   const nodes: PlanNode[] = []
-  for (const node of sortTopologically(graph)) nodes.push(yield* planNode(node, run.triggerNodeId, bodies))
+  for (const node of sortTopologically(graph)) {
+    const planned = yield* planNode(node, run.triggerNodeId, bodies)
+    nodes.push(...(callsPerItem(node) ? splitCalls(node, planned) : [planned]))
+  }
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
     source,
     handle: sourceHandle,
@@ -156,6 +167,28 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
   }
 }
 
+/**
+ * A node that makes a call for each item is a loop, whose body is the node that makes one: each call is durable, and
+ * none is made twice.
+ */
+function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
+  const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
+  const id = itemNodeId(node.id)
+  const { needs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const loop: LoopSpec = {
+    mode: 'each',
+    concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
+    collects: onError !== 'FAIL',
+    max: MAX_ITEMS,
+    pure: false,
+  }
+  const one = { needs, retry, timeoutMs, ...(readsInput ? { readsInput } : {}) }
+  return [
+    { ...head, kind: 'loop', loop, items: 'each', onError, retry, timeoutMs, needs: [] },
+    { ...head, ...one, id, parentId: node.id, readsItem: true, itemOf: node.id, onError: 'FAIL' },
+  ]
+}
+
 type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
 
 function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): Work<PlanNode> {
@@ -169,7 +202,7 @@ function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: B
     const passing = { kind: 'pure', silent: { handle }, onError: 'FAIL' } as const
     return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
-  const { nodes } = yield* findReferences(node.config, 'config', type.conditions?.(node.config))
+  const { nodes, context } = yield* findReferences(node.config, 'config', type.conditions?.(node.config))
   const needs = new Set(nodes.map((reference) => reference.id))
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
@@ -181,6 +214,10 @@ function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: B
     ...(own ? { alone: true as const } : {}),
     ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id), roomOf(node.id)) } : {}),
     ...(readsItem ? { readsItem: true as const } : {}),
+    ...(isOnItems(node) ? { items: node.perItem ? ('each' as const) : ('all' as const) } : {}),
+    ...(callsPerItem(node) && (context || /\$(?:input|items)\b/.test(config))
+      ? { readsInput: true as const }
+      : {}),
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,

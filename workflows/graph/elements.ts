@@ -55,6 +55,13 @@ export const GraphNodeSchema = v.object({
   timeoutMs: v.nullish(whole(1, DAY_MS)),
   onError: v.nullish(v.picklist(ON_ERROR, 'must be FAIL, CONTINUE or BRANCH'), 'FAIL'),
   disabled: v.nullish(v.boolean('must be true or false')),
+  perItem: v.nullish(
+    v.union(
+      [v.boolean(), strictObject({ concurrency: v.optional(whole(1, 64)) })],
+      'must be true, false or {concurrency}, with a whole number from 1 to 64',
+    ),
+  ),
+  allItems: v.nullish(v.boolean('must be true or false')),
 })
 
 export const GraphEdgeSchema = v.object({

@@ -1,3 +1,4 @@
+import type { Language, Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { OnError, Retry } from '../run/plan.ts'
 
@@ -12,6 +13,24 @@ export type GraphNode = {
   timeoutMs?: number
   onError: OnError
   disabled?: boolean
+  /** It works on each of the items that come to it; `concurrency` is how many calls it makes at once. */
+  perItem?: boolean | { concurrency?: number }
+  /** It works once on all of the items that come to it, if there are any. */
+  allItems?: boolean
+}
+
+/** Whether a node works on items: it is given those that come to it, and outputs {items, from}. */
+export function isOnItems({ perItem, allItems }: Pick<GraphNode, 'perItem' | 'allItems'>): boolean {
+  return Boolean(perItem) || Boolean(allItems)
+}
+
+/** Whether a node calls others once for each item: each call is an attempt with a record of its own. */
+export function callsPerItem({
+  type,
+  perItem,
+  disabled,
+}: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
+  return Boolean(perItem) && !disabled && (nodeType(type)?.kind === 'effect' || type === 'SUB_WORKFLOW')
 }
 
 /** `sourceHandle` is null for the main handle. */
@@ -23,8 +42,16 @@ export type GraphEdge = {
   targetHandle?: string | null
 }
 
-/** A graph in its stored form: with defaults, without unknown keys, and in the author's order. */
-export type Graph = { nodes: GraphNode[]; edges: GraphEdge[] }
+/**
+ * A graph in its stored form: with defaults, without unknown keys, and in the author's order. `expressions` are the
+ * rules that its texts are read under (1 if missing), `strict` is the setting that is kept with the version.
+ */
+export type Graph = { nodes: GraphNode[]; edges: GraphEdge[]; expressions?: Rules; strict?: boolean }
+
+/** What expressions mean in a graph. */
+export function languageOf({ expressions = 1, strict = false }: Graph): Language {
+  return { rules: expressions, strict }
+}
 
 export const MAX_NODES = 500
 export const MAX_EDGES = 2_000

@@ -1,3 +1,4 @@
+import type { Rules } from '../expressions/rules.ts'
 import { nameType, type Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import { checkStructure } from './check.ts'
@@ -11,10 +12,10 @@ const CHARACTER_WORK = 0.01
 /**
  * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
  * valid only if there are no problems. A node's `data` is used if it has no `config`; `makeId` makes ids for
- * nodes without one.
+ * nodes without one. Its texts are read under the rules `expressions`, which are 1 if missing.
  */
 export function* readGraph(
-  input: { nodes?: unknown; edges?: unknown },
+  input: { nodes?: unknown; edges?: unknown; expressions?: Rules | undefined; strict?: boolean | undefined },
   makeId: () => string,
 ): Work<{ graph: Graph; problems: Problem[] }> {
   const problems: Problem[] = []
@@ -38,7 +39,13 @@ export function* readGraph(
   if (whole) problems.push(...(yield* checkStructure(nodes, edges)))
   yield CHARACTER_WORK * characters
 
-  const graph = { nodes: nodes.map(({ value }) => value), edges: edges.map(({ value }) => value) }
+  const { expressions, strict } = input
+  const graph: Graph = {
+    nodes: nodes.map(({ value }) => value),
+    edges: edges.map(({ value }) => value),
+    ...(expressions === undefined ? {} : { expressions }),
+    ...(strict === undefined ? {} : { strict }),
+  }
   const bytes = new TextEncoder().encode(JSON.stringify(graph)).length
   if (bytes > MAX_GRAPH_BYTES) {
     problems.push({

@@ -1,3 +1,4 @@
+import type { Rules } from '../expressions/rules.ts'
 import type { Graph, GraphEdge } from '../graph/graph.ts'
 import { readGraph } from '../graph/read.ts'
 import type { Problem } from '../problem.ts'
@@ -16,13 +17,13 @@ const ROUNDS = 5
  * valid, and reports both. The problems that it returns are those of the graph as a whole, such as its size.
  */
 export function* repairGraph(
-  { nodes, edges }: ImportedGraph,
+  { nodes, edges, expressions }: ImportedGraph & { expressions: Rules },
   report: (problem: ImportProblem) => void,
   makeId: () => string,
 ): Work<{ graph: Graph; problems: Problem[] }> {
-  let converted = { nodes, edges }
+  let converted: ImportedGraph = { nodes, edges }
   for (let round = 0; ; round++) {
-    const read = yield* readGraph(converted, makeId)
+    const read = yield* readGraph({ ...converted, expressions }, makeId)
     const byElement = Map.groupBy(read.problems, ({ path }) => /^(nodes|edges)\[\d+\]/.exec(path)?.[0])
     if (byElement.size === 0 || byElement.has(undefined) || round === ROUNDS) return read
     converted = repairElements(converted, (element) => byElement.get(element), report)

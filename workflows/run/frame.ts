@@ -1,6 +1,14 @@
-import type { Envelope, Plan } from './plan.ts'
+import type { Envelope, Plan, PlanNode } from './plan.ts'
 import type { ItemPage, NodeError, TakenIterations } from './records.ts'
-import { emptyOutcomes, findNode, loopsAround, type Outcomes } from './walk.ts'
+import {
+  emptyOutcomes,
+  findNode,
+  isEntry,
+  loopsAround,
+  type Outcomes,
+  type TakenEdge,
+  takenInto,
+} from './walk.ts'
 
 /**
  * The result of an iteration. The outputs in `ends` (by node id) and in `merge` are yet to be put together.
@@ -8,7 +16,7 @@ import { emptyOutcomes, findNode, loopsAround, type Outcomes } from './walk.ts'
 export type Result =
   | Envelope
   | { ends: Record<string, Envelope> }
-  | { merge: Envelope[] }
+  | { merge: (Envelope & Pick<TakenEdge, 'part'>)[] }
   | { error: NodeError & { nodeId: string } }
 
 /**
@@ -94,6 +102,24 @@ export function framesTo(plan: Plan, root: Frame, frame: Frame): Frame[] {
     trail.push(body)
   }
   return trail
+}
+
+/**
+ * What comes to a node: its taken in-edges or, for the first nodes of a body, the item. To a node that works on one
+ * item comes that, and what comes to the node whose item it is only if its config reads that.
+ */
+export function inputOf(
+  plan: Plan,
+  root: Frame,
+  node: PlanNode,
+  frame: Frame,
+): { taken: TakenEdge[]; around?: Item } {
+  const { itemOf } = node
+  if (itemOf === undefined) return { taken: takenInto(plan, node.id, frame.outcomes) }
+  if (!node.readsInput) return { taken: [] }
+  const outer = framesTo(plan, root, frame).at(-2)!
+  const around = isEntry(plan, findNode(plan, itemOf)!) ? outer.item : undefined
+  return { taken: takenInto(plan, itemOf, outer.outcomes), ...(around ? { around } : {}) }
 }
 
 /** Whether a frame is still under way. */

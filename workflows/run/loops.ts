@@ -10,8 +10,8 @@ import {
   loopsAround,
   nodesIn,
   settleFailure,
-  sourcesOf,
   stepKey,
+  takenInto,
 } from './walk.ts'
 
 /**
@@ -201,7 +201,9 @@ function openLoop(plan: Plan, frame: Frame, node: LoopNode, items: LoopItems): L
   const chunks = [...(items.taken?.chunks ?? [])]
   const loop = { ...items, next: passTaken(items, 0), frames: [], results: [], chunks }
   if (node.loop.mode === 'each') return loop
-  const before = sourcesOf(plan, node.id, frame.outcomes).map((id) => frame.outputs[id]!)
+  const before = takenInto(plan, node.id, frame.outcomes).map(({ source, part }) =>
+    part === undefined ? frame.outputs[source]! : { ...frame.outputs[source]!, part },
+  )
   return { ...loop, last: before.length === 0 && frame.item ? frame.item : { result: { merge: before } } }
 }
 

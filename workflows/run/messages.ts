@@ -2,6 +2,7 @@ import type { Sinks } from '@temporalio/workflow'
 import type { Frame, Item } from './frame.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import { type NodeError, type NodeRecord, RUN_REFUSED } from './records.ts'
+import type { TakenEdge } from './walk.ts'
 
 /** What continue-as-new carries over: what is settled, what waits, and instants in epoch milliseconds. */
 export type Carried = {
@@ -44,6 +45,10 @@ export type AttemptInput = {
   triggerNodeId: string
   inlineBytes: number
   sources: string[]
+  /** The taken in-edges, if one of the sources left by several handles. */
+  taken?: TakenEdge[]
+  /** What comes to a node that works on one of its items, if that is the item of a loop around it. */
+  around?: Item
   outputs: Record<string, Envelope>
   iteration: string
   item?: Item

@@ -23,6 +23,12 @@ export type PlanNode = {
   /** The loop whose body it is in. */
   parentId?: string
   loop?: LoopSpec
+  /** It works on the items that come to it: on each by itself, or once on all of them. */
+  items?: 'each' | 'all'
+  /** The node whose items it works on, one in each iteration of the loop which that node is in the plan. */
+  itemOf?: string
+  /** Its config reads what comes to the node `itemOf`, and not only the item. */
+  readsInput?: true
   /** Its config reads `$item` or `$index`. */
   readsItem?: true
   /** The node is preset: it is not run, and this is its output. */
@@ -46,6 +52,33 @@ export type LoopSpec = {
   collects: boolean
   max: number
   pure: boolean
+}
+
+/** What the id of a node gets behind it for the node that works on one of its items. No author's id has a `$`. */
+const ITEM_SUFFIX = '$item'
+
+/** The id, in the plan, of the node that works on one item of a node. */
+export function itemNodeId(nodeId: string): string {
+  return nodeId + ITEM_SUFFIX
+}
+
+/** The id that a node of the plan has in the author's graph. */
+export function graphNodeId(nodeId: string): string {
+  return nodeId.endsWith(ITEM_SUFFIX) ? nodeId.slice(0, -ITEM_SUFFIX.length) : nodeId
+}
+
+/**
+ * The handles by which a node leaves at once, as one text in the place of a handle, which is also how they are
+ * stored. The main handle alone stays null. No handle of an author begins with a bracket.
+ */
+export function joinHandles(handles: (string | null)[]): string | null {
+  const [only] = handles
+  return handles.length === 1 && only === null ? null : JSON.stringify(handles)
+}
+
+/** The handles that joinHandles has joined; undefined for a single handle. */
+export function splitHandles(handle: string | null): (string | null)[] | undefined {
+  return handle?.startsWith('[') ? (JSON.parse(handle) as (string | null)[]) : undefined
 }
 
 export type PlanEdge = { source: string; handle: string | null; target: string }

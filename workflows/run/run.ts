@@ -20,7 +20,7 @@ import {
   refusal,
   walkSegment,
 } from './commands.ts'
-import { createFrame, isUnder, outputsAround, reviveFrame } from './frame.ts'
+import { createFrame, inputOf, isUnder, outputsAround, reviveFrame } from './frame.ts'
 import { collectTasks, settleRecord, type Task, taskKey } from './loops.ts'
 import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope, PlanNode } from './plan.ts'
@@ -28,7 +28,7 @@ import { type NodeError, type NodeRecord, RUN_REFUSED, RUN_TIMED_OUT, type StepR
 import { workflowRules } from './rules.ts'
 import { sliceState } from './slice.ts'
 import { afterDelay, createTimers } from './timers.ts'
-import { isEntry, isStep, MAX_IN_FLIGHT, NUDGE, settleFailure, sourcesOf } from './walk.ts'
+import { isEntry, isStep, MAX_IN_FLIGHT, NUDGE, settleFailure } from './walk.ts'
 
 const sinks = proxySinks<RunSinks>()
 const nudge = defineSignal<[string]>(NUDGE)
@@ -204,7 +204,8 @@ function createRun(run: RunInput) {
   }
 
   function describeAttempt({ node, frame }: Task): AttemptInput {
-    const sources = sourcesOf(plan, node.id, frame.outcomes)
+    const { taken, around } = inputOf(plan, root, node, frame)
+    const sources = [...new Set(taken.map(({ source }) => source))]
     const outputs: Record<string, Envelope> = {}
     const find = outputsAround(plan, root, frame)
     for (const id of [...sources, ...node.needs]) {
@@ -217,6 +218,8 @@ function createRun(run: RunInput) {
       triggerNodeId: plan.triggerNodeId,
       inlineBytes: plan.inlineBytes,
       sources,
+      ...(taken.some(({ part }) => part !== undefined) ? { taken } : {}),
+      ...(around ? { around } : {}),
       outputs,
       iteration: frame.iteration,
       ...(frame.item && (isEntry(plan, node) || node.readsItem) ? { item: frame.item } : {}),

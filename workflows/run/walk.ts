@@ -1,7 +1,10 @@
-import type { LoopNode, Plan, PlanEdge, PlanNode } from './plan.ts'
+import { type LoopNode, type Plan, type PlanEdge, type PlanNode, splitHandles } from './plan.ts'
 import type { NodeError } from './records.ts'
 
-/** How a node was settled: it left by a handle (null is the main one), or it was skipped. */
+/**
+ * How a node was settled: it left by a handle (null is the main one) or by several at once (see joinHandles), or
+ * it was skipped.
+ */
 export type Outcome = { handle: string | null } | { skipped: true }
 
 /** The outcome of every node that is settled, by node id. */
@@ -111,16 +114,31 @@ function edgeState(plan: Plan, edge: PlanEdge, outcomes: Outcomes): 'open' | 'ta
   const outcome = outcomes[edge.source]
   if (!outcome) return 'open'
   if ('skipped' in outcome) return 'dead'
+  const several = splitHandles(outcome.handle)
+  if (several) return several.includes(edge.handle) ? 'taken' : 'dead'
   const falls = outcome.handle === EXHAUSTED && !indexOf(plan).exhausted.has(edge.source)
   return edge.handle === (falls ? null : outcome.handle) ? 'taken' : 'dead'
 }
 
+/** A taken in-edge. `part`: its source left by several handles, and what left by this one comes along it. */
+export type TakenEdge = { source: string; part?: string | null }
+
+/** What makes a node's `$input`: its taken in-edges in edge order, but only one of those that bring the same. */
+export function takenInto(plan: Plan, nodeId: string, outcomes: Outcomes): TakenEdge[] {
+  const taken: TakenEdge[] = []
+  for (const edge of indexOf(plan).inward.get(nodeId) ?? []) {
+    if (edgeState(plan, edge, outcomes) !== 'taken') continue
+    const { source } = edge
+    const { handle } = outcomes[source] as Extract<Outcome, { handle: unknown }>
+    const one: TakenEdge = splitHandles(handle) ? { source, part: edge.handle } : { source }
+    if (!taken.some((other) => other.source === source && other.part === one.part)) taken.push(one)
+  }
+  return taken
+}
+
 /** The nodes whose outputs make a node's `$input`: sources of taken in-edges, once each, in edge order. */
 export function sourcesOf(plan: Plan, nodeId: string, outcomes: Outcomes): string[] {
-  const taken = (indexOf(plan).inward.get(nodeId) ?? []).filter(
-    (edge) => edgeState(plan, edge, outcomes) === 'taken',
-  )
-  return [...new Set(taken.map((edge) => edge.source))]
+  return [...new Set(takenInto(plan, nodeId, outcomes).map(({ source }) => source))]
 }
 
 /** Whether a body's node gets the iteration's item for its `$input`: nothing in the body comes before it. */

@@ -2,6 +2,7 @@ import type { WrittenOutput } from '../../../db/records/written.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { WebhookAnswer } from '../../../db/starts/webhooks.ts'
 import type { NodeInstance } from '../../../db/waits/pauses.ts'
+import type { ItemList } from '../../../workflows/input.ts'
 import type { Share } from '../../budget.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
@@ -50,6 +51,8 @@ export type NodeResult = {
   /** The handles by which the output leaves, if they are several. */
   handles?: string[]
   pause?: { until: number | null }
+  /** For a list of items: the list that they were made of, and for each the index in there (or several). */
+  places?: { of: unknown[]; from: ItemList['from'] }
 }
 
 /** How a runner sends a request that changes something. */

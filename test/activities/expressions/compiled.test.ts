@@ -62,7 +62,7 @@ test('plain paths find without JSONata what JSONata finds', async () => {
   await fc.assert(
     fc.asyncProperty(json, fc.array(name, { maxLength: 4 }), async (input, names) => {
       const source = ['$input', ...names].join('.')
-      const found = findDirectly(compileExpression(source), bind(input))
+      const found = findDirectly(compileExpression(source, 1), bind(input))
       if (found !== NOT_DIRECT) expect(JSON.stringify(found)).toBe(await askJsonata(source, input))
     }),
     { numRuns: 1_000 },
@@ -100,7 +100,7 @@ test('light expressions give the same result in place as in the pool, within the
   await fc.assert(
     fc.asyncProperty(json, light, async (input, source) => {
       const bindings = bind(input)
-      const compiled = compileExpression(source)
+      const compiled = compileExpression(source, 1)
       expect(compiled.size).toBeGreaterThan(0)
       if (!isLight(compiled, bindings, 400_000)) return
       // The input is frozen: an expression that writes into it throws.

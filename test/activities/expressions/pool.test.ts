@@ -8,7 +8,7 @@ import { listEvaluators } from '../../support/engine/evaluators.ts'
 
 const LOOP = '($f := function() { $f() }; $f())'
 
-const job = (text: string): ExpressionJob => ({ roots: '{}', sources: [{ text, context: false }] })
+const job = (text: string): ExpressionJob => ({ roots: '{}', sources: [{ text, context: false, rules: 1 }] })
 
 /** Starts one process, and lists what it tells. */
 async function startProcess(timeoutMs: number, farMs?: number) {

@@ -57,6 +57,8 @@ test('every saved graph can be read as its version', async () => {
     createdAt: expect.stringMatching(/Z$/),
     createdBy: { id: expect.any(String), name: 'Ada Byron' },
     restoredFrom: null,
+    expressions: 2,
+    strict: false,
   }
   expect(body.content).toEqual([
     { ...common, version: 3, nodeCount: 2, current: true, inUse: true },

@@ -71,7 +71,14 @@ test('nodes, edges and description may be left out', async () => {
   })
   expect(body.description).toBeNull()
   const read = await service.call('GET', `/api/workflows/${body.id}`, viewer)
-  expect(read.body).toEqual({ ...body, nodes: [], edges: [], settings: DEFAULT_SETTINGS, version: 1 })
+  expect(read.body).toEqual({
+    ...body,
+    nodes: [],
+    edges: [],
+    expressions: 2,
+    settings: DEFAULT_SETTINGS,
+    version: 1,
+  })
 })
 
 test('a read returns the graph in its stored form, with settings and version', async () => {
@@ -85,6 +92,7 @@ test('a read returns the graph in its stored form, with settings and version', a
       { id: 'set', type: 'SET', name: 'SET', config: { values: { x: 1 } }, onError: 'FAIL' },
     ],
     edges: [{ source: 'start', target: 'set', sourceHandle: null }],
+    expressions: 2,
     settings: { ...DEFAULT_SETTINGS, timeoutMs: 5_000 },
     version: 1,
   })
@@ -336,6 +344,7 @@ test('an update keeps fields that are not given, and only a changed graph makes 
     name: `renamed ${made.id}`,
     description: null,
     version: 1,
+    expressions: 2,
     settings: DEFAULT_SETTINGS,
   })
   expect(named.nodes).toHaveLength(2)

@@ -19,7 +19,11 @@ function importDocument(raw: unknown) {
   const converted = atOnce(convertWorkflow(raw, () => undefined))
   if (!converted) return undefined
   const { report } = converted
-  const repair = repairGraph(converted, (problem) => void report.problems.push(problem), randomUUID)
+  const repair = repairGraph(
+    { ...converted, expressions: 2 },
+    (problem) => void report.problems.push(problem),
+    randomUUID,
+  )
   const { graph, problems } = atOnce(repair)
   return { ...graph, problems, report }
 }

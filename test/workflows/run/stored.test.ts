@@ -36,7 +36,8 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 // new keys here; renaming or removing one breaks those executions.
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
-  PlanNode: 'id name type kind alone parentId loop readsItem given silent onError retry timeoutMs needs',
+  PlanNode:
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs needs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
@@ -56,7 +57,7 @@ const KEYS = {
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
   Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
-  AttemptInput: 'node context triggerNodeId inlineBytes sources outputs iteration item',
+  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around outputs iteration item',
   AttemptResult: 'output handle returned',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',

@@ -1,0 +1,161 @@
+import type { Bindings } from '../expressions/bindings.ts'
+import { findQueueKey } from '../expressions/bindings.ts'
+import {
+  type CompiledExpression,
+  evaluateHere,
+  findDirectly,
+  isLightForAll,
+  NOT_DIRECT,
+} from '../expressions/compiled.ts'
+import {
+  createResultBound,
+  describeSource,
+  type EvaluationDeps,
+  writeRootsOf,
+} from '../expressions/evaluation.ts'
+import { describeFault, describeReply, quoteExpression } from '../expressions/failures.ts'
+import type { RowReply } from '../expressions/job.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { collectExpressions, compileBareExpression, compileCondition } from '../expressions/templates.ts'
+import { isTruthy } from '../expressions/truth.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+
+/** An item of a node, and its number. */
+export type Row = { item: unknown; index: number }
+
+/** What is made of a value of the config: its expressions are filled in, or it is a condition, or one expression. */
+export type RowsHow = 'render' | 'test' | 'evaluate'
+
+/**
+ * Evaluates a value of a config for each row, with `$item` and `$index` bound: light expressions on this thread,
+ * all others of all rows by one job. A row whose expressions fail gives its NodeFailure.
+ */
+export async function evaluateRows(
+  deps: EvaluationDeps,
+  how: RowsHow,
+  value: unknown,
+  rows: Row[],
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const { expressions, finish } = await prepareRows(how, value)
+  const table =
+    expressions.length === 0 ? rows.map(() => []) : await fillTable(deps, expressions, rows, bindings)
+  const pace = createPacer()
+  const results: unknown[] = []
+  for (const values of table) {
+    await pace()
+    results.push(values instanceof NodeFailure ? values : catchFailure(() => finish(values)))
+  }
+  return results
+}
+
+async function prepareRows(
+  how: RowsHow,
+  value: unknown,
+): Promise<{ expressions: CompiledExpression[]; finish: (values: unknown[]) => unknown }> {
+  if (how === 'render') {
+    const { expressions, fill } = await collectExpressions(value)
+    return { expressions, finish: fill ?? (() => value) }
+  }
+  const one = how === 'test' ? await compileCondition(value) : await compileBareExpression(value)
+  if (typeof one === 'boolean') return { expressions: [], finish: () => one }
+  return { expressions: [one], finish: ([found]) => (how === 'test' ? isTruthy(found) : (found ?? null)) }
+}
+
+function catchFailure(work: () => unknown): unknown {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof NodeFailure) return error
+    throw error
+  }
+}
+
+/** The values of the expressions for each row, or the row's failure. */
+async function fillTable(
+  deps: EvaluationDeps,
+  expressions: CompiledExpression[],
+  rows: Row[],
+  bindings: Bindings,
+): Promise<(unknown[] | NodeFailure)[]> {
+  const table = rows.map((): unknown[] | NodeFailure => new Array(expressions.length))
+  const heavy: number[] = []
+  const items = rows.map(({ item }) => item)
+  const bound = createResultBound(deps.limits)
+  for (const [at, expression] of expressions.entries()) {
+    const column =
+      (await fillDirectly(expression, rows, bindings)) ??
+      (isLightForAll(expression, items, bindings) ? await fillHere(expression, rows, bindings) : undefined)
+    if (!column) {
+      heavy.push(at)
+      continue
+    }
+    for (const [place, value] of column.entries()) {
+      const row = table[place]!
+      if (value instanceof NodeFailure) table[place] = row instanceof NodeFailure ? row : value
+      else if (!(row instanceof NodeFailure)) row[at] = value
+      bound(expression, value)
+    }
+  }
+  if (heavy.length > 0) await fillAway(deps, expressions, heavy, rows, bindings, table)
+  return table
+}
+
+/** The column of a plain path, which most expressions are. Undefined if only JSONata can find all values. */
+async function fillDirectly(
+  expression: CompiledExpression,
+  rows: Row[],
+  bindings: Bindings,
+): Promise<unknown[] | undefined> {
+  if (!expression.path) return undefined
+  const pace = createPacer()
+  const scope: Bindings = { ...bindings }
+  const column: unknown[] = []
+  for (const row of rows) {
+    await pace()
+    const value = findDirectly(expression, Object.assign(scope, row))
+    if (value === NOT_DIRECT) return undefined
+    column.push(value)
+  }
+  return column
+}
+
+async function fillHere(expression: CompiledExpression, rows: Row[], bindings: Bindings): Promise<unknown[]> {
+  const pace = createPacer()
+  const column: unknown[] = []
+  for (const row of rows) {
+    await pace()
+    column.push(await evaluateHere(expression, { ...bindings, ...row }).catch(keepFailure))
+  }
+  return column
+}
+
+function keepFailure(error: unknown): NodeFailure {
+  if (error instanceof NodeFailure) return error
+  throw error
+}
+
+async function fillAway(
+  { pool, limits }: EvaluationDeps,
+  expressions: CompiledExpression[],
+  heavy: number[],
+  rows: Row[],
+  bindings: Bindings,
+  table: (unknown[] | NodeFailure)[],
+): Promise<void> {
+  const sources = heavy.map((at) => expressions[at]!)
+  const reply = await pool.run(findQueueKey(bindings), () => {
+    const items = JSON.stringify(rows.map(({ item }) => item))
+    const roots = writeRootsOf(sources, bindings, items.length)
+    return { roots, items, indexes: rows.map(({ index }) => index), rows: sources.map(describeSource) }
+  })
+  if (reply.kind !== 'rows') throw describeReply(reply, sources, limits)
+  const replies = JSON.parse(reply.text) as RowReply[]
+  for (const [place, row] of replies.entries()) {
+    const values = table[place]!
+    if (values instanceof NodeFailure) continue
+    if (Array.isArray(row)) for (const [i, [value]] of row.entries()) values[heavy[i]!] = value
+    else
+      table[place] = describeFault(row.cause, quoteExpression(sources[row.at]?.source), limits, row.message)
+  }
+}

@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { PreludePart } from './job.ts'
+import type { PreludeFunction } from './kit.ts'
+
+/** A piece of the library: a function whose text is evaluated in the sandbox, or the text of one. */
+type PreludePiece = PreludeFunction | { file: string; text: string }
+
+/** The parts of the library, in the order in which they are evaluated. Each is loaded when it is first needed. */
+const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
+  {
+    part: 'base',
+    load: async () => [
+      (await import('./prelude/base.ts')).defineBase,
+      (await import('./prelude/text.ts')).defineText,
+      (await import('./prelude/url.ts')).defineUrl,
+      (await import('./prelude/crypto.ts')).defineCrypto,
+    ],
+  },
+  { part: 'intl', load: () => readPieces('intl') },
+  {
+    part: 'luxon',
+    load: async () => [await readPackage('luxon/build/global/luxon.min.js', 'luxon'), ...(await readPieces('luxon'))],
+  },
+  { part: 'jmespath', load: async () => [await readPackage('jmespath', 'jmespath')] },
+  { part: 'titlecase', load: async () => [await readPackage('title-case', 'titleCase')] },
+  { part: 'n8n', load: () => readPieces('n8n') },
+  { part: 'methods', load: () => readPieces('extend', 'lists', 'texts', 'dates') },
+]
+
+/** Files of prelude/, each the text of a function that is called with the kit. */
+async function readPieces(...names: string[]): Promise<PreludePiece[]> {
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(`./prelude/${name}.js`, import.meta.url), 'utf8')
+      // The comment and the semicolon before the function are no part of its expression.
+      return { file: name, text: text.slice(text.indexOf('(kit) =>')) }
+    }),
+  )
+}
+
+/**
+ * A file of a package, which gives `name`: as its variable, or as a property of its exports or of what it is
+ * called with.
+ */
+async function readPackage(path: string, name: string): Promise<PreludePiece> {
+  const text = await readFile(createRequire(import.meta.url).resolve(path), 'utf8')
+  const call = `(kit) => { const exports = {}; (function () { ${text}\n
+    exports.${name} ??= typeof ${name} === 'undefined' ? exports : ${name} }).call(exports)
+    kit.libraries ??= {}; kit.libraries.${name} = exports.${name} }`
+  return { file: name, text: call }
+}
+
+/** A piece as a sandbox evaluates it: its value is a function that is called with the kit. */
+export type LoadedPiece = { name: string; text: string }
+
+/** The pieces of the parts, in the order of the table. */
+export async function loadPrelude(parts: PreludePart[]): Promise<LoadedPiece[]> {
+  const found: LoadedPiece[] = []
+  for (const { part, load } of PARTS) {
+    if (!parts.includes(part)) continue
+    for (const piece of await load()) {
+      if (typeof piece === 'function') found.push({ name: part, text: `(${piece})` })
+      else found.push({ name: piece.file, text: `(${piece.text}\n)` })
+    }
+  }
+  return found
+}

@@ -1,0 +1,55 @@
+// The methods that n8n gives to values: which of them a value has. Each kind is in a file of its own.
+;(kit) => {
+  const { n8n } = kit
+  const fail = (message) => {
+    throw new n8n.ExpressionError(message)
+  }
+  n8n.fail = fail
+  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+  const kinds = {}
+  n8n.kinds = kinds
+  n8n.isDateTime = (value) => globalThis.DateTime?.isDateTime(value) === true
+
+  const isDateText = (text) =>
+    /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}.\d{3}Z/.test(text) &&
+    !Number.isNaN(Date.parse(text)) &&
+    new Date(text).toISOString() === text
+
+  const anything = {
+    isEmpty: (value) => !value,
+    isNotEmpty: (value) => Boolean(value),
+  }
+
+  /** The kind of a value, and the value itself: a text as JSON writes dates counts as a date. */
+  const classify = (value, name) => {
+    if (Array.isArray(value)) return ['Array', value]
+    if (typeof value === 'string') {
+      const isDate = name !== 'toDate' && name !== 'toDateTime' && isDateText(value)
+      return isDate ? ['Date', new Date(value)] : ['String', value]
+    }
+    if (typeof value === 'number') return ['Number', value]
+    if (typeof value === 'boolean') return ['Boolean', value]
+    if (typeof value !== 'object' || value === null) return [undefined, value]
+    return [n8n.isDateTime(value) || value instanceof Date ? 'Date' : 'Object', value]
+  }
+
+  const find = (given, name) => {
+    const [kind, value] = classify(given, name)
+    const methods = kinds[kind]
+    if (methods && own(methods, name)) return (...args) => methods[name](value, ...args)
+    // A method of JavaScript itself, such as Math.min, or one of luxon.
+    if (value && typeof value[name] === 'function') return (...args) => value[name].apply(value, args)
+    return own(anything, name) ? () => anything[name](value) : undefined
+  }
+
+  const extend = (value, name, isOptional = false) => {
+    const found = find(value, name)
+    if (found || isOptional) return found
+    if (value === undefined || value === null) fail(`${name} can't be used on ${value} value`)
+    const having = ['Array', 'Date', 'Number', 'Object', 'String', 'Boolean'].filter((kind) => own(kinds[kind], name))
+    if (having.length === 1) fail(`${name}() is only callable on type "${having[0]}"`)
+    const last = having.pop()
+    return fail(`${name}() is only callable on types ${having.map((kind) => `"${kind}"`).join(', ')}, and "${last}"`)
+  }
+  kit.define('$$extend', extend)
+}

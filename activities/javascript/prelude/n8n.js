@@ -1,0 +1,308 @@
+// What expressions see as n8n has it: $json, $input, $('Node') and the rest.
+;(kit) => {
+  const n8n = {}
+  kit.n8n = n8n
+  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+
+  class ExpressionError extends Error {}
+  n8n.ExpressionError = ExpressionError
+  const refuse = (message) => {
+    throw new ExpressionError(message)
+  }
+
+  // An expression that may change what it reads gets copies, so that the next one reads what was there.
+  const shared = { wrapped: new Map() }
+  let kept = shared
+  const read = (value) => {
+    if (!kept.copies || typeof value !== 'object' || value === null) return value
+    if (!kept.copies.has(value)) kept.copies.set(value, JSON.parse(JSON.stringify(value)))
+    return kept.copies.get(value)
+  }
+  /** The items as n8n shows them. */
+  const wrap = (items) => {
+    let wrapped = kept.wrapped.get(items)
+    if (!wrapped) {
+      wrapped = items.map((json, i) => ({ json: read(json), pairedItem: { item: i } }))
+      kept.wrapped.set(items, wrapped)
+    }
+    return wrapped
+  }
+
+  const isItems = (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    Array.isArray(value.items) &&
+    Object.keys(value).every((key) => key === 'items' || key === 'from' || key === 'count')
+  const lists = new Map()
+  /** The items of an output: its list, the elements of an array, or the one value itself. */
+  const itemsOf = (value) => {
+    if (value === null || value === undefined) return []
+    if (Array.isArray(value)) return value
+    if (isItems(value)) return value.items
+    if (!lists.has(value)) lists.set(value, [value])
+    return lists.get(value)
+  }
+  // With items of its own, a node is evaluated for each; else it is on the first of what comes in.
+  const items = () => kit.items ?? kit.roots.items ?? itemsOf(kit.roots.input)
+  const isEach = () => kit.items !== undefined || kit.roots.each === true
+  const index = () => (isEach() ? kit.index : 0)
+  const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
+  const json = () => read(current()) ?? {}
+  const thisItem = () => (current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } })
+
+  // What JavaScript and luxon ask of any object, to find out what it is.
+  const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
+  /** An object of which only `members` can be read. */
+  const offer = (what, members, explain) =>
+    new Proxy(members, {
+      get(target, key) {
+        if (typeof key === 'symbol' || PROBES.has(key)) return undefined
+        if (key in target) return target[key]
+        return refuse(explain?.(key) ?? `${what}.${key} is not available`)
+      },
+    })
+
+  const noArguments = (name, given) => {
+    if (given.length > 0)
+      refuse(`$input.${name}() takes no arguments. To get items from a specific upstream node, use $('NodeName').${name}()`)
+  }
+  const input = offer(
+    '$input',
+    {
+      get item() {
+        return thisItem()
+      },
+      first(...given) {
+        noArguments('first', given)
+        return wrap(items())[0]
+      },
+      last(...given) {
+        noArguments('last', given)
+        return wrap(items()).at(-1)
+      },
+      all: () => wrap(items()),
+    },
+    (key) => `$input.${key} is not available: write $json.${key}, or $input.item.json.${key}`,
+  )
+
+  const idOf = (name) => {
+    const { names = {} } = kit.roots
+    return own(names, name) ? names[name] : name
+  }
+  const outputOf = (name) => {
+    const id = idOf(name)
+    if (!own(kit.roots.nodes ?? {}, id)) refuse(`Node '${name}' hasn't been executed`)
+    return itemsOf(kit.roots.nodes[id])
+  }
+  const firstOnly = (given) => {
+    if (given.some((which) => which !== undefined && which !== null && which !== 0 && which !== -1))
+      refuse('other outputs and runs than the first are not available')
+  }
+  const pairedItem = (name, at) => {
+    const all = wrap(outputOf(name))
+    const pair = kit.roots.pairs?.[idOf(name)]?.[at]
+    if (typeof pair === 'string') refuse(pair)
+    if (typeof pair === 'number' && pair < all.length) return all[pair]
+    return refuse(
+      `Paired item data for item from node '${name}' is unavailable. Ensure '${name}' is providing the required output.`,
+    )
+  }
+  const node = (name) => {
+    if (typeof name !== 'string') refuse("write the name of a node: $('Fetch')")
+    return offer(`$('${name}')`, {
+      get isExecuted() {
+        return own(kit.roots.nodes ?? {}, idOf(name))
+      },
+      get item() {
+        return pairedItem(name, index())
+      },
+      get pairedItem() {
+        outputOf(name)
+        return (at = index()) => pairedItem(name, at)
+      },
+      get itemMatching() {
+        outputOf(name)
+        return (at) => pairedItem(name, at ?? refuse('Missing item index for .itemMatching()'))
+      },
+      get first() {
+        outputOf(name)
+        return (...given) => (firstOnly(given), wrap(outputOf(name))[0])
+      },
+      get last() {
+        outputOf(name)
+        return (...given) => (firstOnly(given), wrap(outputOf(name)).at(-1))
+      },
+      get all() {
+        outputOf(name)
+        return (...given) => (firstOnly(given), wrap(outputOf(name)))
+      },
+    })
+  }
+  const nodeAtIndex = (name) => {
+    const json = () => {
+      const all = wrap(outputOf(name))
+      const at = index()
+      if (all.length <= at)
+        refuse(`"${name}" node has ${all.length} item(s) but you're trying to access item ${at}`)
+      return all[at].json
+    }
+    return offer(`$node["${name}"]`, {
+      get json() {
+        return json()
+      },
+      get data() {
+        return json()
+      },
+      binary: {},
+      runIndex: 0,
+    })
+  }
+
+  const execution = () => {
+    const known = kit.roots.execution ?? {}
+    const urls = Object.values(known.resumeUrls ?? {})
+    return offer('$execution', {
+      ...known,
+      mode: known.trigger === 'MANUAL' ? 'test' : 'production',
+      get resumeUrl() {
+        if (urls.length === 1) return urls[0]
+        return refuse(
+          urls.length === 0
+            ? '$execution.resumeUrl: no node behind this one waits for a call; $execution.resumeUrls has one for each that does'
+            : '$execution.resumeUrl: several nodes wait for a call; take one of $execution.resumeUrls by its node',
+        )
+      },
+    })
+  }
+  const workflow = () => {
+    const { workflowId: id, workflowName: name } = kit.roots.execution ?? {}
+    return offer('$workflow', { id, name, active: kit.roots.execution?.trigger !== 'MANUAL' })
+  }
+
+  const now = () => globalThis.DateTime.now()
+  const variables = {
+    $json: json,
+    $data: json,
+    $binary: () => ({}),
+    $input: () => input,
+    $thisItem: () => thisItem(),
+    $itemIndex: index,
+    $position: index,
+    $thisItemIndex: index,
+    $runIndex: () => kit.roots.runIndex ?? 0,
+    $thisRunIndex: () => kit.roots.runIndex ?? 0,
+    $item: () => read(kit.item),
+    $index: () => kit.index,
+    $env: () => read(kit.roots.vars ?? {}),
+    $vars: () => read(kit.roots.vars ?? {}),
+    $trigger: () => read(kit.roots.trigger),
+    $nodes: () => read(kit.roots.nodes ?? {}),
+    $execution: execution,
+    $workflow: workflow,
+    $mode: () => execution().mode,
+    $nodeId: () => kit.roots.node?.id,
+    $prevNode: () => offer('$prevNode', { ...(kit.roots.previous ?? {}) }),
+    $now: now,
+    $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
+    $node: () => new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
+  }
+  for (const [name, read] of Object.entries(variables)) kit.read(name, read)
+
+  const ifEmpty = function (value, other) {
+    if (arguments.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
+    if (value === undefined || value === null || value === '') return other
+    return typeof value === 'object' && Object.keys(value).length === 0 ? other : value
+  }
+  const not = (value) => !value
+  const average = (...numbers) => {
+    if (numbers.some((number) => typeof number !== 'number')) refuse('average(): all array elements must be numbers')
+    return numbers.length === 0 ? 0 : numbers.reduce((sum, number) => sum + number, 0) / numbers.length
+  }
+  const jmespath = (data, query) => {
+    if (typeof data !== 'object' || typeof query !== 'string')
+      refuse('expected two arguments (Object, string) for this function')
+    return kit.libraries.jmespath.search(data, query)
+  }
+  const functions = {
+    $: node,
+    $items: (name, ...given) => (firstOnly(given), wrap(name === undefined ? items() : outputOf(name))),
+    $if: (test, then, other = false) => (test ? then : other),
+    $ifEmpty: ifEmpty,
+    $min: Math.min,
+    min: Math.min,
+    $max: Math.max,
+    max: Math.max,
+    $not: not,
+    not,
+    $average: average,
+    average,
+    numberList(start, end) {
+      const step = start < end ? 1 : -1
+      return Array.from({ length: Math.abs(start - end) + 1 }, (_, i) => start + i * step)
+    },
+    zip(keys, values) {
+      if (!Array.isArray(keys) || !Array.isArray(values)) refuse('keys and values must be arrays')
+      if (keys.length !== values.length) refuse('keys and values not of equal length')
+      return Object.fromEntries(keys.map((key, i) => [key, values[i]]))
+    },
+    toPathSegment(value) {
+      if (value === undefined || value === null) refuse('Invalid identifier: a value is required')
+      if (['', '.', '..'].includes(String(value))) refuse(`Invalid identifier: "${value}" is not allowed`)
+      return encodeURIComponent(value)
+    },
+    $jmespath: jmespath,
+    $jmesPath: jmespath,
+  }
+  for (const [name, value] of Object.entries(functions)) kit.define(name, value)
+
+  // n8n takes every error of JavaScript itself for nothing: `$json.a.b` where there is no `a`.
+  const attempt = (evaluate) => {
+    try {
+      return evaluate()
+    } catch (error) {
+      const isLimit = typeof InternalError === 'function' && error instanceof InternalError
+      if (isLimit || error instanceof ExpressionError) throw error
+      return undefined
+    }
+  }
+  const withCopies = (changes, evaluate) => {
+    kept = changes ? { wrapped: new Map(), copies: new Map() } : shared
+    try {
+      return evaluate()
+    } finally {
+      kept = shared
+    }
+  }
+  const evaluation = {
+    /** The value of an expression that stands alone. */
+    $$value: (evaluate, changes) =>
+      withCopies(changes, () => {
+        const value = attempt(evaluate)
+        if (typeof value !== 'function') return value
+        return refuse(
+          value === globalThis.DateTime
+            ? 'this is a DateTime, please access its methods'
+            : 'this is a function, please add ()',
+        )
+      }),
+    /** A text with expressions in it: nothing and NaN become '', all else what JavaScript makes of it. */
+    $$text: (parts, changes) =>
+      withCopies(changes, () =>
+        attempt(() =>
+          parts
+            .map((part) => {
+              if (typeof part === 'string') return part
+              const value = attempt(part)
+              return value || value === 0 || value === false ? value : ''
+            })
+            .join(''),
+        ),
+      ),
+    $$optional: (value, go) => (value === undefined || value === null ? undefined : go(value)),
+    $$bind: (target, name) => {
+      const method = target[name]
+      return typeof method === 'function' ? method.bind(target) : method
+    },
+  }
+  for (const [name, value] of Object.entries(evaluation)) kit.define(name, value)
+}

@@ -1,0 +1,17 @@
+/**
+ * The rules of the language: how texts are read and what values count as. Each graph version is evaluated under those
+ * that it was saved under, whatever changes later. Under 2, expressions that read nothing leave a warning,
+ * `$not(nothing)` is true, and a text that begins with `=` is a JavaScript template.
+ */
+export const RULES = [1, 2] as const
+export type Rules = (typeof RULES)[number]
+
+/** The rules of graphs that are created anew. */
+export const NEWEST_RULES: Rules = 2
+
+/** What expressions mean in a graph version. `strict`: one that reads a path which does not exist is an error. */
+export type Language = { rules: Rules; strict: boolean }
+
+export function isRules(value: unknown): value is Rules {
+  return RULES.includes(value as Rules)
+}
