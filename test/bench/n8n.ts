@@ -1,20 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { createWriteStream, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Pool } from 'undici'
-import { createDatabase } from '../../db/migrate.ts'
-import { findFree } from '../../worker/local/ports.ts'
+import { N8N_VERSION, prepareN8n } from '../n8n/program.ts'
 import { applyLoad, type Load, median, percentile } from './load.ts'
 import type { Stand } from './stand.ts'
 import { readUsage } from './usage.ts'
 import { FOUR } from './variants.ts'
 
-/** The newest version whose packages could all be had when this was written. Needs 2.6 GB in the cache. */
-const VERSION = '2.41.1'
-const CACHE = fileURLToPath(new URL(`../../.perdure/cache/n8n-${VERSION}`, import.meta.url))
-const READY_MS = 180_000
 const WARM_UP_SECONDS = 3
 const IN_FLIGHT = 20
 const INPUT = { amount: 120 }
@@ -136,7 +126,7 @@ export async function compareWithN8n(stand: Stand, args: string[]): Promise<void
       ({ perSecond }, i) => perSecond / results.n8n.loaded[i]!.perSecond,
     )
     console.log(
-      `throughput perdure / n8n ${VERSION}: ${median(ratios).toFixed(2)} (aim: >= 3); the rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}`,
+      `throughput perdure / n8n ${N8N_VERSION}: ${median(ratios).toFixed(2)} (aim: >= 3); the rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}`,
     )
   } finally {
     await ours.stop()
@@ -184,95 +174,23 @@ function createCaller(pool: Pool, path: string): () => Promise<number> {
 }
 
 async function startN8n(stand: Stand): Promise<Measured> {
-  install()
-  const folder = mkdtempSync(join(tmpdir(), 'perdure-n8n-'))
-  const database = new URL(stand.databaseUrl)
-  database.pathname = '/n8n'
-  await createDatabase(database.href)
-  const port = await findFree()
-  const env = {
-    PATH: process.env.PATH,
-    HOME: folder,
-    N8N_USER_FOLDER: folder,
-    N8N_PORT: String(port),
-    N8N_LISTEN_ADDRESS: '127.0.0.1',
-    N8N_RUNNERS_BROKER_PORT: String(await findFree()),
-    DB_TYPE: 'postgresdb',
-    DB_POSTGRESDB_HOST: database.hostname,
-    DB_POSTGRESDB_PORT: database.port,
-    DB_POSTGRESDB_DATABASE: 'n8n',
-    DB_POSTGRESDB_USER: decodeURIComponent(database.username),
-    DB_POSTGRESDB_PASSWORD: decodeURIComponent(database.password),
-    // Nothing is to be sent anywhere.
-    N8N_DIAGNOSTICS_ENABLED: 'false',
-    N8N_VERSION_NOTIFICATIONS_ENABLED: 'false',
-    N8N_TEMPLATES_ENABLED: 'false',
-    N8N_PERSONALIZATION_ENABLED: 'false',
-    N8N_COMMUNITY_PACKAGES_ENABLED: 'false',
-    N8N_LICENSE_AUTO_RENEW_ENABLED: 'false',
-  }
-  const program = join(CACHE, 'node_modules/n8n/bin/n8n')
-  const command = (...args: string[]) =>
-    execFileSync(process.execPath, [program, ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  const file = join(folder, 'four.json')
-  writeFileSync(file, JSON.stringify([drawGraph()]))
-  command('import:workflow', `--input=${file}`)
-  command('publish:workflow', '--id=perdurebench0001')
-  const child = spawn(process.execPath, [program, 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const log = createWriteStream(join(tmpdir(), 'perdure-bench-n8n.log'))
-  child.stdout.pipe(log)
-  child.stderr.pipe(log)
-  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: 64 })
+  const n8n = await prepareN8n(stand.databaseUrl)
+  n8n.importAll([drawGraph()])
+  n8n.publish('perdurebench0001')
+  const pool = new Pool(n8n.url, { connections: 64 })
   const one = createCaller(pool, '/webhook/four')
-  const stop = async () => {
+  const child = await n8n.start(one).catch(async (error) => {
     await pool.destroy()
-    await end(child)
-    rmSync(folder, { recursive: true, force: true })
-  }
-  try {
-    await untilAnswers(child, one)
-  } catch (error) {
-    await stop()
     throw error
-  }
+  })
   const { postgres } = stand.readUsage()
   if (!postgres) throw new Error('the bench has no PostgreSQL')
   return {
     one,
     readCpu: () => sumCpu([readUsage(child.pid!, { children: true }), stand.readUsage().postgres!]),
-    stop,
+    stop: async () => {
+      await pool.destroy()
+      await n8n.stop()
+    },
   }
-}
-
-/** Installs n8n into the cache, without the scripts of its packages: none of them is needed on PostgreSQL. */
-function install(): void {
-  if (existsSync(join(CACHE, 'node_modules/n8n/bin/n8n'))) return
-  console.error(`[bench] Installing n8n ${VERSION}, which takes some minutes`)
-  mkdirSync(CACHE, { recursive: true })
-  writeFileSync(join(CACHE, 'package.json'), '{ "private": true }')
-  const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', `n8n@${VERSION}`]
-  execFileSync('npm', args, { cwd: CACHE, stdio: ['ignore', 'ignore', 'inherit'] })
-}
-
-async function untilAnswers(child: ChildProcess, one: () => Promise<number>): Promise<void> {
-  const deadline = Date.now() + READY_MS
-  for (;;) {
-    try {
-      await one()
-      return
-    } catch (error) {
-      if (child.exitCode !== null) throw new Error(`n8n ended with code ${child.exitCode}`)
-      if (Date.now() > deadline) throw error
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    }
-  }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
-  await ended
-  clearTimeout(timer)
 }

@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
+type Asked = { path: string; query: URLSearchParams; method: string; headers: Record<string, unknown>; body: string }
+
+const LAST_PAGE = 3
+const THINGS = [
+  { id: 1, name: 'One', tags: ['a'] },
+  { id: 2, name: 'Two', tags: [] },
+  { id: 3, name: 'Three', tags: ['b', 'c'] },
+]
+
+/** Starts the loopback server that the cases call as `http://mock.test`. It keeps nothing between requests. */
+export async function startMock() {
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '/', 'http://mock.test')
+    const chunks: Buffer[] = []
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const own = `http://${request.headers.host}`
+    const { status = 200, headers, json, text } = find(
+      {
+        path: url.pathname,
+        query: url.searchParams,
+        method: request.method ?? 'GET',
+        headers: pick(request),
+        body: Buffer.concat(chunks).toString(),
+      },
+      own,
+    )
+    const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
+    response.writeHead(status, { 'content-type': type, ...headers })
+    response.end(json === undefined ? text : JSON.stringify(json))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop(): Promise<void> {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** The headers that a workflow's author sets; the others are the HTTP client's own. */
+function pick({ headers }: IncomingMessage): Record<string, unknown> {
+  const own = Object.entries(headers).filter(([name]) => name.startsWith('x-') || name === 'authorization')
+  const type = headers['content-type']?.split(';')[0]
+  return Object.fromEntries([...own, ...(type ? [['content-type', type]] : [])])
+}
+
+function find(asked: Asked, own: string): Answer {
+  const { path, query } = asked
+  const [, first = '', second = ''] = path.split('/')
+  switch (first) {
+    case 'list':
+      return { json: THINGS }
+    case 'one':
+      return { json: { id: 1, name: 'One', nested: { a: 1, list: [1, 2] } }, headers: { 'x-mock': 'yes' } }
+    case 'item':
+      return second === '404'
+        ? { status: 404, json: { message: 'no such item', code: 'missing' } }
+        : { json: { id: Number(second), label: `item ${second}` } }
+    case 'wrapped':
+      return { json: { data: THINGS, total: THINGS.length } }
+    case 'text':
+      return { text: 'plain text' }
+    case 'html':
+      return { text: '<h1>Hello</h1>', headers: { 'content-type': 'text/html; charset=utf-8' } }
+    case 'xml':
+      return { text: '<a><b>1</b></a>', headers: { 'content-type': 'application/xml' } }
+    case 'json-as-text':
+      return { text: '{"a": 1}' }
+    case 'bad-json':
+      return { text: 'oops{', headers: { 'content-type': 'application/json' } }
+    case 'number':
+      return { json: 42 }
+    case 'null':
+      return { json: null }
+    case 'texts':
+      return { json: ['a', 'b'] }
+    case 'empty':
+      return { status: 204, text: '' }
+    case 'empty-list':
+      return { json: [] }
+    case 'status':
+      return { status: Number(second), json: { error: 'refused', code: Number(second) } }
+    case 'status-text':
+      return { status: Number(second), text: `status ${second}` }
+    case 'redirect':
+      return { status: Number(second), text: '', headers: { location: `${own}/echo?redirected=yes` } }
+    case 'page': {
+      const page = Number(query.get('page') ?? 1)
+      const next = page < LAST_PAGE ? `${own}/page?page=${page + 1}` : null
+      return { json: { page, items: [{ id: page * 10 }, { id: page * 10 + 1 }], next } }
+    }
+    case 'offset': {
+      const offset = Number(query.get('offset') ?? 0)
+      return { json: [1, 2, 3, 4, 5].slice(offset, offset + 2).map((id) => ({ id })) }
+    }
+    case 'echo':
+      return { json: { ...asked, query: Object.fromEntries(query), body: readBody(asked) } }
+    default:
+      return { status: 404, json: { error: 'no such path' } }
+  }
+}
+
+function readBody({ headers, body }: Asked): unknown {
+  if (headers['content-type'] !== 'application/json') return body
+  try {
+    return JSON.parse(body)
+  } catch {
+    return body
+  }
+}
