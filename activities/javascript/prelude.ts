@@ -20,7 +20,10 @@ const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
   { part: 'intl', load: () => readPieces('intl') },
   {
     part: 'luxon',
-    load: async () => [await readPackage('luxon/build/global/luxon.min.js', 'luxon'), ...(await readPieces('luxon'))],
+    load: async () => [
+      await readPackage('luxon/build/global/luxon.min.js', 'luxon'),
+      ...(await readPieces('luxon')),
+    ],
   },
   { part: 'jmespath', load: async () => [await readPackage('jmespath', 'jmespath')] },
   { part: 'titlecase', load: async () => [await readPackage('title-case', 'titleCase')] },

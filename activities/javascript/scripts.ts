@@ -67,7 +67,11 @@ export async function compileScript(text: string): Promise<CompiledScript> {
   }
 }
 
-function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, trees: ScriptNode[]): CompiledScript {
+function readTemplateScript(
+  text: string,
+  { parts, alone }: ScriptTemplate,
+  trees: ScriptNode[],
+): CompiledScript {
   const reads = emptyReads()
   const methods = new Set<string>()
   const codes: string[] = []
@@ -115,7 +119,8 @@ export function choosePrelude(text: string, methods: Set<string> = findMethodNam
   const needsLuxon =
     /\b(?:DateTime|Duration|Interval|luxon)\b|\$(?:now|today)\b/.test(text) ||
     [...methods].some((method) => DATE_METHODS.has(method))
-  if (needsLuxon || methods.size > 0 || /\bIntl\b|\bDate\b|\btoLocale|\blocaleCompare\b/.test(text)) parts.push('intl')
+  if (needsLuxon || methods.size > 0 || /\bIntl\b|\bDate\b|\btoLocale|\blocaleCompare\b/.test(text))
+    parts.push('intl')
   if (needsLuxon) parts.push('luxon')
   if (/\$jmes[pP]ath\b/.test(text)) parts.push('jmespath')
   if (methods.has('toTitleCase')) parts.push('titlecase')

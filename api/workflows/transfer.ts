@@ -1,10 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { EXPORT_FORMAT, exportWorkflow, importWorkflow, planImport } from '../../db/workflows/transfer.ts'
+import {
+  EXPORT_FORMAT,
+  exportWorkflow,
+  importWorkflow,
+  planImport,
+  readImportReport,
+} from '../../db/workflows/transfer.ts'
 import { isRules, type Rules } from '../../workflows/expressions/rules.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
-import { PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
+import { NODE_STATES, PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
 import { strictRecord } from '../../workflows/object.ts'
 import { describeIssues } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
@@ -92,7 +98,15 @@ const ImportQuery = v.object({
 
 const ImportReportSchema = v.pipe(
   v.object({
-    mapped: v.array(v.object({ node: v.string(), type: v.string(), id: v.string(), as: v.string() })),
+    mapped: v.array(
+      v.object({
+        node: v.string(),
+        type: v.string(),
+        id: v.string(),
+        as: v.string(),
+        state: v.picklist(NODE_STATES),
+      }),
+    ),
     problems: v.array(
       v.object({
         node: v.nullable(v.string()),
@@ -103,6 +117,15 @@ const ImportReportSchema = v.pipe(
       }),
     ),
     stickyNotes: countSchema,
+    totals: v.object({ nodes: countSchema, works: countSchema, noted: countSchema, stopped: countSchema }),
+    groups: v.array(
+      v.object({
+        kind: v.picklist(PROBLEM_KINDS),
+        action: v.string(),
+        nodes: v.array(v.string()),
+        count: countSchema,
+      }),
+    ),
   }),
   v.title('ImportReport'),
 )
@@ -160,6 +183,22 @@ export function createTransferRoutes() {
         responses: { 200: { description: 'The document', schema: WorkflowExportSchema } },
       }),
       async (c) => c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id)),
+    )
+    .get(
+      '/api/workflows/:id/import-report',
+      accept({
+        id: 'readImportReport',
+        tag: 'Workflows',
+        summary: 'Read what the import of a workflow said',
+        description:
+          'The report that the import of this workflow gave: how many nodes work, work with a note, or stop the ' +
+          'execution; and the problems, one by one and grouped by what there is to do.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        responses: { 200: { description: 'The report', schema: ImportReportSchema } },
+      }),
+      async (c) => c.json(await readImportReport(c.get('scope'), c.req.valid('param').id)),
     )
     .post(
       '/api/workflows/import',

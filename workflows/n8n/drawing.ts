@@ -123,7 +123,11 @@ function drawLoop(drawing: Drawing, { node, members }: LoopBlock): void {
   const others = source.nodes.map(({ name }) => name).filter((name) => !members.has(name))
   const isReadInside = named(members) || !named(others)
   const short = node.name.slice(0, 150)
-  const helper = (suffix: string, label: string, rest: Omit<ImportedNode, 'id'>) =>
+  const helper = (
+    suffix: string,
+    label: string,
+    rest: { type: string; config: Record<string, unknown> } & Record<string, unknown>,
+  ) =>
     addHelper(
       drawing,
       node,

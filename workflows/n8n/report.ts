@@ -64,9 +64,11 @@ const ACTIONS: Record<ProblemKind, string> = {
 /** Adds the totals and the groups to a report, and each node's state. */
 export function completeReport(report: Omit<ImportReport, 'totals' | 'groups'>): ImportReport {
   const noted = new Set(report.problems.filter(({ kind }) => kind !== 'pinned').map(({ node }) => node))
-  const mapped = report.mapped.map((one) =>
-    one.state === 'works' && noted.has(one.node) ? { ...one, state: 'noted' as const } : one,
-  )
+  const stopped = new Set(report.problems.filter(({ kind }) => kind === 'node').map(({ node }) => node))
+  const mapped = report.mapped.map((one) => {
+    const state = stopped.has(one.node) ? 'stopped' : noted.has(one.node) ? 'noted' : one.state
+    return { ...one, state }
+  })
   const count = (state: MappedReport['state']) => mapped.filter((one) => one.state === state).length
   const totals = {
     nodes: mapped.length,

@@ -2,7 +2,7 @@
 ;(kit) => {
   const n8n = {}
   kit.n8n = n8n
-  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+  const own = (value, key) => Object.hasOwn(value, key)
 
   class ExpressionError extends Error {}
   n8n.ExpressionError = ExpressionError
@@ -48,7 +48,8 @@
   const index = () => (isEach() ? kit.index : 0)
   const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
   const json = () => read(current()) ?? {}
-  const thisItem = () => (current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } })
+  const thisItem = () =>
+    current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } }
 
   // What JavaScript and luxon ask of any object, to find out what it is.
   const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
@@ -64,7 +65,9 @@
 
   const noArguments = (name, given) => {
     if (given.length > 0)
-      refuse(`$input.${name}() takes no arguments. To get items from a specific upstream node, use $('NodeName').${name}()`)
+      refuse(
+        `$input.${name}() takes no arguments. To get items from a specific upstream node, use $('NodeName').${name}()`,
+      )
   }
   const input = offer(
     '$input',
@@ -204,7 +207,8 @@
     $prevNode: () => offer('$prevNode', { ...(kit.roots.previous ?? {}) }),
     $now: now,
     $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
-    $node: () => new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
+    $node: () =>
+      new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
   }
   for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
@@ -215,7 +219,8 @@
   }
   const not = (value) => !value
   const average = (...numbers) => {
-    if (numbers.some((number) => typeof number !== 'number')) refuse('average(): all array elements must be numbers')
+    if (numbers.some((number) => typeof number !== 'number'))
+      refuse('average(): all array elements must be numbers')
     return numbers.length === 0 ? 0 : numbers.reduce((sum, number) => sum + number, 0) / numbers.length
   }
   const jmespath = (data, query) => {
