@@ -3,7 +3,11 @@ import { setOwn } from '../../workflows/json.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
 import { weighValue } from './weight.ts'
 
-/** The values that expressions can read, by variable. `item` and `index` are bound in loops only. */
+/**
+ * The values that expressions can read, by variable. `item` and `index` are bound in loops only, and where a node
+ * works on each of `items`. For JavaScript, `names` are ids of nodes by their names, and `pair` finds the index of
+ * the node's item that the item at `index` came from, or says why there is none.
+ */
 export type Bindings = {
   input: unknown
   nodes: Record<string, unknown>
@@ -12,6 +16,9 @@ export type Bindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  items?: unknown[]
+  names?: Record<string, string>
+  pair?: (nodeId: string, index: number) => number | string
 }
 
 /** The most characters of JSON that one job sends to a process. */

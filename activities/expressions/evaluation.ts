@@ -1,4 +1,7 @@
 import type { Language } from '../../workflows/expressions/rules.ts'
+import { evaluateScripts, evaluateScriptsForEach } from '../javascript/evaluate.ts'
+import type { CompiledScript } from '../javascript/scripts.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
 import {
   type CompiledExpression,
@@ -11,6 +14,7 @@ import {
 import { describeFault, describeReply, type ExpressionLimits, quoteExpression } from './failures.ts'
 import type { EvaluatorJob, EvaluatorReply, ExpressionSource } from './job.ts'
 import { createPacer } from './pace.ts'
+import { type AnyExpression, holds, isScript } from './templates.ts'
 import { isTruthy } from './truth.ts'
 import { weighValue } from './weight.ts'
 
@@ -19,8 +23,28 @@ type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<E
 
 export type EvaluationDeps = { pool: KnownPool; limits: ExpressionLimits; language: Language }
 
-/** The values of the expressions in order. Light ones are evaluated on this thread, the rest by one job. */
+/** The values of the expressions in order: those of JSONata and those in JavaScript. */
 export async function evaluateAll(
+  deps: EvaluationDeps,
+  expressions: AnyExpression[],
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const scripts = expressions.filter(isScript)
+  if (scripts.length === 0) return evaluateJsonata(deps, expressions as CompiledExpression[], bindings)
+  const others = expressions.filter((expression) => !isScript(expression)) as CompiledExpression[]
+  const found = (await evaluateScripts(deps, scripts, bindings)).values()
+  const rest = (await evaluateJsonata(deps, others, bindings)).values()
+  const bound = createResultBound(deps.limits)
+  return expressions.map((expression) => {
+    if (!isScript(expression)) return rest.next().value
+    const { value } = found.next()
+    bound(expression, value)
+    return value
+  })
+}
+
+/** Light expressions are evaluated on this thread, the rest by one job. */
+async function evaluateJsonata(
   { pool, limits }: EvaluationDeps,
   expressions: CompiledExpression[],
   bindings: Bindings,
@@ -58,10 +82,14 @@ export async function evaluateAll(
 export async function filterItems(
   deps: EvaluationDeps,
   items: unknown[],
-  expression: CompiledExpression,
+  expression: AnyExpression,
   bindings: Bindings,
 ): Promise<unknown[]> {
   if (items.length === 0) return items
+  if (isScript(expression)) {
+    const values = await mapScript(deps, items, expression, bindings)
+    return items.filter((_, at) => holds(expression, values[at]))
+  }
   if (isLightForAll(expression, items, bindings)) {
     const kept: unknown[] = []
     const pace = createPacer()
@@ -78,11 +106,13 @@ export async function filterItems(
 
 /** The expression's value for each item, with `$item` and `$index` bound; null if it finds nothing. */
 export async function mapItems(
-  { pool, limits }: EvaluationDeps,
+  deps: EvaluationDeps,
   items: unknown[],
-  expression: CompiledExpression,
+  expression: AnyExpression,
   bindings: Bindings,
 ): Promise<unknown[]> {
+  if (isScript(expression)) return mapScript(deps, items, expression, bindings)
+  const { pool, limits } = deps
   const direct = await mapDirectly(items, expression, bindings, createResultBound(limits))
   if (direct) return direct
   if (isLightForAll(expression, items, bindings)) {
@@ -100,6 +130,23 @@ export async function mapItems(
   const reply = await pool.run(findQueueKey(bindings), () => makeEach(items, expression, bindings, false))
   if (reply.kind !== 'mapped') throw describeReply(reply, [expression], limits)
   return JSON.parse(reply.text)
+}
+
+/** The script's value for each item, which is what it is about: `$json`. */
+async function mapScript(
+  deps: EvaluationDeps,
+  items: unknown[],
+  script: CompiledScript,
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const rows = items.map((item, index) => ({ item, index }))
+  const bound = createResultBound(deps.limits)
+  const values = await evaluateScriptsForEach(deps, [script], rows, { ...bindings, items })
+  return values.map((row) => {
+    if (row instanceof NodeFailure) throw row
+    bound(script, row[0])
+    return row[0] ?? null
+  })
 }
 
 /** mapItems for plain paths, which most expressions are. Undefined if only JSONata can find all values. */
@@ -123,7 +170,7 @@ async function mapDirectly(
   return values
 }
 
-type ResultBound = (expression: CompiledExpression, value: unknown) => void
+type ResultBound = (expression: { source: string }, value: unknown) => void
 
 /**
  * Bounds the weight of all results of one call together, as many of them may be the same big value. A weight

@@ -10,8 +10,7 @@ import { describeFault, describeReply, type ExpressionLimits } from './failures.
 import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
 import { createEvaluatorPool, type EvaluatorPool, type PoolAsker } from './pool.ts'
-import { collectExpressions, compileBareExpression, compileCondition } from './templates.ts'
-import { isTruthy } from './truth.ts'
+import { collectExpressions, compileBareExpression, compileCondition, holds } from './templates.ts'
 
 /**
  * Evaluates what users write. All methods throw a NodeFailure: ExpressionFailed, ExpressionLimit for time,
@@ -114,7 +113,7 @@ function createEvaluatorFor(
       const expression = await compileCondition(condition, rules)
       if (typeof expression === 'boolean') return expression
       const [value] = await evaluateAll(deps, [expression], bindings)
-      return isTruthy(value)
+      return holds(expression, value)
     },
     async filter(items, condition, bindings) {
       const expression = await compileCondition(condition, rules)

@@ -1,10 +1,23 @@
 import { LRUCache } from 'lru-cache'
 import { splitCondition, splitTemplate, type Template } from '../../workflows/expressions/expressions.ts'
 import type { Rules } from '../../workflows/expressions/rules.ts'
+import { isScriptText } from '../../workflows/javascript/template.ts'
 import { setOwn } from '../../workflows/json.ts'
+import { type CompiledScript, compileScript } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type CompiledExpression, compileInTurns } from './compiled.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
+import { isTruthy } from './truth.ts'
+
+/** An expression in JSONata, or under the rules 2 a text that begins with `=`. */
+export type AnyExpression = CompiledExpression | CompiledScript
+
+export function isScript(expression: AnyExpression): expression is CompiledScript {
+  return 'code' in expression
+}
+
+/** What a config has to be compiled: the sources of expressions, and whole texts that begin with `=`. */
+type Found = { source: string; isText: boolean }[]
 
 /** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
 type FillConfig = (values: unknown[]) => unknown
@@ -16,22 +29,29 @@ export async function collectExpressions(
   value: unknown,
   rules: Rules,
 ): Promise<{
-  expressions: CompiledExpression[]
+  expressions: AnyExpression[]
   fill: FillConfig | undefined
 }> {
-  const sources: string[] = []
-  const fill = collectInto(sources, value)
-  const expressions: CompiledExpression[] = []
-  for (const source of sources) expressions.push(await compileInTurns(source, rules))
+  const found: Found = []
+  const fill = collectInto(found, value, rules)
+  const expressions: AnyExpression[] = []
+  for (const { source, isText } of found)
+    expressions.push(isText ? await compileScript(source) : await compileInTurns(source, rules))
   return { expressions, fill }
 }
 
-function collectInto(found: string[], value: unknown, depth = 0): FillConfig | undefined {
-  if (typeof value === 'string') return value.includes('{{') ? collectText(value, found) : undefined
+function collectInto(found: Found, value: unknown, rules: Rules, depth = 0): FillConfig | undefined {
+  if (typeof value === 'string') {
+    if (rules >= 2 && isScriptText(value)) return collectScript(value, found)
+    // `'=` is how a text begins that is no JavaScript.
+    const text = rules >= 2 && value.startsWith("'=") ? value.slice(1) : value
+    if (text.includes('{{')) return collectText(text, found)
+    return text === value ? undefined : () => text
+  }
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > MAX_CONFIG_DEPTH) throw expressionFailure('the config is nested too deeply')
   const entries = Object.entries(value)
-  const fills = entries.map(([, item]) => collectInto(found, item, depth + 1))
+  const fills = entries.map(([, item]) => collectInto(found, item, rules, depth + 1))
   if (!fills.some(Boolean)) return undefined
   if (Array.isArray(value)) {
     return (values) =>
@@ -50,9 +70,14 @@ function collectInto(found: string[], value: unknown, depth = 0): FillConfig | u
   }
 }
 
-function collectText(text: string, found: string[]): FillConfig {
+function collectScript(text: string, found: Found): FillConfig {
+  const at = found.push({ source: text, isText: true }) - 1
+  return (values) => values[at] ?? null
+}
+
+function collectText(text: string, found: Found): FillConfig {
   const parts = readCached(text).map((part) =>
-    typeof part === 'string' ? part : found.push(part.source) - 1,
+    typeof part === 'string' ? part : found.push({ source: part.source, isText: false }) - 1,
   )
   const [only] = parts
   if (parts.length === 1 && typeof only === 'number') return (values) => values[only] ?? null
@@ -96,9 +121,13 @@ function readCached(text: string): Template {
   }
 }
 
-/** Compiles a single expression, with or without `{{ }}`. Throws a NodeFailure for anything else. */
-export async function compileBareExpression(text: unknown, rules: Rules): Promise<CompiledExpression> {
+/**
+ * Compiles a single expression, with or without `{{ }}`, or a text that begins with `=`. Throws a NodeFailure for
+ * anything else.
+ */
+export async function compileBareExpression(text: unknown, rules: Rules): Promise<AnyExpression> {
   if (typeof text !== 'string') throw expressionFailure('an expression must be a string')
+  if (rules >= 2 && isScriptText(text)) return compileScript(text)
   try {
     return await compileInTurns(splitCondition(text).source, rules)
   } catch (error) {
@@ -110,8 +139,15 @@ export async function compileBareExpression(text: unknown, rules: Rules): Promis
 export async function compileCondition(
   condition: unknown,
   rules: Rules,
-): Promise<CompiledExpression | boolean> {
+): Promise<AnyExpression | boolean> {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
-  return compileBareExpression(condition, rules)
+  const compiled = await compileBareExpression(condition, rules)
+  if (isScript(compiled) && !compiled.alone) throw expressionFailure('a condition must be one expression: put ={{ }} around all of it')
+  return compiled
+}
+
+/** Whether the value of a condition counts as true: JavaScript's own way for JavaScript. */
+export function holds(expression: AnyExpression, value: unknown): boolean {
+  return isScript(expression) ? Boolean(value) : isTruthy(value)
 }

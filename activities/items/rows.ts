@@ -1,3 +1,4 @@
+import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import { findQueueKey } from '../expressions/bindings.ts'
 import {
@@ -16,8 +17,16 @@ import {
 import { describeFault, describeReply, quoteExpression } from '../expressions/failures.ts'
 import type { RowReply } from '../expressions/job.ts'
 import { createPacer } from '../expressions/pace.ts'
-import { collectExpressions, compileBareExpression, compileCondition } from '../expressions/templates.ts'
-import { isTruthy } from '../expressions/truth.ts'
+import {
+  type AnyExpression,
+  collectExpressions,
+  compileBareExpression,
+  compileCondition,
+  holds,
+  isScript,
+} from '../expressions/templates.ts'
+import { evaluateScriptsForEach } from '../javascript/evaluate.ts'
+import type { CompiledScript } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 
 /** An item of a node, and its number. */
@@ -37,7 +46,7 @@ export async function evaluateRows(
   rows: Row[],
   bindings: Bindings,
 ): Promise<unknown[]> {
-  const { expressions, finish } = await prepareRows(how, value)
+  const { expressions, finish } = await prepareRows(how, value, deps.language.rules)
   const table =
     expressions.length === 0 ? rows.map(() => []) : await fillTable(deps, expressions, rows, bindings)
   const pace = createPacer()
@@ -52,14 +61,15 @@ export async function evaluateRows(
 async function prepareRows(
   how: RowsHow,
   value: unknown,
-): Promise<{ expressions: CompiledExpression[]; finish: (values: unknown[]) => unknown }> {
+  rules: Rules,
+): Promise<{ expressions: AnyExpression[]; finish: (values: unknown[]) => unknown }> {
   if (how === 'render') {
-    const { expressions, fill } = await collectExpressions(value)
+    const { expressions, fill } = await collectExpressions(value, rules)
     return { expressions, finish: fill ?? (() => value) }
   }
-  const one = how === 'test' ? await compileCondition(value) : await compileBareExpression(value)
+  const one = how === 'test' ? await compileCondition(value, rules) : await compileBareExpression(value, rules)
   if (typeof one === 'boolean') return { expressions: [], finish: () => one }
-  return { expressions: [one], finish: ([found]) => (how === 'test' ? isTruthy(found) : (found ?? null)) }
+  return { expressions: [one], finish: ([found]) => (how === 'test' ? holds(one, found) : (found ?? null)) }
 }
 
 function catchFailure(work: () => unknown): unknown {
@@ -74,15 +84,20 @@ function catchFailure(work: () => unknown): unknown {
 /** The values of the expressions for each row, or the row's failure. */
 async function fillTable(
   deps: EvaluationDeps,
-  expressions: CompiledExpression[],
+  expressions: AnyExpression[],
   rows: Row[],
   bindings: Bindings,
 ): Promise<(unknown[] | NodeFailure)[]> {
   const table = rows.map((): unknown[] | NodeFailure => new Array(expressions.length))
   const heavy: number[] = []
+  const scripts: number[] = []
   const items = rows.map(({ item }) => item)
   const bound = createResultBound(deps.limits)
   for (const [at, expression] of expressions.entries()) {
+    if (isScript(expression)) {
+      scripts.push(at)
+      continue
+    }
     const column =
       (await fillDirectly(expression, rows, bindings)) ??
       (isLightForAll(expression, items, bindings) ? await fillHere(expression, rows, bindings) : undefined)
@@ -98,7 +113,31 @@ async function fillTable(
     }
   }
   if (heavy.length > 0) await fillAway(deps, expressions, heavy, rows, bindings, table)
+  if (scripts.length > 0) await fillScripts(deps, expressions, scripts, rows, bindings, table)
   return table
+}
+
+/** The columns of what is in JavaScript. */
+async function fillScripts(
+  deps: EvaluationDeps,
+  expressions: AnyExpression[],
+  scripts: number[],
+  rows: Row[],
+  bindings: Bindings,
+  table: (unknown[] | NodeFailure)[],
+): Promise<void> {
+  const sources = scripts.map((at) => expressions[at] as CompiledScript)
+  const bound = createResultBound(deps.limits)
+  for (const [place, found] of (await evaluateScriptsForEach(deps, sources, rows, bindings)).entries()) {
+    const row = table[place]!
+    if (row instanceof NodeFailure) continue
+    if (found instanceof NodeFailure) table[place] = found
+    else
+      for (const [i, at] of scripts.entries()) {
+        bound(sources[i]!, found[i])
+        row[at] = found[i]
+      }
+  }
 }
 
 /** The column of a plain path, which most expressions are. Undefined if only JSONata can find all values. */
@@ -137,13 +176,13 @@ function keepFailure(error: unknown): NodeFailure {
 
 async function fillAway(
   { pool, limits }: EvaluationDeps,
-  expressions: CompiledExpression[],
+  expressions: AnyExpression[],
   heavy: number[],
   rows: Row[],
   bindings: Bindings,
   table: (unknown[] | NodeFailure)[],
 ): Promise<void> {
-  const sources = heavy.map((at) => expressions[at]!)
+  const sources = heavy.map((at) => expressions[at] as CompiledExpression)
   const reply = await pool.run(findQueueKey(bindings), () => {
     const items = JSON.stringify(rows.map(({ item }) => item))
     const roots = writeRootsOf(sources, bindings, items.length)

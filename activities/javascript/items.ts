@@ -1,20 +1,5 @@
-import { isObject } from '../../workflows/json.ts'
+import { itemsOf } from '../../workflows/input.ts'
 import type { Bindings } from '../expressions/bindings.ts'
-
-/** What a list of items may have besides its items. */
-const ITEM_KEYS = new Set(['items', 'from', 'count'])
-
-/**
- * The items of a value, as n8n's nodes see them: those of `{items}`, the elements of an array, or the one value;
- * none of null and nothing.
- */
-export function itemsOf(value: unknown): unknown[] {
-  if (value === null || value === undefined) return []
-  if (Array.isArray(value)) return value
-  if (isObject(value) && Array.isArray(value.items) && Object.keys(value).every((key) => ITEM_KEYS.has(key)))
-    return value.items
-  return [value]
-}
 
 /** A message that says why a value cannot be had. */
 export type Unavailable = { unavailable: string }

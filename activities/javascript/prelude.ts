@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
 import type { PreludePart } from './job.ts'
 import type { PreludeFunction } from './kit.ts'
 
@@ -20,10 +21,7 @@ const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
   { part: 'intl', load: () => readPieces('intl') },
   {
     part: 'luxon',
-    load: async () => [
-      await readPackage('luxon/build/global/luxon.min.js', 'luxon'),
-      ...(await readPieces('luxon')),
-    ],
+    load: async () => [await readPackage('luxon', 'luxon', '../global/luxon.min.js'), ...(await readPieces('luxon'))],
   },
   { part: 'jmespath', load: async () => [await readPackage('jmespath', 'jmespath')] },
   { part: 'titlecase', load: async () => [await readPackage('title-case', 'titleCase')] },
@@ -43,11 +41,12 @@ async function readPieces(...names: string[]): Promise<PreludePiece[]> {
 }
 
 /**
- * A file of a package, which gives `name`: as its variable, or as a property of its exports or of what it is
- * called with.
+ * The main file of a package, or another one beside it, which gives `name`: as its variable, or as a property of
+ * its exports.
  */
-async function readPackage(path: string, name: string): Promise<PreludePiece> {
-  const text = await readFile(createRequire(import.meta.url).resolve(path), 'utf8')
+async function readPackage(path: string, name: string, file = ''): Promise<PreludePiece> {
+  const main = pathToFileURL(createRequire(import.meta.url).resolve(path))
+  const text = await readFile(new URL(file, main), 'utf8')
   const call = `(kit) => { const exports = {}; (function () { ${text}\n
     exports.${name} ??= typeof ${name} === 'undefined' ? exports : ${name} }).call(exports)
     kit.libraries ??= {}; kit.libraries.${name} = exports.${name} }`

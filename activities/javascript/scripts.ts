@@ -47,15 +47,15 @@ export async function compileScript(text: string): Promise<CompiledScript> {
   if (known) return known
   try {
     const template = splitScript(text)
-    const sources = template.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.source]))
+    const sources = template.parts.filter((part) => typeof part !== 'string')
     const trees: ScriptNode[] = []
-    for (const source of sources) {
+    for (const { source, start } of sources) {
       spent += 2 * measureScript(source)
       if (spent > TURN_UNITS) {
         spent = 0
         await takeTurn()
       }
-      trees.push(parseScript(source))
+      trees.push(parseAt(source, start))
     }
     const compiled = readTemplateScript(text, template, trees)
     cache.set(text, compiled)
@@ -67,11 +67,16 @@ export async function compileScript(text: string): Promise<CompiledScript> {
   }
 }
 
-function readTemplateScript(
-  text: string,
-  { parts, alone }: ScriptTemplate,
-  trees: ScriptNode[],
-): CompiledScript {
+function parseAt(source: string, start: number): ScriptNode {
+  try {
+    return parseScript(source)
+  } catch (error) {
+    const { message, position } = error as ScriptSyntaxError
+    throw position === undefined ? error : Object.assign(new Error(message), { position: start + position })
+  }
+}
+
+function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, trees: ScriptNode[]): CompiledScript {
   const reads = emptyReads()
   const methods = new Set<string>()
   const codes: string[] = []
@@ -85,13 +90,15 @@ function readTemplateScript(
       continue
     }
     const tree = trees[at++]!
-    addReads(reads, readScript(part.source, tree))
+    const own = readScript(part.source, tree)
+    const [problem] = own.found
+    if (problem) throw Object.assign(new Error(problem.message), { position: part.start + problem.position })
+    addReads(reads, own)
     changes ||= mayChange([...findParents(tree).keys()])
     codes.push(`() => (${rewriteScript(part.source, tree, methods)})`)
     const path = readScriptPath(tree)
     if (path) plain.push(path)
   }
-  if (reads.problems[0]) throw new Error(reads.problems[0])
   return {
     source: text,
     reads,
@@ -110,7 +117,6 @@ function addReads(to: ScriptReads, from: ScriptReads): void {
   for (const name of from.roots) to.roots.add(name)
   for (const name of from.nodes) to.nodes.add(name)
   for (const name of from.paired) to.paired.add(name)
-  to.problems.push(...from.problems)
 }
 
 /** The parts of the library that a text may need, by the names in it; `methods` are n8n's methods that it calls. */
@@ -119,8 +125,7 @@ export function choosePrelude(text: string, methods: Set<string> = findMethodNam
   const needsLuxon =
     /\b(?:DateTime|Duration|Interval|luxon)\b|\$(?:now|today)\b/.test(text) ||
     [...methods].some((method) => DATE_METHODS.has(method))
-  if (needsLuxon || methods.size > 0 || /\bIntl\b|\bDate\b|\btoLocale|\blocaleCompare\b/.test(text))
-    parts.push('intl')
+  if (needsLuxon || methods.size > 0 || /\bIntl\b|\bDate\b|\btoLocale|\blocaleCompare\b/.test(text)) parts.push('intl')
   if (needsLuxon) parts.push('luxon')
   if (/\$jmes[pP]ath\b/.test(text)) parts.push('jmespath')
   if (methods.has('toTitleCase')) parts.push('titlecase')

@@ -2,8 +2,8 @@ import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
-import { type GraphNode, isOnItems, languageOf } from '../../workflows/graph/graph.ts'
-import { findItem, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
+import { type GraphNode, isOnItems, languageOf, nameNodes } from '../../workflows/graph/graph.ts'
+import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Item } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
@@ -22,6 +22,8 @@ export type NodeStep = {
   node: GraphNode
   /** What its expressions mean. */
   language: Language
+  /** The ids of the graph's nodes by their names, as far as those are unique. */
+  names: Record<string, string>
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
@@ -47,12 +49,12 @@ export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<Pick<NodeStep, 'node' | 'language'>> {
+): Promise<Pick<NodeStep, 'node' | 'language' | 'names'>> {
   const graph = await readVersion(store, workflowId, version)
   const id = graphNodeId(nodeId)
   const node = graph.nodes.find((candidate) => candidate.id === id)
   if (!node) throw new Fault('NOT_FOUND', `node ${id} is not in version ${version}`)
-  return { node: id === nodeId ? node : { ...node, id: nodeId }, language: languageOf(graph) }
+  return { node: id === nodeId ? node : { ...node, id: nodeId }, language: languageOf(graph), names: nameNodes(graph) }
 }
 
 /**
@@ -84,6 +86,7 @@ export async function prepareStep(
     iteration === '' && !step.item
       ? {}
       : { item, index: Number(iteration.slice(iteration.lastIndexOf('.') + 1)) }
+  const items = node.perItem ? { items: itemsOf(input) } : {}
   const trigger = nodes[step.triggerNodeId]
   const vars = await readVariables(store, context.workflowId, node.config)
   const execution = { ...showContext(context), ...(await readResumeUrls(deps, step)) }
@@ -91,7 +94,7 @@ export async function prepareStep(
     config: node.config,
     input: inputs === given ? input : item,
     inputs,
-    bindings: { input, nodes, trigger, vars, execution, ...loop },
+    bindings: { input, nodes, trigger, vars, execution, names: step.names, ...loop, ...items },
     evaluator: deps.evaluator.under(step.language),
     http,
     spot: {

@@ -76,7 +76,7 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
 function placeStep(
   { segment, root }: SegmentWalk,
   task: Task,
-  loaded: Pick<NodeStep, 'node' | 'language'>,
+  loaded: Pick<NodeStep, 'node' | 'language' | 'names'>,
 ): NodeStep {
   const { plan, context } = segment
   const { node, frame } = task

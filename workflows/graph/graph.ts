@@ -53,6 +53,21 @@ export function languageOf({ expressions = 1, strict = false }: Graph): Language
   return { rules: expressions, strict }
 }
 
+const named = new WeakMap<GraphNode[], Record<string, string>>()
+
+/** The ids of a graph's nodes by their names, without names that several nodes have or that are another's id. */
+export function nameNodes({ nodes }: Pick<Graph, 'nodes'>): Record<string, string> {
+  const known = named.get(nodes)
+  if (known) return known
+  const ids = new Set(nodes.map(({ id }) => id))
+  const unique = Map.groupBy(nodes, ({ name }) => name)
+  const names: Record<string, string> = Object.create(null)
+  for (const [name, [only, ...more]] of unique)
+    if (more.length === 0 && (!ids.has(name) || only!.id === name)) names[name] = only!.id
+  named.set(nodes, names)
+  return names
+}
+
 export const MAX_NODES = 500
 export const MAX_EDGES = 2_000
 export const MAX_GRAPH_BYTES = 1_000_000

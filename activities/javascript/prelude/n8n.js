@@ -32,7 +32,7 @@
     typeof value === 'object' &&
     value !== null &&
     Array.isArray(value.items) &&
-    Object.keys(value).every((key) => key === 'items' || key === 'from' || key === 'count')
+    Object.keys(value).every((key) => key === 'items' || key === 'from' || key === 'handles')
   const lists = new Map()
   /** The items of an output: its list, the elements of an array, or the one value itself. */
   const itemsOf = (value) => {
@@ -43,9 +43,10 @@
     return lists.get(value)
   }
   // With items of its own, a node is evaluated for each; else it is on the first of what comes in.
-  const items = () => kit.items ?? kit.roots.items ?? itemsOf(kit.roots.input)
+  const items = () => kit.roots.items ?? kit.items ?? itemsOf(kit.roots.input)
   const isEach = () => kit.items !== undefined || kit.roots.each === true
-  const index = () => (isEach() ? kit.index : 0)
+  // The items of a job may be some of the node's.
+  const index = () => (isEach() ? (kit.roots.indexes?.[kit.index] ?? kit.index) : 0)
   const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
   const json = () => read(current()) ?? {}
   const thisItem = () =>
@@ -195,7 +196,7 @@
     $runIndex: () => kit.roots.runIndex ?? 0,
     $thisRunIndex: () => kit.roots.runIndex ?? 0,
     $item: () => read(kit.item),
-    $index: () => kit.index,
+    $index: () => kit.roots.indexes?.[kit.index] ?? kit.index,
     $env: () => read(kit.roots.vars ?? {}),
     $vars: () => read(kit.roots.vars ?? {}),
     $trigger: () => read(kit.roots.trigger),
@@ -303,6 +304,20 @@
             .join(''),
         ),
       ),
+    /** The values of several sources for one item, each in a list that is empty for nothing; or what is wrong. */
+    $$row(sources) {
+      const values = []
+      for (const [at, evaluate] of sources.entries()) {
+        try {
+          const value = evaluate()
+          values.push(value === undefined ? [] : [value])
+        } catch (error) {
+          if (error instanceof ExpressionError) return { at, message: error.message }
+          throw error
+        }
+      }
+      return values
+    },
     $$optional: (value, go) => (value === undefined || value === null ? undefined : go(value)),
     $$bind: (target, name) => {
       const method = target[name]

@@ -1,0 +1,192 @@
+import { setOwn } from '../../workflows/json.ts'
+import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings.ts'
+import { describeFault, type ExpressionLimits, expressionFailure } from '../expressions/failures.ts'
+import { type EvaluatorReply, JOB_TIME_FACTOR } from '../expressions/job.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { findPlainly, isUnavailable, NOT_PLAIN } from './direct.ts'
+import { findCurrent, findId, findPair } from './items.ts'
+import type { ScriptJob, ScriptSource } from './job.ts'
+import { type CompiledScript, quoteScript } from './scripts.ts'
+
+type ScriptDeps = {
+  pool: { run(workflow: string, prepare: () => ScriptJob): Promise<EvaluatorReply> }
+  limits: ExpressionLimits
+}
+
+/** An item that scripts are evaluated for, and its number. */
+type ScriptItem = { item: unknown; index: number }
+
+/** What the values in a sandbox may take, in MB. */
+const MEMORY_MB = 64
+
+/**
+ * The values of the scripts in order, undefined for nothing: plain paths are found in place, all else by one job.
+ * Throws a NodeFailure.
+ */
+export async function evaluateScripts(
+  deps: ScriptDeps,
+  scripts: CompiledScript[],
+  bindings: Bindings,
+): Promise<unknown[]> {
+  const values: unknown[] = []
+  const away: number[] = []
+  for (const [at, script] of scripts.entries()) {
+    values[at] = findHere(script, bindings)
+    if (values[at] instanceof NodeFailure) throw values[at]
+    if (values[at] === NOT_PLAIN) away.push(at)
+  }
+  if (away.length === 0) return values
+  const heavy = away.map((at) => scripts[at]!)
+  const sources = heavy.map(({ code }): ScriptSource => ({ kind: 'expression', text: code, each: false, spoils: false }))
+  const texts = await runScripts(deps, heavy, sources, bindings)
+  for (const [i, at] of away.entries()) {
+    const text = texts[i]!
+    values[at] = text === null ? undefined : JSON.parse(text)
+  }
+  return values
+}
+
+/**
+ * The values of the scripts for each item, or the item's failure. `bindings.items` are all items of the node, of
+ * which these may be some. Throws a NodeFailure for what concerns all.
+ */
+export async function evaluateScriptsForEach(
+  deps: ScriptDeps,
+  scripts: CompiledScript[],
+  rows: ScriptItem[],
+  bindings: Bindings,
+): Promise<(unknown[] | NodeFailure)[]> {
+  const table = rows.map((): unknown[] | NodeFailure => [])
+  const away: number[] = []
+  const pace = createPacer()
+  const scope: Bindings = { ...bindings, items: bindings.items ?? rows.map(({ item }) => item) }
+  for (const [at, script] of scripts.entries()) {
+    let isPlain = script.plain !== undefined
+    for (let place = 0; isPlain && place < rows.length; place++) {
+      await pace()
+      const value = findHere(script, Object.assign(scope, rows[place]))
+      const row = table[place]!
+      if (value === NOT_PLAIN) isPlain = false
+      else if (value instanceof NodeFailure) table[place] = row instanceof NodeFailure ? row : value
+      else if (Array.isArray(row)) row[at] = value
+    }
+    if (!isPlain) away.push(at)
+  }
+  if (away.length > 0) await fillRows(deps, scripts, away, rows, scope, table)
+  return table
+}
+
+async function fillRows(
+  deps: ScriptDeps,
+  scripts: CompiledScript[],
+  away: number[],
+  rows: ScriptItem[],
+  bindings: Bindings,
+  table: (unknown[] | NodeFailure)[],
+): Promise<void> {
+  const heavy = away.map((at) => scripts[at]!)
+  const codes = heavy.map(({ code }) => `() => ${code}`)
+  const source: ScriptSource = {
+    kind: 'expression',
+    text: `$$row([${codes.join(', ')}])`,
+    each: true,
+    spoils: false,
+  }
+  const [text] = await runScripts(deps, heavy, [source], bindings, rows)
+  const replies = JSON.parse(text ?? '[]') as ([unknown?][] | { at: number; message: string })[]
+  for (const [place, reply] of replies.entries()) {
+    const values = table[place]!
+    if (values instanceof NodeFailure) continue
+    if (Array.isArray(reply)) for (const [i, [value]] of reply.entries()) values[away[i]!] = value
+    else table[place] = expressionFailure(`${quoteScript(heavy[reply.at]!.source)}: ${reply.message}`)
+  }
+}
+
+/** A script's value without the sandbox, or its NodeFailure; NOT_PLAIN if that cannot be. */
+function findHere({ plain, alone, source }: CompiledScript, bindings: Bindings): unknown {
+  if (!plain) return NOT_PLAIN
+  let text = ''
+  for (const part of plain) {
+    const value = typeof part === 'string' ? part : findPlainly(part, bindings)
+    if (isUnavailable(value)) return expressionFailure(`${quoteScript(source)}: ${value.unavailable}`)
+    if (alone || value === NOT_PLAIN) return value
+    // What JavaScript makes of an object or a list may be anything.
+    if (typeof value === 'object' && value !== null) return NOT_PLAIN
+    if (value || value === 0 || value === false) text += String(value)
+  }
+  return text
+}
+
+async function runScripts(
+  { pool, limits }: ScriptDeps,
+  scripts: CompiledScript[],
+  sources: ScriptSource[],
+  bindings: Bindings,
+  rows?: ScriptItem[],
+): Promise<(string | null)[]> {
+  const timeoutMs = limits.timeoutMs * (rows ? JOB_TIME_FACTOR : 1)
+  const reply = await pool.run(findQueueKey(bindings), () => {
+    const items = rows && JSON.stringify(rows.map(({ item }) => item))
+    const roots = writeScriptRoots(scripts, bindings, rows, items?.length)
+    const prelude = [...new Set(scripts.flatMap((script) => script.prelude))]
+    const { maxChars } = limits
+    return { script: { prelude, roots, items, sources, limits: { timeoutMs, memoryMb: MEMORY_MB, maxChars } } }
+  })
+  if (reply.kind === 'script') return reply.values
+  const own = { ...limits, timeoutMs, heapMb: MEMORY_MB }
+  const script = reply.kind === 'fault' || reply.kind === 'error' ? findScript(scripts, reply.at) : undefined
+  const what = script ? quoteScript(script.source) : 'an expression of this node'
+  if (reply.kind === 'error') throw describeFault(reply.cause, what, own, reply.message)
+  if (reply.kind !== 'fault') throw expressionFailure('the evaluator gave an unexpected reply')
+  if (reply.cause === 'STUCK') throw expressionFailure(`${what}: waits for something that never comes`)
+  throw describeFault(reply.cause, what, own, reply.message)
+}
+
+function findScript(scripts: CompiledScript[], at: number): CompiledScript | undefined {
+  return scripts.length === 1 ? scripts[0] : scripts[at]
+}
+
+/** The JSON of what the scripts read; see prelude/n8n.js. `spent`: the characters that the job has besides. */
+function writeScriptRoots(
+  scripts: CompiledScript[],
+  bindings: Bindings,
+  rows: ScriptItem[] | undefined,
+  spent = 0,
+): string {
+  const { items, index } = findCurrent(bindings)
+  const names: Record<string, string> = {}
+  const nodes = new Set<string>()
+  const roots = new Set(['execution', 'names', 'pairs', 'each', 'indexes', 'items'])
+  const pairs: Record<string, Record<number, number | string>> = {}
+  for (const { reads, source } of scripts) {
+    for (const name of reads.nodes) {
+      nodes.add(findId(name, bindings))
+      setOwn(names, name, findId(name, bindings))
+    }
+    for (const root of reads.roots) roots.add(root)
+    const all = /itemMatching|pairedItem/.test(source) ? [...items.keys()] : []
+    for (const name of reads.paired) {
+      const found: Record<number, number | string> = {}
+      for (const at of [...all, ...(rows ?? [{ index }]).map((row) => row.index)]) {
+        const pair = findPair(name, at, bindings)
+        found[at] = typeof pair === 'number' ? pair : pair.unavailable
+      }
+      setOwn(pairs, findId(name, bindings), found)
+    }
+  }
+  const isOnEach = bindings.items !== undefined
+  const readsAll = scripts.some(({ source }) => /\$(?:input|items)\b/.test(source))
+  if (isOnEach) roots.delete('input')
+  // With rows they are the items of the job.
+  if (rows) for (const root of ['item', 'index']) roots.delete(root)
+  const scope = {
+    ...bindings,
+    names,
+    pairs,
+    each: isOnEach,
+    indexes: rows?.some((row, at) => row.index !== at) ? rows.map((row) => row.index) : undefined,
+    items: isOnEach && readsAll && rows?.length !== items.length ? items : undefined,
+  }
+  return writeRoots([{ roots, nodes, context: false, problems: [] }], scope as unknown as Bindings, spent)
+}
