@@ -43,8 +43,8 @@ export type Recording = {
   error?: string
   nodes: Record<string, unknown[][][]>
 }
-/** The recordings of a case by its calls, or why n8n refused to activate it. */
-export type Answers = { name: string; refused?: string; calls: Recording[] }
+/** The recordings of a case by its calls. */
+export type Answers = { name: string; calls: Recording[] }
 
 export const MOCK = 'http://mock.test'
 
@@ -69,8 +69,8 @@ export function readAnswers(): Map<string, Answers> {
 /** Writes a topic's answers, one node to a line, so that a change makes a small diff. */
 export function writeAnswers(topic: string, version: string, answers: Answers[]): void {
   const one = JSON.stringify
-  const lines = answers.flatMap(({ name, refused, calls }, i) => [
-    `    { "name": ${one(name)},${refused === undefined ? '' : ` "refused": ${one(refused)},`} "calls": [`,
+  const lines = answers.flatMap(({ name, calls }, i) => [
+    `    { "name": ${one(name)}, "calls": [`,
     ...calls.flatMap(({ nodes, ...call }, j) => [
       `      { ${one(call).slice(1, -1)},`,
       '        "nodes": {',

@@ -16,9 +16,12 @@ import { startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
 import { markVarying } from './varying.ts'
 
-const OWNER = { email: 'owner@example.com', firstName: 'Ada', lastName: 'Byron', password: 'Only4Recording' }
 const ENDED = ['success', 'error', 'crashed', 'canceled']
 const END_MS = 30_000
+/** How long n8n may activate nothing more while workflows are missing. */
+const ACTIVE_MS = 60_000
+/** How long after an answer its execution may be unknown. */
+const KNOWN_MS = 3_000
 
 /**
  * Runs cases twice on a new installation of n8n, and writes what was the same both times to `answers/`. `wanted`
@@ -33,16 +36,18 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   const n8n = await prepareN8n(databaseUrl)
   try {
     n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
-    await n8n.start(() => fetchOk(`${n8n.url}/healthz/readiness`))
-    const refused = await activateAll(n8n, cases)
     const database = new pg.Client({ connectionString: n8n.databaseUrl })
     await database.connect()
+    await database.query(PUBLISH)
+    await n8n.start(() => fetchOk(`${n8n.url}/healthz/readiness`))
+    const inactive = await untilActive(database, cases)
+    if (inactive.length > 0) throw new Error(`n8n does not activate ${inactive.join(', ')}`)
     const rounds: Map<string, Recording[]>[] = []
     const texts = { [n8n.url.replace('http://', '')]: 'hook.test', [mock.url]: MOCK }
     for (let round = 0; round < 2; round++) {
       const recordings = new Map<string, Recording[]>()
       for (const one of cases) {
-        if (!refused.has(one.name)) recordings.set(one.name, await recordCase(n8n, database, one, texts))
+        recordings.set(one.name, await recordCase(n8n, database, one, texts))
       }
       rounds.push(recordings)
       console.error(`[n8n] round ${round + 1} of 2`)
@@ -51,16 +56,13 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
     const answers = readAnswers()
     for (const { name } of cases) {
       const [first, second] = rounds.map((round) => round.get(name) ?? [])
-      const why = refused.get(name)
-      const calls = markVarying(first, second) as Recording[]
-      answers.set(name, { name, ...(why === undefined ? {} : { refused: why }), calls })
+      answers.set(name, { name, calls: markVarying(first, second) as Recording[] })
     }
     for (const { name, cases } of topics) {
-      const known = cases.flatMap((one): Answers[] => answers.get(one.name) ?? [])
+      const known = cases.flatMap((one) => answers.get(one.name) ?? [])
       if (known.length > 0) writeAnswers(name, N8N_VERSION, known)
     }
-    console.error(`[n8n] ${cases.length} cases recorded, ${refused.size} refused`)
-    for (const [name, why] of refused) console.error(`[n8n] ${name}: ${why}`)
+    console.error(`[n8n] ${cases.length} cases recorded`)
   } finally {
     await n8n.stop()
     await mock.stop()
@@ -79,36 +81,26 @@ function listDocuments({ name, workflow, others = {} }: Case, mockUrl: string) {
   ]
 }
 
-async function fetchOk(url: string, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, init)
+async function fetchOk(url: string): Promise<void> {
+  const response = await fetch(url)
   if (!response.ok) throw new Error(`${url} responded with ${response.status}: ${await response.text()}`)
-  return response
 }
 
-/** Activates the workflows as the editor does. Returns why n8n refused some of them, by name. */
-async function activateAll(n8n: N8nProgram, cases: Case[]): Promise<Map<string, string>> {
-  const json = { 'content-type': 'application/json' }
-  const setup = { method: 'POST', headers: json, body: JSON.stringify(OWNER) }
-  const owner = await fetchOk(`${n8n.url}/rest/owner/setup`, setup)
-  const cookie = owner.headers.getSetCookie()[0]!.split(';')[0]!
-  const refused = new Map<string, string>()
-  const activate = async (id: string) => {
-    const path = `${n8n.url}/rest/workflows/${encodeURIComponent(id)}`
-    const { data } = (await (await fetchOk(path, { headers: { cookie } })).json()) as {
-      data: { versionId: string }
-    }
-    const body = JSON.stringify({ versionId: data.versionId })
-    await fetchOk(`${path}/activate`, { method: 'POST', headers: { ...json, cookie }, body })
+/** Makes n8n activate all workflows when it starts, which takes a second for each in its editor. */
+const PUBLISH = 'update workflow_entity set active = true, "activeVersionId" = "versionId"'
+const LISTENING = 'select distinct "workflowId" as name from webhook_entity'
+
+/** Waits until n8n has activated the cases. Returns the names of those that it did not. */
+async function untilActive(database: pg.Client, cases: Case[]): Promise<string[]> {
+  let [listening, changedAt] = [new Set<string>(), Date.now()]
+  for (;;) {
+    const { rows } = await database.query<{ name: string }>(LISTENING)
+    if (rows.length > listening.size) changedAt = Date.now()
+    listening = new Set(rows.map(({ name }) => name))
+    const missing = cases.filter(({ name }) => !listening.has(name)).map(({ name }) => name)
+    if (missing.length === 0 || Date.now() - changedAt > ACTIVE_MS) return missing
+    await sleep(250)
   }
-  for (const { name, others = {} } of cases) {
-    try {
-      for (const key of Object.keys(others)) await activate(`${name}-${key}`)
-      await activate(name)
-    } catch (error) {
-      refused.set(name, error instanceof Error ? error.message : String(error))
-    }
-  }
-  return refused
 }
 
 async function recordCase(
@@ -152,7 +144,7 @@ async function untilEnded(
     const row = (await readExecutions(database, workflowId))[place]
     if (row && ENDED.includes(row.status) && row.data) return readExecution(row)
     const waited = Date.now() - since
-    if (!row && waited > 3_000) return { ended: 'none', nodes: {} }
+    if (!row && waited > KNOWN_MS) return { ended: 'none', nodes: {} }
     if (waited > END_MS) return { ended: row?.status ?? 'none', nodes: {} }
     await sleep(20)
   }
