@@ -12,7 +12,7 @@ import type { NodeResult } from '../nodes/kit/node.ts'
 /** Node types whose output {items} are several items, and not one with that field. */
 const LISTS = new Set([
   ...['FILTER', 'MAP', 'AGGREGATE', 'SORT', 'LIMIT', 'DEDUPLICATE', 'SPLIT', 'RENAME_KEYS', 'JOIN'],
-  ...['CSV', 'RANDOM'],
+  ...['CSV', 'RANDOM', 'MERGE', 'CODE', 'HTML'],
 ])
 
 /** What a node that works on items outputs, put together item by item. */
@@ -46,19 +46,29 @@ export function createItemOutput(node: GraphNode): ItemOutput {
   }
 
   return {
-    add(at, item, { output = null, handle = null }) {
+    add(at, item, { output = null, handle = null, handles: several }) {
+      for (const one of several ?? []) put(one, output, at)
+      if (several) return
       const entries = output === item ? [output] : listEntries(node, output)
       for (const entry of entries) put(handle, entry, at)
     },
     fail(at, item, { message, type }) {
-      const error = { message, type, nodeId: graphNodeId(node.id) }
+      const { errors } = node.itemOptions ?? {}
+      const error = errors ? message : { message, type, nodeId: graphNodeId(node.id) }
       // Where no edge can leave by the main handle, it is the last one: false, or default.
       const plain = handles.includes(null) ? null : handles.at(-1)!
       const handle = node.onError === 'BRANCH' ? 'error' : plain
+      if (errors === 'pass') {
+        put(plain, item, at)
+        return
+      }
       const kept = isObject(item) ? item : { value: item ?? null }
       put(handle, handle === null ? { error } : { ...kept, error }, at)
     },
-    addAll(items, { output = null, handle = null, places }) {
+    addAll(items, { output = null, handle = null, places, branches }) {
+      for (const [name, part] of Object.entries(branches ?? {}))
+        for (const [at, entry] of part.items.entries()) put(name, entry, part.from[at] ?? null)
+      if (branches) return
       const entries = listEntries(node, output)
       const from = node.type !== 'SUB_WORKFLOW' && isItemList(output) ? output.from : undefined
       const own = places?.of === items ? places.from : from
@@ -67,6 +77,8 @@ export function createItemOutput(node: GraphNode): ItemOutput {
       for (const [at, entry] of entries.entries()) put(handle, entry, own ? (own[at] ?? null) : all)
     },
     finish() {
+      const [first = null] = handles
+      if (node.itemOptions?.alwaysOne && parts.get(first)?.items.length === 0) put(first, {}, null)
       const { items, from } = parts.get(null) ?? {}
       const others: Record<string, ItemList> = {}
       for (const [handle, part] of parts) if (handle !== null) setOwn(others, handle, part)

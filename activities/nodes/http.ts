@@ -3,18 +3,19 @@ import type { WrittenOutput } from '../../db/records/written.ts'
 import { isSecretName, redactText } from '../../db/redaction/redact.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
-import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
+import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
+import { shapeResponse } from './lists/response.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
-const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs'])
+const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs', 'contentType'])
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_RETRY_AFTER_MS = 3_600_000
 const EXCERPT = 200
@@ -48,7 +49,8 @@ export const runHttpRequest: NodeRunner = async (context) => {
   }
   const { status, headers, body } = response
   const message = `${request.method} ${host} responded with ${status}`
-  if (status >= 400) {
+  const shape = context.config.response as ResponseShape | undefined
+  if (status >= 400 && !shape?.neverError) {
     const excerpt = excerptBody(decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type']), request)
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
     const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
@@ -58,6 +60,7 @@ export const runHttpRequest: NodeRunner = async (context) => {
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
   }
+  if (shape) return { output: shapeResponse(shape, { status, headers, body }) }
   const { responseType } = context.config
   if (body.length > MAX_READ_HERE) {
     const written = await readAway(context, { status, headers, body, responseType }, message)
@@ -130,6 +133,7 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   const all = readHeaders(rendered.headers)
   const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
+  if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
   if (!safe && !all.has('idempotency-key')) {
     const key = context.sending?.begin({ method: verb, url: target.href, body: sent?.text })
@@ -224,9 +228,9 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
     return { text, type: 'text/plain; charset=utf-8' }
   }
-  if (kind !== 'json') throw invalidConfig('bodyType', 'must be json, form or text')
+  if (kind !== 'json' && kind !== 'jsonText') throw invalidConfig('bodyType', 'must be json, form or text')
   const type = 'application/json'
-  if (typeof value !== 'string' || isExpression(config.body)) return { text: JSON.stringify(value), type }
+  if (typeof value !== 'string' || (kind === 'json' && isExpression(config.body))) return { text: JSON.stringify(value), type }
   try {
     JSON.parse(value)
   } catch {

@@ -82,8 +82,19 @@ function drawLink(drawing: Drawing, link: SourceLink): void {
       addEdge(drawing, { id, handle: null }, target.id)
     }
     addEdge(drawing, start, id)
+  } else if (!target.mapped.works && links(drawing, link.to) > 1) {
+    const id = `${target.id}__in`
+    if (!drawing.helpers.has(id)) {
+      const name = `${link.to.slice(0, 150)} (input)`
+      addHelper(drawing, target.source, { id, name, type: 'NO_OP', config: {}, perItem: true })
+      addEdge(drawing, { id, handle: null }, target.id)
+    }
+    addEdge(drawing, start, id)
   } else addEdge(drawing, start, target.id)
 }
+
+/** How many connections lead to a node. */
+const links = ({ source }: Drawing, name: string) => source.links.filter(({ to }) => to === name).length
 
 type Start = { id: string; handle: string | null }
 

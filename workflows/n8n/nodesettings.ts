@@ -29,12 +29,23 @@ export function mapNodeSettings(
   if (raw.onError === 'continueErrorOutput') settings.onError = 'BRANCH'
   else if (raw.onError === 'continueRegularOutput' || raw.continueOnFail === true)
     settings.onError = 'CONTINUE'
-  if (raw.executeOnce === true && part.works) settings.firstItem = true
-  if (raw.alwaysOutputData === true && part.works) settings.emptyItem = true
-  if (typeof raw.notes === 'string' && raw.notes.trim() !== '') settings.notes = raw.notes
+  if (part.works) {
+    const options = {
+      ...(raw.executeOnce === true ? { firstOnly: true } : {}),
+      ...(raw.alwaysOutputData === true ? { alwaysOne: true } : {}),
+      ...(settings.onError ? { errors: PASSING.has(part.type) ? 'pass' : 'text' } : {}),
+    }
+    if (Object.keys(options).length > 0) settings.itemOptions = options
+  } else if (raw.executeOnce === true || raw.alwaysOutputData === true) {
+    const message = 'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
+    report('parameter', 'executeOnce', message, true)
+  }
   reportSettings(raw, report)
   return settings
 }
+
+/** Node types in n8n's place of which items go on as they came if the node fails. */
+const PASSING = new Set(['CODE', 'SORT', 'LIMIT', 'AGGREGATE', 'DEDUPLICATE', 'MERGE', 'STOP_AND_ERROR', 'IF_ELSE', 'SPLIT', 'COMPARE_DATASETS'])
 
 function readCount(value: unknown, fallback: number, max: number): number {
   const count = Number.isFinite(value) ? Math.round(Number(value)) : fallback
@@ -48,4 +59,6 @@ function reportSettings(raw: Record<string, unknown>, report: ProblemReporter): 
       'needs, for example a header.'
     report('credential', `credentials.${type}`, message, credential)
   }
+  if (typeof raw.notes === 'string' && raw.notes.trim() !== '')
+    report('note', 'notes', 'Nodes have no notes here: put it into the description of the workflow.', raw.notes)
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { strictRecord } from '../object.ts'
+import { strictObject, strictRecord } from '../object.ts'
 import {
   anyObject,
   computed,
@@ -11,6 +11,42 @@ import {
 } from './fields.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
+
+const flag = v.boolean('must be true or false')
+
+/** What an HTTP_REQUEST outputs of a response: without it {status, headers, body}. */
+const responseField = strictObject({
+  format: v.optional(v.picklist(['auto', 'json', 'text'], 'must be auto, json or text')),
+  full: v.optional(flag),
+  neverError: v.optional(flag),
+  field: v.optional(textField),
+})
+export type ResponseShape = v.InferOutput<typeof responseField>
+
+/** How an HTTP_REQUEST asks for the next page, and until when. */
+const pagesField = strictObject({
+  url: v.optional(textField),
+  parameters: v.optional(
+    v.pipe(
+      v.array(
+        strictObject({
+          in: v.picklist(['query', 'headers', 'body'], 'must be query, headers or body'),
+          name: textField,
+          value: v.unknown(),
+        }),
+      ),
+      v.maxLength(20, 'must have at most 20 entries'),
+    ),
+  ),
+  until: strictObject({
+    empty: v.optional(flag),
+    statuses: v.optional(v.array(v.number())),
+    condition: v.optional(textField),
+  }),
+  max: v.optional(wholeNumber(1, 1_000)),
+  neverError: v.optional(flag),
+})
+export type PageRules = v.InferOutput<typeof pagesField>
 
 /** The largest answer that a node may ask for, and what it gets if it does not say. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -28,7 +64,13 @@ export const CALL_NODES = {
       headers: v.optional(strictRecord(scalar)),
       query: v.optional(anyObject),
       body: v.optional(v.unknown()),
-      bodyType: v.optional(v.picklist(['json', 'form', 'text'], 'must be json, form or text'), 'json'),
+      bodyType: v.optional(
+        v.picklist(['json', 'form', 'text', 'jsonText'], 'must be json, form, text or jsonText'),
+        'json',
+      ),
+      contentType: v.optional(textField),
+      response: v.optional(responseField),
+      pages: v.optional(pagesField),
       responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
       timeoutMs: v.optional(
         computed(

@@ -4,7 +4,7 @@ import { readLoopOutputs } from '../loops.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
-import { isTemplate, keepText, plainText } from '../texts.ts'
+import { isTemplate, keepText, plainText, splitTemplate } from '../texts.ts'
 
 /** Nodes that say where and when an execution continues, or run code. */
 export const FLOW_MAPPERS: Record<string, NodeMapper> = {
@@ -46,7 +46,7 @@ function mapWait({ parameters, version }: SourceNode): MappedNode {
   const { resume = 'timeInterval', dateTime = '' } = parameters
   if (resume === 'specificTime') {
     const text = keepText(dateTime)
-    return mapAll('WAIT', { until: isTemplate(text) ? text : new Date(text).toISOString() })
+    return wait({ until: isTemplate(text) ? text : readInstant(text) })
   }
   if (resume !== 'timeInterval')
     throw new Error(`it waits for "${resume}", for which Perdure has WAIT_FOR_EVENT and APPROVAL`)
@@ -55,8 +55,20 @@ function mapWait({ parameters, version }: SourceNode): MappedNode {
   const amount = parameters.amount ?? (version < 1.1 ? 1 : 5)
   const unitMs = getOwn(UNITS, String(unit))
   if (!unitMs) throw new Error(`it waits for an amount of "${parameters.unit}", which Perdure does not know`)
-  if (isTemplate(amount)) return mapAll('WAIT', { amount, unit })
-  return mapAll('WAIT', { durationMs: Math.round((Number(plainText(amount)) || 0) * unitMs) })
+  if (isTemplate(amount)) {
+    const [only, ...more] = splitTemplate(amount)
+    if (!only || more.length > 0) throw new Error('it waits for an amount that is put together of several expressions')
+    return { type: 'WAIT', config: { durationMs: `={{ Number(${only.slice(3, -2)}) * ${unitMs} }}` } }
+  }
+  return wait({ durationMs: Math.round((Number(plainText(amount)) || 0) * unitMs) })
+}
+
+const wait = (config: Record<string, unknown>): MappedNode => ({ type: 'WAIT', config })
+
+function readInstant(text: string): string {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new Error(`it waits for "${text.slice(0, 100)}", which is no time`)
+  return new Date(time).toISOString()
 }
 
 function mapStopAndError({ parameters }: SourceNode): MappedNode {
