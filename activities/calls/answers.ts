@@ -1,3 +1,5 @@
+import { readNodeNotes } from '../../workflows/notes.ts'
+import type { NodeNotes } from '../../workflows/run/records.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 
 /** The most that an answer may have to travel in the heartbeat details, in bytes of JSON. */
@@ -14,7 +16,7 @@ const MAX_RUN_BYTES = 2 * 1024 * 1024
  * An answer that could not be stored before its process stopped, as the heartbeat details carry it to the next
  * attempt. They are sealed like all that Temporal gets. `zipped` is in base64.
  */
-export type KeptAnswer = { handle: string | null } & (
+export type KeptAnswer = { handle: string | null; notes?: NodeNotes } & (
   | { output: unknown }
   | { written: { bytes: number; hash: string; zipped: string } }
 )
@@ -66,11 +68,12 @@ function weighAnswer(kept: KeptAnswer): number {
 }
 
 function keepAnswer(answer: NodeResult): KeptAnswer | undefined {
-  const { handle = null, written, output = null } = answer
+  const { handle = null, written, output = null, notes } = answer
   if (written && (written.zipped.byteLength * 4) / 3 > MAX_BYTES) return undefined
   const kept: KeptAnswer = written
     ? { handle, written: { ...written, zipped: Buffer.from(written.zipped).toString('base64') } }
     : { handle, output }
+  if (notes) kept.notes = notes
   try {
     return weighAnswer(kept) <= MAX_BYTES ? kept : undefined
   } catch {
@@ -83,19 +86,22 @@ function keepAnswer(answer: NodeResult): KeptAnswer | undefined {
  * can put another payload of the same run in the place of the details.
  */
 export function readKept(given: unknown): KeptAnswer | undefined {
-  const kept = given as { handle?: unknown; output?: unknown; written?: unknown } | null | undefined
+  const kept = given as Partial<Record<'handle' | 'output' | 'written' | 'notes', unknown>> | null | undefined
   if (typeof kept !== 'object' || kept === null) return undefined
   const { handle, written } = kept
   if (handle !== null && typeof handle !== 'string') return undefined
-  if ('output' in kept) return { handle, output: kept.output }
+  const notes = readNodeNotes(kept.notes)
+  const noted = notes ? { notes } : {}
+  if ('output' in kept) return { handle, output: kept.output, ...noted }
   const { bytes, hash, zipped } = (written ?? {}) as Record<string, unknown>
   if (typeof bytes !== 'number' || typeof hash !== 'string' || typeof zipped !== 'string') return undefined
-  return { handle, written: { bytes, hash, zipped } }
+  return { handle, written: { bytes, hash, zipped }, ...noted }
 }
 
 /** The answer that an attempt has left to the next one. */
 export function openAnswer(kept: KeptAnswer): NodeResult {
-  const handle = kept.handle === null ? {} : { handle: kept.handle }
-  if ('output' in kept) return { ...handle, output: kept.output }
-  return { ...handle, written: { ...kept.written, zipped: Buffer.from(kept.written.zipped, 'base64') } }
+  const { notes } = kept
+  const head = { ...(kept.handle === null ? {} : { handle: kept.handle }), ...(notes ? { notes } : {}) }
+  if ('output' in kept) return { ...head, output: kept.output }
+  return { ...head, written: { ...kept.written, zipped: Buffer.from(kept.written.zipped, 'base64') } }
 }

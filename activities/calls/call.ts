@@ -4,7 +4,7 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import type { NodeResult } from '../nodes/kit/node.ts'
+import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { describeFailure, finalIfDeleted, isInfrastructure } from '../run/failures.ts'
 import { retryOutages } from '../run/outages.ts'
 import { NoRoom } from '../run/share.ts'
@@ -36,9 +36,10 @@ export async function makeCall(
   // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
   // is over.
   const placed = { ...deps, evaluator: deps.evaluator.for({ waits: time.pause, signal }) }
-  const { sources, taken, around, triggerNodeId, iteration, item } = input
+  const { sources, taken, around, trail, triggerNodeId, iteration, item } = input
   const find = (id: string) => getOwn(outputs, id)
-  const step = { sources, taken, around, needs: node.needs, find, triggerNodeId, context, iteration, item }
+  const needs = [...node.needs, ...(node.pairs ?? [])]
+  const step = { sources, taken, around, trail, needs, find, triggerNodeId, context, iteration, item }
   const loaded = await retryOutages(unwanted, async () => {
     await demandIdentity(deps.store, context, { open: true })
     return loadNode(deps, context, node.id)
@@ -53,13 +54,14 @@ export async function makeCall(
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   let working: Promise<NodeResult> | undefined
+  let noted: NodeContext['notes'] | undefined
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
+    noted = prepared.notes
     time.start()
     working = runStep(loaded.node, { ...prepared, share, sending })
-    const result = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(
-      time.stop,
-    )
+    const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
+    const result: NodeResult = { ...done, ...noted.kept() }
     answered(result)
     const { written } = result
     const output = await storeOnly(unwanted, () =>
@@ -67,8 +69,9 @@ export async function makeCall(
         ? packWritten(deps, context.id, written)
         : packResult(deps, values, step, result.output, input.inlineBytes),
     )
-    return { output, handle: result.handle ?? null }
+    return { output, handle: result.handle ?? null, ...noted.kept() }
   } catch (error) {
+    if (error instanceof NodeFailure) Object.assign(error, noted?.kept())
     await sending.noteFailure(unwanted)
     if (!isTurnedAway(error)) throw error
     const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))
@@ -95,7 +98,7 @@ export async function storeKept(
       ? packWritten(deps, context.id, written)
       : packValue(deps, context.id, result.output, inlineBytes)
   })
-  return { output, handle: result.handle ?? null }
+  return { output, handle: result.handle ?? null, ...(result.notes ? { notes: result.notes } : {}) }
 }
 
 /** Repeats the storing while it may succeed. If it cannot, the node fails for good: its call has been answered. */

@@ -1,12 +1,12 @@
 import type { Reads } from '../../workflows/expressions/expressions.ts'
 import { setOwn } from '../../workflows/json.ts'
+import type { Trail } from '../../workflows/run/frame.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'
 import { weighValue } from './weight.ts'
 
 /**
  * The values that expressions can read, by variable. `item` and `index` are bound in loops only, and where a node
- * works on each of `items`. For JavaScript, `names` are ids of nodes by their names, and `pair` finds the index of
- * the node's item that the item at `index` came from, or says why there is none.
+ * works on each of `items`. For JavaScript, `names` are ids of nodes by their names.
  */
 export type Bindings = {
   input: unknown
@@ -18,7 +18,8 @@ export type Bindings = {
   index?: number
   items?: unknown[]
   names?: Record<string, string>
-  pair?: (nodeId: string, index: number) => number | string
+  /** No variable: how items are paired with those of nodes before (see findPairedItem). */
+  trail?: Trail
 }
 
 /** The most characters of JSON that one job sends to a process. */

@@ -78,30 +78,30 @@ async function evaluateJsonata(
   return values
 }
 
-/** The items for which the expression is true, with `$item` and `$index` bound. */
-export async function filterItems(
+/** The indexes of the items for which the expression is true, with `$item` and `$index` bound. */
+export async function findHolding(
   deps: EvaluationDeps,
   items: unknown[],
   expression: AnyExpression,
   bindings: Bindings,
-): Promise<unknown[]> {
-  if (items.length === 0) return items
+): Promise<number[]> {
+  if (items.length === 0) return []
   if (isScript(expression)) {
     const values = await mapScript(deps, items, expression, bindings)
-    return items.filter((_, at) => holds(expression, values[at]))
+    return [...items.keys()].filter((at) => holds(expression, values[at]))
   }
   if (isLightForAll(expression, items, bindings)) {
-    const kept: unknown[] = []
+    const kept: number[] = []
     const pace = createPacer()
     for (const [index, item] of items.entries()) {
       await pace()
-      if (isTruthy(await evaluateHere(expression, { ...bindings, item, index }))) kept.push(item)
+      if (isTruthy(await evaluateHere(expression, { ...bindings, item, index }))) kept.push(index)
     }
     return kept
   }
   const reply = await deps.pool.run(findQueueKey(bindings), () => makeEach(items, expression, bindings, true))
   if (reply.kind !== 'kept') throw describeReply(reply, [expression], deps.limits)
-  return reply.kept.map((at) => items[at])
+  return reply.kept
 }
 
 /** The expression's value for each item, with `$item` and `$index` bound; null if it finds nothing. */

@@ -5,7 +5,7 @@ import type { LargeAnswer } from '../http/answer.ts'
 import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
-import { type EvaluationDeps, evaluateAll, filterItems, mapItems } from './evaluation.ts'
+import { type EvaluationDeps, evaluateAll, findHolding, mapItems } from './evaluation.ts'
 import { describeFault, describeReply, type ExpressionLimits } from './failures.ts'
 import type { FormatConversion } from './formats.ts'
 import { findTimeFactor } from './job.ts'
@@ -26,8 +26,8 @@ export type Evaluator = {
   render(value: unknown, bindings: Bindings): Promise<unknown>
   /** Tests a condition: a boolean, or an expression with or without `{{ }}`, cast as by `$boolean`. */
   test(condition: unknown, bindings: Bindings): Promise<boolean>
-  /** The items for which the condition holds, with `$item` and `$index` bound. */
-  filter(items: unknown[], condition: unknown, bindings: Bindings): Promise<unknown[]>
+  /** The indexes of the items for which the condition holds, with `$item` and `$index` bound. */
+  holding(items: unknown[], condition: unknown, bindings: Bindings): Promise<number[]>
   /** The value of one expression, with or without `{{ }}`; null if it finds nothing. */
   evaluate(expression: unknown, bindings: Bindings): Promise<unknown>
   /** The value of one expression for each item, with `$item` and `$index` bound. */
@@ -115,10 +115,10 @@ function createEvaluatorFor(
       const [value] = await evaluateAll(deps, [expression], bindings)
       return holds(expression, value)
     },
-    async filter(items, condition, bindings) {
+    async holding(items, condition, bindings) {
       const expression = await compileCondition(condition, rules)
-      if (typeof expression === 'boolean') return expression ? items : []
-      return filterItems(deps, items, expression, bindings)
+      if (typeof expression === 'boolean') return expression ? [...items.keys()] : []
+      return findHolding(deps, items, expression, bindings)
     },
     async evaluate(text, bindings) {
       const [value] = await evaluateAll(deps, [await compileBareExpression(text, rules)], bindings)

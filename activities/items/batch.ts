@@ -79,7 +79,7 @@ export function createBatch(evaluator: Evaluator, bindings: Bindings): Batch {
       const row = rows.get(own)
       return row ? ask('evaluate', expression, row) : queue(() => evaluator.evaluate(expression, own))
     },
-    filter: (items, condition, own) => queue(() => evaluator.filter(items, condition, own)),
+    holding: (items, condition, own) => queue(() => evaluator.holding(items, condition, own)),
     map: (items, expression, own) => queue(() => evaluator.map(items, expression, own)),
     convert: (conversion, own) => queue(() => evaluator.convert(conversion, own)),
     for: () => whole,

@@ -32,16 +32,16 @@ function findStart(path: Exclude<ScriptPath, { value: unknown }>, bindings: Bind
   const { from, node } = path
   const { items, item, index } = findCurrent(bindings)
   if (node === undefined) return (from === 'item' ? item : items.at(from === 'last' ? -1 : 0)) ?? {}
+  if (from === 'item') {
+    const pair = findPair(node, index, bindings)
+    return 'item' in pair ? pair.item : refuse(pair)
+  }
   const all = findItems(node, bindings)
   if (!Array.isArray(all)) return refuse(all)
   if (from === 'first' || from === 'last') return all.at(from === 'first' ? 0 : -1)
-  if (from === 'same') {
-    if (index < all.length) return all[index]
-    const message = `"${node}" node has ${all.length} item(s) but you're trying to access item ${index}`
-    return refuse({ unavailable: message })
-  }
-  const at = findPair(node, index, bindings)
-  return typeof at === 'number' ? all[at] : refuse(at)
+  if (index < all.length) return all[index]
+  const message = `"${node}" node has ${all.length} item(s) but you're trying to access item ${index}`
+  return refuse({ unavailable: message })
 }
 
 function follow(names: string[], start: unknown): unknown {

@@ -5,7 +5,7 @@ import { type EvaluatorReply, JOB_TIME_FACTOR } from '../expressions/job.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { findPlainly, isUnavailable, NOT_PLAIN } from './direct.ts'
-import { findCurrent, findId, findPair } from './items.ts'
+import { findCurrent, findId, findItems, findPair } from './items.ts'
 import type { ScriptJob, ScriptSource } from './job.ts'
 import { type CompiledScript, quoteScript } from './scripts.ts'
 
@@ -147,6 +147,9 @@ function findScript(scripts: CompiledScript[], at: number): CompiledScript | und
   return scripts.length === 1 ? scripts[0] : scripts[at]
 }
 
+/** What a pair is in the sandbox: its index in the node's items, itself, or why there is none. */
+type SentPair = number | { item: unknown } | string
+
 /** The JSON of what the scripts read; see prelude/n8n.js. `spent`: the characters that the job has besides. */
 function writeScriptRoots(
   scripts: CompiledScript[],
@@ -155,24 +158,18 @@ function writeScriptRoots(
   spent = 0,
 ): string {
   const { items, index } = findCurrent(bindings)
+  const roots = new Set(scripts.flatMap(({ reads }) => [...reads.roots]))
+  const raw = new Set(scripts.flatMap(({ reads }) => [...reads.nodes].filter((name) => !reads.listed.has(name))))
   const names: Record<string, string> = {}
-  const nodes = new Set<string>()
-  const roots = new Set(['execution', 'names', 'pairs', 'each', 'indexes', 'items'])
-  const pairs: Record<string, Record<number, number | string>> = {}
-  for (const { reads, source } of scripts) {
-    for (const name of reads.nodes) {
-      nodes.add(findId(name, bindings))
-      setOwn(names, name, findId(name, bindings))
-    }
-    for (const root of reads.roots) roots.add(root)
-    const all = /itemMatching|pairedItem/.test(source) ? [...items.keys()] : []
-    for (const name of reads.paired) {
-      const found: Record<number, number | string> = {}
-      for (const at of [...all, ...(rows ?? [{ index }]).map((row) => row.index)]) {
-        const pair = findPair(name, at, bindings)
-        found[at] = typeof pair === 'number' ? pair : pair.unavailable
-      }
-      setOwn(pairs, findId(name, bindings), found)
+  const lists: Record<string, unknown[] | string | null> = {}
+  for (const { reads } of scripts) {
+    for (const name of reads.nodes) setOwn(names, name, findId(name, bindings))
+    for (const name of reads.listed) {
+      const id = findId(name, bindings)
+      const found = findItems(name, bindings)
+      // Null is a node that has not been executed.
+      if (!Object.hasOwn(bindings.nodes, id)) setOwn(lists, id, null)
+      else setOwn(lists, id, Array.isArray(found) ? found : found.unavailable)
     }
   }
   const isOnEach = bindings.items !== undefined
@@ -183,10 +180,42 @@ function writeScriptRoots(
   const scope = {
     ...bindings,
     names,
-    pairs,
+    lists,
+    pairs: findPairs(scripts, bindings, lists, rows?.map((row) => row.index) ?? [index]),
     each: isOnEach,
     indexes: rows?.some((row, at) => row.index !== at) ? rows.map((row) => row.index) : undefined,
     items: isOnEach && readsAll && rows?.length !== items.length ? items : undefined,
   }
+  for (const root of ['execution', 'names', 'lists', 'pairs', 'each', 'indexes', 'items']) roots.add(root)
+  const nodes = new Set([...raw].map((name) => findId(name, bindings)))
   return writeRoots([{ roots, nodes, context: false, problems: [] }], scope as unknown as Bindings, spent)
+}
+
+/** The pairs of the items at these indexes, by node and index; of all items if a script asks for any of them. */
+function findPairs(
+  scripts: CompiledScript[],
+  bindings: Bindings,
+  lists: Record<string, unknown[] | string | null>,
+  indexes: number[],
+): Record<string, Record<number, SentPair>> {
+  const pairs: Record<string, Record<number, SentPair>> = {}
+  const all = scripts.some(({ source }) => /itemMatching|pairedItem/.test(source))
+  const wanted = all ? [...findCurrent(bindings).items.keys()] : indexes
+  for (const name of new Set(scripts.flatMap(({ reads }) => [...reads.paired]))) {
+    const id = findId(name, bindings)
+    const list = lists[id]
+    const places = new Map(Array.isArray(list) ? list.map((item, at) => [item, at]) : [])
+    const found: Record<number, SentPair> = {}
+    for (const index of wanted) {
+      const pair = findPair(name, index, bindings)
+      if ('unavailable' in pair) found[index] = pair.unavailable
+      else {
+        // Only an object is surely the same one.
+        const at = typeof pair.item === 'object' ? places.get(pair.item) : undefined
+        found[index] = at ?? pair
+      }
+    }
+    setOwn(pairs, id, found)
+  }
+  return pairs
 }

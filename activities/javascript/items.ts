@@ -1,33 +1,51 @@
-import { itemsOf } from '../../workflows/input.ts'
+import { isItemList, itemsOf, partOf } from '../../workflows/input.ts'
+import { isObject } from '../../workflows/json.ts'
 import type { Bindings } from '../expressions/bindings.ts'
+import { findPairedItem } from '../items/pairing.ts'
 
 /** A message that says why a value cannot be had. */
 export type Unavailable = { unavailable: string }
-
-/** The items of a node's output. `name` is its name or its id. */
-export function findItems(name: string, bindings: Bindings): unknown[] | Unavailable {
-  const id = findId(name, bindings)
-  if (!Object.hasOwn(bindings.nodes, id)) return { unavailable: `Node '${name}' hasn't been executed` }
-  return itemsOf(bindings.nodes[id])
-}
 
 /** The id of a node by the name that an expression has for it, which may be the id itself. */
 export function findId(name: string, { names = {} }: Bindings): string {
   return Object.hasOwn(names, name) ? names[name]! : name
 }
 
-/** The index of the node's item that the item at `index` came from, or why there is none. */
-export function findPair(name: string, index: number, bindings: Bindings): number | Unavailable {
+/**
+ * The items of a node's output; `name` is its name or its id. Of a node that left by several handles they are
+ * those of the handle that leads here.
+ */
+export function findItems(name: string, bindings: Bindings): unknown[] | Unavailable {
+  const id = findId(name, bindings)
+  if (!Object.hasOwn(bindings.nodes, id)) return { unavailable: `Node '${name}' hasn't been executed` }
+  const output = bindings.nodes[id]
+  if (!hasHandles(output)) return itemsOf(output)
+  for (const edges of Object.values(bindings.trail?.taken ?? {}))
+    for (const edge of edges) if (edge.source === id && edge.part !== undefined) return itemsOf(partOf(output, edge.part))
+  if (isItemList(output)) return output.items
+  return { unavailable: `Node '${name}' has several outputs: write $('${name}').item` }
+}
+
+function hasHandles(output: unknown): boolean {
+  if (!isObject(output) || !isObject(output.handles)) return false
+  return Object.keys(output).every((key) => key === 'items' || key === 'from' || key === 'handles')
+}
+
+/** The node's item that the item at `index` came from, or why there is none. */
+export function findPair(name: string, index: number, bindings: Bindings): { item: unknown } | Unavailable {
+  const id = findId(name, bindings)
+  if (!Object.hasOwn(bindings.nodes, id)) return { unavailable: `Node '${name}' hasn't been executed` }
+  if (bindings.trail) {
+    const found = findPairedItem(bindings.trail, bindings.nodes, index, id)
+    return 'lost' in found ? { unavailable: found.lost } : { item: found.item }
+  }
   const items = findItems(name, bindings)
   if (!Array.isArray(items)) return items
-  const found = bindings.pair?.(findId(name, bindings), index)
-  if (typeof found === 'string') return { unavailable: found }
-  if (found !== undefined) return found
-  if (items.length === 1) return 0
-  if (index < items.length) return index
-  return {
-    unavailable: `Paired item data for item from node '${name}' is unavailable. Ensure '${name}' is providing the required output.`,
-  }
+  if (items.length === 1) return { item: items[0] }
+  const unavailable = `it is not known which item of node '${name}' belongs to this one`
+  return index < items.length && findCurrent(bindings).items.length === items.length
+    ? { item: items[index] }
+    : { unavailable }
 }
 
 /** The item that an expression is about: the one of this evaluation, or else the first that comes in. */

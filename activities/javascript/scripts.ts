@@ -110,12 +110,13 @@ function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, tree
 }
 
 function emptyReads(): ScriptReads {
-  return { roots: new Set(), nodes: new Set(), context: false, problems: [], paired: new Set(), found: [] }
+  return { roots: new Set(), nodes: new Set(), context: false, problems: [], listed: new Set(), paired: new Set(), found: [] }
 }
 
 function addReads(to: ScriptReads, from: ScriptReads): void {
   for (const name of from.roots) to.roots.add(name)
   for (const name of from.nodes) to.nodes.add(name)
+  for (const name of from.listed) to.listed.add(name)
   for (const name of from.paired) to.paired.add(name)
 }
 

@@ -61,7 +61,8 @@ export const runAggregate: NodeRunner = async (context) => {
     bound(row)
     output.push(row)
   }
-  return { output: { items: output } }
+  const from = [...groups.values()].map(({ members }) => members)
+  return { output: { items: output }, places: { of: items, from } }
 }
 
 const MEASURES: Record<

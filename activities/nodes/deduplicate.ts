@@ -29,5 +29,6 @@ export const runDeduplicate: NodeRunner = async (context) => {
     if (last || !chosen.has(key)) chosen.set(key, at)
   }
   const kept = new Set(chosen.values())
-  return { output: { items: items.filter((_, at) => kept.has(at)) } }
+  const from = [...items.keys()].filter((at) => kept.has(at))
+  return { output: { items: from.map((at) => items[at]) }, places: { of: items, from } }
 }

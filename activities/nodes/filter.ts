@@ -11,5 +11,7 @@ export const runFilter: NodeRunner = async (context) => {
   if (config.items === undefined || config.conditions !== undefined) {
     return { output: { items: (await testEither(context, config)) ? [workedItem(context)] : [] } }
   }
-  return { output: { items: await evaluator.filter(await readItems(context), config.condition, bindings) } }
+  const items = await readItems(context)
+  const kept = await evaluator.holding(items, config.condition, bindings)
+  return { output: { items: kept.map((at) => items[at]) }, places: { of: items, from: kept } }
 }

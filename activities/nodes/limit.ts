@@ -12,7 +12,7 @@ export const runLimit: NodeRunner = async (context) => {
   const offset = context.config.offset === undefined ? 0 : await renderKey(context, 'offset', wholeCount)
   const end = Math.max(items.length - offset, 0)
   const last = context.config.keep === 'last'
-  return {
-    output: { items: last ? items.slice(Math.max(end - size, 0), end) : items.slice(offset, offset + size) },
-  }
+  const from = last ? Math.max(end - size, 0) : offset
+  const kept = items.slice(from, last ? end : offset + size)
+  return { output: { items: kept }, places: { of: items, from: kept.map((_, at) => from + at) } }
 }

@@ -18,7 +18,8 @@ export const runRenameKeys: NodeRunner = async (context) => {
   const keys = new Map(Object.entries(context.config.keys as Record<string, string>))
   const pace = createPacer()
   const items: unknown[] = []
-  for (const item of await readItems(context)) {
+  const given = await readItems(context)
+  for (const item of given) {
     await pace()
     if (!isObject(item)) {
       items.push(item)
@@ -32,7 +33,7 @@ export const runRenameKeys: NodeRunner = async (context) => {
     }
     items.push(renamed)
   }
-  return { output: { items } }
+  return { output: { items }, places: { of: given, from: [...given.keys()] } }
 }
 
 /** A copy of the item in which fields have moved, one after the other. */

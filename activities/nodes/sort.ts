@@ -34,5 +34,5 @@ export const runSort: NodeRunner = async (context) => {
     }
     return 0
   })
-  return { output: { items: places.map((at) => items[at]) } }
+  return { output: { items: places.map((at) => items[at]) }, places: { of: items, from: places } }
 }

@@ -25,9 +25,11 @@ export const runSplit: NodeRunner = async (context) => {
   const bound = createOutputBound()
   const pace = createPacer()
   const entries: unknown[] = []
+  const from: number[] = []
   for (const [at, item] of items.entries()) {
     for (const entry of await splitValue(lists[at], context, pace)) {
       await pace()
+      from.push(at)
       if (!config.keepOthers || !isObject(item)) entries.push(entry)
       else {
         bound(item)
@@ -37,7 +39,7 @@ export const runSplit: NodeRunner = async (context) => {
       }
     }
   }
-  return { output: { items: entries } }
+  return { output: { items: entries }, places: { of: items, from } }
 }
 
 async function splitValue(

@@ -141,7 +141,8 @@ function toActivityFailure(
   const counts = { failures: failures + 1, returned }
   const retryable = error instanceof NodeFailure ? error.retryable : true
   if (!retryable || counts.failures >= node.retry.maxAttempts) {
-    return { failure: finalFailure(type, message, { returned }), counts }
+    const notes = error instanceof NodeFailure ? error.notes : undefined
+    return { failure: finalFailure(type, message, { returned, ...(notes ? { notes } : {}) }), counts }
   }
   const { initialIntervalMs, backoffCoefficient, maxIntervalMs } = node.retry
   const backoff = Math.min(maxIntervalMs, initialIntervalMs * backoffCoefficient ** failures)

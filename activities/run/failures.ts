@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { Fault } from '../../db/fault.ts'
 import { isDatabaseError, type Judgement, judgeError } from '../../db/operation/outage.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
+import type { NodeNotes } from '../../workflows/run/records.ts'
 import { type NodeError, RUN_REFUSED } from '../../workflows/run/records.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import type { Metrics } from '../metrics.ts'
@@ -96,7 +97,7 @@ export function finalIfDeleted(error: unknown, details?: { returned: number }): 
 export function finalFailure(
   type: FailureType,
   message: string,
-  details?: { returned: number },
+  details?: { returned: number; notes?: NodeNotes },
 ): ApplicationFailure {
   const more = details ? { details: [details] } : {}
   return ApplicationFailure.create({ message, type, nonRetryable: true, ...more })

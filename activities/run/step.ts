@@ -5,13 +5,14 @@ import type { Language } from '../../workflows/expressions/rules.ts'
 import { type GraphNode, isOnItems, languageOf, nameNodes } from '../../workflows/graph/graph.ts'
 import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
-import type { Item } from '../../workflows/run/frame.ts'
+import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
 import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
+import { createNoteKeeper } from '../nodes/kit/notes.ts'
 import { RESUMERS, RUNNERS } from '../nodes/runners.ts'
 import { readResumeUrls } from './resumeurls.ts'
 import { demandInputRoom, type RunValues } from './values.ts'
@@ -32,6 +33,8 @@ export type NodeStep = {
   taken?: TakenEdge[] | undefined
   /** The item of a loop around that comes to the node whose one item this is. */
   around?: Item | undefined
+  /** If its config pairs its items with those of nodes before it. */
+  trail?: Trail | undefined
   /** Finds the output of a node, in this iteration or around it. */
   find: (nodeId: string) => Envelope | undefined
   triggerNodeId: string
@@ -94,8 +97,19 @@ export async function prepareStep(
     config: node.config,
     input: inputs === given ? input : item,
     inputs,
-    bindings: { input, nodes, trigger, vars, execution, names: step.names, ...loop, ...items },
+    bindings: {
+      input,
+      nodes,
+      trigger,
+      vars,
+      execution,
+      names: step.names,
+      ...(step.trail ? { trail: step.trail } : {}),
+      ...loop,
+      ...items,
+    },
     evaluator: deps.evaluator.under(step.language),
+    notes: createNoteKeeper(),
     http,
     spot: {
       store,
@@ -134,6 +148,12 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
+  const result = await runOn(node, context, runner)
+  if (result.notes) context.notes.add(result.notes)
+  return result
+}
+
+function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
   if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

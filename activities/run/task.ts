@@ -5,7 +5,7 @@ import { wasJustStarted } from '../../db/outbox.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { itemsOf } from '../../workflows/input.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import { type Frame, inputOf, outputsAround } from '../../workflows/run/frame.ts'
+import { type Frame, inputOf, outputsAround, trailOf } from '../../workflows/run/frame.ts'
 import { resultOf, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { Envelope, LoopNode } from '../../workflows/run/plan.ts'
@@ -49,18 +49,19 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
   }
   const key = `${context.id} ${stepKey(node.id, frame.iteration)}`
   const ready = await prepare(walk, task, key)
+  const noted = () => (ready instanceof NodeFailure ? {} : (ready.prepared?.notes.kept() ?? {}))
   try {
     if (ready instanceof NodeFailure) throw ready
     const { step, prepared } = ready
     const pack = (output: unknown) => packResult(deps, values, step, output, plan.inlineBytes)
     const done = await doTask(walk, task, step.node, prepared, pack)
-    return { ...head, ...done, completedAt: Date.now() }
+    return { ...head, ...done, ...noted(), completedAt: Date.now() }
   } catch (thrown) {
     if (finalIfDeleted(thrown) !== thrown || isInfrastructure(thrown) || isTurnedAway(thrown)) throw thrown
     const error = isDatabaseError(thrown) ? giveUpStep(deps.store, key, thrown, deps.patienceMs) : thrown
     reportFailure(deps, error, { executionId: context.id, nodeId: node.id, iteration: frame.iteration })
     const failure = describeFailure(error)
-    const failed = { ...head, status: 'FAILED' as const, error: failure, completedAt: Date.now() }
+    const failed = { ...head, status: 'FAILED' as const, error: failure, ...noted(), completedAt: Date.now() }
     const handled = settleFailure(node, failure)
     if (handled !== 'fatal') {
       const output = await packValue(deps, context.id, handled.output, plan.inlineBytes)
@@ -88,7 +89,8 @@ function placeStep(
     sources: [...new Set(taken.map(({ source }) => source))],
     taken,
     around,
-    needs: node.needs,
+    trail: trailOf(plan, root, node, frame),
+    needs: [...node.needs, ...(node.pairs ?? [])],
     find: outputsAround(plan, root, task.phase === 'test' ? task.body : frame),
     triggerNodeId: plan.triggerNodeId,
     iteration: frame.iteration,

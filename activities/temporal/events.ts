@@ -64,8 +64,14 @@ async function readDetail(open: Opener, event: RawEvent): Promise<Detail> {
       const { message, type, hidden } = await readFailure(open, failure)
       const error = failure?.applicationFailureInfo ? readActivityError(message, type, hidden) : WORKER_LOST
       const details = await payload(failure?.applicationFailureInfo?.details?.payloads?.[0])
-      const { returned = 0 } = isRefused(details) ? {} : ((details ?? {}) as { returned?: number })
-      return { kind: 'failed', scheduledId: Number(scheduledEventId), error, returned }
+      const { returned = 0, notes } = (isRefused(details) ? {} : (details ?? {})) as Partial<AttemptResult>
+      return {
+        kind: 'failed',
+        scheduledId: Number(scheduledEventId),
+        error,
+        returned,
+        ...(notes ? { notes } : {}),
+      }
     }
     case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
       const { scheduledEventId, failure, retryState } = event.activityTaskTimedOutEventAttributes!

@@ -117,6 +117,24 @@ const NodeExecutionSchema = v.pipe(
       v.nullable(idSchema),
       v.description('The execution that a SUB_WORKFLOW node has started'),
     ),
+    warnings: v.optional(
+      v.pipe(
+        v.array(v.object({ path: v.string(), message: v.string() })),
+        v.description(
+          'What its expressions read that is not there, by the path in its config; left out if nothing',
+        ),
+        v.examples([
+          [{ path: 'config.url', message: '`$input.emial`: no such field; there are `email`, `name`' }],
+        ]),
+      ),
+    ),
+    console: v.optional(
+      v.pipe(
+        v.array(v.object({ level: v.string(), text: v.string() })),
+        v.description('What its code wrote to the console; left out if nothing'),
+        v.examples([[{ level: 'log', text: '3 orders' }]]),
+      ),
+    ),
   }),
   v.title('NodeExecution'),
 )

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
-import { readRules } from '../../db/workflows/versions.ts'
+import { readNewestRules } from '../../db/workflows/versions.ts'
 import {
   createWorkflow,
   deleteWorkflow,
@@ -107,7 +107,7 @@ function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
 
 /** The rules that a body names, else those of the workflow. */
 async function findRules(c: Context<AppEnv>, given: unknown): Promise<Rules> {
-  return isRules(given) ? given : readRules(c.get('scope').store, c.req.param('id') ?? '')
+  return isRules(given) ? given : readNewestRules(c.get('scope').store, c.req.param('id') ?? '')
 }
 
 /** A team's workflows. */

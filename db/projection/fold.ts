@@ -1,3 +1,4 @@
+import { mergeNodeNotes } from '../../workflows/notes.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
@@ -106,28 +107,38 @@ export function createFold(executionId: string, progress: Progress | null = null
     return false
   }
 
-  function fail(row: ProjectedNode, at: number, error: NodeError): void {
+  function fail(row: ProjectedNode, at: number, error: NodeError, noted: Pick<ProjectedNode, 'notes'>): void {
     const handled = settleFailure(plan.get(row.nodeId)!, error)
     const left =
       handled === 'fatal' ? {} : { output: { v: handled.output, bytes: 0 }, handle: handled.handle }
-    end(row, at, { status: 'FAILED', errorMessage: error.message, ...left })
+    end(row, at, { status: 'FAILED', errorMessage: error.message, ...left, ...noted })
   }
 
   // A worker's clock may differ from Temporal's, so times are moved between the run's start and this event.
   function readRecord(record: NodeRecord, toldAt: number): void {
     const { status } = record
+    if (status === 'TURNED') noteTurn(record)
     if (status === 'FOLDED' || status === 'TURNED') return
     const within = (ms: number) => Math.max(start, Math.min(ms, toldAt))
     const row = open(record.nodeId, record.iteration, within(record.startedAt))
     if (!row) return
     row.output = ('output' in record && record.output) || null
     row.handle = record.handle
+    if (record.notes) row.notes = mergeNodeNotes(row.notes, record.notes)
     if (status === 'LOOPING') row.loop = record.loop
     if (status === 'LOOPING' || status === 'WAITING') held += weigh(row)
     if (status === 'SUCCESS' || status === 'FAILED') {
       const errorMessage = record.status === 'FAILED' ? record.error.message : null
       end(row, within(record.completedAt), { status, errorMessage })
     }
+  }
+
+  /** What was noted when REPEAT's condition was tested belongs to the loop. */
+  function noteTurn({ nodeId, iteration, notes }: NodeRecord): void {
+    const row = rows.get(stepKey(nodeId, iteration))
+    if (!notes || !row || !running.has(row)) return
+    row.notes = mergeNodeNotes(row.notes, notes)
+    changed.add(row)
   }
 
   let before = ''
@@ -245,7 +256,7 @@ export function createFold(executionId: string, progress: Progress | null = null
     event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
   ): void {
     row.retryCount -= event.returned ?? 0
-    if (event.kind === 'failed') fail(row, event.time, event.error)
+    if (event.kind === 'failed') fail(row, event.time, event.error, notedIn(event))
     else end(row, event.time, { status: 'SUCCESS', ...event.result })
   }
 
@@ -296,4 +307,8 @@ export function createFold(executionId: string, progress: Progress | null = null
     },
     confirm,
   }
+}
+
+function notedIn({ notes }: Pick<ProjectedNode, 'notes'>): Pick<ProjectedNode, 'notes'> {
+  return notes ? { notes } : {}
 }

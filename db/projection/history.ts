@@ -1,5 +1,5 @@
 import type { AttemptResult, RunInput } from '../../workflows/run/messages.ts'
-import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
+import type { NodeError, NodeNotes, NodeRecord } from '../../workflows/run/records.ts'
 import { RUN_TIMED_OUT, STUCK_ENDED, STUCK_REASON } from '../../workflows/run/records.ts'
 import type { ExecutionStatus } from '../executions/status.ts'
 
@@ -14,7 +14,7 @@ export type HistoryEvent = { id: number; time: number } & (
   | { kind: 'attempt'; scheduledId: number; attempt: number }
   /** `returned` attempts have only returned their slot to the worker, and do not count. */
   | { kind: 'completed'; scheduledId: number; result: AttemptResult; returned?: number }
-  | { kind: 'failed'; scheduledId: number; error: NodeError; returned?: number }
+  | { kind: 'failed'; scheduledId: number; error: NodeError; returned?: number; notes?: NodeNotes }
   | { kind: 'canceled'; scheduledId: number }
   | { kind: 'timer'; timerId: string; key: string }
   | { kind: 'fired' | 'stopped'; timerId: string }

@@ -2,12 +2,13 @@ import type { ProjectedNode } from '../records/projection.ts'
 import { cleanText } from '../text.ts'
 
 /** A record as it is written: its values are JSON, its times ISO 8601. */
-export type RecordRow = Omit<ProjectedNode, 'startedAt' | 'completedAt' | 'output' | 'loop'> & {
+export type RecordRow = Omit<ProjectedNode, 'startedAt' | 'completedAt' | 'output' | 'loop' | 'notes'> & {
   executionId: string
   startedAt: string
   completedAt: string | null
   output: string | null
   loop: string | null
+  notes: string | null
 }
 
 /** The most that one statement writes: the thread and the memory are held no longer than that takes. */
@@ -24,7 +25,8 @@ export function* cutPieces(
   let chars = 0
   for (const node of nodes) {
     const row = makeRow(executionId, node, values)
-    const size = (row.output?.length ?? 0) + (row.loop?.length ?? 0) + (row.errorMessage?.length ?? 0)
+    const { output, loop, notes, errorMessage } = row
+    const size = [output, loop, notes, errorMessage].reduce((sum, text) => sum + (text?.length ?? 0), 0)
     if (piece.length >= MAX_ROWS || (piece.length > 0 && chars + size > MAX_CHARS)) {
       yield piece
       piece = []
@@ -45,6 +47,7 @@ function makeRow(executionId: string, node: ProjectedNode, values: boolean): Rec
     completedAt: node.completedAt === null ? null : new Date(node.completedAt).toISOString(),
     output: values && node.output ? JSON.stringify(node.output) : null,
     loop: node.loop ? JSON.stringify(node.loop) : null,
+    notes: node.notes ? JSON.stringify(node.notes) : null,
     errorMessage: node.errorMessage === null ? null : cleanText(node.errorMessage),
   }
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { listFrames } from '../../workflows/run/frame.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
-import type { LoopItems } from '../../workflows/run/records.ts'
+import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 
@@ -28,6 +28,7 @@ export type OpenRecord = {
   position: number
   retryCount: number
   loop: LoopItems | null
+  notes?: NodeNotes | undefined
 }
 
 /** The message of a record whose end nobody can tell. */
@@ -40,7 +41,7 @@ export async function readProgress(store: Store, executionId: string): Promise<P
       coalesce(record_count, (select count(*) from node_executions where execution_id = e.id)) as record_count,
       (select coalesce(json_agg(json_build_object('nodeId', node_id, 'iteration', iteration,
           'startedAt', round(extract(epoch from n.started_at) * 1000), 'position', position,
-          'retryCount', retry_count, 'loop', loop)), '[]')
+          'retryCount', retry_count, 'loop', loop, 'notes', notes)), '[]')
         from node_executions n where execution_id = e.id and not settled) as open,
       (select coalesce(json_agg(node_id || '#'), '[]')
         from node_executions where execution_id = e.id and settled and iteration = '') as settled

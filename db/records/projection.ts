@@ -1,6 +1,6 @@
 import { v5 as uuidv5 } from 'uuid'
 import type { Envelope, PlanNode } from '../../workflows/run/plan.ts'
-import type { LoopItems } from '../../workflows/run/records.ts'
+import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
 import type { ExecutionStatus } from '../executions/status.ts'
 
 /** A node's record as the histories tell it; times are in milliseconds since 1970. */
@@ -16,6 +16,7 @@ export type ProjectedNode = {
   output: Envelope | null
   handle: string | null
   errorMessage: string | null
+  notes?: NodeNotes | undefined
   retryCount: number
   /** The record's number in the order in which nodes began, from 0. */
   position: number
@@ -75,8 +76,8 @@ export function openRecord(
 }
 
 /** The bytes of a record's values. */
-export function weigh({ output, errorMessage, loop }: ProjectedNode): number {
+export function weigh({ output, errorMessage, notes, loop }: ProjectedNode): number {
   const envelopes = [output, ...(loop?.pages ?? []).map(({ items }) => items)]
   const bytes = envelopes.reduce((sum, value) => sum + (value && 'v' in value ? value.bytes : 100), 0)
-  return bytes + (errorMessage?.length ?? 0)
+  return bytes + (errorMessage?.length ?? 0) + (notes ? JSON.stringify(notes).length : 0)
 }

@@ -1,5 +1,6 @@
 import { isObject } from '../../workflows/json.ts'
 import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
+import type { NodeNotes } from '../../workflows/run/records.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
@@ -40,6 +41,9 @@ export type NodeExecution = {
   takenFrom: string | null
   /** The execution that a SUB_WORKFLOW node has started. */
   childExecutionId: string | null
+  /** What was noted beside the output; missing if there is nothing. */
+  warnings?: NodeNotes['warnings']
+  console?: NodeNotes['console']
 }
 
 export type ExecutionRecords = {
@@ -122,7 +126,7 @@ export async function listNodeExecutions(
 
 async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, ...row } of nodes) {
+  for (const { output, loop, givenBy, notes, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
@@ -137,6 +141,7 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
       outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
+      ...notes,
     })
   }
   return shown

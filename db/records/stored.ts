@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { itemNodeId, type Plan } from '../../workflows/run/plan.ts'
-import type { ItemPage } from '../../workflows/run/records.ts'
+import type { ItemPage, NodeNotes } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 
@@ -20,6 +20,7 @@ export type StoredNode = {
   retryCount: number
   loop: { pages: ItemPage[] } | null
   givenBy: string | null
+  notes: NodeNotes | null
   childExecutionId: string | null
 }
 
@@ -27,7 +28,7 @@ export type StoredNode = {
 const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
   'iteration', iteration, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
-  'loop', loop, 'givenBy', given_by, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
+  'loop', loop, 'givenBy', given_by, 'notes', notes, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
     then (select child.id from executions child where child.id = shown.id) end)`
 
 const IN_ORDER = sql`coalesce(json_agg(${NODE_AS_JSON} order by started_at, position, node_id), '[]')`
@@ -217,7 +218,7 @@ export async function readRecordsBefore(
     }
   }
   const columns = sql`id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
-    error_message, retry_count, loop, given_by, null as child_execution_id`
+    error_message, retry_count, loop, given_by, null as notes, null as child_execution_id`
   const { rows } = await sql<StoredNode>`
     with recursive ${recordsOutside(executionId)}
     select ${columns} from outside

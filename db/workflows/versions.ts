@@ -81,7 +81,7 @@ export async function readStoredVersion(
 }
 
 /** The rules of a workflow's newest version. Throws NOT_FOUND. */
-export async function readRules(store: Store, workflowId: string): Promise<Rules> {
+export async function readNewestRules(store: Store, workflowId: string): Promise<Rules> {
   const row = await store.db
     .selectFrom('workflows as w')
     .innerJoin('workflowVersions as v', (join) =>

@@ -50,7 +50,7 @@ export function* compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Work<Plan> {
-  const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph) }
+  const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph), between: createBetween(graph) }
   const nodes: PlanNode[] = []
   for (const node of sortTopologically(graph)) {
     const planned = yield* planNode(node, run.triggerNodeId, bodies)
@@ -91,7 +91,11 @@ function findInline(nodes: PlanNode[], edges: PlanEdge[]): number {
 
 /** How many outputs are read, at most, by all attempts that may be in flight at once. */
 function countInputs(nodes: PlanNode[], edges: PlanEdge[]): number {
-  const inputs = new Map(nodes.filter((node) => !isStep(node)).map((node) => [node.id, new Set(node.needs)]))
+  const inputs = new Map(
+    nodes
+      .filter((node) => !isStep(node))
+      .map((node) => [node.id, new Set([...node.needs, ...(node.pairs ?? [])])]),
+  )
   for (const { source, target } of edges) inputs.get(target)?.add(source)
   const copies = countCopies(nodes)
   const repeats = new Set(nodes.filter(({ loop }) => loop?.mode === 'repeat').map(({ id }) => id))
@@ -174,7 +178,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
   const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
   const id = itemNodeId(node.id)
-  const { needs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const { needs, pairs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
   const loop: LoopSpec = {
     mode: 'each',
     concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
@@ -182,16 +186,52 @@ function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [Lo
     max: MAX_ITEMS,
     pure: false,
   }
-  const one = { needs, retry, timeoutMs, ...(readsInput ? { readsInput } : {}) }
+  const one = {
+    ...{ needs, retry, timeoutMs },
+    ...(readsInput ? { readsInput } : {}),
+    ...(pairs ? { pairs } : {}),
+  }
   return [
     { ...head, kind: 'loop', loop, items: 'each', onError, retry, timeoutMs, needs: [] },
     { ...head, ...one, id, parentId: node.id, readsItem: true, itemOf: node.id, onError: 'FAIL' },
   ]
 }
 
-type Bodies = { isPure: (loopId: string) => boolean; roomOf: (loopId: string) => number }
+type Bodies = {
+  isPure: (loopId: string) => boolean
+  roomOf: (loopId: string) => number
+  between: (nodeId: string, before: Set<string>) => string[]
+}
 
-function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: Bodies): Work<PlanNode> {
+/** Whether a config's JavaScript may ask for the item of another node that an item came from. */
+const PAIRS = /\$\(.*\.(?:item|pairedItem|itemMatching)\b|\$node\b/s
+
+/** Finds the nodes through which items may come from those in `before` to a node, outside of its loops too. */
+function createBetween(graph: Graph): Bodies['between'] {
+  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+  const inward = Map.groupBy(graph.edges, ({ target }) => target)
+  return (nodeId, before) => {
+    const leads = new Map<string, boolean>()
+    const look = (id: string): boolean => {
+      const known = leads.get(id)
+      if (known !== undefined) return known
+      leads.set(id, false)
+      const parent = byId.get(id)?.parentId
+      const sources = [...(inward.get(id) ?? []).map(({ source }) => source), ...(parent ? [parent] : [])]
+      const found = sources.map(look).some(Boolean) || before.has(id)
+      leads.set(id, found)
+      return found
+    }
+    look(nodeId)
+    return [...leads].filter(([id, found]) => found && id !== nodeId).map(([id]) => id)
+  }
+}
+
+function* planNode(
+  node: GraphNode,
+  triggerNodeId: string,
+  { isPure, roomOf, between }: Bodies,
+): Work<PlanNode> {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
   const { parentId } = node
@@ -222,6 +262,7 @@ function* planNode(node: GraphNode, triggerNodeId: string, { isPure, roomOf }: B
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
     needs: [...needs],
+    ...(needs.size > 0 && PAIRS.test(config) ? { pairs: between(node.id, needs) } : {}),
   }
 }
 

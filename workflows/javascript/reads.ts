@@ -10,10 +10,10 @@ import {
 } from './syntax.ts'
 
 /**
- * What a script reads. `nodes` are names as they are written: a node's id or its name. `paired` are those of
- * them that are asked for the item that belongs to the current one.
+ * What a script reads. `nodes` are names as they are written: a node's id or its name. `listed` are those of them
+ * whose items are read, `paired` those that are asked for the item that belongs to the current one.
  */
-export type ScriptReads = Reads & { paired: Set<string>; found: ScriptProblem[] }
+export type ScriptReads = Reads & { listed: Set<string>; paired: Set<string>; found: ScriptProblem[] }
 
 /** Of one expression: the others are told when these are mended. */
 const MAX_PROBLEMS = 20
@@ -42,6 +42,7 @@ function readTree(source: string, tree: ScriptNode, isExpression: boolean): Scri
     nodes: new Set(),
     context: false,
     problems: [],
+    listed: new Set(),
     paired: new Set(),
     found: [],
   }
@@ -121,6 +122,7 @@ function readNodes(
       return
     }
     reads.nodes.add(written)
+    reads.listed.add(written)
     if (name === '$items') refuseBranch(more, problem)
     else readNodeMember(written, parent, parents, reads, problem)
   } else if (name === '$node' || name === '$nodes') {
@@ -132,6 +134,7 @@ function readNodes(
     }
     reads.nodes.add(written)
     if (name === '$node') {
+      reads.listed.add(written)
       const member = readNext(parent!, parents)
       if (member && member.name !== 'json' && member.name !== 'data' && member.name !== 'binary' && member.name !== 'runIndex')
         problem(`$node["${written}"].${member.name ?? '[...]'} is not available: there is json`, member.at)

@@ -122,6 +122,23 @@ export function inputOf(
   return { taken: takenInto(plan, itemOf, outer.outcomes), ...(around ? { around } : {}) }
 }
 
+/** The taken in-edges of a node and of those through which its items came, by node id. */
+export type Trail = { nodeId: string; taken: Record<string, TakenEdge[]> }
+
+/** The trail of a node that pairs its items with those of nodes before it. */
+export function trailOf(plan: Plan, root: Frame, node: PlanNode, frame: Frame): Trail | undefined {
+  if (!node.pairs) return undefined
+  const nodeId = node.itemOf ?? node.id
+  const around = framesTo(plan, root, frame)
+  const taken: Record<string, TakenEdge[]> = Object.create(null)
+  for (const id of [nodeId, ...node.pairs]) {
+    const loopId = findNode(plan, id)?.parentId ?? ''
+    const place = around.find((one) => one.loopId === loopId)
+    if (place) taken[id] = takenInto(plan, id, place.outcomes)
+  }
+  return { nodeId, taken }
+}
+
 /** Whether a frame is still under way. */
 export function isUnder(plan: Plan, root: Frame, frame: Frame): boolean {
   return framesTo(plan, root, frame).at(-1) === frame

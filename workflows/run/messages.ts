@@ -1,7 +1,7 @@
 import type { Sinks } from '@temporalio/workflow'
-import type { Frame, Item } from './frame.ts'
+import type { Frame, Item, Trail } from './frame.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
-import { type NodeError, type NodeRecord, RUN_REFUSED } from './records.ts'
+import { type NodeError, type NodeNotes, type NodeRecord, RUN_REFUSED } from './records.ts'
 import type { TakenEdge } from './walk.ts'
 
 /** What continue-as-new carries over: what is settled, what waits, and instants in epoch milliseconds. */
@@ -49,13 +49,20 @@ export type AttemptInput = {
   taken?: TakenEdge[]
   /** What comes to a node that works on one of its items, if that is the item of a loop around it. */
   around?: Item
+  /** If its config pairs its items with those of nodes before it. */
+  trail?: Trail
   outputs: Record<string, Envelope>
   iteration: string
   item?: Item
 }
 
-/** `returned`: how many attempts have only returned their slot to the worker. */
-export type AttemptResult = { output: Envelope; handle: string | null; returned?: number }
+/** `returned`: how many attempts have only returned their slot to the worker. `notes` are for the node's record. */
+export type AttemptResult = {
+  output: Envelope
+  handle: string | null
+  returned?: number
+  notes?: NodeNotes
+}
 
 export type Activities = {
   walkSegment(input: SegmentInput): Promise<NodeRecord[]>

@@ -40,6 +40,11 @@ export type PlanNode = {
   timeoutMs: number
   /** The ids of nodes whose outputs its config names. */
   needs: string[]
+  /**
+   * Its config pairs items with those of nodes before it: the nodes through which they came, whose outputs it needs
+   * too.
+   */
+  pairs?: string[]
 }
 
 /** A node of kind `loop`. */

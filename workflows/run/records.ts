@@ -6,7 +6,14 @@ import type { Envelope } from './plan.ts'
  */
 export type NodeRecord = RecordHead & StepResult
 
-type RecordHead = { nodeId: string; iteration: string; startedAt: number; completedAt: number }
+type RecordHead = {
+  nodeId: string
+  iteration: string
+  startedAt: number
+  completedAt: number
+  /** For the node's record; the run does not read them. */
+  notes?: NodeNotes
+}
 
 /** SUCCESS, FAILED settle a node; WAITING, LOOPING open a wait or a loop; TURNED, FOLDED advance a loop. */
 export type StepResult =
@@ -36,6 +43,15 @@ export type TakenIterations = { ranges: [from: number, to: number][]; chunks: En
 
 /** An array of some of a loop's items, beginning with item `from`; if `deep`, an array of such pages. */
 export type ItemPage = { from: number; items: Envelope; deep?: true }
+
+/**
+ * What a node's evaluation has noted beside its output: warnings, each with the path in the config that it is about, and
+ * what its code wrote to the console. At most 16 KB of JSON.
+ */
+export type NodeNotes = {
+  warnings?: { path: string; message: string }[]
+  console?: { level: string; text: string }[]
+}
 
 export type NodeError = { message: string; type: string }
 

@@ -20,7 +20,7 @@ import {
   refusal,
   walkSegment,
 } from './commands.ts'
-import { createFrame, inputOf, isUnder, outputsAround, reviveFrame } from './frame.ts'
+import { createFrame, inputOf, isUnder, outputsAround, reviveFrame, trailOf } from './frame.ts'
 import { collectTasks, settleRecord, type Task, taskKey } from './loops.ts'
 import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope, PlanNode } from './plan.ts'
@@ -208,7 +208,8 @@ function createRun(run: RunInput) {
     const sources = [...new Set(taken.map(({ source }) => source))]
     const outputs: Record<string, Envelope> = {}
     const find = outputsAround(plan, root, frame)
-    for (const id of [...sources, ...node.needs]) {
+    const trail = trailOf(plan, root, node, frame)
+    for (const id of [...sources, ...node.needs, ...(node.pairs ?? [])]) {
       const output = find(id)
       if (output) outputs[id] = output
     }
@@ -220,6 +221,7 @@ function createRun(run: RunInput) {
       sources,
       ...(taken.some(({ part }) => part !== undefined) ? { taken } : {}),
       ...(around ? { around } : {}),
+      ...(trail ? { trail } : {}),
       outputs,
       iteration: frame.iteration,
       ...(frame.item && (isEntry(plan, node) || node.readsItem) ? { item: frame.item } : {}),

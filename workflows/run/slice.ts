@@ -40,6 +40,7 @@ function chooseOutputs(plan: Plan, root: Frame): Record<string, Envelope> {
   for (const node of plan.nodes) {
     if (!isStep(node) || root.outcomes[node.id]) continue
     node.needs.forEach(take)
+    node.pairs?.forEach(take)
   }
   for (const { source, target } of plan.edges) if (!root.outcomes[target]) take(source)
   return chosen

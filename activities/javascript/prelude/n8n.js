@@ -91,38 +91,33 @@
     return own(names, name) ? names[name] : name
   }
   const outputOf = (name) => {
-    const id = idOf(name)
-    if (!own(kit.roots.nodes ?? {}, id)) refuse(`Node '${name}' hasn't been executed`)
-    return itemsOf(kit.roots.nodes[id])
+    const list = kit.roots.lists?.[idOf(name)]
+    if (Array.isArray(list)) return list
+    return refuse(list ?? `Node '${name}' hasn't been executed`)
   }
   const firstOnly = (given) => {
     if (given.some((which) => which !== undefined && which !== null && which !== 0 && which !== -1))
       refuse('other outputs and runs than the first are not available')
   }
   const pairedItem = (name, at) => {
-    const all = wrap(outputOf(name))
     const pair = kit.roots.pairs?.[idOf(name)]?.[at]
-    if (typeof pair === 'string') refuse(pair)
-    if (typeof pair === 'number' && pair < all.length) return all[pair]
-    return refuse(
-      `Paired item data for item from node '${name}' is unavailable. Ensure '${name}' is providing the required output.`,
-    )
+    if (typeof pair === 'number') return wrap(outputOf(name))[pair]
+    if (typeof pair === 'object') return { json: read(pair.item), pairedItem: { item: at } }
+    return refuse(pair ?? `there is no item ${at} here`)
   }
   const node = (name) => {
     if (typeof name !== 'string') refuse("write the name of a node: $('Fetch')")
     return offer(`$('${name}')`, {
       get isExecuted() {
-        return own(kit.roots.nodes ?? {}, idOf(name))
+        return (kit.roots.lists?.[idOf(name)] ?? null) !== null
       },
       get item() {
         return pairedItem(name, index())
       },
       get pairedItem() {
-        outputOf(name)
         return (at = index()) => pairedItem(name, at)
       },
       get itemMatching() {
-        outputOf(name)
         return (at) => pairedItem(name, at ?? refuse('Missing item index for .itemMatching()'))
       },
       get first() {

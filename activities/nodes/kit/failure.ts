@@ -1,4 +1,5 @@
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
+import type { NodeNotes } from '../../../workflows/run/records.ts'
 
 /**
  * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
@@ -9,6 +10,8 @@ export class NodeFailure extends Error {
   type: FailureType
   retryable: boolean
   retryAfterMs?: number
+  /** What the node has noted before it failed. */
+  notes?: NodeNotes
 
   constructor(
     message: string,

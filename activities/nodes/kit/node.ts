@@ -3,10 +3,12 @@ import type { Store } from '../../../db/scope.ts'
 import type { WebhookAnswer } from '../../../db/starts/webhooks.ts'
 import type { NodeInstance } from '../../../db/waits/pauses.ts'
 import type { ItemList } from '../../../workflows/input.ts'
+import type { NodeNotes } from '../../../workflows/run/records.ts'
 import type { Share } from '../../budget.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { HttpClient } from '../../http/http.ts'
+import type { NoteKeeper } from './notes.ts'
 
 /** What a runner gets for one attempt. Its values are plain JSON, shared between nodes: never change them. */
 export type NodeContext = {
@@ -18,6 +20,8 @@ export type NodeContext = {
   inputs: unknown[]
   bindings: Bindings
   evaluator: Evaluator
+  /** What the node notes beside its output goes here: it is kept if the node fails, too. */
+  notes: NoteKeeper
   /** Aborted on cancel, on shutdown and when the attempt's time is up. */
   signal: AbortSignal
   /** The number of this attempt, from 1. */
@@ -39,7 +43,7 @@ export type NodeContext = {
  * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on.
  * `pause` means that there is no result yet: somebody outside the run writes into the node's row and nudges
  * the run, or the time `until` comes (null is never). `written` is an output that another process has written,
- * instead of `output`; only attempts may have it.
+ * instead of `output`; only attempts may have it. `notes` are added to what the context's keeper has.
  */
 export type NodeResult = {
   output?: unknown
@@ -53,6 +57,7 @@ export type NodeResult = {
   pause?: { until: number | null }
   /** For a list of items: the list that they were made of, and for each the index in there (or several). */
   places?: { of: unknown[]; from: ItemList['from'] }
+  notes?: NodeNotes
 }
 
 /** How a runner sends a request that changes something. */

@@ -131,19 +131,19 @@ test('conditions are cast as by $boolean, in place and in the pool', async () =>
   expect((await failureOf(evaluator.test('{{ 1 }} = 1', scope))).message).toMatch(/one expression/)
 })
 
-test('filter binds $item and $index, in place and in one round trip to the pool', async () => {
+test('holding binds $item and $index, in place and in one round trip to the pool', async () => {
   const items = Array.from({ length: 500 }, (_, id) => ({ id, even: id % 2 === 0 }))
-  const even = items.filter((item) => item.even)
-  expect(await evaluator.filter(items, '$item.even', scope)).toEqual(even)
-  expect(await evaluator.filter(items, '$index % $input.n = 0', scope)).toEqual(even)
-  expect(await evaluator.filter(items, '{{ $sum([$item.id, $input.n]) % 2 = 0 }}', scope)).toEqual(even)
+  const even = items.filter((item) => item.even).map(({ id }) => id)
+  expect(await evaluator.holding(items, '$item.even', scope)).toEqual(even)
+  expect(await evaluator.holding(items, '$index % $input.n = 0', scope)).toEqual(even)
+  expect(await evaluator.holding(items, '{{ $sum([$item.id, $input.n]) % 2 = 0 }}', scope)).toEqual(even)
   const many = Array.from({ length: 40_000 }, (_, id) => ({ id }))
-  expect(await evaluator.filter(many, '$item.id >= 39998', scope)).toEqual([{ id: 39_998 }, { id: 39_999 }])
-  expect(await evaluator.filter([], '$sum($item)', scope)).toEqual([])
-  expect(await evaluator.filter(items, true, scope)).toBe(items)
-  expect(await evaluator.filter(items, false, scope)).toEqual([])
+  expect(await evaluator.holding(many, '$item.id >= 39998', scope)).toEqual([39_998, 39_999])
+  expect(await evaluator.holding([], '$sum($item)', scope)).toEqual([])
+  expect(await evaluator.holding(items, true, scope)).toEqual([...items.keys()])
+  expect(await evaluator.holding(items, false, scope)).toEqual([])
   expect(
-    (await failureOf(evaluator.filter(items, '($f := function() { $f() }; $f())', scope))).message,
+    (await failureOf(evaluator.holding(items, '($f := function() { $f() }; $f())', scope))).message,
   ).toMatch(/took longer than 1 s/)
 })
 

@@ -10,6 +10,7 @@ import { createHttpClient } from '../../../activities/http/http.ts'
 import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import type { NodeResult } from '../../../activities/nodes/kit/node.ts'
+import { createNoteKeeper } from '../../../activities/nodes/kit/notes.ts'
 
 const evaluator = createEvaluator({ processes: 1 })
 const http = createHttpClient({ allowLoopback: true, allow: [] })
@@ -59,6 +60,7 @@ async function execute(config: Record<string, unknown>, input: unknown, more: ob
     inputs: [input],
     bindings,
     evaluator,
+    notes: createNoteKeeper(),
     http,
     attempt: 1,
     answer: async () => {},

@@ -4,6 +4,7 @@ import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import type { NodeContext } from '../../../activities/nodes/kit/node.ts'
+import { createNoteKeeper } from '../../../activities/nodes/kit/notes.ts'
 import { RUNNERS } from '../../../activities/nodes/runners.ts'
 import { mergeInputs } from '../../../workflows/input.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
@@ -31,6 +32,7 @@ function run(type: Type, config: Record<string, unknown>, inputs: unknown[] = [{
       execution: { id: 'e' },
     },
     evaluator,
+    notes: createNoteKeeper(),
     signal: new AbortController().signal,
     attempt: 1,
     idempotencyKey: 'e:n',

@@ -37,7 +37,7 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
   PlanNode:
-    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs needs',
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs needs pairs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
@@ -45,7 +45,7 @@ const KEYS = {
   ExecutionContext:
     'id workflowId workflowName version trigger timezone retryOf traceparent tracestate startedAt',
   NodeRecord:
-    'nodeId iteration status output error handle until pause loop over folded merged forMs startedAt completedAt',
+    'nodeId iteration status output error handle until pause loop over folded merged forMs startedAt completedAt notes',
   ItemPage: 'from items deep',
   Frame: 'iteration loopId at item outcomes outputs loops waits failure elsewhere',
   Loop: 'count pages next frames results chunks taken last over failure',
@@ -57,8 +57,8 @@ const KEYS = {
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
   Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
-  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around outputs iteration item',
-  AttemptResult: 'output handle returned',
+  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item',
+  AttemptResult: 'output handle returned notes',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',
   Firing: 'workflowId nodeId cron timezone scheduledAt firedAt',
@@ -130,10 +130,10 @@ test('the recorded histories have only listed keys, and all those that an ordina
     }
   }
   // Only some runs write these: a run of a single node, one with presets, one that a test makes continue as
-  // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, and one
-  // whose segment gave its slot back.
+  // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, one with a
+  // warning, and one whose segment gave its slot back.
   const rare =
-    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf'.split(
+    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes'.split(
       ' ',
     )
   expect([...seen.keys()].sort()).toEqual(
