@@ -77,8 +77,7 @@ export function writeAnswers(topic: string, version: string, answers: Answers[])
       ...Object.entries(nodes)
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(
-          ([node, runs], k, all) =>
-            `          ${one(node)}: ${one(runs)}${k < all.length - 1 ? ',' : ''}`,
+          ([node, runs], k, all) => `          ${one(node)}: ${one(runs)}${k < all.length - 1 ? ',' : ''}`,
         ),
       `        } }${j < calls.length - 1 ? ',' : ''}`,
     ]),

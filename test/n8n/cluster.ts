@@ -11,7 +11,12 @@ export async function openCluster(): Promise<{ url: string; stop(): Promise<void
   // Under root PostgreSQL runs as another user, which must be able to enter the folder.
   chmodSync(dataDir, 0o711)
   const say = (line: string) => console.error(`[n8n] ${line}`)
-  const { program, cluster } = await describePostgres({ dataDir, durable: false, say, port: await findFree() })
+  const { program, cluster } = await describePostgres({
+    dataDir,
+    durable: false,
+    say,
+    port: await findFree(),
+  })
   const lost = (name: string, why: string) => say(`${name} ${why}`)
   const child = superviseChild(program, { started() {}, lost, back() {} })
   await child.ready

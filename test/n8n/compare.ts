@@ -2,14 +2,7 @@ import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import { ENDED, type ExecutionBody } from '../support/client.ts'
 import { until } from '../support/until.ts'
 import { callHook } from './calling.ts'
-import {
-  type Answers,
-  type Case,
-  MOCK,
-  mapTexts,
-  type N8nDocument,
-  type Recording,
-} from './cases.ts'
+import { type Answers, type Case, MOCK, mapTexts, type N8nDocument, type Recording } from './cases.ts'
 import { findDifference } from './varying.ts'
 
 /** A running Perdure. `send` takes a path. */
@@ -91,7 +84,7 @@ export async function compareCase(
     const answer = await callHook(host.send, path, call)
     const execution = await readExecution(host, imported.id, i, then.ended === 'none')
     const now = mapTexts({ ...answer, ...describe(execution, imported.report) }, plain)
-    const where = compareCalls(then, now)
+    const where = compareCalls(then, now) ?? findCoincidence(then, problems)
     if (where) return judge(`call ${i}: ${where}`, then, now)
     inside.push(...compareNodes(then, now))
   }
@@ -165,13 +158,27 @@ function compareCalls(then: Recording, now: Answered): string | undefined {
     return now.ended === 'FAILED' ? undefined : 'n8n fails'
   }
   if (then.ended === 'success' && now.ended === 'FAILED') return 'Perdure fails'
+  // Of n8n's own refusals only counts that it refuses.
+  if (then.status >= 400 && isRefusal(then.body))
+    return now.status >= 400 ? undefined : `status ${now.status} instead of ${then.status}`
   if (then.status !== now.status) return `status ${now.status} instead of ${then.status}`
   for (const [name, value] of Object.entries(then.headers)) {
+    if (name === 'content-type' && then.body === '') continue
     if (now.headers[name]?.toLowerCase() !== value.toLowerCase()) return `header ${name}`
   }
   const where = findDifference(then.body, now.body)
   return where === undefined ? undefined : `body ${where}`
 }
+
+/** Both fail, but this here perhaps for another reason: because something was not imported. */
+function findCoincidence(then: Recording, problems: ImportProblem[]): string | undefined {
+  const isLeftOut = ({ kind }: ImportProblem) => kind === 'node' || kind === 'expression'
+  return then.ended === 'error' && problems.some(isLeftOut)
+    ? 'both fail, here by what was left out'
+    : undefined
+}
+
+const isRefusal = (body: unknown) => Object(body).stacktrace !== undefined
 
 /** The nodes whose items, in any order, are others than in n8n. Nodes that put out no items here are left out. */
 function compareNodes(then: Recording, now: Answered): string[] {

@@ -3,7 +3,13 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
-type Asked = { path: string; query: URLSearchParams; method: string; headers: Record<string, unknown>; body: string }
+type Asked = {
+  path: string
+  query: URLSearchParams
+  method: string
+  headers: Record<string, unknown>
+  body: string
+}
 
 const LAST_PAGE = 3
 const THINGS = [
@@ -19,7 +25,12 @@ export async function startMock() {
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const own = `http://${request.headers.host}`
-    const { status = 200, headers, json, text } = find(
+    const {
+      status = 200,
+      headers,
+      json,
+      text,
+    } = find(
       {
         path: url.pathname,
         query: url.searchParams,
@@ -30,8 +41,11 @@ export async function startMock() {
       own,
     )
     const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
-    response.writeHead(status, { 'content-type': type, ...headers })
-    response.end(json === undefined ? text : JSON.stringify(json))
+    const body = json === undefined ? text : JSON.stringify(json)
+    // The same headers for every client, whether it would keep the connection or not.
+    const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body ?? '') }
+    response.writeHead(status, { 'content-type': type, connection: 'close', ...length, ...headers })
+    response.end(body)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {

@@ -11,7 +11,10 @@ const what = named ? positionals[0] : 'compare'
 const rest = positionals.slice(named ? 1 : 0)
 
 if (what === 'record') {
-  const [{ openCluster }, { recordCases }] = await Promise.all([import('./cluster.ts'), import('./record.ts')])
+  const [{ openCluster }, { recordCases }] = await Promise.all([
+    import('./cluster.ts'),
+    import('./record.ts'),
+  ])
   const cluster = await openCluster()
   await recordCases(cluster.url, rest).finally(cluster.stop)
 } else {

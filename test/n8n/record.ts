@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { callHook } from './calling.ts'
 import {
-  type Answers,
   type Case,
   MOCK,
   mapTexts,
@@ -34,16 +33,18 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   if (cases.length === 0) throw new Error(`There is no case whose name begins with ${wanted.join(' or ')}`)
   const mock = await startMock()
   const n8n = await prepareN8n(databaseUrl)
+  const database = new pg.Client({ connectionString: n8n.databaseUrl })
   try {
     n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
-    const database = new pg.Client({ connectionString: n8n.databaseUrl })
     await database.connect()
     await database.query(PUBLISH)
     await n8n.start(() => fetchOk(`${n8n.url}/healthz/readiness`))
     const inactive = await untilActive(database, cases)
     if (inactive.length > 0) throw new Error(`n8n does not activate ${inactive.join(', ')}`)
     const rounds: Map<string, Recording[]>[] = []
-    const texts = { [n8n.url.replace('http://', '')]: 'hook.test', [mock.url]: MOCK }
+    const { port } = new URL(n8n.url)
+    const hook = 'hook.test'
+    const texts = { [`127.0.0.1:${port}`]: hook, [`localhost:${port}`]: hook, [mock.url]: MOCK }
     for (let round = 0; round < 2; round++) {
       const recordings = new Map<string, Recording[]>()
       for (const one of cases) {
@@ -52,7 +53,6 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
       rounds.push(recordings)
       console.error(`[n8n] round ${round + 1} of 2`)
     }
-    await database.end()
     const answers = readAnswers()
     for (const { name } of cases) {
       const [first, second] = rounds.map((round) => round.get(name) ?? [])
@@ -64,6 +64,7 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
     }
     console.error(`[n8n] ${cases.length} cases recorded`)
   } finally {
+    await database.end().catch(() => {})
     await n8n.stop()
     await mock.stop()
   }
@@ -150,7 +151,10 @@ async function untilEnded(
   }
 }
 
-type RunData = Record<string, { data?: { main?: ({ json: unknown }[] | null)[] }; error?: { message: string } }[]>
+type RunData = Record<
+  string,
+  { data?: { main?: ({ json: unknown }[] | null)[] }; error?: { message: string } }[]
+>
 
 function readExecution({ status, data }: ExecutionRow): Pick<Recording, 'ended' | 'error' | 'nodes'> {
   const { resultData } = unfold(data) as { resultData: { runData: RunData; error?: { message: string } } }

@@ -19,6 +19,7 @@ export async function showComparison(host: Host, wanted: string[], note: boolean
     wanted.length === 0 || wanted.some((part) => name.startsWith(part))
   const cases = topics.flatMap((topic) => topic.cases.filter(isWanted))
   const mock = await startMock()
+  const since = performance.now()
   const verdicts = await compareAll(host, mock.url, cases, readAnswers()).finally(mock.stop)
   for (const verdict of verdicts.filter(({ verdict }) => verdict === 'silent')) printSilent(verdict)
   console.table(
@@ -31,7 +32,8 @@ export async function showComparison(host: Host, wanted: string[], note: boolean
   )
   mkdirSync(dirname(FILE), { recursive: true })
   writeFileSync(FILE, `${JSON.stringify(verdicts, null, 1)}\n`)
-  console.log(`All of them: ${FILE}`)
+  const seconds = Math.round((performance.now() - since) / 1_000)
+  console.log(`${verdicts.length} cases in ${seconds} s. All of them: ${FILE}`)
   if (note) {
     if (wanted.length > 0) throw new Error('Only a comparison of all cases can be noted')
     writeRatchet(verdicts)

@@ -43,12 +43,21 @@ export async function countTemplates(host: Host, paths: string[]): Promise<void>
     'without a stopped node': count((one) => isImported(one) && one.stopped.length === 0),
     'with nothing reported': count((one) => isImported(one) && one.problems.length === 0),
   })
-  printMost('Stopped, by type', counted.flatMap(({ stopped }) => [...new Set(stopped)]))
-  printMost('The only thing that stops a workflow', counted.flatMap(({ stopped }) => {
-    const types = [...new Set(stopped)]
-    return types.length === 1 ? types : []
-  }))
-  printMost('Reported', counted.flatMap(({ problems }) => [...new Set(problems)]))
+  printMost(
+    'Stopped, by type',
+    counted.flatMap(({ stopped }) => [...new Set(stopped)]),
+  )
+  printMost(
+    'The only thing that stops a workflow',
+    counted.flatMap(({ stopped }) => {
+      const types = [...new Set(stopped)]
+      return types.length === 1 ? types : []
+    }),
+  )
+  printMost(
+    'Reported',
+    counted.flatMap(({ problems }) => [...new Set(problems)]),
+  )
   mkdirSync(dirname(FILE), { recursive: true })
   writeFileSync(FILE, `${JSON.stringify(counted, null, 1)}\n`)
   console.log(`All of them: ${FILE}`)
@@ -103,5 +112,6 @@ function printMost(title: string, entries: string[]): void {
   const counts = Object.entries(Object.groupBy(entries, (entry) => entry))
   const most = counts.sort(([, a], [, b]) => b!.length - a!.length).slice(0, SHOWN)
   console.log(`${title}:`)
-  for (const [entry, same] of most) console.log(`  ${String(same!.length).padStart(5)}  ${entry.slice(0, 160)}`)
+  for (const [entry, same] of most)
+    console.log(`  ${String(same!.length).padStart(5)}  ${entry.slice(0, 160)}`)
 }

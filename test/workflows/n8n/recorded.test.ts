@@ -56,7 +56,11 @@ test('imported workflows answer as n8n did wherever they have done so before', a
   const send = (path: string, init: RequestInit = {}) => fetch(base + path, init)
   const ask = async <T>(method: string, path: string, json?: unknown): Promise<T> => {
     const headers = { cookie: host.admin, 'content-type': 'application/json' }
-    const response = await send(path, { method, headers, ...(json === undefined ? {} : { body: JSON.stringify(json) }) })
+    const response = await send(path, {
+      method,
+      headers,
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path} responded with ${response.status}: ${text}`)
     return JSON.parse(text)
@@ -69,10 +73,17 @@ test('imported workflows answer as n8n did wherever they have done so before', a
 
 test('what differs between two recordings is marked, and then only its type counts', () => {
   const marked = markVarying({ id: 'a', at: [1, 2], n: 3, o: { x: 1 } }, { id: 'b', at: [1, 9], n: 3, o: {} })
-  expect(marked).toEqual({ id: { $varies: 'string' }, at: [1, { $varies: 'number' }], n: 3, o: { $varies: 'object' } })
+  expect(marked).toEqual({
+    id: { $varies: 'string' },
+    at: [1, { $varies: 'number' }],
+    n: 3,
+    o: { $varies: 'object' },
+  })
   expect(findDifference(marked, { id: 'c', at: [1, 7], n: 3, o: {} })).toBeUndefined()
   expect(findDifference(marked, { id: 5, at: [1, 7], n: 3, o: {} })).toBe('id')
   expect(findDifference(marked, { id: 'c', at: [2, 7], n: 3, o: {} })).toBe('at[0]')
+  expect(markVarying('at /node_modules/n8n/x.js', 'at /node_modules/n8n/x.js')).toEqual({ $varies: 'any' })
+  expect(findDifference({ stack: { $varies: 'any' }, b: 1 }, { b: 1 })).toBeUndefined()
   expect(findDifference({ a: undefined, b: 1 }, { b: 1 })).toBe('a')
   expect(findDifference([{ a: 1 }], [{ a: 1 }, { a: 2 }])).toBe('[1]')
   expect(findDifference([1, 2], [1])).toBe('[1]')
@@ -85,6 +96,15 @@ test('a case that was equal, or that differs silently for the first time, is a s
     return { name, verdict, wrong: false, where: 'body', inside: [], problems: [], n8n: null, perdure: null }
   }
   const noted = { silent: ['s'], equal: ['e', 'f'] }
-  const now = [verdict('s', 'silent'), verdict('e', 'reported'), verdict('f', 'equal'), verdict('n', 'silent'), verdict('r', 'reported')]
-  expect(findSetbacks(now, noted)).toEqual(['e was equal and is reported: body', 'n differs, and nothing says so'])
+  const now = [
+    verdict('s', 'silent'),
+    verdict('e', 'reported'),
+    verdict('f', 'equal'),
+    verdict('n', 'silent'),
+    verdict('r', 'reported'),
+  ]
+  expect(findSetbacks(now, noted)).toEqual([
+    'e was equal and is reported: body',
+    'n differs, and nothing says so',
+  ])
 })
