@@ -1,6 +1,6 @@
 import type { Language } from '../../workflows/expressions/rules.ts'
 import { evaluateScripts, evaluateScriptsForEach } from '../javascript/evaluate.ts'
-import type { CompiledScript } from '../javascript/scripts.ts'
+import type { CompiledScript } from '../javascript/texts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey, writeRoots } from './bindings.ts'
 import {

@@ -3,6 +3,7 @@ import type { WrittenOutput } from '../../db/records/written.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
+import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, findHolding, mapItems } from './evaluation.ts'
@@ -37,6 +38,8 @@ export type Evaluator = {
    * fail gives its NodeFailure; what hinders all rows is thrown.
    */
   rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
+  /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
+  run(code: Code, bindings: Bindings): Promise<CodeResult>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -128,6 +131,7 @@ function createEvaluatorFor(
       return mapItems(deps, items, await compileBareExpression(text, rules), bindings)
     },
     rows: (how, value, rows, bindings) => evaluateRows(deps, how, value, rows, bindings),
+    run: (code, bindings) => runCodeAway(deps, code, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.

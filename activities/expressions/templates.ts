@@ -3,7 +3,7 @@ import { splitCondition, splitTemplate, type Template } from '../../workflows/ex
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import { isScriptText } from '../../workflows/javascript/template.ts'
 import { setOwn } from '../../workflows/json.ts'
-import { type CompiledScript, compileScript } from '../javascript/scripts.ts'
+import { type CompiledScript, compileScript } from '../javascript/texts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type CompiledExpression, compileInTurns } from './compiled.ts'
 import { expressionFailure, expressionLimit } from './failures.ts'

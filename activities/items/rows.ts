@@ -26,7 +26,7 @@ import {
   isScript,
 } from '../expressions/templates.ts'
 import { evaluateScriptsForEach } from '../javascript/evaluate.ts'
-import type { CompiledScript } from '../javascript/scripts.ts'
+import type { CompiledScript } from '../javascript/texts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 
 /** An item of a node, and its number. */

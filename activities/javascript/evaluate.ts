@@ -7,7 +7,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import { findPlainly, isUnavailable, NOT_PLAIN } from './direct.ts'
 import { findCurrent, findId, findItems, findPair } from './items.ts'
 import type { ScriptJob, ScriptSource } from './job.ts'
-import { type CompiledScript, quoteScript } from './scripts.ts'
+import { type CompiledScript, quoteScript } from './texts.ts'
 
 type ScriptDeps = {
   pool: { run(workflow: string, prepare: () => ScriptJob): Promise<EvaluatorReply> }

@@ -86,7 +86,7 @@ export function makeInside(callHost: (call: string, argument: string) => string)
       defineProperty(globalThis, name, { get, set, configurable: true, enumerable: false })
     },
     addTimer(call, ms) {
-      const due = now() + (ms > 0 ? ms : 0)
+      const due = now() + max(0, ms)
       timerId += 1
       timers.push({ id: timerId, due, call })
       return timerId

@@ -7,8 +7,13 @@ import type { PreludeFunction } from './kit.ts'
 /** A piece of the library: a function whose text is evaluated in the sandbox, or the text of one. */
 type PreludePiece = PreludeFunction | { file: string; text: string }
 
-/** The parts of the library, in the order in which they are evaluated. Each is loaded when it is first needed. */
-const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
+const NEVER = /(?!)/
+
+/**
+ * The parts of the library, in the order in which they are evaluated. Each is loaded when it is first needed.
+ * `names` finds the names that it defines; a part without is always there.
+ */
+const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePiece[]> }[] = [
   {
     part: 'base',
     load: async () => [
@@ -18,15 +23,17 @@ const PARTS: { part: PreludePart; load: () => Promise<PreludePiece[]> }[] = [
       (await import('./prelude/crypto.ts')).defineCrypto,
     ],
   },
-  { part: 'intl', load: () => readPieces('intl') },
+  { part: 'intl', names: /\b(?:Intl|Date|DateTime|Duration|Interval|luxon|localeCompare)\b|\btoLocale|\$(?:now|today)\b/, load: () => readPieces('intl') },
   {
     part: 'luxon',
+    names: /\b(?:DateTime|Duration|Interval|luxon)\b|\$(?:now|today)\b/,
     load: async () => [await readPackage('luxon', 'luxon', '../global/luxon.min.js'), ...(await readPieces('luxon'))],
   },
-  { part: 'jmespath', load: async () => [await readPackage('jmespath', 'jmespath')] },
-  { part: 'titlecase', load: async () => [await readPackage('title-case', 'titleCase')] },
-  { part: 'n8n', load: () => readPieces('n8n') },
-  { part: 'methods', load: () => readPieces('extend', 'lists', 'texts', 'dates') },
+  { part: 'jmespath', names: /\$jmes[pP]ath\b/, load: async () => [await readPackage('jmespath', 'jmespath')] },
+  // Only what begins with `=` has n8n's methods: see texts.ts.
+  { part: 'titlecase', names: NEVER, load: async () => [await readPackage('title-case', 'titleCase')] },
+  { part: 'n8n', names: NEVER, load: () => readPieces('n8n') },
+  { part: 'methods', names: NEVER, load: () => readPieces('extend', 'lists', 'texts', 'dates') },
 ]
 
 /** Files of prelude/, each the text of a function that is called with the kit. */
@@ -51,6 +58,14 @@ async function readPackage(path: string, name: string, file = ''): Promise<Prelu
     exports.${name} ??= typeof ${name} === 'undefined' ? exports : ${name} }).call(exports)
     kit.libraries ??= {}; kit.libraries.${name} = exports.${name} }`
   return { file: name, text: call }
+}
+
+/**
+ * The parts that sources may need, by their texts: those whose names they have. A name in a text that is no
+ * variable costs only time.
+ */
+export function choosePrelude(texts: string[]): PreludePart[] {
+  return PARTS.flatMap(({ part, names }) => (!names || texts.some((text) => names.test(text)) ? [part] : []))
 }
 
 /** A piece as a sandbox evaluates it: its value is a function that is called with the kit. */

@@ -1,147 +1,95 @@
-import { LRUCache } from 'lru-cache'
-import { DATE_METHODS, VALUE_METHODS } from '../../workflows/javascript/names.ts'
-import { readScriptPath, type ScriptPath } from '../../workflows/javascript/paths.ts'
-import { readScript, type ScriptReads } from '../../workflows/javascript/reads.ts'
-import {
-  describePosition,
-  findParents,
-  measureScript,
-  parseScript,
-  type ScriptNode,
-  type ScriptSyntaxError,
-} from '../../workflows/javascript/syntax.ts'
-import { type ScriptTemplate, splitScript } from '../../workflows/javascript/template.ts'
-import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
-import { expressionFailure } from '../expressions/failures.ts'
-import type { PreludePart } from './job.ts'
-import { mayChange, rewriteScript } from './rewrite.ts'
-
-/** A text that begins with `=`, ready to be evaluated. */
-export type CompiledScript = {
-  /** The whole text. */
-  source: string
-  reads: ScriptReads
-  /** It is one expression with nothing around it, whose value keeps its type; else a text is made of `parts`. */
-  alone: boolean
-  /** If all its expressions are plain paths: those and the texts between them. */
-  plain: (string | ScriptPath)[] | undefined
-  /** The expression for the sandbox. */
-  code: string
-  prelude: PreludePart[]
-}
-
-const cache = new LRUCache<string, CompiledScript>({
-  maxSize: 1_000_000,
-  sizeCalculation: ({ source, code }) => source.length + code.length,
-})
-
-/** The units of work that scripts took to compile since a caller has waited for a turn. */
-let spent = 0
+import type { Reads } from '../../workflows/expressions/expressions.ts'
+import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings.ts'
+import type { EvaluationDeps } from '../expressions/evaluation.ts'
+import { describeFault } from '../expressions/failures.ts'
+import type { EvaluatorReply } from '../expressions/job.ts'
+import { createPacer } from '../expressions/pace.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { parseJson } from '../nodes/kit/json.ts'
+import type { ConsoleLine, ScriptFault, ScriptLimits } from './job.ts'
+import { choosePrelude } from './prelude.ts'
 
 /**
- * Compiles a text that begins with `=`, once for each text; timers and sockets have their turn in between.
- * Throws a NodeFailure if it is not valid.
+ * The code of a node, a function's body. With `items` it runs once for each, with `$item` and `$index`; else
+ * once. `reads` is what it reads.
  */
-export async function compileScript(text: string): Promise<CompiledScript> {
-  const known = cache.get(text)
-  if (known) return known
-  try {
-    const template = splitScript(text)
-    const sources = template.parts.filter((part) => typeof part !== 'string')
-    const trees: ScriptNode[] = []
-    for (const { source, start } of sources) {
-      spent += 2 * measureScript(source)
-      if (spent > TURN_UNITS) {
-        spent = 0
-        await takeTurn()
-      }
-      trees.push(parseAt(source, start))
+export type Code = {
+  text: string
+  reads: Reads
+  items?: unknown[] | undefined
+  timeoutMs: number
+  memoryMb: number
+}
+
+/** What a code returned, undefined for nothing; with items, the list of what it returned, null for nothing. */
+export type CodeResult = { value: unknown; console: ConsoleLine[] }
+
+/** Runs a node's code. Throws a NodeFailure: CodeFailed or CodeLimit, with what it wrote, or as the evaluator does. */
+export async function runCodeAway(
+  { pool, limits: { maxChars, heapMb } }: EvaluationDeps,
+  { text, reads, items, timeoutMs, memoryMb }: Code,
+  bindings: Bindings,
+): Promise<CodeResult> {
+  const limits: ScriptLimits = { timeoutMs, memoryMb, maxChars }
+  const reply = await pool.run(findQueueKey(bindings), () => {
+    const written = items && JSON.stringify(items)
+    return {
+      script: {
+        prelude: choosePrelude([text]),
+        // Dates are in the time zone of the workflow.
+        roots: writeRoots([{ ...reads, roots: new Set([...reads.roots, 'execution']) }], bindings, written?.length),
+        items: written,
+        sources: [{ kind: 'body', text, each: items !== undefined }],
+        limits,
+      },
     }
-    const compiled = readTemplateScript(text, template, trees)
-    cache.set(text, compiled)
-    return compiled
-  } catch (error) {
-    const { message, position } = error as ScriptSyntaxError
-    const where = position === undefined ? '' : ` (${describePosition(text, position)})`
-    throw expressionFailure(`${quoteScript(text)}: ${message}${where}`)
-  }
+  })
+  if (reply.kind === 'fault') throw describeCodeFault(reply, limits)
+  if (reply.kind !== 'script') throw describeOutside(reply, limits, heapMb)
+  const [value] = reply.values
+  const parsed = typeof value === 'string' ? await parseJson(value, createPacer()) : undefined
+  return { value: parsed, console: reply.console }
 }
 
-function parseAt(source: string, start: number): ScriptNode {
-  try {
-    return parseScript(source)
-  } catch (error) {
-    const { message, position } = error as ScriptSyntaxError
-    throw position === undefined ? error : Object.assign(new Error(message), { position: start + position })
-  }
+function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailure {
+  const { cause, item, console } = fault
+  const notes = console.length > 0 ? { notes: { console } } : {}
+  const type = cause === 'ERROR' || cause === 'STUCK' ? 'CodeFailed' : 'CodeLimit'
+  const at = item === undefined ? '' : ` (item ${item})`
+  return new NodeFailure(`${describeScriptFault(fault, 'the code', limits)}${at}`, { type, ...notes })
 }
 
-function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, trees: ScriptNode[]): CompiledScript {
-  const reads = emptyReads()
-  const methods = new Set<string>()
-  const codes: string[] = []
-  const plain: (string | ScriptPath)[] = []
-  let changes = false
-  let at = 0
-  for (const part of parts) {
-    if (typeof part === 'string') {
-      codes.push(JSON.stringify(part))
-      plain.push(part)
-      continue
+/** What is wrong, as a sentence. `what` is its subject, such as `the code`. */
+export function describeScriptFault(
+  { cause, message, line, column }: ScriptFault,
+  what: string,
+  { timeoutMs, memoryMb, maxChars }: ScriptLimits,
+): string {
+  switch (cause) {
+    case 'TIMEOUT':
+      return `${what} took longer than ${timeoutMs / 1_000} s of processor time`
+    case 'MEMORY':
+      return `${what} used too much memory (more than ${memoryMb} MB)`
+    case 'SIZE':
+      return `${what} has a result that is too big (more than ${maxChars / 1_000_000} MB)`
+    case 'STUCK':
+      return `${what} waits for a promise that nothing will settle`
+    case 'ERROR': {
+      const place = [line && `line ${line}`, column && `column ${column}`].filter(Boolean).join(', ')
+      return `${what}${place && `, ${place}`}: ${message}`
     }
-    const tree = trees[at++]!
-    const own = readScript(part.source, tree)
-    const [problem] = own.found
-    if (problem) throw Object.assign(new Error(problem.message), { position: part.start + problem.position })
-    addReads(reads, own)
-    changes ||= mayChange([...findParents(tree).keys()])
-    codes.push(`() => (${rewriteScript(part.source, tree, methods)})`)
-    const path = readScriptPath(tree)
-    if (path) plain.push(path)
-  }
-  return {
-    source: text,
-    reads,
-    alone,
-    plain: plain.length === parts.length ? plain : undefined,
-    code: alone ? `$$value(${codes[0]}, ${changes})` : `$$text([${codes.join(', ')}], ${changes})`,
-    prelude: choosePrelude(text, methods),
   }
 }
 
-function emptyReads(): ScriptReads {
-  return { roots: new Set(), nodes: new Set(), context: false, problems: [], listed: new Set(), paired: new Set(), found: [] }
-}
-
-function addReads(to: ScriptReads, from: ScriptReads): void {
-  for (const name of from.roots) to.roots.add(name)
-  for (const name of from.nodes) to.nodes.add(name)
-  for (const name of from.listed) to.listed.add(name)
-  for (const name of from.paired) to.paired.add(name)
-}
-
-/** The parts of the library that a text may need, by the names in it; `methods` are n8n's methods that it calls. */
-export function choosePrelude(text: string, methods: Set<string> = findMethodNames(text)): PreludePart[] {
-  const parts: PreludePart[] = ['base']
-  const needsLuxon =
-    /\b(?:DateTime|Duration|Interval|luxon)\b|\$(?:now|today)\b/.test(text) ||
-    [...methods].some((method) => DATE_METHODS.has(method))
-  if (needsLuxon || methods.size > 0 || /\bIntl\b|\bDate\b|\btoLocale|\blocaleCompare\b/.test(text)) parts.push('intl')
-  if (needsLuxon) parts.push('luxon')
-  if (/\$jmes[pP]ath\b/.test(text)) parts.push('jmespath')
-  if (methods.has('toTitleCase')) parts.push('titlecase')
-  parts.push('n8n')
-  if (methods.size > 0) parts.push('methods')
-  return parts
-}
-
-function findMethodNames(text: string): Set<string> {
-  const called = [...text.matchAll(/\.\s*(\w+)\s*(?:\?\.\s*)?\(/g)].map(([, name]) => name!)
-  return new Set(called.filter((name) => VALUE_METHODS.has(name)))
-}
-
-/** Quotes a text that begins with `=` for a message, cut to 80 characters. */
-export function quoteScript(text: string): string {
-  const line = text.replace(/\s+/g, ' ')
-  return `expression ${line.length > 80 ? `${line.slice(0, 80)}...` : line}`
+/** What ended a process: a call that cannot be interrupted took too long, or there is none. */
+function describeOutside(reply: EvaluatorReply, limits: ScriptLimits, heapMb: number): NodeFailure {
+  if (reply.kind !== 'error') {
+    return new NodeFailure('the evaluator gave an unexpected reply', { type: 'CodeFailed' })
+  }
+  if (reply.cause === 'DOWN' || reply.cause === 'BUSY') {
+    return describeFault(reply.cause, 'the code', { ...limits, heapMb }, reply.message)
+  }
+  const cause = reply.cause === 'TOTAL' ? 'TIMEOUT' : reply.cause
+  const message = describeScriptFault({ ...reply, kind: 'fault', cause, console: [] }, 'the code', limits)
+  return new NodeFailure(message, { type: cause === 'ERROR' ? 'CodeFailed' : 'CodeLimit' })
 }

@@ -1,6 +1,7 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runAggregate } from './aggregate.ts'
 import { resumeApproval, runApproval } from './approval.ts'
+import { runCode } from './code.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
 import { runDate } from './date.ts'
@@ -52,6 +53,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   RENAME_KEYS: runRenameKeys,
   JOIN: runJoin,
   COMPARE_DATASETS: runCompareDatasets,
+  CODE: runCode,
   TRANSFORM: runTransform,
   TEMPLATE: runTemplate,
   DATE: runDate,

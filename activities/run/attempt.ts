@@ -9,6 +9,7 @@ import { makeCall, rejectOn, storeKept } from '../calls/call.ts'
 import { describeAttempt } from '../calls/idempotencykey.ts'
 import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
@@ -131,9 +132,10 @@ function toActivityFailure(
   activity: Context,
 ): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
   const { failures, returned } = before
-  const uncounted = findUncounted(error, activity, returned)
+  const uncounted = findUncounted(error, node, activity, returned)
   if (uncounted) {
-    const gaveBack = error instanceof NoRoom || error instanceof AtItElsewhere
+    const gaveBack =
+      error instanceof NoRoom || error instanceof AtItElsewhere || isWithoutProcess(error, node)
     const counts = { failures, returned: returned + (gaveBack ? 1 : 0) }
     return { failure: uncounted, counts }
   }
@@ -152,7 +154,7 @@ function toActivityFailure(
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */
-function findUncounted(error: unknown, activity: Context, returned: number): unknown {
+function findUncounted(error: unknown, node: PlanNode, activity: Context, returned: number): unknown {
   if (activity.cancellationSignal.aborted) {
     if (!activity.cancellationDetails?.workerShutdown)
       return new CancelledFailure('The execution was cancelled')
@@ -163,8 +165,14 @@ function findUncounted(error: unknown, activity: Context, returned: number): unk
   // Nothing is wrong, so the SDK logs nothing.
   if (error instanceof NoRoom || error instanceof AtItElsewhere)
     return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')
+  if (isWithoutProcess(error, node)) return again('WorkerBusy', describeFailure(error).message, 500, 'BENIGN')
   if (isInfrastructure(error)) return again('Infrastructure', describeFailure(error).message, 1_000)
   return undefined
+}
+
+/** Whether a node that only computes has waited in vain for a process, because its team has its half of them. */
+function isWithoutProcess(error: unknown, { kind }: PlanNode): boolean {
+  return kind === 'pure' && isTurnedAway(error)
 }
 
 /** A failure after which Temporal makes another attempt, without counting against the node's own. */

@@ -24,6 +24,9 @@ const FORGET_BYTES = 8_000_000
 /** A longer segment would only delay the work that waits for it. */
 const MAX_MS = 5_000
 
+/** The most that the code of a segment's steps may take together, in milliseconds of processor time. */
+const MAX_CODE_MS_TOGETHER = 30_000
+
 /**
  * The local activity that executes every pure node that is or becomes ready, by the same rules as the
  * workflow (`collectTasks`, `settleRecord`), until only joins that wait and side effects are left or the
@@ -40,6 +43,7 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
   const touched = new Set<Frame>()
   const begun = Date.now()
   let bytes = 0
+  let codeMs = 0
   const add = (record: NodeRecord) => {
     records.push(record)
     bytes += Buffer.byteLength(JSON.stringify(record))
@@ -60,6 +64,8 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
       if (tasks.length === 0) return records
       for (const task of tasks) {
         if (task.frame.failure) continue
+        codeMs += (task.phase === 'run' && task.node.codeMs) || 0
+        if (codeMs > MAX_CODE_MS_TOGETHER && records.length > 0) return records
         const record = await takeUnlessBusy(walk, task)
         if (record && add(record)) return records
         if (record && !isFull()) continue

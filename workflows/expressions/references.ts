@@ -1,3 +1,4 @@
+import { CODE_WORK, readCode } from '../javascript/code.ts'
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import { eachPart, measureExpression, readMeasured, splitCondition } from './expressions.ts'
@@ -20,20 +21,26 @@ export type Meter = { left: number }
 
 /**
  * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths
- * (within the config) of `conditions` are read as conditions, all others as templates. Keys are not read.
+ * (within the config) of `conditions` are read as conditions or as code, all others as templates. Keys are not
+ * read.
  */
 export function* findReferences(
   value: unknown,
   path: string,
-  conditions: { path: string; text: string }[] = [],
+  conditions: { path: string; text: string; code?: true }[] = [],
   meter: Meter = { left: Number.POSITIVE_INFINITY },
 ): Work<References> {
   const found: References = { nodes: [], problems: [], context: false }
   const bare = new Set(conditions.map((condition) => condition.path))
+  const code = new Set(conditions.flatMap((condition) => (condition.code ? [condition.path] : [])))
   let count = 0
   function* visit(item: string | object, key: string, depth: number): Work<void> {
     const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
     if (typeof item === 'string') {
+      if (code.has(key)) {
+        yield* readCodeInto(found, item, at, meter)
+        return
+      }
       // Counted before any is parsed.
       if (!bare.has(key)) count += item.split('{{').length - 1
       if (bare.has(key) || count <= MAX_EXPRESSIONS) yield* readText(item, at, bare.has(key), found, meter)
@@ -89,6 +96,20 @@ function* readText(
   } catch (error) {
     found.problems.push({ path, message: (error as Error).message })
   }
+}
+
+/** Reads a node's code, and adds what it refers to and what is wrong with it. */
+function* readCodeInto(found: References, text: string, path: string, meter: Meter): Work<void> {
+  const units = CODE_WORK * text.length
+  meter.left -= units
+  if (meter.left < 0) {
+    found.problems.push({ path, message: TOO_MUCH })
+    return
+  }
+  yield units
+  const reads = readCode(text)
+  for (const id of reads.nodes) found.nodes.push({ id, path })
+  for (const message of reads.problems) found.problems.push({ path, message })
 }
 
 const TOO_MUCH =

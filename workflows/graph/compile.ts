@@ -17,6 +17,9 @@ import { callsPerItem, type Graph, type GraphNode, isOnItems } from './graph.ts'
 export const MAX_ITEMS = 100_000
 
 const MAX_INLINE = 32_000
+
+/** Code that may take longer than this is no step of a segment. */
+const MAX_STEP_CODE_MS = 1_000
 const MIN_INLINE = 50
 
 /**
@@ -141,9 +144,15 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
       .every((node) => {
         const kind = nodeType(node.type)?.kind
         if (kind === 'loop') return isPure(node.id)
-        return kind === 'pure' && node.retry === undefined && node.timeoutMs === undefined
+        return kind === 'pure' && !isAlone(node)
       })
   return isPure
+}
+
+/** Whether a pure node is an activity of its own. */
+function isAlone({ type, config, retry, timeoutMs }: GraphNode): boolean {
+  const codeMs = nodeType(type)?.codeMs?.(config) ?? 0
+  return retry !== undefined || timeoutMs !== undefined || codeMs > MAX_STEP_CODE_MS
 }
 
 /** How many bytes a settled node takes in a run's state, without its output. */
@@ -247,7 +256,8 @@ function* planNode(
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
-  const own = type.kind === 'pure' && (node.retry !== undefined || node.timeoutMs !== undefined)
+  const own = type.kind === 'pure' && isAlone(node)
+  const codeMs = type.codeMs?.(node.config)
   return {
     ...head,
     kind: type.kind,
@@ -261,6 +271,7 @@ function* planNode(
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
     ...(needs.size > 0 && PAIRS.test(config) ? { pairs: between(node.id, needs) } : {}),
   }

@@ -6,6 +6,8 @@ export const FAILURE_TYPES = [
   // Caused by the graph or its data.
   'ExpressionFailed',
   'ExpressionLimit',
+  'CodeFailed',
+  'CodeLimit',
   'InvalidConfig',
   'InvalidInput',
   'InvalidResponse',

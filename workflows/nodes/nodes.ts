@@ -1,5 +1,6 @@
 import { getOwn } from '../json.ts'
 import { CALL_NODES } from './calls.ts'
+import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
 import { FLOW_NODES } from './flow.ts'
 import { ITEM_NODES } from './items.ts'
@@ -13,6 +14,7 @@ export const NODES = {
   ...TRIGGER_NODES,
   ...FLOW_NODES,
   ...DATA_NODES,
+  ...CODE_NODES,
   ...ITEM_NODES,
   ...CALL_NODES,
   ...WEBHOOK_NODES,

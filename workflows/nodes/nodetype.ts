@@ -11,9 +11,15 @@ export type NodeType = {
   /** The handles by which the node may leave, which may depend on its config. `null` is the main handle. */
   handles: (config: Record<string, unknown>) => (string | null)[]
   /**
-   * The strings of a config that are one expression, with or without `{{ }}`, by path: `cases[0].condition`.
+   * The strings of a config that are one expression, with or without `{{ }}`, by path: `cases[0].condition`;
+   * with `code`, a function's body in JavaScript.
    */
-  conditions?: (config: Record<string, unknown>) => { path: string; text: string }[]
+  conditions?: (config: Record<string, unknown>) => { path: string; text: string; code?: true }[]
+  /**
+   * How long the node's code may take, in milliseconds of processor time: a segment has only nodes with little
+   * of it. Undefined for nodes without code.
+   */
+  codeMs?: (config: Record<string, unknown>) => number
   retry: Required<Retry>
   timeoutMs: number
 }

@@ -18,7 +18,7 @@ export type PlanNode = {
   name: string
   type: string
   kind: NodeKind
-  /** Pure, but with a retry or time limit of its own: an activity instead of a step in a segment. */
+  /** Pure, but with a retry or time limit of its own, or code that may take long: an activity instead of a step in a segment. */
   alone?: true
   /** The loop whose body it is in. */
   parentId?: string
@@ -38,6 +38,8 @@ export type PlanNode = {
   onError: OnError
   retry: Required<Retry>
   timeoutMs: number
+  /** How long its code may take, in milliseconds of processor time. */
+  codeMs?: number
   /** The ids of nodes whose outputs its config names. */
   needs: string[]
   /**

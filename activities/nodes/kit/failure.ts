@@ -4,7 +4,7 @@ import type { NodeNotes } from '../../../workflows/run/records.ts'
 /**
  * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
  * names the kind of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...).
- * `retryAfterMs` is the least delay before the next attempt. Only the log may show the `cause`.
+ * `retryAfterMs` is the least delay before the next attempt. `notes` are for the node's record. Only the log may show the `cause`.
  */
 export class NodeFailure extends Error {
   type: FailureType
@@ -15,13 +15,20 @@ export class NodeFailure extends Error {
 
   constructor(
     message: string,
-    options: { type: FailureType; retryable?: boolean; retryAfterMs?: number; cause?: unknown },
+    options: {
+      type: FailureType
+      retryable?: boolean
+      retryAfterMs?: number
+      notes?: NodeNotes
+      cause?: unknown
+    },
   ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'NodeFailure'
     this.type = options.type
     this.retryable = options.retryable ?? false
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs
+    if (options.notes !== undefined) this.notes = options.notes
   }
 }
 

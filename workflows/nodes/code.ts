@@ -1,0 +1,34 @@
+import * as v from 'valibot'
+import { MAX_CODE } from '../javascript/code.ts'
+import {
+  DEFAULT_CODE_MS,
+  DEFAULT_MEMORY_MB,
+  MAX_CODE_MS,
+  MAX_MEMORY_MB,
+  MIN_MEMORY_MB,
+} from '../javascript/limits.ts'
+import { computed, itemsField, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
+
+/**
+ * The node's own time limit goes by the clock, and the code's by processor time, which a busy machine gives
+ * slowly. The process ends a code long before this.
+ */
+const CLOCK_MS = 900_000
+
+/** Node types that run what users write as programs. */
+export const CODE_NODES = {
+  CODE: nodeTypeRow('pure', {
+    summary: 'Runs JavaScript: once for all, or once for each item, without access to the outside.',
+    config: v.object({
+      language: v.optional(v.literal('javascript', 'must be javascript'), 'javascript'),
+      code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
+      mode: v.optional(oneOf('all', 'each'), 'all'),
+      items: v.optional(computed(itemsField)),
+      timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
+      memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB), DEFAULT_MEMORY_MB),
+    }),
+    conditions: ({ code }) => (typeof code === 'string' ? [{ path: 'code', text: code, code: true }] : []),
+    codeMs: ({ timeoutMs }) => (typeof timeoutMs === 'number' ? timeoutMs : DEFAULT_CODE_MS),
+    timeoutMs: CLOCK_MS,
+  }),
+} as const
