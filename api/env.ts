@@ -10,6 +10,7 @@ import type { TeamPlan } from '../db/people/teams.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { TraceContext } from '../db/starts/start.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
+import type { Problem } from '../workflows/problem.ts'
 
 /**
  * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
@@ -19,6 +20,12 @@ export type AppEnv = {
     scope: Scope
     /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */
     graph?: Graph
+    /** That graph as it was sent. */
+    givenGraph?: { nodes: unknown; edges: unknown }
+    /** What in that graph may be a mistake. */
+    graphWarnings?: Problem[]
+    /** The keys of a JSON body that the route does not know, and those that it does. */
+    unknownKeys?: { unknown: string[]; known: string[] }
     requestId: string
     ip: string
     log: Logger

@@ -1,7 +1,16 @@
 import type * as v from 'valibot'
 
-/** One thing that is wrong with an input, and its path (`nodes[2].config.url`). */
-export type Problem = { path: string; message: string }
+/**
+ * One thing that is wrong with an input, and its path (`nodes[2].config.url`). If it is a part of a text: the line
+ * and column where it begins, both from 1, and that line with carets under the part in a line of its own.
+ */
+export type Problem = {
+  path: string
+  message: string
+  line?: number
+  column?: number
+  excerpt?: [string, string]
+}
 
 /** Extends a path as problems write it: a number becomes `[2]`, a string becomes `.url`. */
 export function joinPath(path: string, key: string | number): string {

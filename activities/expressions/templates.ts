@@ -136,14 +136,12 @@ export async function compileBareExpression(text: unknown, rules: Rules): Promis
 }
 
 /** Compiles a condition: a boolean, or an expression with or without `{{ }}`. Throws a NodeFailure. */
-export async function compileCondition(
-  condition: unknown,
-  rules: Rules,
-): Promise<AnyExpression | boolean> {
+export async function compileCondition(condition: unknown, rules: Rules): Promise<AnyExpression | boolean> {
   if (typeof condition === 'boolean') return condition
   if (typeof condition !== 'string') throw expressionFailure('a condition must be an expression or a boolean')
   const compiled = await compileBareExpression(condition, rules)
-  if (isScript(compiled) && !compiled.alone) throw expressionFailure('a condition must be one expression: put ={{ }} around all of it')
+  if (isScript(compiled) && !compiled.alone)
+    throw expressionFailure('a condition must be one expression: put ={{ }} around all of it')
   return compiled
 }
 

@@ -67,7 +67,8 @@ async function prepareRows(
     const { expressions, fill } = await collectExpressions(value, rules)
     return { expressions, finish: fill ?? (() => value) }
   }
-  const one = how === 'test' ? await compileCondition(value, rules) : await compileBareExpression(value, rules)
+  const one =
+    how === 'test' ? await compileCondition(value, rules) : await compileBareExpression(value, rules)
   if (typeof one === 'boolean') return { expressions: [], finish: () => one }
   return { expressions: [one], finish: ([found]) => (how === 'test' ? holds(one, found) : (found ?? null)) }
 }

@@ -38,7 +38,9 @@ export async function evaluateScripts(
   }
   if (away.length === 0) return values
   const heavy = away.map((at) => scripts[at]!)
-  const sources = heavy.map(({ code }): ScriptSource => ({ kind: 'expression', text: code, each: false, spoils: false }))
+  const sources = heavy.map(
+    ({ code }): ScriptSource => ({ kind: 'expression', text: code, each: false, spoils: false }),
+  )
   const texts = await runScripts(deps, heavy, sources, bindings)
   for (const [i, at] of away.entries()) {
     const text = texts[i]!
@@ -131,7 +133,9 @@ async function runScripts(
     const roots = writeScriptRoots(scripts, bindings, rows, items?.length)
     const prelude = [...new Set(scripts.flatMap((script) => script.prelude))]
     const { maxChars } = limits
-    return { script: { prelude, roots, items, sources, limits: { timeoutMs, memoryMb: MEMORY_MB, maxChars } } }
+    return {
+      script: { prelude, roots, items, sources, limits: { timeoutMs, memoryMb: MEMORY_MB, maxChars } },
+    }
   })
   if (reply.kind === 'script') return reply.values
   const own = { ...limits, timeoutMs, heapMb: MEMORY_MB }
@@ -159,7 +163,9 @@ function writeScriptRoots(
 ): string {
   const { items, index } = findCurrent(bindings)
   const roots = new Set(scripts.flatMap(({ reads }) => [...reads.roots]))
-  const raw = new Set(scripts.flatMap(({ reads }) => [...reads.nodes].filter((name) => !reads.listed.has(name))))
+  const raw = new Set(
+    scripts.flatMap(({ reads }) => [...reads.nodes].filter((name) => !reads.listed.has(name))),
+  )
   const names: Record<string, string> = {}
   const lists: Record<string, unknown[] | string | null> = {}
   for (const { reads } of scripts) {

@@ -21,7 +21,8 @@ export function findItems(name: string, bindings: Bindings): unknown[] | Unavail
   const output = bindings.nodes[id]
   if (!hasHandles(output)) return itemsOf(output)
   for (const edges of Object.values(bindings.trail?.taken ?? {}))
-    for (const edge of edges) if (edge.source === id && edge.part !== undefined) return itemsOf(partOf(output, edge.part))
+    for (const edge of edges)
+      if (edge.source === id && edge.part !== undefined) return itemsOf(partOf(output, edge.part))
   if (isItemList(output)) return output.items
   return { unavailable: `Node '${name}' has several outputs: write $('${name}').item` }
 }

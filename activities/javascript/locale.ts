@@ -11,7 +11,9 @@ export const LOCALE_CALLS = {
   /** The offset of a time zone from UTC at an instant, in minutes. */
   offset: ([zone, time]: [string, number]) => IANAZone.create(zone).offset(time),
   digest: ({ algorithm, text }: { algorithm: string; text: string }) =>
-    createHash(DIGESTS[algorithm as keyof typeof DIGESTS]).update(text, 'utf8').digest('hex'),
+    createHash(DIGESTS[algorithm as keyof typeof DIGESTS])
+      .update(text, 'utf8')
+      .digest('hex'),
   base64: ({ encode, decode }: { encode?: string; decode?: string }) =>
     encode === undefined
       ? Buffer.from(decode ?? '', 'base64').toString('utf8')
@@ -63,7 +65,10 @@ type Formatter = Record<string, (...args: unknown[]) => unknown>
 /** Formatters are dear to make. */
 const formatters = new LRUCache<string, Formatter>({ max: 200 })
 
-function answerIntl({ kind, locales, options, method, args }: IntlQuestion): { value?: unknown; error?: string } {
+function answerIntl({ kind, locales, options, method, args }: IntlQuestion): {
+  value?: unknown
+  error?: string
+} {
   try {
     if (kind === 'String') {
       const text = String(args[0])
@@ -77,7 +82,8 @@ function answerIntl({ kind, locales, options, method, args }: IntlQuestion): { v
     const Kind = Intl[kind as 'NumberFormat']
     if (method === 'supportedLocalesOf' && methods.length > 0)
       return { value: Kind.supportedLocalesOf(args[0] as string) }
-    if (method !== 'resolvedOptions' && !methods.includes(method)) throw new RangeError(`no ${kind}.${method}`)
+    if (method !== 'resolvedOptions' && !methods.includes(method))
+      throw new RangeError(`no ${kind}.${method}`)
     const key = JSON.stringify([kind, locales, options])
     let formatter = formatters.get(key)
     if (!formatter) {

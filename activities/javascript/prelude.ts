@@ -23,13 +23,24 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
       (await import('./prelude/crypto.ts')).defineCrypto,
     ],
   },
-  { part: 'intl', names: /\b(?:Intl|Date|DateTime|Duration|Interval|luxon|localeCompare)\b|\btoLocale|\$(?:now|today)\b/, load: () => readPieces('intl') },
+  {
+    part: 'intl',
+    names: /\b(?:Intl|Date|DateTime|Duration|Interval|luxon|localeCompare)\b|\btoLocale|\$(?:now|today)\b/,
+    load: () => readPieces('intl'),
+  },
   {
     part: 'luxon',
     names: /\b(?:DateTime|Duration|Interval|luxon)\b|\$(?:now|today)\b/,
-    load: async () => [await readPackage('luxon', 'luxon', '../global/luxon.min.js'), ...(await readPieces('luxon'))],
+    load: async () => [
+      await readPackage('luxon', 'luxon', '../global/luxon.min.js'),
+      ...(await readPieces('luxon')),
+    ],
   },
-  { part: 'jmespath', names: /\$jmes[pP]ath\b/, load: async () => [await readPackage('jmespath', 'jmespath')] },
+  {
+    part: 'jmespath',
+    names: /\$jmes[pP]ath\b/,
+    load: async () => [await readPackage('jmespath', 'jmespath')],
+  },
   // Only what begins with `=` has n8n's methods: see texts.ts.
   { part: 'titlecase', names: NEVER, load: async () => [await readPackage('title-case', 'titleCase')] },
   { part: 'n8n', names: NEVER, load: () => readPieces('n8n') },

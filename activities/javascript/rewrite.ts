@@ -117,8 +117,10 @@ function isPlainArgument(node: ScriptNode): boolean {
 }
 
 /** Names of methods that change what they are called on. */
-const CHANGING = new Set(`sort reverse push pop shift unshift splice fill copyWithin assign defineProperty
-  defineProperties setPrototypeOf call apply bind`.split(/\s+/))
+const CHANGING = new Set(
+  `sort reverse push pop shift unshift splice fill copyWithin assign defineProperty
+  defineProperties setPrototypeOf call apply bind`.split(/\s+/),
+)
 
 /**
  * Whether evaluating one of these may change a value that it reads: then it gets a copy. `nodes` are all nodes

@@ -37,7 +37,11 @@ export async function runCodeAway(
       script: {
         prelude: choosePrelude([text]),
         // Dates are in the time zone of the workflow.
-        roots: writeRoots([{ ...reads, roots: new Set([...reads.roots, 'execution']) }], bindings, written?.length),
+        roots: writeRoots(
+          [{ ...reads, roots: new Set([...reads.roots, 'execution']) }],
+          bindings,
+          written?.length,
+        ),
         items: written,
         sources: [{ kind: 'body', text, each: items !== undefined }],
         limits,

@@ -77,7 +77,11 @@ function parseAt(source: string, start: number): ScriptNode {
   }
 }
 
-function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, trees: ScriptNode[]): CompiledScript {
+function readTemplateScript(
+  text: string,
+  { parts, alone }: ScriptTemplate,
+  trees: ScriptNode[],
+): CompiledScript {
   const reads = emptyReads()
   const methods = new Set<string>()
   const codes: string[] = []
@@ -111,7 +115,15 @@ function readTemplateScript(text: string, { parts, alone }: ScriptTemplate, tree
 }
 
 function emptyReads(): ScriptReads {
-  return { roots: new Set(), nodes: new Set(), context: false, problems: [], listed: new Set(), paired: new Set(), found: [] }
+  return {
+    roots: new Set(),
+    nodes: new Set(),
+    context: false,
+    problems: [],
+    listed: new Set(),
+    paired: new Set(),
+    found: [],
+  }
 }
 
 function addReads(to: ScriptReads, from: ScriptReads): void {

@@ -16,7 +16,7 @@ export async function readResumeUrls(
   { node, context, iteration }: { node: GraphNode; context: ExecutionContext; iteration: string },
 ): Promise<{ resumeUrls?: Record<string, string> }> {
   const { config } = node
-  if (!mentions.has(config)) mentions.set(config, JSON.stringify(config).includes('resumeUrls'))
+  if (!mentions.has(config)) mentions.set(config, JSON.stringify(config).includes('resumeUrl'))
   if (!mentions.get(config)) return {}
   const graph = await readVersion(store, context.workflowId, context.version)
   const bodies = ['', ...listLoopsAround(graph.nodes, node)]

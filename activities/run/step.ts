@@ -57,7 +57,11 @@ export async function loadNode(
   const id = graphNodeId(nodeId)
   const node = graph.nodes.find((candidate) => candidate.id === id)
   if (!node) throw new Fault('NOT_FOUND', `node ${id} is not in version ${version}`)
-  return { node: id === nodeId ? node : { ...node, id: nodeId }, language: languageOf(graph), names: nameNodes(graph) }
+  return {
+    node: id === nodeId ? node : { ...node, id: nodeId },
+    language: languageOf(graph),
+    names: nameNodes(graph),
+  }
 }
 
 /**

@@ -30,13 +30,15 @@ export async function readVariables(store: Store, workflowId: string, config: ob
   return values
 }
 
-/** The keys a config reads as `$vars.<key>`; all if it uses `$vars` otherwise, as in `$lookup($vars, $x)`. */
+/** The keys a config reads as `$vars.<key>`, or in JavaScript `$env.<key>`; all if it uses `$vars` otherwise, as in `$lookup($vars, $x)`. */
 function findMentions(config: object): string[] | 'all' {
   const known = mentions.get(config)
   if (known) return known
   const keys = new Set<string>()
   let bare = false
-  for (const [, plain, quoted] of JSON.stringify(config).matchAll(/\$vars\b(?:\.(?:(\w+)|`(\w+)`))?/g)) {
+  for (const [, plain, quoted] of JSON.stringify(config).matchAll(
+    /\$(?:vars|env)\b(?:\.(?:(\w+)|`(\w+)`))?/g,
+  )) {
     const key = plain ?? quoted
     if (key === undefined) bare = true
     else keys.add(key)

@@ -52,6 +52,10 @@ const ExportedSchema = v.pipe(
         nodeId: v.string(),
         nodeType: v.string(),
         nodeName: v.string(),
+        iteration: v.pipe(
+          v.nullable(v.string()),
+          v.description("The number of the loop's iteration, from 0; null outside of loops"),
+        ),
         status,
         startedAt: timeSchema,
         completedAt: v.nullable(timeSchema),

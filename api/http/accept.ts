@@ -6,6 +6,7 @@ import { findOwner, type OwnedTable, readOwner } from '../../db/owners.ts'
 import { demand, demandInstance, demandTeam, type Scope } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import type { Rules } from '../../workflows/expressions/rules.ts'
+import type { Graph } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { Problem } from '../../workflows/problem.ts'
@@ -46,7 +47,7 @@ export type Rule = {
    * Finds the graph in a body, at `path` of it; undefined if there is no whole one. It is read in turns with
    * other requests, its problems are reported with those of `json`, and the handler gets it as `graph`.
    */
-  graph?: (body: Record<string, unknown>, c: Context<AppEnv>) => GivenGraph | undefined | Promise<GivenGraph>
+  graph?: (body: Record<string, unknown>, c: Context<AppEnv>) => BodyGraph | undefined | Promise<BodyGraph>
   /** The route takes a body of any type, which its handler reads itself. */
   anyBody?: boolean
   /** The request headers that the handler reads, and what they do. */
@@ -59,8 +60,8 @@ export type Rule = {
   responses: Record<number, ResponseSpec> & { default?: ResponseSpec }
 }
 
-/** A graph in a body, and the rules that its texts are read under. */
-type GivenGraph = { nodes: unknown; edges: unknown; expressions: Rules; path?: string }
+/** A graph in a body, and the rules that its texts are read under. `known` is the stored graph that it changes. */
+type BodyGraph = { nodes: unknown; edges: unknown; expressions: Rules; known?: Graph; path?: string }
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
 type GivenKeys<R extends Rule> = { [K in keyof Target]: R[K] extends Schema ? K : never }[keyof Target]
@@ -121,6 +122,7 @@ export function accept<const R extends Rule>(
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else {
         read('json', rule.json, json)
+        c.set('unknownKeys', findStrangers(rule.json, json))
         const drawing = turn === undefined ? undefined : await rule.graph?.(json, c)
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
       }
@@ -134,17 +136,27 @@ export function accept<const R extends Rule>(
   return middleware
 }
 
+/** The keys of a body that its schema does not know, and drops, and those that it does know. */
+function findStrangers(schema: Schema, body: Record<string, unknown>): AppEnv['Variables']['unknownKeys'] {
+  const known = Object.keys((schema as { entries?: object }).entries ?? {})
+  return { unknown: Object.keys(body).filter((key) => !known.includes(key)), known }
+}
+
 /** Reads a graph for the handler, and returns its problems. */
-async function readDrawing(c: Context<AppEnv>, drawing: GivenGraph, turn: string): Promise<Problem[]> {
-  const { graph, problems } = await workInTurns(
+async function readDrawing(c: Context<AppEnv>, drawing: BodyGraph, turn: string): Promise<Problem[]> {
+  const { graph, problems, warnings } = await workInTurns(
     readGraph(drawing, () => crypto.randomUUID()),
     turn,
   )
-  c.set('graph', graph)
-  return problems.map(({ path, message }) => ({
+  const place = ({ path, message, ...rest }: Problem): Problem => ({
     path: drawing.path ? joinPath(drawing.path, path) : path,
     message: cleanText(message, MAX_MESSAGE),
-  }))
+    ...rest,
+  })
+  c.set('givenGraph', drawing)
+  c.set('graph', graph)
+  c.set('graphWarnings', warnings.map(place))
+  return problems.map(place)
 }
 
 /** The rule that a middleware was made from, for the OpenAPI document and the authorization matrix. */

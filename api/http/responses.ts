@@ -89,20 +89,36 @@ export const UnavailableSchema = v.pipe(
   v.title('UnavailableError'),
 )
 
+const ProblemSchema = v.object({
+  path: v.pipe(v.string(), v.examples(['nodes[2].config.url'])),
+  message: v.pipe(v.string(), v.examples(['is required'])),
+  line: v.optional(v.pipe(v.number(), v.integer(), v.description('Of a part of a text, from 1'))),
+  column: v.optional(v.pipe(v.number(), v.integer(), v.description('Of a part of a text, from 1'))),
+  excerpt: v.optional(
+    v.pipe(
+      v.array(v.string()),
+      v.description('The line of the text, and a line with carets under the part'),
+      v.examples([['{{ $input.a === 1 }}', '            ^^^']]),
+    ),
+  ),
+})
+
 export const InputErrorSchema = v.pipe(
   v.object({
     ...ErrorSchema.entries,
-    errors: v.optional(
-      v.pipe(
-        v.array(
-          v.object({
-            path: v.pipe(v.string(), v.examples(['nodes[2].config.url'])),
-            message: v.pipe(v.string(), v.examples(['is required'])),
-          }),
-        ),
-        v.description('One entry for each invalid field'),
-      ),
-    ),
+    errors: v.optional(v.pipe(v.array(ProblemSchema), v.description('One entry for each invalid field'))),
   }),
   v.title('InputError'),
 )
+
+/** What a response says about a request that was carried out, but may not do what was meant. */
+export const warningsEntry = {
+  warnings: v.optional(
+    v.pipe(
+      v.array(v.pipe(ProblemSchema, v.title('Warning'))),
+      v.description(
+        'What was accepted although it may not do what was meant, such as unknown keys. Left out if there is nothing',
+      ),
+    ),
+  ),
+}

@@ -10,8 +10,9 @@ import type { Seats } from '../executions/seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitMsField } from '../executions/wait.ts'
 import { accept } from '../http/accept.ts'
 import { ById, objectField, uuidField } from '../http/fields.ts'
-import { EXAMPLE_ID, idSchema, LOCATION_HEADER, timeSchema } from '../http/responses.ts'
+import { EXAMPLE_ID, idSchema, LOCATION_HEADER, timeSchema, warningsEntry } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import { listWarnings, warnUnknownKeys } from '../warnings.ts'
 import { callbackFields, checkCallback } from './callback.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { pinnedField } from './pins.ts'
@@ -35,11 +36,12 @@ export const startedEntries = {
     v.examples(['RUNNING']),
   ),
   startedAt: timeSchema,
+  ...warningsEntry,
 }
 
 /** An execution as its own route shows it, with its id also where the response without a wait has it. */
 const EndedExecutionSchema = v.pipe(
-  v.object({ executionId: idSchema, ...ExecutionSchema.entries }),
+  v.object({ executionId: idSchema, ...ExecutionSchema.entries, ...warningsEntry }),
   v.title('EndedExecution'),
 )
 
@@ -103,7 +105,8 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
       if (awaited) awaited.catch(() => {})
       const response = await startAndRespond(deps, c, started)
       if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
-      return c.json({ executionId, ...(await readExecution(c.get('scope'), executionId)) }, 200)
+      const ended = await readExecution(c.get('scope'), executionId)
+      return c.json({ executionId, ...ended, ...warnOfKeys(c) }, 200)
     },
   )
 }
@@ -114,7 +117,19 @@ function ignoreThrottled(error: unknown): false {
   throw error
 }
 
-/** Starts an accepted execution in Temporal and responds 202: RUNNING if Temporal took it, else PENDING. */
+/** What others call the data that an execution is started with. */
+const DATA_WORDS = ['input', 'inputs', 'inputData', 'payload', 'body', 'json', 'variables', 'parameters']
+
+const DATA_KEYS = Object.fromEntries(DATA_WORDS.map((word) => [word, 'data']))
+
+function warnOfKeys(c: Context<AppEnv>) {
+  return listWarnings(warnUnknownKeys(c, DATA_KEYS))
+}
+
+/**
+ * Starts an accepted execution in Temporal and responds 202: RUNNING if Temporal took it, else PENDING. Keys of
+ * the body that were not read become warnings.
+ */
 export async function startAndRespond(
   deps: ApiDeps,
   c: Context<AppEnv>,
@@ -122,5 +137,5 @@ export async function startAndRespond(
 ) {
   c.header('Location', `/api/executions/${started.executionId}`)
   const taken = fresh && !queued && (await carryOutEach(deps, 'START', [started.executionId]))
-  return c.json(taken ? { ...started, status: 'RUNNING' } : started, 202)
+  return c.json({ ...started, ...(taken ? { status: 'RUNNING' } : {}), ...warnOfKeys(c) }, 202)
 }

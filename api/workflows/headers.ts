@@ -1,8 +1,9 @@
 import type { Context } from 'hono'
 import { tagWorkflow, type WorkflowDetail } from '../../db/workflows/workflows.ts'
-import { findUnknownKeys } from '../../workflows/graph/unknown.ts'
+import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'
+import { listWarnings } from '../warnings.ts'
 
 /** The request header of every route that changes a workflow. */
 export const IF_MATCH_HEADER: Rule['headers'] = {
@@ -27,23 +28,11 @@ export function readIfMatch(c: Context): string[] | undefined {
 /** The response header that respondWithWorkflow sets. */
 export const ETAG_HEADER = { ETag: 'The tag of this state of the workflow, for If-Match' }
 
-/** Responds with a workflow, and with the tag of its state in the ETag header. */
-export function respondWithWorkflow(c: Context<AppEnv>, workflow: WorkflowDetail) {
+/** Responds with a workflow, and with the tag of its state in the ETag header. Warnings are left out if there are none. */
+export function respondWithWorkflow(
+  c: Context<AppEnv>,
+  { warnings = [], ...workflow }: WorkflowDetail & { warnings?: Problem[] },
+) {
   c.header('ETag', `"${tagWorkflow(workflow)}"`)
-  return c.json(workflow)
-}
-
-const MAX_UNKNOWN = 10
-const MAX_PATH_CHARACTERS = 100
-
-/**
- * Lists in the X-Unknown-Fields header the paths of config keys that the node's type does not know, at most
- * 10. Such keys are dropped rather than refused.
- */
-export function nameUnknownFields(c: Context, nodes: unknown): void {
-  const paths = findUnknownKeys(nodes).slice(0, MAX_UNKNOWN)
-  if (paths.length === 0) return
-  const encode = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  const cut = paths.map((path) => path.slice(0, MAX_PATH_CHARACTERS))
-  c.header('X-Unknown-Fields', JSON.stringify(cut).replace(/[^ -~]/g, encode))
+  return c.json({ ...workflow, ...listWarnings(warnings) })
 }

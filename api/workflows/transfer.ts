@@ -16,7 +16,8 @@ import { describeIssues } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, documentAs, trimmedString, uuidField } from '../http/fields.ts'
-import { countSchema, EXAMPLE_ID, LOCATION_HEADER, timeSchema } from '../http/responses.ts'
+import { countSchema, EXAMPLE_ID, LOCATION_HEADER, timeSchema, warningsEntry } from '../http/responses.ts'
+import { listWarnings } from '../warnings.ts'
 import {
   addProblemIssues,
   EXAMPLE_GRAPH,
@@ -26,6 +27,7 @@ import {
   rulesSchema,
 } from './graph.ts'
 import { settingsField, settingsSchema } from './settings.ts'
+import { findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 import { WorkflowSchema } from './workflows.ts'
 
 /** An export of this service without its graph, which readGraph checks as a whole. */
@@ -87,6 +89,7 @@ const NewImport = v.object({
   workflows: v.optional(strictRecord(uuidField)),
 })
 const ImportQuery = v.object({
+  ...unknownKeysQuery,
   dryRun: v.optional(
     v.pipe(
       v.picklist(['true', 'false'], 'must be true or false'),
@@ -138,11 +141,12 @@ const ImportPlanSchema = v.pipe(
     expressions: rulesSchema,
     settings: v.record(v.string(), v.unknown()),
     report: ImportReportSchema,
+    ...warningsEntry,
   }),
   v.title('ImportPlan'),
 )
 const ImportSchema = v.pipe(
-  v.object({ ...WorkflowSchema.entries, report: ImportReportSchema }),
+  v.object({ ...WorkflowSchema.entries, report: ImportReportSchema, ...warningsEntry }),
   v.title('Import'),
 )
 const WorkflowExportSchema = v.pipe(
@@ -242,13 +246,15 @@ export function createTransferRoutes() {
         const { workflow: document, ...rest } = c.req.valid('json')
         const own = c.get('graph')
         const input = { ...rest, workflow: own ? { ...document, ...own } : document }
+        const unread = findUnread(c, c.get('givenGraph') ?? {}, { path: 'workflow' })
+        const warn = () => listWarnings(tellUnread(c, unread, c.get('graphWarnings') ?? []))
         if (c.req.valid('query').dryRun) {
           const { graph, ...plan } = await planImport(c.get('scope'), input)
-          return c.json({ ...plan, ...graph }, 200)
+          return c.json({ ...plan, ...graph, ...warn() }, 200)
         }
         const { workflow, report } = await importWorkflow(c.get('scope'), input)
         c.header('Location', `/api/workflows/${workflow.id}`)
-        return c.json({ ...workflow, report }, 201)
+        return c.json({ ...workflow, report, ...warn() }, 201)
       },
     )
 }

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
-import { readNewestRules } from '../../db/workflows/versions.ts'
+import { readDrawn } from '../../db/workflows/drawing.ts'
 import {
   createWorkflow,
   deleteWorkflow,
@@ -23,17 +23,14 @@ import {
   pageSchema,
   timeSchema,
   versionSchema,
+  warningsEntry,
 } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import { listWarnings } from '../warnings.ts'
 import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema, rulesField, rulesSchema } from './graph.ts'
-import {
-  ETAG_HEADER,
-  IF_MATCH_HEADER,
-  nameUnknownFields,
-  readIfMatch,
-  respondWithWorkflow,
-} from './headers.ts'
+import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
 import { settingsField, settingsSchema } from './settings.ts'
+import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 
 const workflowName = v.pipe(trimmedString(200), v.examples(['Orders']))
 const description = v.nullable(boundedString(5_000, 0))
@@ -69,6 +66,7 @@ const workflow = {
 }
 
 export const WorkflowSchema = v.pipe(v.object(workflow), v.title('Workflow'))
+const NewWorkflowSchema = v.pipe(v.object({ ...workflow, ...warningsEntry }), v.title('NewWorkflow'))
 const WorkflowItemSchema = v.pipe(
   v.object({
     ...workflow,
@@ -85,12 +83,10 @@ export const WorkflowDetailSchema = v.pipe(
     expressions: rulesSchema,
     settings: settingsSchema,
     version: versionSchema,
+    ...warningsEntry,
   }),
   v.title('WorkflowDetail'),
 )
-const UNKNOWN =
-  "Keys of a config that the node's type does not know are dropped. The X-Unknown-Fields header then lists " +
-  'their paths as a JSON array.'
 const BY_ID = { id: '$response.body#/id' }
 const WORKFLOW_LINKS = {
   readWorkflow: { parameters: BY_ID },
@@ -100,14 +96,18 @@ const WORKFLOW_LINKS = {
   deleteWorkflow: { parameters: BY_ID },
 }
 
+/** What a copy of a workflow that was read has, beside what a new one may have. */
+const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings']
+
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
 function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
   return isRules(given) ? given : otherwise
 }
 
-/** The rules that a body names, else those of the workflow. */
-async function findRules(c: Context<AppEnv>, given: unknown): Promise<Rules> {
-  return isRules(given) ? given : readNewestRules(c.get('scope').store, c.req.param('id') ?? '')
+/** A body's graph with that of the workflow, and the rules that the body names, else those of the workflow. */
+async function findDrawing(c: Context<AppEnv>, nodes: unknown, edges: unknown, given: unknown) {
+  const known = await readDrawn(c.get('scope').store, v.parse(uuidField, c.req.param('id')))
+  return { nodes, edges, expressions: rulesOf(given, known.expressions), known }
 }
 
 /** A team's workflows. */
@@ -136,15 +136,16 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         summary: 'Create a workflow',
         description:
           'The new workflow is inactive. All problems of the graph are reported at once. An inactive ' +
-          `workflow may lack a trigger, or have nodes that no trigger leads to. ${UNKNOWN}`,
+          `workflow may lack a trigger, or have nodes that no trigger leads to. ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',
+        query: v.object(unknownKeysQuery),
         json: NewWorkflow,
         graph: ({ nodes, edges, expressions }) => ({ nodes, edges, expressions: rulesOf(expressions) }),
         example: { teamId: EXAMPLE_ID, name: 'Orders', description: 'Takes orders', ...EXAMPLE_GRAPH },
         responses: {
           201: {
             description: 'The workflow',
-            schema: WorkflowSchema,
+            schema: NewWorkflowSchema,
             headers: LOCATION_HEADER,
             links: WORKFLOW_LINKS,
           },
@@ -152,13 +153,15 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         faults: [409],
       }),
       async (c) => {
-        const workflow = await createWorkflow(c.get('scope'), {
-          ...c.req.valid('json'),
+        const json = c.req.valid('json')
+        const unread = findUnread(c, json, { also: READ_ONLY })
+        const { warnings, ...workflow } = await createWorkflow(c.get('scope'), {
+          ...json,
           graph: c.get('graph'),
+          warnings: c.get('graphWarnings'),
         })
-        nameUnknownFields(c, c.req.valid('json').nodes)
         c.header('Location', `/api/workflows/${workflow.id}`)
-        return c.json(workflow, 201)
+        return c.json({ ...workflow, ...listWarnings(tellUnread(c, unread, warnings)) }, 201)
       },
     )
     .get(
@@ -188,15 +191,16 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           'Changes the fields that are given and keeps the others. A changed graph, `expressions` or ' +
           '`settings.strict` becomes a new version; ' +
           'executions keep the version that they started with. Without If-Match the last write wins. ' +
-          `${UNKNOWN}`,
+          `An element that is the same as before is never refused for what is wrong with it alone. ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',
         of: 'workflows',
         params: ById,
+        query: v.object(unknownKeysQuery),
         json: WorkflowPatch,
         // If only one of them is given, updateWorkflow takes the other from the stored graph and reads both.
         graph: ({ nodes, edges, expressions }, c) =>
-          nodes && edges
-            ? findRules(c, expressions).then((rules) => ({ nodes, edges, expressions: rules }))
+          nodes && edges && v.is(uuidField, c.req.param('id'))
+            ? findDrawing(c, nodes, edges, expressions)
             : undefined,
         headers: IF_MATCH_HEADER,
         example: { name: 'Daily orders', active: false },
@@ -207,11 +211,13 @@ export function createWorkflowRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { id } = c.req.valid('param')
-        const patch = { ...c.req.valid('json'), graph: c.get('graph') }
+        const json = c.req.valid('json')
+        // A client may send what it has read.
+        const unread = findUnread(c, json, { also: Object.keys(WorkflowDetailSchema.entries) })
+        const patch = { ...json, graph: c.get('graph'), warnings: c.get('graphWarnings') }
         const workflow = await updateWorkflow(c.get('scope'), id, patch, readIfMatch(c))
         await carryOutEach(deps, 'SCHEDULE', [id])
-        nameUnknownFields(c, c.req.valid('json').nodes)
-        return respondWithWorkflow(c, workflow)
+        return respondWithWorkflow(c, { ...workflow, warnings: tellUnread(c, unread, workflow.warnings) })
       },
     )
     .delete(

@@ -29,6 +29,8 @@ export type ExportedNode = {
   nodeId: string
   nodeType: string
   nodeName: string
+  /** The loop's iteration, `3` or `3.0`; null outside of loops. CSV has no column for it. */
+  iteration: string | null
   status: string
   startedAt: string
   completedAt: string | null
@@ -46,6 +48,7 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
     started: number | null
     completed: number | null
     nodeId: string | null
+    iteration: string
     nodeStatus: string
     nodeStarted: number
     nodeCompleted: number | null
@@ -158,7 +161,7 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
     declare export no scroll cursor for
     select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
-      n.node_type as "nodeType", n.node_name as "nodeName", n.status as "nodeStatus",
+      n.node_type as "nodeType", n.node_name as "nodeName", n.iteration, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
       n.error_message as "nodeError"
     from (
@@ -223,11 +226,12 @@ function readExecution(row: Row, mask: (text: string) => string): ExportedExecut
 }
 
 function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
-  const { nodeType, nodeName, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  const { nodeType, nodeName, iteration, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
     nodeId: mask(graphNodeId(nodeId)),
     nodeType,
     nodeName: mask(nodeName),
+    iteration: iteration || null,
     status: nodeStatus,
     startedAt: toIso(nodeStarted)!,
     completedAt: toIso(nodeCompleted),

@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid'
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { readGraph } from '../../workflows/graph/read.ts'
+import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { invalid, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
@@ -10,25 +11,44 @@ import { restoreSecrets } from './secrets.ts'
 import { readStoredVersion, type StoredVersion } from './versions.ts'
 
 /**
- * A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again. `expressions`
- * are the rules that it is read under.
+ * A graph from outside, in whole or in part; `graph` is it once it has been read, and is not read again: then
+ * `warnings` are what reading it gave. `expressions` are the rules that it is read under.
  */
 export type Drawing = {
   nodes?: unknown
   edges?: unknown
   expressions?: Rules | undefined
   graph?: Graph | undefined
+  warnings?: Problem[] | undefined
 }
+
+/** A graph that has been read, and what in it may be a mistake. */
+type CheckedGraph = { graph: Graph; warnings: Problem[] }
 
 /** The part of the stored graph that a patch keeps has changed since the patch was read together with it. */
 export class StaleDrawing extends Error {}
 
 /** Reads a graph in turns with what other teams do. Throws INVALID with all problems. */
-export async function checkGraph(drawing: Drawing, teamId: string): Promise<Graph> {
-  if (drawing.graph) return drawing.graph
-  const { graph, problems } = await workInTurns(readGraph(drawing, uuid), teamId)
+export async function checkGraph(
+  drawing: Drawing & { known?: Graph | undefined },
+  teamId: string,
+): Promise<CheckedGraph> {
+  const { graph: read, warnings: told = [] } = drawing
+  if (read) return { graph: read, warnings: told }
+  const { graph, problems, warnings } = await workInTurns(readGraph(drawing, uuid), teamId)
   if (problems.length > 0) throw invalid(problems)
-  return graph
+  return { graph, warnings }
+}
+
+/** A workflow's newest graph as its authors see it, secrets included. Throws NOT_FOUND. */
+export async function readDrawn(store: Store, id: string): Promise<Graph> {
+  const row = await store.db
+    .selectFrom('workflows')
+    .select(['version', 'teamId'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) throw missing('workflow')
+  return presentVersion(store, row.teamId, id, row.version)
 }
 
 /**
@@ -38,12 +58,13 @@ export async function checkGraph(drawing: Drawing, teamId: string): Promise<Grap
 export async function drawGraph(
   store: Store,
   { id, teamId }: { id: string; teamId: string },
-  { graph, nodes, edges, expressions, restore }: Drawing & { restore?: number | undefined },
-): Promise<{ graph: Graph; isStale: (stored: Graph) => boolean } | undefined> {
+  { graph, warnings = [], nodes, edges, expressions, restore }: Drawing & { restore?: number | undefined },
+): Promise<(CheckedGraph & { isStale: (stored: Graph) => boolean }) | undefined> {
   // An old version is checked again, since the rules for graphs may have changed.
   if (restore !== undefined) {
     const { strict, ...version } = await presentVersion(store, teamId, id, restore)
-    return { graph: { ...(await checkGraph(version, teamId)), strict }, isStale: () => false }
+    const checked = await checkGraph({ ...version, known: version }, teamId)
+    return { ...checked, graph: { ...checked.graph, strict }, isStale: () => false }
   }
   const kept = (['nodes', 'edges'] as const).filter((part) => isNone({ nodes, edges }[part]))
   if (kept.length === 2 && expressions === undefined) return undefined
@@ -57,10 +78,10 @@ export async function drawGraph(
     if (expressions === undefined && stored.expressions !== base.expressions) return true
     return kept.some((part) => JSON.stringify(stored[part]) !== JSON.stringify(base[part]))
   }
-  if (graph && graph.expressions === rules) return { graph, isStale }
-  const shown = kept.length > 0 ? await presentVersion(store, teamId, id, row.version) : undefined
-  const whole = { nodes: nodes ?? shown?.nodes, edges: edges ?? shown?.edges, expressions: rules }
-  return { graph: await checkGraph(whole, teamId), isStale }
+  if (graph && graph.expressions === rules) return { graph, warnings, isStale }
+  const known = await presentVersion(store, teamId, id, row.version)
+  const whole = { nodes: nodes ?? known.nodes, edges: edges ?? known.edges, expressions: rules, known }
+  return { ...(await checkGraph(whole, teamId)), isStale }
 }
 
 /**

@@ -133,7 +133,8 @@ const SCHEME = /^\s*(?:bearer|basic|token|bot|apikey|key)?\s*$/i
 function isReference(text: string, masked: unknown): boolean {
   let rest = ''
   try {
-    for (const part of splitTemplate(text)) {
+    // A text in JavaScript begins with `=`.
+    for (const part of splitTemplate(text.replace(/^=/, ''))) {
       if (typeof part === 'string') rest += part
       else if (!/^\$[$\w.[\]]*$/.test(part.source)) return false
     }

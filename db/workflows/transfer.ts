@@ -109,7 +109,8 @@ export async function importWorkflow(
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  const workflow = await createWorkflow(scope, { ...plan, teamId: input.teamId }, { requests, report })
+  const given = { ...plan, teamId: input.teamId }
+  const { warnings: _, ...workflow } = await createWorkflow(scope, given, { requests, report })
   return { workflow, report }
 }
 

@@ -80,20 +80,6 @@ export async function readStoredVersion(
   return found
 }
 
-/** The rules of a workflow's newest version. Throws NOT_FOUND. */
-export async function readNewestRules(store: Store, workflowId: string): Promise<Rules> {
-  const row = await store.db
-    .selectFrom('workflows as w')
-    .innerJoin('workflowVersions as v', (join) =>
-      join.onRef('v.workflowId', '=', 'w.id').onRef('v.version', '=', 'w.version'),
-    )
-    .select('v.expressions')
-    .where('w.id', '=', workflowId)
-    .executeTakeFirst()
-  if (!row) throw missing('workflow')
-  return row.expressions as Rules
-}
-
 /** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
 export async function addVersion(
   tx: Tx,

@@ -6,6 +6,7 @@ import { checkApprovers } from '../../workflows/graph/approvers.ts'
 import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import type { ImportReport } from '../../workflows/n8n/report.ts'
+import type { Problem } from '../../workflows/problem.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -41,6 +42,9 @@ export type Workflow = {
 export type WorkflowItem = Workflow & { nodeCount: number; lastExecutionStatus: string | null }
 export type WorkflowDetail = Workflow &
   Pick<Graph, 'nodes' | 'edges'> & { expressions: Rules; settings: WorkflowSettings; version: number }
+
+/** A workflow that has been saved, and what in its graph may be a mistake. */
+type Warned<T> = T & { warnings: Problem[] }
 
 const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', 'updatedAt'] as const
 
@@ -97,12 +101,12 @@ export async function createWorkflow(
     settings?: Partial<WorkflowSettings> | undefined
   },
   { requests = [], report }: { requests?: GraphNode[]; report?: ImportReport } = {},
-): Promise<Workflow> {
+): Promise<Warned<Workflow>> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
   const expressions = input.graph?.expressions ?? input.expressions ?? NEWEST_RULES
-  const checked = await checkGraph({ ...input, expressions }, teamId)
-  const drawn = { ...checked, expressions, strict: input.settings?.strict ?? false }
+  const { graph, warnings } = await checkGraph({ ...input, expressions }, teamId)
+  const drawn = { ...graph, expressions, strict: input.settings?.strict ?? false }
   return guardName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
       const id = uuid()
@@ -126,7 +130,7 @@ export async function createWorkflow(
         .executeTakeFirstOrThrow()
       await addVersion(tx, id, 1, version, scope.userId)
       const details = { name, nodeCount: drawn.nodes.length }
-      return { result, resourceId: id, details }
+      return { result: { ...result, warnings }, resourceId: id, details }
     }),
   )
 }
@@ -183,11 +187,11 @@ export async function updateWorkflow(
     restore?: number | undefined
   },
   expected?: string[],
-): Promise<WorkflowDetail> {
+): Promise<Warned<WorkflowDetail>> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'BUILDER')
   const { restore } = patch
-  const update = async (attempt = 1): Promise<WorkflowDetail> => {
+  const update = async (attempt = 1): Promise<Warned<WorkflowDetail>> => {
     const drawn = await drawGraph(scope.store, { id, teamId }, patch)
     return change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
       const row = await lockWorkflow(tx, id)
@@ -243,7 +247,8 @@ export async function updateWorkflow(
         .executeTakeFirstOrThrow()
       if (changed.includes('settings')) await openGates(tx, id)
       const { nodes, edges, expressions = 1 } = graph
-      const result = { ...old, ...fields, updatedAt, nodes, edges, expressions }
+      const warnings = drawn?.warnings ?? []
+      const result = { ...old, ...fields, updatedAt, nodes, edges, expressions, warnings }
       return {
         act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
         result,

@@ -98,8 +98,8 @@ export async function seedAdmin(
 }
 
 /**
- * Prints what a newcomer needs next: the console, how to sign in, the documentation, two lines to copy, and what
- * is `open`.
+ * Prints what a newcomer needs next: the console, how to sign in, the documentation, the team, two lines to copy,
+ * and what is `open`.
  */
 export function printWelcome(welcome: Welcome, url: string, dataDir: string, open: string[]): void {
   const { signIn, example } = welcome
@@ -122,6 +122,7 @@ export function printWelcome(welcome: Welcome, url: string, dataDir: string, ope
       ? `  SDK token: ${token}  (to create another: ${perdure} token create)`
       : `  SDK token: none in ${dataDir}  (to create one: ${perdure} token create > ${quoteShell(token)})`,
   )
+  if (example) lines.push(`  Team ID:   ${example.teamId}  (the "teamId" of requests)`)
   for (const [at, opening] of open.entries())
     lines.push(`${at === 0 ? '  Open:      ' : ' '.repeat(13)}${opening}`)
   if (example && existsSync(token)) {

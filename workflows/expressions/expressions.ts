@@ -1,4 +1,6 @@
 import jsonata from 'jsonata'
+import { findSimilar } from '../suggest.ts'
+import { findCounterpart, findVariableCounterpart } from './methods.ts'
 import { scanExpression } from './scan.ts'
 
 /** The literal parts (strings) and the expressions of a template, in order. */
@@ -106,8 +108,11 @@ function compileSource(source: string): jsonata.Expression {
     return jsonata(source)
   } catch (error) {
     if (error instanceof RangeError) throw new Error(`${quoteSource(source)} is nested too deeply`)
-    const { message, position } = error as { message?: string; position?: number }
-    throw new Error(`${message ?? 'Syntax error'} (character ${position ?? 0} of ${quoteSource(source)})`)
+    const { message, position = 0, token } = error as { message?: string; position?: number; token?: unknown }
+    const said = `${message ?? 'Syntax error'} (character ${position} of ${quoteSource(source)})`
+    // JSONata counts to the end of the token that it did not expect.
+    const length = typeof token === 'string' && source.slice(0, position).endsWith(token) ? token.length : 1
+    throw Object.assign(new Error(said), { at: Math.max(0, position - length), length })
   }
 }
 
@@ -127,7 +132,8 @@ export function quoteSource(source: string): string {
  */
 export type Reads = { roots: Set<string>; nodes: Set<string>; context: boolean; problems: string[] }
 
-const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
+/** The variables that expressions see, without `$`. */
+export const VARIABLES_IN_SCOPE = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
 
 /**
  * JSONata's own functions, without `$eval`, whose expressions could not be checked when the graph is saved.
@@ -149,7 +155,8 @@ export function findReads(tree: Syntax): Reads {
   const bound = new Set<string>()
   const variables: string[] = []
   const bind = (name: string) => {
-    if (ROOTS.has(name) || name === 'eval') reads.problems.push(`$${name} cannot be given another value`)
+    if (VARIABLES_IN_SCOPE.has(name) || name === 'eval')
+      reads.problems.push(`$${name} cannot be given another value`)
     bound.add(name)
   }
   // A stack, since a long sum makes the tree too deep to recurse; a set, since `??` makes it share branches.
@@ -195,13 +202,22 @@ export function findReads(tree: Syntax): Reads {
     }
   }
   for (const name of new Set(variables)) {
-    if (name === 'nodes') reads.problems.push('$nodes needs the id of a node right after it: $nodes.<id>')
-    else if (ROOTS.has(name)) reads.roots.add(name)
+    if (name === 'nodes')
+      reads.problems.push('$nodes needs the id of a node right after it: $nodes.fetch, or $nodes.`fetch-2`')
+    else if (VARIABLES_IN_SCOPE.has(name)) reads.roots.add(name)
     else if (name === 'eval') reads.problems.push('$eval is not available')
     else if (!bound.has(name) && !JSONATA_FUNCTIONS.has(name))
-      reads.problems.push(`unknown variable $${name}`)
+      reads.problems.push(`unknown variable $${name}${suggestVariable(name, bound)}`)
   }
   return reads
+}
+
+/** What to write instead of a variable that does not exist, as the end of a message. */
+function suggestVariable(name: string, bound: Set<string>): string {
+  const counterpart = findVariableCounterpart(name) ?? findCounterpart(name)
+  if (counterpart !== undefined) return `; write ${counterpart}`
+  const similar = findSimilar(name, [...VARIABLES_IN_SCOPE, ...bound, ...JSONATA_FUNCTIONS])
+  return similar === undefined ? '' : `; did you mean $${similar}?`
 }
 
 function isBareNodes(step: Syntax | undefined): boolean {

@@ -108,6 +108,40 @@ export function scanExpression(text: string, from: number, within?: number): Exp
   }
 }
 
+/** What fills strings, quoted names and regexes in coverLexemes, so that a pattern can tell it from code. */
+export const FILLING = '\0'
+
+/**
+ * The text of an expression, of the same length, in which strings (`"` or `'`, here always `"`), quoted names and
+ * regexes have FILLING between their first and last character, and comments are spaces.
+ */
+export function coverLexemes(text: string): string {
+  const parts: string[] = []
+  let from = 0
+  let value = false
+  for (let at = 0; at < text.length; ) {
+    const char = text[at]!
+    const end = skipLexeme(text, at, value)
+    if (end === at) {
+      if (char.trim() !== '') value = isValueEnd(text, at)
+      at++
+      continue
+    }
+    const isComment = char === '/' && text[at + 1] === '*'
+    if (char !== '/') value = true
+    else if (!isComment) value = false
+    parts.push(text.slice(from, at), isComment ? ' '.repeat(end - at) : coverLexeme(char, end - at))
+    from = end
+    at = end
+  }
+  return parts.join('') + text.slice(from)
+}
+
+function coverLexeme(quote: string, length: number): string {
+  const end = quote === "'" ? '"' : quote
+  return length < 2 ? end : end + FILLING.repeat(length - 2) + end
+}
+
 function raise(level: Level): number {
   return Math.max(level.doubling, level.operand)
 }

@@ -1,10 +1,12 @@
 import { findReferences } from '../expressions/references.ts'
+import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
+import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
-import { type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
+import { type Graph, type GraphEdge, type GraphNode, isOnItems, nameNodes } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
 
 /** How many loops a node may be in, one inside the other. */
@@ -25,8 +27,19 @@ const MAX_NAMED = 20
 type Nodes = PlacedElement<GraphNode>[]
 type Edges = PlacedElement<GraphEdge>[]
 
-/** Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. */
-export function* checkStructure(nodes: Nodes, edges: Edges): Work<Problem[]> {
+/** What is wrong with a graph, and what in it may be a mistake. */
+export type Findings = { problems: Problem[]; warnings: Problem[] }
+
+/**
+ * Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. Texts are
+ * read under `rules`. What is wrong with the texts of a node in `kept` is only a warning.
+ */
+export function* checkStructure(
+  nodes: Nodes,
+  edges: Edges,
+  rules: Rules,
+  kept: ReadonlySet<GraphNode>,
+): Work<Findings> {
   const units = ELEMENT_WORK * (nodes.length + edges.length)
   yield units
   const byId = new Map<string, GraphNode>()
@@ -46,7 +59,8 @@ export function* checkStructure(nodes: Nodes, edges: Edges): Work<Problem[]> {
   ]
   yield units
   const upstream = cycles.length > 0 ? undefined : findUpstream(byId, sound)
-  return [...problems, ...(yield* checkReferences(nodes, byId, upstream))]
+  const texts = yield* checkReferences(nodes, byId, upstream, { rules, kept })
+  return { problems: [...problems, ...texts.problems], warnings: texts.warnings }
 }
 
 /** What a valid graph still lacks before its workflow may be activated. */
@@ -141,7 +155,7 @@ function checkItems(node: GraphNode, path: string): Problem[] {
 
 function checkParent(node: GraphNode, byId: Map<string, GraphNode>): string | undefined {
   const parent = byId.get(node.parentId!)
-  if (!parent) return `there is no node "${node.parentId}"`
+  if (!parent) return `there is no node "${node.parentId}"${suggestNode(node.parentId!, byId)}`
   if (nodeType(parent.type)?.kind !== 'loop') return `a node of type ${parent.type} cannot have children`
   if (nodeType(node.type)?.kind === 'trigger') return 'a trigger cannot be inside a loop'
   const around = new Set<string>()
@@ -157,7 +171,10 @@ function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<st
   const problems: Problem[] = []
   for (const end of ['source', 'target'] as const) {
     if (!byId.has(edge[end]))
-      problems.push({ path: `${path}.${end}`, message: `there is no node "${edge[end]}"` })
+      problems.push({
+        path: `${path}.${end}`,
+        message: `there is no node "${edge[end]}"${suggestNode(edge[end], byId)}`,
+      })
   }
   if (edge.source === edge.target) problems.push({ path, message: 'leads from a node to itself' })
   const source = byId.get(edge.source)
@@ -172,12 +189,50 @@ function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<st
   const handles = source && listHandles(source)
   if (handles && !handles.includes(edge.sourceHandle)) {
     const names = handles.map((handle) => handle ?? 'null (the main one)').join(', ')
-    problems.push({ path: `${path}.sourceHandle`, message: `the node "${source.id}" leaves by ${names}` })
+    const given = edge.sourceHandle ?? ''
+    const question = suggestHandle(given, handles)
+    problems.push({
+      path: `${path}.sourceHandle`,
+      message: `the node "${source.id}" leaves by ${names}${question}`,
+    })
   }
   if (target && nodeType(target.type)?.kind === 'trigger') {
     problems.push({ path: `${path}.target`, message: `no edge may lead to the trigger "${target.id}"` })
   }
   return problems
+}
+
+/** The end of a message that asks which node was meant by an id that none has: it may be a name. */
+function suggestNode(given: string, byId: Map<string, GraphNode>): string {
+  for (const { id, name } of byId.values()) {
+    if (name === given) return `; the node "${name}" has the id "${id}"`
+  }
+  return askForSimilar(given, byId.keys())
+}
+
+/** What other tools call the main handle, and the way that IF_ELSE takes otherwise. */
+const HANDLE_WORDS: Record<string, (string | null)[]> = {
+  main: [null],
+  output: [null],
+  out: [null],
+  source: [null],
+  success: [null, 'true', 'approved'],
+  done: [null],
+  yes: ['true', 'approved'],
+  no: ['false', 'rejected'],
+  else: ['false', 'default'],
+  otherwise: ['default', 'false'],
+  fallback: ['default'],
+}
+
+function suggestHandle(given: string, handles: (string | null)[]): string {
+  const words = Object.hasOwn(HANDLE_WORDS, given.toLowerCase()) ? HANDLE_WORDS[given.toLowerCase()]! : []
+  const meant = words.find((word) => handles.includes(word))
+  if (meant !== undefined) return `; did you mean ${JSON.stringify(meant)}?`
+  return askForSimilar(
+    given,
+    handles.filter((handle) => handle !== null),
+  )
 }
 
 /** The handles by which a node may leave, null for the main one; undefined for an unknown type. */
@@ -258,30 +313,56 @@ function* checkReferences(
   nodes: Nodes,
   byId: Map<string, GraphNode>,
   upstream: Map<string, Set<string>> | undefined,
-): Work<Problem[]> {
+  { rules, kept }: { rules: Rules; kept: ReadonlySet<GraphNode> },
+): Work<Findings> {
   const expressions = nodes.reduce(
     (sum, { value }) => sum + JSON.stringify(value.config).split('{{').length - 1,
     0,
   )
   if (expressions > MAX_EXPRESSIONS) {
     const message = `must have at most ${MAX_EXPRESSIONS} expressions together, not ${expressions}`
-    return [{ path: 'nodes', message }]
+    return { problems: [{ path: 'nodes', message }], warnings: [] }
   }
   const problems: Problem[] = []
+  const warnings: Problem[] = []
   const meter = { left: MAX_PARSING }
+  const all = [...byId.values()]
+  const names = nameNodes({ nodes: all })
   for (const { value: node, path, configPath = path } of nodes) {
     const conditions = nodeType(node.type)?.conditions?.(node.config)
-    const found = yield* findReferences(node.config, configPath, conditions, meter)
-    problems.push(...found.problems)
-    for (const { id, path } of found.nodes) {
-      if (!byId.has(id))
-        problems.push({ path, message: `names the node "${id}", which is not in this graph` })
-      else if (upstream && !upstream.get(node.id)?.has(id)) {
+    const found = yield* findReferences(node.config, configPath, conditions, meter, rules, true)
+    const own = kept.has(node) ? warnings : problems
+    own.push(...found.problems)
+    warnings.push(...found.warnings)
+    for (const { id: written, path, place, isName } of found.nodes) {
+      const id = isName && Object.hasOwn(names, written) ? names[written]! : written
+      const named = isName ? all.filter(({ name }) => name === written).map((other) => other.id) : []
+      if (named.length > 1 || (byId.has(id) && named.some((other) => other !== id))) {
+        const ids = [...new Set([...(byId.has(id) ? [id] : []), ...named])].join('", "')
+        const message = `names "${written}", which may be several nodes: "${ids}"; write the id of the one that is meant`
+        problems.push({ path, message, ...place() })
+      } else if (!byId.has(id)) {
+        const question = isName ? suggestName(written, all) : suggestReference(id, byId)
+        const message = `names the node "${id}", which is not in this graph${question}`
+        problems.push({ path, message, ...place() })
+      } else if (upstream && !upstream.get(node.id)?.has(id)) {
         const message = `names the node "${id}", which does not come before "${node.id}"`
-        problems.push({ path, message })
+        problems.push({ path, message, ...place() })
       }
     }
     if (meter.left < 0) break
   }
-  return problems
+  return { problems, warnings }
+}
+
+/** As suggestNode, where a node may be named by its name. */
+function suggestName(given: string, nodes: GraphNode[]): string {
+  return askForSimilar(given, new Set(nodes.flatMap(({ id, name }) => [name, id])))
+}
+
+/** As suggestNode; an id with a hyphen reads as a subtraction unless it is quoted. */
+function suggestReference(given: string, byId: Map<string, GraphNode>): string {
+  const whole = [...byId.keys()].filter((id) => id.startsWith(`${given}-`))
+  if (whole.length === 1) return `; quote an id that has a hyphen: $nodes.\`${whole[0]}\``
+  return suggestNode(given, byId)
 }

@@ -1,4 +1,5 @@
 import { findReferences } from '../expressions/references.ts'
+import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import {
   itemNodeId,
@@ -11,7 +12,7 @@ import {
 } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
-import { callsPerItem, type Graph, type GraphNode, isOnItems } from './graph.ts'
+import { callsPerItem, type Graph, type GraphNode, isOnItems, languageOf, nameNodes } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000
@@ -53,7 +54,13 @@ export function* compilePlan(
   graph: Graph,
   run: { workflowId: string; version: number; triggerNodeId: string },
 ): Work<Plan> {
-  const bodies = { isPure: createPurity(graph), roomOf: createRoom(graph), between: createBetween(graph) }
+  const bodies = {
+    isPure: createPurity(graph),
+    roomOf: createRoom(graph),
+    between: createBetween(graph),
+    rules: languageOf(graph).rules,
+    names: nameNodes(graph),
+  }
   const nodes: PlanNode[] = []
   for (const node of sortTopologically(graph)) {
     const planned = yield* planNode(node, run.triggerNodeId, bodies)
@@ -210,6 +217,8 @@ type Bodies = {
   isPure: (loopId: string) => boolean
   roomOf: (loopId: string) => number
   between: (nodeId: string, before: Set<string>) => string[]
+  rules: Rules
+  names: Record<string, string>
 }
 
 /** Whether a config's JavaScript may ask for the item of another node that an item came from. */
@@ -239,7 +248,7 @@ function createBetween(graph: Graph): Bodies['between'] {
 function* planNode(
   node: GraphNode,
   triggerNodeId: string,
-  { isPure, roomOf, between }: Bodies,
+  { isPure, roomOf, between, rules, names }: Bodies,
 ): Work<PlanNode> {
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
@@ -251,8 +260,13 @@ function* planNode(
     const passing = { kind: 'pure', silent: { handle }, onError: 'FAIL' } as const
     return { ...head, ...passing, needs: [], retry, timeoutMs: type.timeoutMs }
   }
-  const { nodes, context } = yield* findReferences(node.config, 'config', type.conditions?.(node.config))
-  const needs = new Set(nodes.map((reference) => reference.id))
+  const conditions = type.conditions?.(node.config)
+  const {
+    nodes,
+    context,
+    pairs: isPaired,
+  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
@@ -273,7 +287,7 @@ function* planNode(
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
     ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
-    ...(needs.size > 0 && PAIRS.test(config) ? { pairs: between(node.id, needs) } : {}),
+    ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),
   }
 }
 

@@ -1,9 +1,11 @@
 import * as v from 'valibot'
 import { isObject } from '../json.ts'
 import { NODES, nodeType } from '../nodes/nodes.ts'
+import { suggestType } from '../nodes/words.ts'
 import { strictObject } from '../object.ts'
 import { describeIssues, type Problem, quoteShort } from '../problem.ts'
 import { ON_ERROR } from '../run/plan.ts'
+import { explainMissing } from './advice/keys.ts'
 import type { GraphEdge, GraphNode } from './graph.ts'
 
 const DAY_MS = 86_400_000
@@ -31,6 +33,12 @@ const Id = v.pipe(
   v.check((id) => !TAKEN_IDS.includes(id), `must not be one of ${TAKEN_IDS.join(', ')}`),
 )
 
+function describeUnknownType(given: string): string {
+  const similar = suggestType(given)
+  if (similar) return `there is no type ${quoteShort(given)}; did you mean "${similar}"?`
+  return `must be one of ${Object.keys(NODES).join(', ')}, not ${quoteShort(given)}`
+}
+
 /** A node without its config. Editors send null for what is not set, so null counts as missing. */
 export const GraphNodeSchema = v.object({
   id: v.nullish(Id),
@@ -38,7 +46,7 @@ export const GraphNodeSchema = v.object({
     v.string('must be a string'),
     v.check(
       (type) => nodeType(type) !== undefined,
-      ({ input }) => `must be one of ${Object.keys(NODES).join(', ')}, not ${quoteShort(input)}`,
+      ({ input }) => describeUnknownType(input),
     ),
   ),
   name: v.nullish(line(200)),
@@ -80,8 +88,8 @@ export const GraphEdgeSchema = v.object({
 })
 
 /**
- * Reads one node into its stored form and adds what is wrong with it to `problems`. Returns an array of one,
- * or an empty one if `raw` is not an object.
+ * Reads one node into its stored form and adds what is wrong with it to `problems`. Its name is empty if it has
+ * none. Returns an array of one, or an empty one if `raw` is not an object.
  */
 export function readNode(
   raw: unknown,
@@ -104,7 +112,7 @@ export function readNode(
   const value = {
     id: id ?? makeId(),
     type,
-    name: name ?? type,
+    name: name ?? '',
     config,
     onError,
     ...dropNone(rest),
@@ -133,7 +141,7 @@ function readConfig(type: string, raw: unknown, path: string, problems: Problem[
   if (!schema) return raw
   const parsed = v.safeParse(schema, raw)
   if (parsed.success) return parsed.output
-  problems.push(...describeIssues(parsed.issues, path))
+  problems.push(...explainMissing(describeIssues(parsed.issues, path), raw, path, schema))
   return raw
 }
 

@@ -1,7 +1,10 @@
 import type { Rules } from '../expressions/rules.ts'
 import { nameType, type Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
-import { checkStructure } from './check.ts'
+import { findInertKeys } from './advice/inert.ts'
+import { createKeeper } from './advice/kept.ts'
+import { nameUnnamed } from './advice/names.ts'
+import { checkStructure, type Findings } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
 
@@ -9,34 +12,65 @@ import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES,
 const NODE_WORK = 50
 const CHARACTER_WORK = 0.01
 
+/** The most warnings that a response has. */
+const MAX_WARNINGS = 100
+
+/** A graph from outside. */
+export type GivenGraph = {
+  nodes?: unknown
+  edges?: unknown
+  expressions?: Rules | undefined
+  strict?: boolean | undefined
+  known?: Graph | undefined
+}
+
 /**
  * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
  * valid only if there are no problems. A node's `data` is used if it has no `config`; `makeId` makes ids for
- * nodes without one. Its texts are read under the rules `expressions`, which are 1 if missing.
+ * nodes without one. Its texts are read under the rules `expressions`, which are 1 if missing. `known` is the stored
+ * graph that it changes: what is wrong with an element alone that is the same there is only a warning.
  */
-export function* readGraph(
-  input: { nodes?: unknown; edges?: unknown; expressions?: Rules | undefined; strict?: boolean | undefined },
-  makeId: () => string,
-): Work<{ graph: Graph; problems: Problem[] }> {
+export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ graph: Graph } & Findings> {
   const problems: Problem[] = []
+  const warnings: Problem[] = []
+  const keeper = createKeeper(input.known)
   const rawNodes = readList(input.nodes, 'nodes', MAX_NODES, problems)
   const rawEdges = readList(input.edges, 'edges', MAX_EDGES, problems)
   // If one list is not an array or too long, checking the other against it would only give false problems.
   const whole = problems.length === 0
   const nodes: PlacedElement<GraphNode>[] = []
+  const kept = new Set<GraphNode>()
   let characters = 0
   for (const [at, raw] of rawNodes.entries()) {
     const { length } = JSON.stringify(raw ?? null)
     characters += length
     yield NODE_WORK + CHARACTER_WORK * length
-    nodes.push(...readNode(raw, `nodes[${at}]`, makeId, problems))
+    const own: Problem[] = []
+    const [read] = readNode(raw, `nodes[${at}]`, makeId, own)
+    const stored = keeper.findNode(raw, read)
+    if (read && stored && own.length > 0) read.value = stored
+    if (read && stored) kept.add(read.value)
+    if (read) nodes.push(read)
+    ;(stored ? warnings : problems).push(...own)
   }
+  nameUnnamed(nodes, input.known?.nodes ?? [])
+
   const edges: PlacedElement<GraphEdge>[] = []
   for (const [at, raw] of rawEdges.entries()) {
     yield NODE_WORK
-    edges.push(...readEdge(raw, `edges[${at}]`, problems))
+    const own: Problem[] = []
+    const path = `edges[${at}]`
+    const read = readEdge(raw, path, own)
+    const stored = own.length > 0 ? keeper.findEdge(raw) : undefined
+    edges.push(...(stored ? [{ value: stored, path }] : read))
+    ;(stored ? warnings : problems).push(...own)
   }
-  if (whole) problems.push(...(yield* checkStructure(nodes, edges)))
+  if (whole) {
+    const found = yield* checkStructure(nodes, edges, input.expressions ?? 1, kept)
+    problems.push(...found.problems)
+    warnings.push(...found.warnings)
+  }
+  for (const { value, path, configPath } of nodes) warnings.push(...findInertKeys(value, path, configPath))
   yield CHARACTER_WORK * characters
 
   const { expressions, strict } = input
@@ -53,7 +87,7 @@ export function* readGraph(
       message: `has ${bytes} bytes with the edges; at most ${MAX_GRAPH_BYTES} are allowed`,
     })
   }
-  return { graph, problems }
+  return { graph, problems, warnings: warnings.slice(0, MAX_WARNINGS) }
 }
 
 function readList(input: unknown, path: string, max: number, problems: Problem[]): unknown[] {

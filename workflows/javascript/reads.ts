@@ -76,9 +76,11 @@ type AddProblem = (message: string, at: ScriptNode) => void
 
 /** What n8n does not allow in expressions, or what could never give a value. */
 function refuseSyntax(node: ScriptNode, parents: Parents, problem: AddProblem): void {
-  if (node.type === 'ImportExpression' || node.type === 'MetaProperty') problem('imports are not available', node)
+  if (node.type === 'ImportExpression' || node.type === 'MetaProperty')
+    problem('imports are not available', node)
   else if (node.async === true) problem('an expression cannot wait for something', node)
-  else if (node.type === 'ThisExpression' && !isInFunction(node, parents)) problem('this is not available', node)
+  else if (node.type === 'ThisExpression' && !isInFunction(node, parents))
+    problem('this is not available', node)
   else if (node.type === 'MemberExpression' && readMemberName(node) === 'constructor')
     problem('the constructor of a value cannot be read', node.property as ScriptNode)
   else if (node.type === 'CallExpression') refuseCall(node, problem)
@@ -136,7 +138,13 @@ function readNodes(
     if (name === '$node') {
       reads.listed.add(written)
       const member = readNext(parent!, parents)
-      if (member && member.name !== 'json' && member.name !== 'data' && member.name !== 'binary' && member.name !== 'runIndex')
+      if (
+        member &&
+        member.name !== 'json' &&
+        member.name !== 'data' &&
+        member.name !== 'binary' &&
+        member.name !== 'runIndex'
+      )
         problem(`$node["${written}"].${member.name ?? '[...]'} is not available: there is json`, member.at)
     }
   } else if (name === '$input') {
@@ -144,7 +152,10 @@ function readNodes(
     if (member?.name === 'params' || member?.name === 'context')
       problem(`$input.${member.name} is not available`, member.at)
     else if (member?.name !== undefined && !INPUT_MEMBERS.has(member.name))
-      problem(`$input has no ${member.name}: write $json.${member.name}, or $input.item.json.${member.name}`, member.at)
+      problem(
+        `$input has no ${member.name}: write $json.${member.name}, or $input.item.json.${member.name}`,
+        member.at,
+      )
     else if (member?.name === 'item') refuseItemMember('$input.item', member.node, parents, problem)
   }
 }

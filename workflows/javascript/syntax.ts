@@ -42,7 +42,8 @@ export function parseScript(source: string): ScriptNode {
     const program = parse(isObject ? `(${source}\n)` : source, { ...OPTIONS, sourceType: 'module' })
     const [first] = program.body as unknown as ScriptNode[]
     if (!first) throw fault('the expression is empty', 0)
-    if (first.type !== 'ExpressionStatement') throw fault('only an expression can stand in {{ }}', first.start - shift)
+    if (first.type !== 'ExpressionStatement')
+      throw fault('only an expression can stand in {{ }}', first.start - shift)
     const tree = first.expression as ScriptNode
     if (shift > 0) shiftBack(tree, shift)
     return tree

@@ -9,8 +9,8 @@ export type ScriptTemplate = { parts: (string | ScriptPart)[]; alone: boolean }
 export type ScriptPart = { source: string; start: number }
 
 /** Whether a text is a JavaScript template under the rules 2. */
-export function isScriptText(text: unknown): text is string {
-  return typeof text === 'string' && text.startsWith('=')
+export function isScriptText(text: string): boolean {
+  return text.startsWith('=')
 }
 
 /**

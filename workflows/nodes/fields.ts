@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { splitCondition } from '../expressions/expressions.ts'
+import { isScriptText, splitScript } from '../javascript/template.ts'
 import { isObject } from '../json.ts'
 import { describeIssue } from '../problem.ts'
 import type { NodeKind, Retry } from '../run/plan.ts'
@@ -96,6 +97,7 @@ export const itemField = v.pipe(
 
 function isExpression(value: string): boolean {
   try {
+    if (isScriptText(value)) return splitScript(value).alone
     return value.startsWith('{{') && splitCondition(value) !== undefined
   } catch {
     return false

@@ -1,15 +1,36 @@
 // n8n's methods of dates: of luxon's DateTime, of JavaScript's Date, and of texts as JSON writes dates.
 ;(kit) => {
   const { kinds, fail, isDateTime } = kit.n8n
-  const DURATIONS = ['milliseconds', 'seconds', 'minutes', 'hours', 'days', 'weeks', 'months', 'quarters', 'years']
-  const PARTS = 'day week month year hour minute second millisecond weekNumber yearDayNumber weekday'.split(' ')
-  const SHORT = { ms: 'millisecond', sec: 'second', secs: 'second', min: 'minute', mins: 'minute', hr: 'hour', hrs: 'hour' }
+  const DURATIONS = [
+    'milliseconds',
+    'seconds',
+    'minutes',
+    'hours',
+    'days',
+    'weeks',
+    'months',
+    'quarters',
+    'years',
+  ]
+  const PARTS = 'day week month year hour minute second millisecond weekNumber yearDayNumber weekday'.split(
+    ' ',
+  )
+  const SHORT = {
+    ms: 'millisecond',
+    sec: 'second',
+    secs: 'second',
+    min: 'minute',
+    mins: 'minute',
+    hr: 'hour',
+    hrs: 'hour',
+  }
   /** The unit that luxon adds: `days` for `day` or `hours` for `hrs`. */
   const manyOf = (unit) => {
     const one = SHORT[unit] ?? unit
     return DURATIONS.includes(`${one}s`) ? `${one}s` : one
   }
-  const oneOf = (unit) => SHORT[unit] ?? (DURATIONS.includes(unit) && !/^(weeks|quarters)$/.test(unit) ? unit.slice(0, -1) : unit)
+  const oneOf = (unit) =>
+    SHORT[unit] ?? (DURATIONS.includes(unit) && !/^(weeks|quarters)$/.test(unit) ? unit.slice(0, -1) : unit)
 
   const toLuxon = (date) => (isDateTime(date) ? date : globalThis.DateTime.fromJSDate(date))
   /** A Date stays a Date. */
@@ -24,8 +45,9 @@
     return date.isValid ? date : undefined
   }
 
-  const move = (direction) =>
-    function (date, ...given) {
+  const move =
+    (direction) =>
+    (date, ...given) => {
       if (given.length === 1) return change(date, (from) => from[direction](given[0]))
       const [amount = 0, unit = 'minutes'] = given
       return change(date, (from) => from[direction]({ [manyOf(unit)]: amount }))

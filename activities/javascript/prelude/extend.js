@@ -5,7 +5,7 @@
     throw new n8n.ExpressionError(message)
   }
   n8n.fail = fail
-  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+  const own = (value, key) => Object.hasOwn(value, key)
   const kinds = {}
   n8n.kinds = kinds
   n8n.isDateTime = (value) => globalThis.DateTime?.isDateTime(value) === true
@@ -46,10 +46,14 @@
     const found = find(value, name)
     if (found || isOptional) return found
     if (value === undefined || value === null) fail(`${name} can't be used on ${value} value`)
-    const having = ['Array', 'Date', 'Number', 'Object', 'String', 'Boolean'].filter((kind) => own(kinds[kind], name))
+    const having = ['Array', 'Date', 'Number', 'Object', 'String', 'Boolean'].filter((kind) =>
+      own(kinds[kind], name),
+    )
     if (having.length === 1) fail(`${name}() is only callable on type "${having[0]}"`)
     const last = having.pop()
-    return fail(`${name}() is only callable on types ${having.map((kind) => `"${kind}"`).join(', ')}, and "${last}"`)
+    return fail(
+      `${name}() is only callable on types ${having.map((kind) => `"${kind}"`).join(', ')}, and "${last}"`,
+    )
   }
   kit.define('$$extend', extend)
 }

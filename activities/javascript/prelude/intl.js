@@ -31,7 +31,8 @@
       this.resolvedOptions = () => ({ ...resolved })
       for (const method of Object.keys(methods)) this[method] = call(method)
     }
-    Formatter.supportedLocalesOf = (locales) => ask(kind, undefined, undefined, 'supportedLocalesOf', [locales])
+    Formatter.supportedLocalesOf = (locales) =>
+      ask(kind, undefined, undefined, 'supportedLocalesOf', [locales])
     return Formatter
   }
 
@@ -64,7 +65,8 @@
   }
   const DAY = { year: 'numeric', month: 'numeric', day: 'numeric' }
   const CLOCK = { hour: 'numeric', minute: 'numeric', second: 'numeric' }
-  const FIELDS = 'weekday year month day dayPeriod hour minute second fractionalSecondDigits dateStyle timeStyle'
+  const FIELDS =
+    'weekday year month day dayPeriod hour minute second fractionalSecondDigits dateStyle timeStyle'
   const named = (options, fields) => fields.some((field) => options?.[field] !== undefined)
   const writeDate = (needed, added) =>
     function (locales, options) {
@@ -93,10 +95,14 @@
       return ask('Collator', locales, options, 'compare', [String(this), String(other)])
     },
     toLocaleUpperCase(locales) {
-      return locales === undefined ? this.toUpperCase() : ask('String', locales, undefined, 'upper', [String(this)])
+      return locales === undefined
+        ? this.toUpperCase()
+        : ask('String', locales, undefined, 'upper', [String(this)])
     },
     toLocaleLowerCase(locales) {
-      return locales === undefined ? this.toLowerCase() : ask('String', locales, undefined, 'lower', [String(this)])
+      return locales === undefined
+        ? this.toLowerCase()
+        : ask('String', locales, undefined, 'lower', [String(this)])
     },
   })
   give(Array.prototype, {
@@ -106,7 +112,8 @@
   })
 
   // Other engines read many more dates, such as `Jan 5, 2024`: the one around this is asked.
-  const ISO = /^(?:[+-]\d{6}|\d{4})(?:-\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?)?)?)?$/
+  const ISO =
+    /^(?:[+-]\d{6}|\d{4})(?:-\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?)?)?)?$/
   const Native = Date
   const parse = (text) => {
     const written = String(text)

@@ -1,7 +1,7 @@
 // n8n's methods of arrays.
 ;(kit) => {
   const { kinds, fail } = kit.n8n
-  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+  const own = (value, key) => Object.hasOwn(value, key)
   const isObject = (value) => typeof value === 'object' && value !== null
 
   /** Whether two values are the same all through. */
@@ -11,7 +11,9 @@
     if (a instanceof Date) return isEqual(a.getTime(), b.getTime())
     const keys = Object.keys(a)
     if (Array.isArray(a) && a.length !== b.length) return false
-    return keys.length === Object.keys(b).length && keys.every((key) => own(b, key) && isEqual(a[key], b[key]))
+    return (
+      keys.length === Object.keys(b).length && keys.every((key) => own(b, key) && isEqual(a[key], b[key]))
+    )
   }
   /** Whether a list has a value. Simple values are found without a look at each. */
   const finder = (list) => {
@@ -92,7 +94,9 @@
       if (fields.length === 0) return list
       return list.flatMap((value) => {
         if (!isObject(value)) return []
-        const found = Object.keys(value).flatMap((key) => fields.flatMap((field) => (field === key ? [value[key]] : [])))
+        const found = Object.keys(value).flatMap((key) =>
+          fields.flatMap((field) => (field === key ? [value[key]] : [])),
+        )
         return found.length > 1 ? [found] : found
       })
     },
@@ -134,7 +138,8 @@
       demandList(others, 'merge', OBJECTS)
       const made = {}
       for (let i = 0; i < Math.max(list.length, others.length); i++)
-        if (typeof list[i] === 'object' && typeof others[i] === 'object') Object.assign(made, merged(list[i], others[i]))
+        if (typeof list[i] === 'object' && typeof others[i] === 'object')
+          Object.assign(made, merged(list[i], others[i]))
       return made
     },
     mergeIntoObject(list, others) {
@@ -182,12 +187,16 @@
     },
     removeFieldsContaining(object, text) {
       demandText(text, 'removeFieldsContaining(): expected non-empty string arg')
-      const kept = Object.entries(object).filter(([, value]) => typeof value !== 'string' || !value.includes(text))
+      const kept = Object.entries(object).filter(
+        ([, value]) => typeof value !== 'string' || !value.includes(text),
+      )
       return Object.fromEntries(kept)
     },
     keepFieldsContaining(object, text) {
       demandText(text, 'argument of keepFieldsContaining must be a non-empty string')
-      const kept = Object.entries(object).filter(([, value]) => typeof value === 'string' && value.includes(text))
+      const kept = Object.entries(object).filter(
+        ([, value]) => typeof value === 'string' && value.includes(text),
+      )
       return Object.fromEntries(kept)
     },
     compact: compactObject,

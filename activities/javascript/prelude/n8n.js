@@ -2,7 +2,7 @@
 ;(kit) => {
   const n8n = {}
   kit.n8n = n8n
-  const own = (value, key) => Object.prototype.hasOwnProperty.call(value, key)
+  const own = (value, key) => Object.hasOwn(value, key)
 
   class ExpressionError extends Error {}
   n8n.ExpressionError = ExpressionError
@@ -49,7 +49,8 @@
   const index = () => (isEach() ? (kit.roots.indexes?.[kit.index] ?? kit.index) : 0)
   const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
   const json = () => read(current()) ?? {}
-  const thisItem = () => (current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } })
+  const thisItem = () =>
+    current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } }
 
   // What JavaScript and luxon ask of any object, to find out what it is.
   const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
@@ -65,7 +66,9 @@
 
   const noArguments = (name, given) => {
     if (given.length > 0)
-      refuse(`$input.${name}() takes no arguments. To get items from a specific upstream node, use $('NodeName').${name}()`)
+      refuse(
+        `$input.${name}() takes no arguments. To get items from a specific upstream node, use $('NodeName').${name}()`,
+      )
   }
   const input = offer(
     '$input',
@@ -200,7 +203,8 @@
     $prevNode: () => offer('$prevNode', { ...(kit.roots.previous ?? {}) }),
     $now: now,
     $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
-    $node: () => new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
+    $node: () =>
+      new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
   }
   for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
@@ -211,7 +215,8 @@
   }
   const not = (value) => !value
   const average = (...numbers) => {
-    if (numbers.some((number) => typeof number !== 'number')) refuse('average(): all array elements must be numbers')
+    if (numbers.some((number) => typeof number !== 'number'))
+      refuse('average(): all array elements must be numbers')
     return numbers.length === 0 ? 0 : numbers.reduce((sum, number) => sum + number, 0) / numbers.length
   }
   const jmespath = (data, query) => {

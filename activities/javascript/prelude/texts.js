@@ -4,10 +4,11 @@
   const ask = kit.host
 
   // Signs and abbreviations of currencies, which may stand in a number.
-  const CURRENCIES = `Lek ؋ $ ƒ ₼ Br BZ$ $b KM P лв Rb ៛ ¥ ₡ kn ₱ Kč kr RD$ £ € ¢ Q L Ft ₹ Rp ﷼ ₪ J$ ₩ ₭ ден RM ₨
+  const CURRENCIES =
+    `Lek ؋ $ ƒ ₼ Br BZ$ $b KM P лв Rb ៛ ¥ ₡ kn ₱ Kč kr RD$ £ € ¢ Q L Ft ₹ Rp ﷼ ₪ J$ ₩ ₭ ден RM ₨
     ₮ MT C$ ₦ B/. Gs S/. zł lei ₽ Дин. S R CHF NT$ ฿ TT$ ₺ ₴ $U Bs ₫ Z$`
-    .split(/\s+/)
-    .map((sign) => sign.replace(/[$./]/g, '\\$&'))
+      .split(/\s+/)
+      .map((sign) => sign.replace(/[$./]/g, '\\$&'))
   const CURRENCY = new RegExp(CURRENCIES.join('|'), 'gu')
   const bare = (text) => text.replace(CURRENCY, '')
 
@@ -143,7 +144,8 @@
     length: (text) => text.length,
     isDomain: (text) => DOMAIN.test(text),
     isEmail,
-    isNumeric: (text) => !text.includes(' ') && !Number.isNaN(Number(text)) && !Number.isNaN(Number.parseFloat(text)),
+    isNumeric: (text) =>
+      !text.includes(' ') && !Number.isNaN(Number(text)) && !Number.isNaN(Number.parseFloat(text)),
     isUrl: (text) => URL_ALONE.test(text),
     isEmpty: (text) => text === '',
     isNotEmpty: (text) => text !== '',
@@ -156,7 +158,9 @@
       try {
         return JSON.parse(text)
       } catch {
-        return fail(text.includes("'") ? "Parsing failed. Check you're using double quotes" : 'Parsing failed')
+        return fail(
+          text.includes("'") ? "Parsing failed. Check you're using double quotes" : 'Parsing failed',
+        )
       }
     },
     base64Encode: (text) => ask('base64', { encode: text }),

@@ -96,7 +96,10 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['=Hi {{ $json.text }}, {{ $json.list[0] }}!', 'Hi Hello, 3!'],
     ['=a{{ $json.q }}b{{ null }}c{{ NaN }}d', 'abcd'],
     ['={{ 0 }}{{ false }}{{ "" }}', '0false'],
-    ['=o: {{ $json.a }} l: {{ $json.list }} p: {{ $json.people }}', 'o: [object Object] l: 3,1,2 p: [object Object],[object Object]'],
+    [
+      '=o: {{ $json.a }} l: {{ $json.list }} p: {{ $json.people }}',
+      'o: [object Object] l: 3,1,2 p: [object Object],[object Object]',
+    ],
     ['=d: {{ DateTime.fromISO("2024-07-01") }}', 'd: 2024-07-01T00:00:00.000-04:00'],
     ['=x {{ $json.q.z.y }} y', 'x  y'],
     ['=\\{{ 1 }} {{ 2 }}', '\\{{ 1 }} 2'],
@@ -129,15 +132,24 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['={{ zip(["a"], [1]) }}', { a: 1 }],
     ['={{ $binary }}', {}],
     ['={{ Duration.fromObject({ hours: 3 }).toHuman() }}', '3 hours'],
-    ['={{ Interval.fromDateTimes(DateTime.fromISO("2024-01-01"), DateTime.fromISO("2024-01-03")).length("days") }}', 2],
+    [
+      '={{ Interval.fromDateTimes(DateTime.fromISO("2024-01-01"), DateTime.fromISO("2024-01-03")).length("days") }}',
+      2,
+    ],
     ['={{ DateTime.fromISO("x") }}', null],
     ['={{ DateTime.fromISO("2024-07-01").setLocale("de").toFormat("d. LLLL yyyy") }}', '1. Juli 2024'],
-    ['={{ DateTime.fromISO("2024-01-15T12:00", { zone: "Europe/Berlin" }).toISO() }}', '2024-01-15T12:00:00.000+01:00'],
+    [
+      '={{ DateTime.fromISO("2024-01-15T12:00", { zone: "Europe/Berlin" }).toISO() }}',
+      '2024-01-15T12:00:00.000+01:00',
+    ],
   ],
   'numbers and dates in languages': [
     ['={{ (1234567.891).toLocaleString() }}', '1,234,567.891'],
     ['={{ (1234.5).toLocaleString("de-DE", { style: "currency", currency: "EUR" }) }}', '1.234,50\u00a0€'],
-    ['={{ new Date("2024-03-05T10:00:00Z").toLocaleDateString("en-GB", { timeZone: "UTC" }) }}', '05/03/2024'],
+    [
+      '={{ new Date("2024-03-05T10:00:00Z").toLocaleDateString("en-GB", { timeZone: "UTC" }) }}',
+      '05/03/2024',
+    ],
     ['={{ new Intl.NumberFormat("en", { notation: "compact" }).format(12345) }}', '12K'],
     ['={{ ["b", "ä", "a"].sort((a, b) => a.localeCompare(b, "de")) }}', ['a', 'ä', 'b']],
     ['={{ new Date("Jan 5, 2024 10:00 UTC").toISOString() }}', '2024-01-05T10:00:00.000Z'],
@@ -268,7 +280,7 @@ test('what n8n refuses, and what is not there, fails with a reason', async () =>
     ['={{ this.x }}', 'this is not available'],
     ["={{ import('fs') }}", 'imports are not available'],
     ['={{ "".constructor.constructor("return 1")() }}', 'the constructor of a value cannot be read'],
-    ["={{ $($json.text).item }}", 'the name of the node must be written out'],
+    ['={{ $($json.text).item }}', 'the name of the node must be written out'],
     ['={{ 10n }}', 'BigInt'],
   ]
   const found = await Promise.all(

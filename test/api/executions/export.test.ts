@@ -152,6 +152,7 @@ test('JSON is an array of executions with their node records', async () => {
       nodeId,
       nodeType: 'HTTP_REQUEST',
       nodeName: 'Fetch',
+      iteration: null,
       status: 'FAILED',
       startedAt: expect.stringMatching(/Z$/),
       completedAt: expect.stringMatching(/Z$/),
@@ -163,6 +164,39 @@ test('JSON is an array of executions with their node records', async () => {
   const empty = await service.request(pathOf(none, '?format=json'), { as: none.cookie })
   expect(await empty.json()).toEqual([])
   expect(await readCsv(none)).toEqual([])
+})
+
+test('JSON says which iteration of a loop a record belongs to, and the columns of CSV stay the same', async () => {
+  const team = await service.otherTeam()
+  const workflowId = await addExecutions(team, { executions: 1, nodes: 1 })
+  const { db } = service.store
+  const { id } = await db
+    .selectFrom('executions')
+    .select('id')
+    .where('workflowId', '=', workflowId)
+    .executeTakeFirstOrThrow()
+  const record = { executionId: id, nodeId: 'n2', nodeName: 'Inner', nodeType: 'SET', status: 'SUCCESS' }
+  await db
+    .insertInto('nodeExecutions')
+    .values(
+      ['0', '3.0'].map((iteration, position) => ({
+        ...record,
+        id: crypto.randomUUID(),
+        iteration,
+        startedAt: new Date(Date.now() + 1_000 + position),
+        position,
+      })),
+    )
+    .execute()
+  const answer = await service.request(pathOf(team, '?format=json'), { as: team.cookie })
+  const [execution] = (await answer.json()) as { nodeExecutions: { nodeId: string; iteration: unknown }[] }[]
+  expect(execution!.nodeExecutions.map(({ nodeId, iteration }) => [nodeId, iteration])).toEqual([
+    ['n1', null],
+    ['n2', '0'],
+    ['n2', '3.0'],
+  ])
+  const rows = await readCsv(team)
+  expect(Object.keys(rows[0]!)).toEqual(COLUMNS)
 })
 
 test('an execution without node records has one row, and `days` limits the export', async () => {

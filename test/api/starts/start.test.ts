@@ -236,3 +236,22 @@ test('fifty concurrent requests with one Idempotency-Key start one execution', a
   expect((await service.call('GET', `/api/executions?workflowId=${id}`, viewer)).body.totalElements).toBe(1)
   expect(await errandsOf(taken[0]!.body.executionId)).toEqual(['START'])
 })
+
+test('keys of the body that a start does not know are warnings of its response', async () => {
+  const id = await create()
+  const body = { teamId: service.teamId, input: { n: 1 }, pined: {}, zzz: 1 }
+  const { status, body: started } = await execute(id, body)
+  expect(status).toBe(202)
+  expect(started.warnings).toEqual([
+    { path: 'input', message: '"input" is unknown here and was not read; did you mean "data"?' },
+    { path: 'pined', message: '"pined" is unknown here and was not read; did you mean "pinned"?' },
+    {
+      path: 'zzz',
+      message:
+        '"zzz" is unknown here and was not read; known are teamId, data, pinned, callbackUrl, callbackSecret',
+    },
+  ])
+  expect((await read(started.executionId)).inputData).toEqual({})
+  const without = await execute(id, { teamId: service.teamId, data: {} })
+  expect(without.body).not.toHaveProperty('warnings')
+})

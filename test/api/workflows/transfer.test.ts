@@ -173,7 +173,7 @@ test('an exported workflow is imported as the same graph', async () => {
   })
   expect(report.problems).toEqual([
     {
-      node: 'WEBHOOK_TRIGGER',
+      node: 'Webhook trigger 1',
       path: 'nodes[0].config.secretHeader.value',
       kind: 'secret',
       message: 'The secret was not exported: set it on the node.',

@@ -119,7 +119,7 @@ test('two versions are compared by node, path and edge', async () => {
           id: 'set',
           name: 'Values',
           changes: [
-            { path: 'name', from: 'SET', to: 'Values' },
+            { path: 'name', from: 'Set 1', to: 'Values' },
             { path: 'config.values.b[1]', from: 2, to: 3 },
             { path: 'config.values.b[2]', to: { x: 1 } },
             { path: 'config.values.c', from: null },
@@ -129,7 +129,7 @@ test('two versions are compared by node, path and edge', async () => {
         },
         {
           id: 'switch',
-          name: 'SWITCH',
+          name: 'Switch 1',
           changes: [{ path: 'config.cases[0].condition', from: '$input.n > 1', to: '$input.n > 2' }],
         },
       ],

@@ -37,7 +37,7 @@ const audit = async (id: string) =>
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-test('a created workflow is inactive, has seven fields and a Location', async () => {
+test('a created workflow is inactive, has seven fields and a Location, and says what was not read', async () => {
   const name = `Orders ${crypto.randomUUID()}`
   const json = {
     teamId: service.teamId,
@@ -58,6 +58,9 @@ test('a created workflow is inactive, has seven fields and a Location', async ()
     teamId: service.teamId,
     createdAt: TIME,
     updatedAt: TIME,
+    warnings: [
+      { path: 'active', message: expect.stringContaining('"active" is unknown here and was not read') },
+    ],
   })
   expect(body.id).not.toBe(NOBODY)
   expect(headers.get('location')).toBe(`/api/workflows/${body.id}`)
@@ -88,8 +91,8 @@ test('a read returns the graph in its stored form, with settings and version', a
   expect(body).toEqual({
     ...made,
     nodes: [
-      { id: 'start', type: 'MANUAL_TRIGGER', name: 'MANUAL_TRIGGER', config: {}, onError: 'FAIL' },
-      { id: 'set', type: 'SET', name: 'SET', config: { values: { x: 1 } }, onError: 'FAIL' },
+      { id: 'start', type: 'MANUAL_TRIGGER', name: 'Manual trigger 1', config: {}, onError: 'FAIL' },
+      { id: 'set', type: 'SET', name: 'Set 1', config: { values: { x: 1 } }, onError: 'FAIL' },
     ],
     edges: [{ source: 'start', target: 'set', sourceHandle: null }],
     expressions: 2,

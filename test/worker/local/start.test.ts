@@ -238,6 +238,7 @@ describe('npm start', { timeout: 120_000 }, () => {
     const { url } = holder().addresses
     const command = `DATA_DIR=${dataDir} npx perdure token create`
     expect(firstOutput).toContain(`SDK token: ${join(dataDir, 'token')}  (to create another: ${command})`)
+    expect(firstOutput).toContain(`Team ID:   ${example.teamId}  (`)
     const teams = await fetch(`${url}/api/teams`, { headers: { authorization: `Bearer ${token}` } })
     expect(await teams.json()).toMatchObject([{ id: example.teamId, name: 'Default', role: 'BUILDER' }])
   })

@@ -66,7 +66,7 @@ test('accepts node ids only as literals, and refuses $eval, unknown variables an
   ]) {
     expect(problemsOf(source), source).toEqual([])
   }
-  const needsId = '$nodes needs the id of a node right after it: $nodes.<id>'
+  const needsId = '$nodes needs the id of a node right after it: $nodes.fetch, or $nodes.`fetch-2`'
   for (const source of [
     '$nodes',
     '$nodes[$input]',
@@ -134,7 +134,7 @@ test('reads the strings of a config as templates or conditions, and gives every 
     ],
   )
   const { nodes, problems } = atOnce(reading)
-  expect(nodes).toEqual([
+  expect(nodes.map(({ id, path }) => ({ id, path }))).toEqual([
     { id: 'one', path: 'nodes[4].config.cases[0].condition' },
     { id: 'two', path: 'nodes[4].config.cases[1].condition' },
     { id: 'three', path: 'nodes[4].config.values.deep.text' },

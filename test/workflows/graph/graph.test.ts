@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { findUnknownKeys } from '../../../workflows/graph/advice/unknown.ts'
 import { checkActivation } from '../../../workflows/graph/check.ts'
 import { findStart, type Graph, MAX_EDGES, MAX_NODES } from '../../../workflows/graph/graph.ts'
 import { readGraph } from '../../../workflows/graph/read.ts'
-import { findUnknownKeys } from '../../../workflows/graph/unknown.ts'
 import { atOnce } from '../../support/atonce.ts'
 import { examples } from '../../support/engine/graphs.ts'
 
@@ -59,7 +59,7 @@ test('reading a graph fills in defaults, takes data as config, and drops unknown
       {
         id: 'a',
         type: 'WEBHOOK_TRIGGER',
-        name: 'WEBHOOK_TRIGGER',
+        name: 'Webhook trigger 1',
         config: { path: 'in', method: 'POST' },
         onError: 'FAIL',
       },
@@ -74,7 +74,7 @@ test('reading a graph fills in defaults, takes data as config, and drops unknown
         onError: 'BRANCH',
         disabled: true,
       },
-      { id: 'c', type: 'NO_OP', name: 'NO_OP', config: {}, onError: 'FAIL', disabled: false },
+      { id: 'c', type: 'NO_OP', name: 'No op 1', config: {}, onError: 'FAIL', disabled: false },
     ],
     edges: [
       { id: 'e', source: 'a', target: 'c', sourceHandle: null },
@@ -88,11 +88,15 @@ test('a graph that has been read reads the same again', () => {
     [start, noop('a', { retry: { maxAttempts: 3 }, position: { x: 0, y: 0 } })],
     [edge('start', 'a')],
   )
-  expect(read(graph.nodes, graph.edges)).toEqual({ graph, problems: [] })
+  expect(read(graph.nodes, graph.edges)).toMatchObject({ graph, problems: [] })
 })
 
 test('missing nodes and edges make an empty graph', () => {
-  expect(atOnce(readGraph({}, makeId))).toEqual({ graph: { nodes: [], edges: [] }, problems: [] })
+  expect(atOnce(readGraph({}, makeId))).toEqual({
+    graph: { nodes: [], edges: [] },
+    problems: [],
+    warnings: [],
+  })
   expect(atOnce(readGraph({ nodes: null, edges: null }, makeId)).problems).toEqual([])
 })
 
