@@ -155,8 +155,8 @@ function findScript(scripts: CompiledScript[], at: number): CompiledScript | und
 type SentPair = number | { item: unknown } | string
 
 /** The JSON of what the scripts read; see prelude/n8n.js. `spent`: the characters that the job has besides. */
-function writeScriptRoots(
-  scripts: CompiledScript[],
+export function writeScriptRoots(
+  scripts: Pick<CompiledScript, 'source' | 'reads'>[],
   bindings: Bindings,
   rows: ScriptItem[] | undefined,
   spent = 0,
@@ -199,7 +199,7 @@ function writeScriptRoots(
 
 /** The pairs of the items at these indexes, by node and index; of all items if a script asks for any of them. */
 function findPairs(
-  scripts: CompiledScript[],
+  scripts: Pick<CompiledScript, 'source' | 'reads'>[],
   bindings: Bindings,
   lists: Record<string, unknown[] | string | null>,
   indexes: number[],

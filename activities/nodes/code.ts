@@ -3,14 +3,17 @@ import { DEFAULT_CODE_MS, DEFAULT_MEMORY_MB } from '../../workflows/javascript/l
 import { isObject } from '../../workflows/json.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
 import { NodeFailure } from './kit/failure.ts'
-import { readItems } from './kit/items.ts'
+import { listOwnItems, readItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { type CodeStyle, nameItems, readMade } from './lists/made.ts'
 
 /**
  * CODE: with mode `all` outputs what the code returns, a list as {items}; with mode `each` {items}, what it
- * returns for each item, null for nothing. What it writes with `console` is in the notes.
+ * returns for each item, null for nothing. What it writes with `console` is in the notes. With `style` it is code of
+ * n8n's.
  */
 export const runCode: NodeRunner = async (context) => {
+  if (context.config.style !== undefined) return runCodeOfN8n(context)
   const { config, bindings, evaluator } = context
   const { code, mode, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
   const reads = readCode(code)
@@ -24,9 +27,25 @@ export const runCode: NodeRunner = async (context) => {
   return { output, ...(Object.keys(notes).length > 0 ? { notes } : {}) }
 }
 
+/** Runs code that sees what code in n8n sees, and hands over items as it does there: {json: ...}. */
+const runCodeOfN8n: NodeRunner = async (context) => {
+  const { config, bindings, evaluator } = context
+  const { code, mode, style, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
+  const given = listOwnItems(context.inputs)
+  const script = { text: nameItems(code, style!, mode === 'each'), items: mode === 'each' ? given : undefined }
+  const { value, console } = await evaluator.runAsN8n({ ...script, timeoutMs, memoryMb }, bindings)
+  const notes: NodeNotes = console.length > 0 ? { console } : {}
+  const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })
+  return {
+    output: { items: made.map(({ item }) => item), from: made.map(({ from }) => from) },
+    ...(Object.keys(notes).length > 0 ? { notes } : {}),
+  }
+}
+
 type Config = {
   code: string
   mode?: 'all' | 'each'
+  style?: CodeStyle
   timeoutMs?: number
   memoryMb?: number
 }

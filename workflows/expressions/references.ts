@@ -1,6 +1,6 @@
 import { CODE_WORK, readCode } from '../javascript/code.ts'
-import { readScript } from '../javascript/reads.ts'
-import { measureScript, parseScript, type ScriptSyntaxError } from '../javascript/syntax.ts'
+import { readScript, readScriptBody } from '../javascript/reads.ts'
+import { measureScript, parseBody, parseScript, type ScriptSyntaxError } from '../javascript/syntax.ts'
 import { isScriptText, splitScript } from '../javascript/template.ts'
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
@@ -44,7 +44,7 @@ export type Meter = { left: number }
 export function* findReferences(
   value: unknown,
   path: string,
-  conditions: { path: string; text: string; code?: true }[] = [],
+  conditions: { path: string; text: string; code?: true | 'n8n' }[] = [],
   meter: Meter = { left: Number.POSITIVE_INFINITY },
   language: Rules = 1,
   advises = false,
@@ -53,12 +53,13 @@ export function* findReferences(
   const found: References = { nodes: [], problems: [], warnings: [], context: false, pairs: false }
   const bare = new Set(conditions.map((condition) => condition.path))
   const code = new Set(conditions.flatMap((condition) => (condition.code ? [condition.path] : [])))
+  const n8n = new Set(conditions.flatMap((condition) => (condition.code === 'n8n' ? [condition.path] : [])))
   let count = 0
   function* visit(item: string | object, key: string, depth: number): Work<void> {
     const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
     if (typeof item === 'string') {
       if (code.has(key)) {
-        yield* readCodeInto(found, item, at, meter)
+        yield* readCodeInto(found, item, at, meter, n8n.has(key))
         return
       }
       // Counted before any is parsed.
@@ -190,7 +191,13 @@ function findName(source: string, name: string): number {
 }
 
 /** Reads a node's code, and adds what it refers to and what is wrong with it. */
-function* readCodeInto(found: References, text: string, path: string, meter: Meter): Work<void> {
+function* readCodeInto(
+  found: References,
+  text: string,
+  path: string,
+  meter: Meter,
+  isN8n: boolean,
+): Work<void> {
   const units = CODE_WORK * text.length
   meter.left -= units
   if (meter.left < 0) {
@@ -198,11 +205,32 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
     return
   }
   yield units
+  if (isN8n) {
+    readN8nCode(found, text, path)
+    return
+  }
   const reads = readCode(text)
   for (const id of reads.nodes) {
     found.nodes.push({ id, path, place: () => locate(text, Math.max(0, findName(text, id)), id.length) })
   }
   for (const message of reads.problems) found.problems.push({ path, message })
+}
+
+/** Reads code that sees what code in n8n sees. */
+function readN8nCode(found: References, text: string, path: string): void {
+  const problem = (message: string, position: number) =>
+    found.problems.push({ path, message, ...locate(text, position, 1) })
+  try {
+    const reads = readScriptBody(text, parseBody(text))
+    for (const id of reads.nodes) {
+      found.nodes.push({ id, path, isName: true, place: () => locate(text, Math.max(0, text.indexOf(id)), id.length) })
+    }
+    if (reads.paired.size > 0) found.pairs = true
+    for (const { message, position } of reads.found) problem(message, position)
+  } catch (error) {
+    const { message, position = 0 } = error as Partial<ScriptSyntaxError> & Error
+    problem(message, position)
+  }
 }
 
 /**

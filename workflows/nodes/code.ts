@@ -24,10 +24,12 @@ export const CODE_NODES = {
       code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
       mode: v.optional(oneOf('all', 'each'), 'all'),
       items: v.optional(computed(itemsField)),
+      style: v.optional(oneOf('code', 'function', 'functionItem')),
       timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
       memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB), DEFAULT_MEMORY_MB),
     }),
-    conditions: ({ code }) => (typeof code === 'string' ? [{ path: 'code', text: code, code: true }] : []),
+    conditions: ({ code, style }) =>
+      typeof code === 'string' ? [{ path: 'code', text: code, code: style === undefined ? true : 'n8n' }] : [],
     codeMs: ({ timeoutMs }) => (typeof timeoutMs === 'number' ? timeoutMs : DEFAULT_CODE_MS),
     timeoutMs: CLOCK_MS,
   }),
