@@ -6,6 +6,16 @@ import { setOwn } from '../../workflows/json.ts'
 /** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
 export type HtmlPick = { selector: string; attribute?: string; all?: boolean }
 
+/** A field that is picked of a page. `words` writes the text as a person would read it. */
+export type PageField = {
+  key: string
+  selector: string
+  take: 'text' | 'words' | 'html' | 'value' | 'attribute'
+  attribute?: string
+  skip?: string
+  list: boolean
+}
+
 /** Work for parsers. Only in an evaluator process can their time and memory be bounded. */
 export type FormatConversion =
   | { kind: 'xml'; parse: string }
@@ -14,6 +24,12 @@ export type FormatConversion =
   | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
   /** Gives epoch milliseconds, or null if the text is not in the format. */
   | { kind: 'date'; text: string; format: string; zone: string; locale: string }
+  /** What of a page is picked, with jQuery's selectors: for each field a text, or a list of them. */
+  | { kind: 'html'; document: string; fields: PageField[]; trim: boolean; clean: boolean }
+  | { kind: 'html'; markdown: string; options: Record<string, unknown> }
+  | { kind: 'html'; toMarkdown: string; options: Record<string, unknown> }
+  | { kind: 'xml'; read: string; options: Record<string, unknown> }
+  | { kind: 'xml'; write: string; options: Record<string, unknown> }
   /** Whether a regular expression, such as `a+b` or `/a+b/i`, is found in the text. */
   | { kind: 'search'; text: string; pattern: string }
 
@@ -27,7 +43,12 @@ const XML = {
 } as const
 
 /** Carries out a conversion; `build` is the JSON of an object. Throws an Error for invalid input. */
-export function convertFormat(conversion: FormatConversion): unknown {
+export async function convertFormat(conversion: FormatConversion): Promise<unknown> {
+  if ('document' in conversion) return (await import('./pages.ts')).pickFields(conversion)
+  if ('markdown' in conversion || 'toMarkdown' in conversion)
+    return (await import('./pages.ts')).convertMarkdown(conversion)
+  if ('read' in conversion || 'write' in conversion)
+    return (await import('./pages.ts')).convertXml(conversion)
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
     const options = { ...XML, format: true, suppressBooleanAttributes: false }

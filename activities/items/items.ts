@@ -54,7 +54,8 @@ export async function runOnAll(
     result = await runner({ ...context, input, inputs: [input], bindings })
   } catch (error) {
     const goesOn = node.itemOptions?.errors !== undefined && node.onError !== 'FAIL'
-    if (!goesOn || !(error instanceof NodeFailure) || isInfrastructure(error) || isTurnedAway(error)) throw error
+    if (!goesOn || !(error instanceof NodeFailure) || isInfrastructure(error) || isTurnedAway(error))
+      throw error
     const passes = node.itemOptions?.errors === 'pass'
     for (const [at, item] of (passes ? items : [{}]).entries()) output.fail(at, item, error)
     return output.finish()

@@ -54,10 +54,11 @@ export function createItemOutput(node: GraphNode): ItemOutput {
     },
     fail(at, item, { message, type }) {
       const { errors } = node.itemOptions ?? {}
-      const error = errors ? message : { message, type, nodeId: graphNodeId(node.id) }
+      const error = errors ? writeError(node, message, type) : { message, type, nodeId: graphNodeId(node.id) }
       // Where no edge can leave by the main handle, it is the last one: false, or default.
       const plain = handles.includes(null) ? null : handles.at(-1)!
       const handle = node.onError === 'BRANCH' ? 'error' : plain
+      if (errors && node.type === 'FILTER') return
       if (errors === 'pass') {
         put(plain, item, at)
         return
@@ -92,6 +93,20 @@ export function createItemOutput(node: GraphNode): ItemOutput {
         ...(handle === null ? {} : { handle }),
       }
     },
+  }
+}
+
+/** An error as text; of a response with an error's status what a client in JavaScript says of it. */
+function writeError({ type }: GraphNode, message: string, failure: string): unknown {
+  const [, status, body = ''] = /responded with (\d{3})(?:: ([^]*))?$/.exec(message) ?? []
+  if (type !== 'HTTP_REQUEST' || status === undefined || failure !== `Http${status}`) return message
+  const code = Number(status) >= 500 ? 'ERR_BAD_RESPONSE' : 'ERR_BAD_REQUEST'
+  return {
+    message: `${status} - ${JSON.stringify(body)}`,
+    name: 'AxiosError',
+    stack: '',
+    code,
+    status: Number(status),
   }
 }
 

@@ -32,14 +32,29 @@ const runCodeOfN8n: NodeRunner = async (context) => {
   const { config, bindings, evaluator } = context
   const { code, mode, style, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
   const given = listOwnItems(context.inputs)
-  const script = { text: nameItems(code, style!, mode === 'each'), items: mode === 'each' ? given : undefined }
-  const { value, console } = await evaluator.runAsN8n({ ...script, timeoutMs, memoryMb }, bindings)
+  const script = {
+    text: nameItems(code, style!, mode === 'each'),
+    items: mode === 'each' ? given : undefined,
+  }
+  const { value, console } = await evaluator
+    .runAsN8n({ ...script, timeoutMs, memoryMb }, bindings)
+    .catch((error) => Promise.reject(shortenFault(error)))
   const notes: NodeNotes = console.length > 0 ? { console } : {}
   const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })
   return {
     output: { items: made.map(({ item }) => item), from: made.map(({ from }) => from) },
     ...(Object.keys(notes).length > 0 ? { notes } : {}),
   }
+}
+
+/** A fault of the code in the words of n8n: `oh [line 1]`. */
+function shortenFault(error: unknown): unknown {
+  if (!(error instanceof NodeFailure) || error.type !== 'CodeFailed') return error
+  const found = /^the code, line (\d+)(?:, column \d+)?: (?:\w*Error: )?([^]*?)(?: \(item \d+\))?$/.exec(
+    error.message,
+  )
+  if (found) error.message = `${found[2]} [line ${found[1]}]`
+  return error
 }
 
 type Config = {

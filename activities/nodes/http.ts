@@ -9,11 +9,11 @@ import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
-import { shapeResponse } from './lists/response.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { shapeResponse } from './lists/response.ts'
 
 const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs', 'contentType'])
 const MAX_TIMEOUT_MS = 3_600_000
@@ -129,8 +129,9 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
   const target = readUrl(rendered.url)
-  for (const [name, value] of readPairs('query', rendered.query)) target.searchParams.append(name, value)
-  const all = readHeaders(rendered.headers)
+  for (const [name, value] of readPairs('query', parseText('query', rendered.query)))
+    target.searchParams.append(name, value)
+  const all = readHeaders(parseText('headers', rendered.headers))
   const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
@@ -151,6 +152,16 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
   return { request, host: target.host }
+}
+
+/** A query or headers that were written as JSON in a text. */
+function parseText(key: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw invalidConfig(key, 'must be an object, or the JSON of one')
+  }
 }
 
 function readUrl(value: unknown): URL {
@@ -221,7 +232,8 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
   if (value === null || value === undefined) return undefined
   const kind = config.bodyType ?? 'json'
   if (kind === 'form') {
-    const text = typeof value === 'string' ? value : new URLSearchParams(readPairs('body', value)).toString()
+    const form = typeof value === 'string' ? value : new URLSearchParams(readPairs('body', value)).toString()
+    const text = config.response === undefined ? form : form.replaceAll('+', '%20')
     return { text, type: 'application/x-www-form-urlencoded' }
   }
   if (kind === 'text') {
@@ -230,7 +242,8 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
   }
   if (kind !== 'json' && kind !== 'jsonText') throw invalidConfig('bodyType', 'must be json, form or text')
   const type = 'application/json'
-  if (typeof value !== 'string' || (kind === 'json' && isExpression(config.body))) return { text: JSON.stringify(value), type }
+  if (typeof value !== 'string' || (kind === 'json' && isExpression(config.body)))
+    return { text: JSON.stringify(value), type }
   try {
     JSON.parse(value)
   } catch {

@@ -27,7 +27,7 @@ export const runSet: NodeRunner = async (context) => {
   const fields = (await evaluator.render(config.fields, bindings)) as SetField[]
   const values: Record<string, unknown> = {}
   for (const field of fields) {
-    const value = castField(field, config)
+    const value = castField(field, config, bindings.index)
     if (value !== undefined) setOwn(values, String(field.name), value)
   }
   for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
@@ -63,25 +63,33 @@ export function listNames(names: unknown): string[] {
 }
 
 /** The value of a field in its type; undefined for one that is left out. */
-function castField({ name, type = 'any', value }: SetField, config: Record<string, unknown>): unknown {
+function castField(
+  { name, type = 'any', value }: SetField,
+  config: Record<string, unknown>,
+  index: number | undefined,
+): unknown {
   const ignoresErrors = config.ignoreErrors === true
   if (type === 'truth') return Boolean(value)
   if (value === null || value === undefined) {
     if (config.nulls === 'drop') return undefined
     if (config.nulls === 'text' && type === 'string') return value === null ? 'null' : 'undefined'
-    if (config.nulls === 'refuse' && type === 'string' && !ignoresErrors) throw wrongField(name, type, value)
+    if (config.nulls === 'refuse' && type === 'string' && !ignoresErrors)
+      throw wrongField(name, type, value, index)
     return null
   }
   const cast = castValue(value, type)
   if (cast) return type === 'dateTime' ? String(cast.cast) : cast.cast
   if (ignoresErrors) return value
-  throw wrongField(name, type, value)
+  throw wrongField(name, type, value, index)
 }
 
-function wrongField(name: unknown, type: string, value: unknown): NodeFailure {
+function wrongField(name: unknown, type: string, value: unknown, index: number | undefined): NodeFailure {
   const got = describeValue(value)
   const shown = got.length > 200 ? `${got.slice(0, 200)}...` : got
-  return new NodeFailure(`'${String(name)}' expects a ${type} but we got ${shown}`, { type: 'InvalidInput' })
+  return new NodeFailure(
+    `'${String(name)}' expects a ${type} but we got ${shown}${index === undefined ? '' : ` [item ${index}]`}`,
+    { type: 'InvalidInput' },
+  )
 }
 
 /** A piece of JSON's text: the value of an expression is written into it. */

@@ -74,8 +74,9 @@ export async function startAndRelayAnswer(
   }
   if (outcome.answer) return sendAnswer(c, outcome.answer)
   if (outcome.status !== 'SUCCESS') return refuse(500, END_MESSAGES[outcome.status] ?? 'The execution failed')
-  if (mode === 'responseNode') return refuse(500, 'The execution ended without a response')
   const { respond } = hook.response
+  if (mode === 'responseNode' && respond) return sendAnswer(c, { status: 200, headers: {}, body: null })
+  if (mode === 'responseNode') return refuse(500, 'The execution ended without a response')
   return respond ? sendLast(c, respond, outcome.output) : c.json(outcome.output, 200)
 }
 
@@ -101,9 +102,15 @@ function sendLast(c: Context<AppEnv>, respond: WebhookRespond, output: unknown):
     return c.json(describeError(c.req.path, 500, message), 500)
   }
   const [first] = items
-  const one = field === undefined ? first : getOwn(Object(first), field)
+  const one = field === undefined ? first : readPath(first, field)
   const body = data === 'none' ? null : data === 'all' ? items : (one ?? null)
   return sendAnswer(c, { status, headers: withType(respond, body), body })
+}
+
+/** A field of an item, by its name or by a path with dots. */
+function readPath(item: unknown, path: string): unknown {
+  if (getOwn(Object(item), path) !== undefined) return getOwn(Object(item), path)
+  return path.split('.').reduce<unknown>((value, key) => getOwn(Object(value), key), item)
 }
 
 function withType({ headers = {}, contentType }: WebhookRespond, body: unknown): Record<string, string> {
@@ -116,7 +123,8 @@ function withType({ headers = {}, contentType }: WebhookRespond, body: unknown):
 function findLast(output: unknown, ends: string[]): unknown {
   if (!isObject(output) || isItemList(output)) return output
   const last = ends.findLast((id) => Object.hasOwn(output, id))
-  const isOfNodes = last !== undefined && Object.keys(output).every((id) => ends.includes(id))
+  const known = new Set(ends)
+  const isOfNodes = last !== undefined && Object.keys(output).every((id) => known.has(id))
   return isOfNodes ? output[last] : output
 }
 

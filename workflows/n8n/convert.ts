@@ -58,9 +58,8 @@ export function* convertWorkflow(
   const ids = nameNodes(source.nodes.map(({ name }) => name))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
-  const ends = order.filter((name) => !source.links.some(({ from }) => from === name))
   const drawing = createDrawing({ source, ids, loops, refused, reporterOf })
-  const conversion = { source, drawing, ends: ends.map((name) => ids.get(name)!), reporterOf, findWorkflow }
+  const conversion = { source, drawing, ends: order.map((name) => ids.get(name)!), reporterOf, findWorkflow }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))

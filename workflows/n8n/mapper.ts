@@ -14,7 +14,7 @@ export type MapperTools = {
   inputs: string[]
   /** The number of outputs, up to the last one that is connected. */
   connectedOutputs: number
-  /** The nodes at which an execution may end, in the order in which n8n executes them. */
+  /** All nodes in the order in which n8n executes them. */
   ends: string[]
   /** The id of our workflow that replaces one of n8n's, by its id in n8n. */
   findWorkflow(id: string): string | undefined

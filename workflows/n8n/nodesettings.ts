@@ -37,7 +37,8 @@ export function mapNodeSettings(
     }
     if (Object.keys(options).length > 0) settings.itemOptions = options
   } else if (raw.executeOnce === true || raw.alwaysOutputData === true) {
-    const message = 'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
+    const message =
+      'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
     report('parameter', 'executeOnce', message, true)
   }
   reportSettings(raw, report)
@@ -45,7 +46,17 @@ export function mapNodeSettings(
 }
 
 /** Node types in n8n's place of which items go on as they came if the node fails. */
-const PASSING = new Set(['CODE', 'SORT', 'LIMIT', 'AGGREGATE', 'DEDUPLICATE', 'MERGE', 'STOP_AND_ERROR', 'IF_ELSE', 'SPLIT', 'COMPARE_DATASETS'])
+const PASSING = new Set([
+  'SORT',
+  'LIMIT',
+  'AGGREGATE',
+  'DEDUPLICATE',
+  'MERGE',
+  'STOP_AND_ERROR',
+  'IF_ELSE',
+  'SPLIT',
+  'COMPARE_DATASETS',
+])
 
 function readCount(value: unknown, fallback: number, max: number): number {
   const count = Number.isFinite(value) ? Math.round(Number(value)) : fallback
@@ -60,5 +71,10 @@ function reportSettings(raw: Record<string, unknown>, report: ProblemReporter): 
     report('credential', `credentials.${type}`, message, credential)
   }
   if (typeof raw.notes === 'string' && raw.notes.trim() !== '')
-    report('note', 'notes', 'Nodes have no notes here: put it into the description of the workflow.', raw.notes)
+    report(
+      'note',
+      'notes',
+      'Nodes have no notes here: put it into the description of the workflow.',
+      raw.notes,
+    )
 }

@@ -4,6 +4,7 @@ import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
 import { FLOW_MAPPERS } from './nodes/flow.ts'
+import { FORMAT_MAPPERS } from './nodes/formats.ts'
 import { LIST_MAPPERS } from './nodes/lists.ts'
 import { MERGE_MAPPERS } from './nodes/merge.ts'
 import { mapSet } from './nodes/set.ts'
@@ -18,6 +19,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...LIST_MAPPERS,
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
+  ...FORMAT_MAPPERS,
   set: mapSet,
 }
 

@@ -66,7 +66,8 @@ export function createPlaceholder(
 export function describeOriginal({ fullType, version, parameters }: SourceNode): Record<string, unknown> {
   const text = JSON.stringify(parameters)
   const shown = text.length > MAX_PARAMETERS ? `${text.slice(0, MAX_PARAMETERS)}...` : text
-  return { type: fullType.slice(0, 200), version, parameters: shown }
+  // Nothing in here is an expression.
+  return { type: fullType.slice(0, 200), version, parameters: shown.replaceAll('{{', '{ {') }
 }
 
 const MAX_PARAMETERS = 20_000

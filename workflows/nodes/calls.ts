@@ -12,6 +12,9 @@ import {
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
 
+/** A text whose expressions give JSON. */
+const templateText = v.pipe(v.string(), v.startsWith('='))
+
 const flag = v.boolean('must be true or false')
 
 /** What an HTTP_REQUEST outputs of a response: without it {status, headers, body}. */
@@ -22,31 +25,6 @@ const responseField = strictObject({
   field: v.optional(textField),
 })
 export type ResponseShape = v.InferOutput<typeof responseField>
-
-/** How an HTTP_REQUEST asks for the next page, and until when. */
-const pagesField = strictObject({
-  url: v.optional(textField),
-  parameters: v.optional(
-    v.pipe(
-      v.array(
-        strictObject({
-          in: v.picklist(['query', 'headers', 'body'], 'must be query, headers or body'),
-          name: textField,
-          value: v.unknown(),
-        }),
-      ),
-      v.maxLength(20, 'must have at most 20 entries'),
-    ),
-  ),
-  until: strictObject({
-    empty: v.optional(flag),
-    statuses: v.optional(v.array(v.number())),
-    condition: v.optional(textField),
-  }),
-  max: v.optional(wholeNumber(1, 1_000)),
-  neverError: v.optional(flag),
-})
-export type PageRules = v.InferOutput<typeof pagesField>
 
 /** The largest answer that a node may ask for, and what it gets if it does not say. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -61,8 +39,8 @@ export const CALL_NODES = {
         computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
         'GET',
       ),
-      headers: v.optional(strictRecord(scalar)),
-      query: v.optional(anyObject),
+      headers: v.optional(v.union([strictRecord(scalar), templateText], 'must be an object')),
+      query: v.optional(v.union([anyObject, templateText], 'must be an object')),
       body: v.optional(v.unknown()),
       bodyType: v.optional(
         v.picklist(['json', 'form', 'text', 'jsonText'], 'must be json, form, text or jsonText'),
@@ -70,7 +48,7 @@ export const CALL_NODES = {
       ),
       contentType: v.optional(textField),
       response: v.optional(responseField),
-      pages: v.optional(pagesField),
+
       responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
       timeoutMs: v.optional(
         computed(

@@ -29,7 +29,9 @@ export const CODE_NODES = {
       memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB), DEFAULT_MEMORY_MB),
     }),
     conditions: ({ code, style }) =>
-      typeof code === 'string' ? [{ path: 'code', text: code, code: style === undefined ? true : 'n8n' }] : [],
+      typeof code === 'string'
+        ? [{ path: 'code', text: code, code: style === undefined ? true : 'n8n' }]
+        : [],
     codeMs: ({ timeoutMs }) => (typeof timeoutMs === 'number' ? timeoutMs : DEFAULT_CODE_MS),
     timeoutMs: CLOCK_MS,
   }),

@@ -40,6 +40,32 @@ const selection = v.union([
   strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
 ])
 
+const pickFields = v.pipe(
+  v.array(
+    strictObject({
+      key: labelField,
+      selector: textField,
+      take: oneOf('text', 'words', 'html', 'value', 'attribute'),
+      attribute: v.optional(textField),
+      skip: v.optional(textField),
+      list: v.optional(flag),
+    }),
+    'must be an array',
+  ),
+  v.maxLength(200, 'must have at most 200 entries'),
+)
+
+const tableField = strictObject({
+  plain: v.optional(flag),
+  capitalize: v.optional(flag),
+  caption: v.optional(textField),
+  tableAttributes: v.optional(textField),
+  headerAttributes: v.optional(textField),
+  rowAttributes: v.optional(textField),
+  cellAttributes: v.optional(textField),
+})
+export type HtmlTable = v.InferOutput<typeof tableField>
+
 const setFields = v.pipe(
   v.array(
     strictObject({
@@ -206,17 +232,27 @@ export const DATA_NODES = {
       'Reads XML into {value} (attributes under @name, text next to them under #text), or writes {text}.',
     config: v.pipe(
       v.object({
-        operation: oneOf('parse', 'build'),
-        value: v.union([textField, anyObject], 'must be a string or an object'),
+        operation: oneOf('parse', 'build', 'read', 'write'),
+        value: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+        source: v.optional(textField),
+        options: v.optional(anyObject),
       }),
+      demandKeys({ parse: ['value'], build: ['value'], read: ['source'], write: ['source'] }),
     ),
   }),
   HTML: nodeTypeRow('pure', {
     summary: 'Outputs the {text} of an HTML page, or {values} found by CSS selectors.',
     config: v.pipe(
       v.object({
-        operation: oneOf('text', 'extract'),
-        value: textField,
+        operation: oneOf('text', 'extract', 'pick', 'table', 'fromMarkdown', 'toMarkdown'),
+        value: v.optional(textField),
+        source: v.optional(textField),
+        pick: v.optional(pickFields),
+        trim: v.optional(flag),
+        clean: v.optional(flag),
+        table: v.optional(tableField),
+        options: v.optional(anyObject),
+        into: v.optional(intoField),
         fields: v.optional(
           v.pipe(
             anyObject,
@@ -227,7 +263,13 @@ export const DATA_NODES = {
           ),
         ),
       }),
-      demandKeys({ extract: ['fields'] }),
+      demandKeys({
+        text: ['value'],
+        extract: ['value', 'fields'],
+        pick: ['source', 'pick'],
+        fromMarkdown: ['value', 'into'],
+        toMarkdown: ['value', 'into'],
+      }),
     ),
   }),
 } as const

@@ -179,6 +179,7 @@ export const ITEM_NODES = {
         fields: v.optional(names),
         as: v.optional(names),
         include: v.optional(oneOf('none', 'all', 'selected')),
+        missing: v.optional(oneOf('ignore', 'error')),
         names: v.optional(names),
         dots: v.optional(flag),
       }),

@@ -41,8 +41,7 @@ async function testOne(test: Test, at: number, options: Options, search: Searche
 const SINGLE = new Set(['exists', 'notExists', 'empty', 'notEmpty', 'true', 'false'])
 
 function readSide(value: unknown, type: CastType, { types, dialect = 3 }: Options) {
-  // What is missing is no number at all: only JavaScript's null would count as 0.
-  if (value === null || value === undefined) return { cast: type === 'number' ? undefined : null }
+  if (value === null || value === undefined || type === 'any') return { cast: value }
   const loose = types === 'loose'
   if (type === 'boolean' && loose) return (dialect >= 2 && castValue(value, type)) || { cast: Boolean(value) }
   if (type === 'number' && dialect >= 3) {

@@ -102,6 +102,6 @@ export function isLess(a: unknown, b: unknown): boolean {
 }
 
 function toNumber(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return Number(value ?? Number.NaN)
+  if (typeof value !== 'object' || value === null) return Number(value)
   return Array.isArray(value) && value.length < 2 ? Number(value) : Number.NaN
 }

@@ -71,7 +71,7 @@ function readLoosely(value: unknown, zone: string | undefined, format: unknown):
   const target = zone ?? (offset && typeof value === 'string' ? `Etc/GMT-${Number(offset)}` : 'Etc/UTC')
   const date = parseLoosely(value, text, format).setZone(target)
   if (date.isValid) return date
-  throw new NodeFailure(`"${text}" is not a date that can be read`, { type: 'InvalidInput' })
+  throw new NodeFailure('Invalid date format', { type: 'InvalidInput' })
 }
 
 function parseLoosely(value: unknown, text: string, format: unknown): DateTime {

@@ -16,9 +16,8 @@ export function shapeResponse(shape: ResponseShape, { status, headers, body }: R
   const text = decodeText(body, headers['content-type'])
   const rest = { headers, statusCode: status, statusMessage: REASONS[status] ?? '' }
   if (!isJson) {
-    const value = text === '' && format === 'auto' ? '' : text
     const item: Record<string, unknown> = full ? { ...rest } : {}
-    setOwn(item, field, value)
+    if (text !== '' || format === 'text') setOwn(item, field, text)
     return item
   }
   const value = text.trim() === '' ? {} : parseBody(text, neverError === true && format === 'auto')

@@ -13,6 +13,7 @@ export type SplitRules = {
   include?: 'none' | 'all' | 'selected'
   names?: unknown
   dots?: boolean
+  missing?: 'ignore' | 'error'
 }
 
 /** The items that the entries of an item's fields become. The entries of an object are its values. */
@@ -29,7 +30,10 @@ export function splitFields(given: unknown, rules: SplitRules): Item[] {
   const split: Item[] = []
   for (const [i, field] of fields.entries()) {
     const name = names[i] ?? field
-    for (const [at, entry] of listEntries(getField(item, field, { dots })).entries()) {
+    const value = getField(item, field, { dots })
+    if (value === undefined && rules.missing === 'error')
+      throw new NodeFailure(`Couldn't find the field '${field}' in the input data`, { type: 'InvalidInput' })
+    for (const [at, entry] of listEntries(value).entries()) {
       const isWhole = typeof entry === 'object' && entry !== null && include === 'none'
       const made = split[at] ?? {}
       if (isWhole && names[i] === undefined && fields.length === 1)

@@ -85,7 +85,13 @@ function chooseByValue({ parameters, version }: SourceNode): MappedNode {
     handle: names[outputs[i]!]!,
     conditions: { types: 'none', conditions: [readOldComparison(type, { ...rule, value1 })] },
   }))
+  const used = new Set(cases.map(({ handle }) => handle))
   const fallback = Number(plainText(fallbackOutput) ?? -1)
   const other = fallback >= 0 ? names[fallback] : undefined
-  return { ...mapEach('SWITCH', { cases, ...(other ? { otherwise: other } : {}) }), handles: names }
+  // An output without a rule may still be that of what no rule takes.
+  const handles = names.map((name) => (used.has(name) ? name : name === other ? 'default' : ''))
+  return {
+    ...mapEach('SWITCH', { cases, ...(other && used.has(other) ? { otherwise: other } : {}) }),
+    handles,
+  }
 }

@@ -86,7 +86,6 @@ function mapExecuteWorkflow({ parameters }: SourceNode, tools: MapperTools): Map
   const config = { workflowId: ours, wait, ...more }
   if (mode === 'each')
     return mapEach('SUB_WORKFLOW', { ...config, input: definesInput ? keepTexts(value) : '{{ $item }}' })
-  if (definesInput)
-    return mapAll('SUB_WORKFLOW', { ...config, input: { items: keepTexts(value) }, each: true })
+  if (definesInput) return mapAll('SUB_WORKFLOW', { ...config, itemInput: keepTexts(value) })
   return mapAll('SUB_WORKFLOW', { ...config, input: '{{ $input }}' })
 }

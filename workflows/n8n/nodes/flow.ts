@@ -57,7 +57,8 @@ function mapWait({ parameters, version }: SourceNode): MappedNode {
   if (!unitMs) throw new Error(`it waits for an amount of "${parameters.unit}", which Perdure does not know`)
   if (isTemplate(amount)) {
     const [only, ...more] = splitTemplate(amount)
-    if (!only || more.length > 0) throw new Error('it waits for an amount that is put together of several expressions')
+    if (!only || more.length > 0)
+      throw new Error('it waits for an amount that is put together of several expressions')
     return { type: 'WAIT', config: { durationMs: `={{ Number(${only.slice(3, -2)}) * ${unitMs} }}` } }
   }
   return wait({ durationMs: Math.round((Number(plainText(amount)) || 0) * unitMs) })

@@ -1,4 +1,4 @@
-import { isObject } from '../../json.ts'
+import { isObject, setOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
@@ -17,7 +17,7 @@ export function mapHttpRequest(node: SourceNode, { report }: MapperTools): Mappe
   const headers = readHeadersOrQuery(node, 'Headers')
   const query = readHeadersOrQuery(node, 'Query')
   if (headers) config.headers = headers
-  if (query) config.query = query
+  if (query) config.query = isObject(query) ? nameLists(query) : query
   Object.assign(config, readBody(node, report), readOptions(node, report))
   if ((parameters.authentication ?? 'none') !== 'none') reportAuthentication(node, report)
   // HTTP_REQUEST retries by default. The n8n node retries only if that is set.
@@ -46,7 +46,7 @@ function readHeadersOrQuery(node: SourceNode, which: 'Headers' | 'Query'): unkno
   }
   if (parameters[`specify${which}`] === 'json')
     return readJson(parameters[`json${which}`] ?? '{}', `parameters.json${which}`)
-  const pairs = readPairs(Object(parameters[`${name}Parameters`]).parameters)
+  const pairs = readPairs(Object(parameters[`${name}Parameters`]).parameters, node.version >= 4.3)
   return Object.keys(pairs).length > 0 ? pairs : undefined
 }
 
@@ -61,16 +61,23 @@ function readJson(value: unknown, path: string): unknown {
 }
 
 /** A list of pairs as an object: a name that is there several times gets a list. */
-function readPairs(list: unknown): Fields {
+function readPairs(list: unknown, repeats = true): Fields {
   const pairs: Fields = {}
   for (const { name, value = '' } of listObjects(list)) {
     const key = plainText(name) ?? ''
     if (isTemplate(name)) throw new Error('an expression gives the name of a header or parameter')
     if (key === '') continue
     const before = pairs[key]
-    pairs[key] = before === undefined ? keepTexts(value) : [before, keepTexts(value)].flat()
+    pairs[key] = before === undefined || !repeats ? keepTexts(value) : [before, keepTexts(value)].flat()
   }
   return pairs
+}
+
+/** Lists in a query have brackets at their names. */
+function nameLists(query: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [Array.isArray(value) ? `${name}[]` : name, value]),
+  )
 }
 
 function readBody(node: SourceNode, report: ProblemReporter): Fields {
@@ -112,8 +119,25 @@ function readJsonBody({ parameters, version }: SourceNode): Fields {
   }
   const list =
     version < 3 ? Object(parameters.bodyParametersUi).parameter : Object(parameters.bodyParameters).parameters
-  const body = readPairs(list)
+  const pairs = readPairs(list, version >= 4.3)
+  const body = version >= 4 ? nestNames(pairs) : pairs
   return version < 3 && Object.keys(body).length === 0 ? {} : { body }
+}
+
+/** The fields of a body: a dot in a name leads into an object. */
+function nestNames(pairs: Fields): Fields {
+  const body: Fields = {}
+  for (const [name, value] of Object.entries(pairs)) {
+    const keys = name.split('.')
+    let at = body
+    for (const key of keys.slice(0, -1)) {
+      const inner = Object.hasOwn(at, key) && isObject(at[key]) ? at[key] : {}
+      setOwn(at, key, inner)
+      at = inner
+    }
+    setOwn(at, keys.at(-1)!, value)
+  }
+  return body
 }
 
 const FILE_RESPONSE =
@@ -124,6 +148,9 @@ const FILE_RESPONSE =
 function readOptions({ parameters, version }: SourceNode, report: ProblemReporter): Fields {
   const options = isObject(parameters.options) ? parameters.options : {}
   const { response, timeout, pagination, batching, redirect, queryParameterArrays, ...rest } = options
+  const pages = Object(pagination).pagination
+  if (pages !== undefined && Object(pages).paginationMode !== 'off')
+    throw new Error('it asks for one page after the other: ask for them in a REPEAT')
   const { fullResponse, neverError, responseFormat, outputPropertyName } = {
     fullResponse: options.fullResponse,
     neverError: options.ignoreResponseCode,
@@ -153,7 +180,6 @@ function readOptions({ parameters, version }: SourceNode, report: ProblemReporte
     ...(timeout === undefined
       ? {}
       : { timeoutMs: isTemplate(timeout) ? timeout : Number(plainText(timeout)) || 10_000 }),
-    ...readPagination(Object(pagination).pagination, neverError === true),
   }
 }
 
@@ -171,36 +197,4 @@ function reportRedirect(redirect: unknown, report: ProblemReporter): void {
   if (Object(Object(redirect).redirect).followRedirects !== false) return
   const message = 'n8n does not follow redirects here. Perdure follows them: check that the node may do so.'
   report('parameter', 'parameters.options.redirect', message, redirect)
-}
-
-function readPagination(given: unknown, neverError: boolean): Fields {
-  const { paginationMode = 'off', paginationCompleteWhen = 'responseIsEmpty', ...rest } = Object(given)
-  if (given === undefined || paginationMode === 'off') return {}
-  const { nextURL, parameters, completeExpression, statusCodesWhenComplete, limitPagesFetched, maxRequests } =
-    rest
-  const until = {
-    ...(paginationCompleteWhen === 'responseIsEmpty' ? { empty: true } : {}),
-    ...(paginationCompleteWhen === 'receiveSpecificStatusCodes'
-      ? {
-          statuses: String(plainText(statusCodesWhenComplete) ?? '')
-            .split(',')
-            .map(Number)
-            .filter(Boolean),
-        }
-      : {}),
-    ...(paginationCompleteWhen === 'other' ? { condition: keepText(completeExpression) } : {}),
-  }
-  const listed = listObjects(Object(parameters).parameters).map(({ type = 'qs', name = '', value = '' }) => ({
-    in: type === 'qs' ? 'query' : type,
-    name: String(plainText(name) ?? ''),
-    value: keepTexts(value),
-  }))
-  return {
-    pages: {
-      ...(paginationMode === 'responseContainsNextURL' ? { url: keepText(nextURL) } : { parameters: listed }),
-      until,
-      ...(limitPagesFetched === true ? { max: Number(plainText(maxRequests)) || 100 } : {}),
-      ...(neverError ? { neverError: true } : {}),
-    },
-  }
 }

@@ -94,7 +94,7 @@ const WORKFLOW_ZONE = '={{ $now.zoneName }}'
 function mapFirstDate({ parameters }: SourceNode, { report }: MapperTools): MappedNode {
   const { action = 'format', dataPropertyName = 'data' } = parameters
   const options = isObject(parameters.options) ? parameters.options : {}
-  const into = { into: { field: keepText(dataPropertyName), keep: true, dots: true } }
+  const into = { into: { field: keepText(dataPropertyName), keep: true } }
   if (action === 'calculate') {
     const { operation = 'add', duration = 0, timeUnit = 'days' } = parameters
     if (options.fromFormat) throw new Error('it reads dates in a format of its own')
@@ -128,7 +128,7 @@ function mapFirstDate({ parameters }: SourceNode, { report }: MapperTools): Mapp
     value: keepTexts(parameters.value ?? ''),
     format,
     ...(from ? { inputFormat: from } : {}),
-    ...(zone ? { timezone: zone } : {}),
+    timezone: zone ?? 'UTC',
     ...into,
   })
 }
@@ -147,7 +147,7 @@ const ALGORITHMS: Record<string, string> = {
 function mapCrypto({ parameters, raw }: SourceNode, { report }: MapperTools): MappedNode {
   const { action = 'hash' } = parameters
   if (parameters.binaryData === true) throw new Error('it reads a file, and Perdure keeps no files')
-  const into = { into: { field: keepText(parameters.dataPropertyName ?? 'data'), dots: true } }
+  const into = { into: { field: keepText(parameters.dataPropertyName ?? 'data') } }
   if (action === 'generate') return mapEach('CRYPTO', { ...readGenerate(parameters), ...into })
   const type = String(plainText(parameters.type ?? 'MD5')).toLowerCase()
   const algorithm = getOwn(ALGORITHMS, type)
