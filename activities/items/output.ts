@@ -73,9 +73,11 @@ export function createItemOutput(node: GraphNode): ItemOutput {
       const entries = listEntries(node, output)
       const from = node.type !== 'SUB_WORKFLOW' && isItemList(output) ? output.from : undefined
       const own = places?.of === items ? places.from : from
+      const isEach = node.type === 'SUB_WORKFLOW' && entries.length === items.length
       const all =
         items.length === 1 ? 0 : entries.length === 1 && !Array.isArray(output) ? [...items.keys()] : null
-      for (const [at, entry] of entries.entries()) put(handle, entry, own ? (own[at] ?? null) : all)
+      for (const [at, entry] of entries.entries())
+        put(handle, entry, own ? (own[at] ?? null) : isEach ? at : all)
     },
     finish() {
       const [first = null] = handles
@@ -98,7 +100,7 @@ export function createItemOutput(node: GraphNode): ItemOutput {
 
 /** An error as text; of a response with an error's status what a client in JavaScript says of it. */
 function writeError({ type }: GraphNode, message: string, failure: string): unknown {
-  const [, status, body = ''] = /responded with (\d{3})(?:: ([^]*))?$/.exec(message) ?? []
+  const [, status, body = ''] = /responded with (\d{3})(?:: ([\s\S]*))?$/.exec(message) ?? []
   if (type !== 'HTTP_REQUEST' || status === undefined || failure !== `Http${status}`) return message
   const code = Number(status) >= 500 ? 'ERR_BAD_RESPONSE' : 'ERR_BAD_REQUEST'
   return {

@@ -50,7 +50,7 @@ const runCodeOfN8n: NodeRunner = async (context) => {
 /** A fault of the code in the words of n8n: `oh [line 1]`. */
 function shortenFault(error: unknown): unknown {
   if (!(error instanceof NodeFailure) || error.type !== 'CodeFailed') return error
-  const found = /^the code, line (\d+)(?:, column \d+)?: (?:\w*Error: )?([^]*?)(?: \(item \d+\))?$/.exec(
+  const found = /^the code, line (\d+)(?:, column \d+)?: (?:\w*Error: )?([\s\S]*?)(?: \(item \d+\))?$/.exec(
     error.message,
   )
   if (found) error.message = `${found[2]} [line ${found[1]}]`

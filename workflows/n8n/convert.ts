@@ -4,6 +4,7 @@
 // map settings, and our caller lets repair.ts replace what is not valid. Every step reads only what earlier ones made.
 import type { GraphEdge } from '../graph/graph.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
+import { reportDifferences } from './differences.ts'
 import { isN8nDocument, readN8nDocument, type SourceNode, type SourceWorkflow } from './document.ts'
 import { createDrawing, type Drawing, drawEdges, readInputs } from './drawing.ts'
 import { nameNodes } from './ids.ts'
@@ -66,6 +67,7 @@ export function* convertWorkflow(
   }
   yield TURN_UNITS
   drawEdges(drawing)
+  reportDifferences({ source, loops, built: drawing.built, reporterOf })
   const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
   return {
     name: source.name,

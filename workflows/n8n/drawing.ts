@@ -31,8 +31,6 @@ export function createDrawing(given: Given): Drawing {
 
 /** Node types that read their inputs one by one. */
 const SEVERAL_INPUTS = new Set(['merge', 'compareDatasets'])
-/** Node types whose items may leave by several outputs. */
-const BRANCHING = new Set(['if', 'switch', 'filter', 'compareDatasets', 'splitInBatches'])
 
 /** For each input of a node that has several, an expression for what comes by it. */
 export function readInputs({ source, ids }: Drawing, node: SourceNode): string[] {

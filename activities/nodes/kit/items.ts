@@ -149,6 +149,9 @@ export function createOutputBound(): (...values: unknown[]) => void {
 
 /** The items that a node works on if its config names none: those of all its inputs, in edge order. */
 export function listOwnItems(inputs: unknown[]): unknown[] {
+  const [only] = inputs
+  // The very list, by which a node says where its items came from.
+  if (inputs.length === 1 && isObject(only) && Array.isArray(only.items)) return only.items
   return inputs.flatMap((input) => {
     if (input === null || input === undefined) return []
     if (Array.isArray(input)) return input

@@ -49,7 +49,7 @@ function mapSplitOut(node: SourceNode): MappedNode {
     fields,
     ...(destinationFieldName ? { as: keepNames(destinationFieldName) } : {}),
     include: which,
-    ...(node.type === 'itemLists' && node.version < 3 ? { missing: 'error' } : {}),
+    ...(node.type === 'itemLists' && node.version < 2 ? { missing: 'error' } : {}),
     ...(which === 'selected' ? { names: keepNames(readList(fieldsToInclude)) } : {}),
     ...plainNames(node),
   })
