@@ -156,7 +156,7 @@ type SentPair = number | { item: unknown } | string
 
 /** The JSON of what the scripts read; see prelude/n8n.js. `spent`: the characters that the job has besides. */
 export function writeScriptRoots(
-  scripts: Pick<CompiledScript, 'source' | 'reads'>[],
+  scripts: Pick<CompiledScript, 'reads' | 'source'>[],
   bindings: Bindings,
   rows: ScriptItem[] | undefined,
   spent = 0,
@@ -199,7 +199,7 @@ export function writeScriptRoots(
 
 /** The pairs of the items at these indexes, by node and index; of all items if a script asks for any of them. */
 function findPairs(
-  scripts: Pick<CompiledScript, 'source' | 'reads'>[],
+  scripts: Pick<CompiledScript, 'reads' | 'source'>[],
   bindings: Bindings,
   lists: Record<string, unknown[] | string | null>,
   indexes: number[],

@@ -1,4 +1,5 @@
-import type { Reads } from '../../workflows/expressions/expressions.ts'
+import { isN8nCode } from '../../workflows/javascript/code.ts'
+import type { ScriptReads } from '../../workflows/javascript/reads.ts'
 import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings.ts'
 import type { EvaluationDeps } from '../expressions/evaluation.ts'
 import { describeFault } from '../expressions/failures.ts'
@@ -6,6 +7,7 @@ import type { EvaluatorReply } from '../expressions/job.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { parseJson } from '../nodes/kit/json.ts'
+import { writeScriptRoots } from './evaluate.ts'
 import type { ConsoleLine, ScriptFault, ScriptLimits } from './job.ts'
 import { choosePrelude } from './prelude.ts'
 
@@ -15,7 +17,7 @@ import { choosePrelude } from './prelude.ts'
  */
 export type Code = {
   text: string
-  reads: Reads
+  reads: ScriptReads
   items?: unknown[] | undefined
   timeoutMs: number
   memoryMb: number
@@ -31,17 +33,22 @@ export async function runCodeAway(
   bindings: Bindings,
 ): Promise<CodeResult> {
   const limits: ScriptLimits = { timeoutMs, memoryMb, maxChars }
+  const isN8n = isN8nCode(text)
+  const rows = items?.map((item, index) => ({ item, index }))
+  const list = items ? { items } : {}
   const reply = await pool.run(findQueueKey(bindings), () => {
     const written = items && JSON.stringify(items)
     return {
       script: {
-        prelude: choosePrelude([text]),
-        // Dates are in the time zone of the workflow.
-        roots: writeRoots(
-          [{ ...reads, roots: new Set([...reads.roots, 'execution']) }],
-          bindings,
-          written?.length,
-        ),
+        prelude: isN8n ? [...choosePrelude([text]), 'n8n'] : choosePrelude([text]),
+        roots: isN8n
+          ? writeScriptRoots([{ reads, source: text }], { ...bindings, ...list }, rows, written?.length)
+          : // Dates are in the time zone of the workflow.
+            writeRoots(
+              [{ ...reads, roots: new Set([...reads.roots, 'execution']) }],
+              bindings,
+              written?.length,
+            ),
         items: written,
         sources: [{ kind: 'body', text, each: items !== undefined }],
         limits,

@@ -2,7 +2,7 @@ import { Fault } from '../../db/fault.ts'
 import { saveAnswer } from '../../db/starts/webhooks.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
-import { type GraphNode, isOnItems, languageOf, nameNodes } from '../../workflows/graph/graph.ts'
+import { findNodeNames, type GraphNode, isOnItems, languageOf } from '../../workflows/graph/graph.ts'
 import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Item, Trail } from '../../workflows/run/frame.ts'
@@ -60,7 +60,7 @@ export async function loadNode(
   return {
     node: id === nodeId ? node : { ...node, id: nodeId },
     language: languageOf(graph),
-    names: nameNodes(graph),
+    names: findNodeNames(graph),
   }
 }
 

@@ -211,8 +211,11 @@ function* readCodeInto(
   }
   const reads = readCode(text)
   for (const id of reads.nodes) {
-    found.nodes.push({ id, path, place: () => locate(text, Math.max(0, findName(text, id)), id.length) })
+    const place = () => locate(text, Math.max(0, findName(text, id)), id.length)
+    // `$nodes.fetch` names a node by its id, `$('Fetch')` also by its name.
+    found.nodes.push({ id, path, place, ...(reads.listed.has(id) ? { isName: true } : {}) })
   }
+  if (reads.paired.size > 0) found.pairs = true
   for (const message of reads.problems) found.problems.push({ path, message })
 }
 

@@ -6,7 +6,7 @@ import { joinPath } from '../problem.ts'
 import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
-import { type Graph, type GraphEdge, type GraphNode, isOnItems, nameNodes } from './graph.ts'
+import { findNodeNames, type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
 
 /** How many loops a node may be in, one inside the other. */
@@ -327,7 +327,7 @@ function* checkReferences(
   const warnings: Problem[] = []
   const meter = { left: MAX_PARSING }
   const all = [...byId.values()]
-  const names = nameNodes({ nodes: all })
+  const names = findNodeNames({ nodes: all })
   for (const { value: node, path, configPath = path } of nodes) {
     const conditions = nodeType(node.type)?.conditions?.(node.config)
     const found = yield* findReferences(node.config, configPath, conditions, meter, rules, true)

@@ -12,7 +12,7 @@ import {
 } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
-import { callsPerItem, type Graph, type GraphNode, isOnItems, languageOf, nameNodes } from './graph.ts'
+import { callsPerItem, findNodeNames, type Graph, type GraphNode, isOnItems, languageOf } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000
@@ -59,7 +59,7 @@ export function* compilePlan(
     roomOf: createRoom(graph),
     between: createBetween(graph),
     rules: languageOf(graph).rules,
-    names: nameNodes(graph),
+    names: findNodeNames(graph),
   }
   const nodes: PlanNode[] = []
   for (const node of sortTopologically(graph)) {

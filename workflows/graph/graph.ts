@@ -63,7 +63,7 @@ export function languageOf({ expressions = 1, strict = false }: Graph): Language
 const named = new WeakMap<GraphNode[], Record<string, string>>()
 
 /** The ids of a graph's nodes by their names, without names that several nodes have or that are another's id. */
-export function nameNodes({ nodes }: Pick<Graph, 'nodes'>): Record<string, string> {
+export function findNodeNames({ nodes }: Pick<Graph, 'nodes'>): Record<string, string> {
   const known = named.get(nodes)
   if (known) return known
   const ids = new Set(nodes.map(({ id }) => id))

@@ -1,6 +1,7 @@
 import { parse } from 'acorn'
-import type { Reads } from '../expressions/expressions.ts'
 import { isObject } from '../json.ts'
+import { readScriptBody, type ScriptReads } from './reads.ts'
+import type { ScriptNode } from './syntax.ts'
 
 /** The most characters of a node's code. */
 export const MAX_CODE = 60_000
@@ -16,8 +17,16 @@ type Syntax = { type: string; [key: string]: unknown }
  * What a function's body in JavaScript reads, and what is wrong with it, each with its line. Names of nodes must
  * be literals: `$nodes.fetch`, `$nodes?.fetch`, `$nodes["fetch"]`.
  */
-export function readCode(text: string): Reads {
-  const reads: Reads = { roots: new Set(), nodes: new Set(), context: false, problems: [] }
+export function readCode(text: string): ScriptReads {
+  const reads: ScriptReads = {
+    roots: new Set(),
+    nodes: new Set(),
+    context: false,
+    problems: [],
+    listed: new Set(),
+    paired: new Set(),
+    found: [],
+  }
   let tree: Syntax
   try {
     tree = parse(text, {
@@ -58,10 +67,31 @@ export function readCode(text: string): Reads {
       open.push(value)
     }
   }
+  if (isN8nCode(text)) addN8nReads(reads, text, tree)
   return reads
 }
 
-function readName(next: Syntax, named: Set<unknown>, reads: Reads): void {
+const N8N_NAMES =
+  /\$(?:json|data|binary|itemIndex|runIndex|node|items|env|workflow|mode|now|today|jmes[pP]ath|if|ifEmpty|min|max|prevNode)\b|\$\s*\(|\$input\s*\.\s*(?:all|first|last|item)\b/
+
+/** Whether code reads what n8n gives to it, besides what it sees anyway: by its text, so it may only seem so. */
+export function isN8nCode(text: string): boolean {
+  return N8N_NAMES.test(text)
+}
+
+/** Adds what `$json`, `$('Fetch')` and the like read. */
+function addN8nReads(reads: ScriptReads, text: string, tree: Syntax): void {
+  const own = readScriptBody(text, tree as unknown as ScriptNode)
+  for (const set of ['roots', 'nodes', 'listed', 'paired'] as const)
+    for (const name of own[set]) reads[set].add(name)
+  for (const { message, position } of own.found) {
+    // That has been said.
+    if (message.startsWith('$nodes ')) continue
+    reads.problems.push(`line ${text.slice(0, position).split('\n').length}: ${message}`)
+  }
+}
+
+function readName(next: Syntax, named: Set<unknown>, reads: ScriptReads): void {
   const name = String(next.name)
   if (name.startsWith('$') && ROOTS.has(name.slice(1))) reads.roots.add(name.slice(1))
   if (name !== '$nodes' || named.has(next)) return

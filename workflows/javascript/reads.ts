@@ -54,13 +54,13 @@ function readTree(source: string, tree: ScriptNode, isExpression: boolean): Scri
   for (const [node, parent] of parents) {
     if (node.type === 'Identifier' && isReference(node, parent)) {
       const name = String(node.name)
-      if (name.startsWith('$$')) problem(`unknown variable ${name}`, node)
-      else if (declared.has(name) && !name.startsWith('$')) continue
+      if (declared.has(name) && (!isExpression || !name.startsWith('$'))) continue
+      if (isExpression && name.startsWith('$$')) problem(`unknown variable ${name}`, node)
       else {
         for (const root of rootsOf(name)) reads.roots.add(root)
         const why = isExpression && !declared.has(name) ? explainName(name) : undefined
         if (why) problem(why, node)
-        else readNodes(name, node, parents, reads, problem)
+        else if (isExpression || name !== '$input') readNodes(name, node, parents, reads, problem)
       }
     } else if (isExpression) refuseSyntax(node, parents, problem)
   }

@@ -12,9 +12,6 @@ export type ScriptSyntaxError = Error & { position: number }
 /** The most characters of one expression; the same as JSONata's. */
 export const MAX_SCRIPT = 10_000
 
-/** The most characters of the body of a CODE node. */
-export const MAX_BODY = 100_000
-
 /** The units of work of the shortest source. */
 const LEAST_WORK = 20
 
@@ -48,13 +45,6 @@ export function parseScript(source: string): ScriptNode {
     if (shift > 0) shiftBack(tree, shift)
     return tree
   })
-}
-
-/** The syntax tree of the body of a function, which may return and await. Throws a ScriptSyntaxError. */
-export function parseBody(source: string): ScriptNode {
-  if (source.length > MAX_BODY) throw new Error(`the code must have at most ${MAX_BODY} characters`)
-  const options = { ...OPTIONS, allowReturnOutsideFunction: true, allowAwaitOutsideFunction: true } as const
-  return guard(source, 0, () => parse(source, { ...options, sourceType: 'script' }) as unknown as ScriptNode)
 }
 
 function guard(source: string, shift: number, read: () => ScriptNode): ScriptNode {

@@ -20,22 +20,19 @@
     isNotEmpty: (value) => Boolean(value),
   }
 
-  /** The kind of a value, and the value itself: a text as JSON writes dates counts as a date. */
+  /** The kind of a value. A text as JSON writes dates counts as a date, although it stays a text: so n8n does. */
   const classify = (value, name) => {
-    if (Array.isArray(value)) return ['Array', value]
-    if (typeof value === 'string') {
-      const isDate = name !== 'toDate' && name !== 'toDateTime' && isDateText(value)
-      return isDate ? ['Date', new Date(value)] : ['String', value]
-    }
-    if (typeof value === 'number') return ['Number', value]
-    if (typeof value === 'boolean') return ['Boolean', value]
-    if (typeof value !== 'object' || value === null) return [undefined, value]
-    return [n8n.isDateTime(value) || value instanceof Date ? 'Date' : 'Object', value]
+    if (Array.isArray(value)) return 'Array'
+    if (typeof value === 'string')
+      return name !== 'toDate' && name !== 'toDateTime' && isDateText(value) ? 'Date' : 'String'
+    if (typeof value === 'number') return 'Number'
+    if (typeof value === 'boolean') return 'Boolean'
+    if (typeof value !== 'object' || value === null) return undefined
+    return n8n.isDateTime(value) || value instanceof Date ? 'Date' : 'Object'
   }
 
-  const find = (given, name) => {
-    const [kind, value] = classify(given, name)
-    const methods = kinds[kind]
+  const find = (value, name) => {
+    const methods = kinds[classify(value, name)]
     if (methods && own(methods, name)) return (...args) => methods[name](value, ...args)
     // A method of JavaScript itself, such as Math.min, or one of luxon.
     if (value && typeof value[name] === 'function') return (...args) => value[name].apply(value, args)

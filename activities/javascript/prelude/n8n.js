@@ -55,11 +55,13 @@
   // What JavaScript and luxon ask of any object, to find out what it is.
   const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
   /** An object of which only `members` can be read. */
-  const offer = (what, members, explain) =>
+  const offer = (what, members, explain, whole) =>
     new Proxy(members, {
       get(target, key) {
         if (typeof key === 'symbol' || PROBES.has(key)) return undefined
         if (key in target) return target[key]
+        const other = whole?.()
+        if (typeof other === 'object' && other !== null && own(other, key)) return read(other[key])
         return refuse(explain?.(key) ?? `${what}.${key} is not available`)
       },
     })
@@ -87,6 +89,8 @@
       all: () => wrap(items()),
     },
     (key) => `$input.${key} is not available: write $json.${key}, or $input.item.json.${key}`,
+    // Code sees the whole input besides.
+    () => kit.roots.input,
   )
 
   const idOf = (name) => {
@@ -98,9 +102,11 @@
     if (Array.isArray(list)) return list
     return refuse(list ?? `Node '${name}' hasn't been executed`)
   }
-  const firstOnly = (given) => {
+  // Nodes have one output here, and have run once.
+  const onlyFirst = (given, value) => {
     if (given.some((which) => which !== undefined && which !== null && which !== 0 && which !== -1))
       refuse('other outputs and runs than the first are not available')
+    return value
   }
   const pairedItem = (name, at) => {
     const pair = kit.roots.pairs?.[idOf(name)]?.[at]
@@ -125,15 +131,15 @@
       },
       get first() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name))[0])
+        return (...given) => onlyFirst(given, wrap(outputOf(name))[0])
       },
       get last() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name)).at(-1))
+        return (...given) => onlyFirst(given, wrap(outputOf(name)).at(-1))
       },
       get all() {
         outputOf(name)
-        return (...given) => (firstOnly(given), wrap(outputOf(name)))
+        return (...given) => onlyFirst(given, wrap(outputOf(name)))
       },
     })
   }
@@ -208,8 +214,9 @@
   }
   for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
-  const ifEmpty = function (value, other) {
-    if (arguments.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
+  const ifEmpty = (...given) => {
+    const [value, other] = given
+    if (given.length !== 2) refuse('expected two arguments (value, defaultValue) for this function')
     if (value === undefined || value === null || value === '') return other
     return typeof value === 'object' && Object.keys(value).length === 0 ? other : value
   }
@@ -226,7 +233,7 @@
   }
   const functions = {
     $: node,
-    $items: (name, ...given) => (firstOnly(given), wrap(name === undefined ? items() : outputOf(name))),
+    $items: (name, ...given) => onlyFirst(given, wrap(name === undefined ? items() : outputOf(name))),
     $if: (test, then, other = false) => (test ? then : other),
     $ifEmpty: ifEmpty,
     $min: Math.min,

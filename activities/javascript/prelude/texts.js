@@ -74,7 +74,7 @@
   }
 
   const readPath = (text) => {
-    const found = /^[a-zA-Z][a-zA-Z0-9+.-]*:\/\/(?=[^])[^/?#]*([^?#]*)/.exec(text)
+    const found = /^[a-zA-Z][a-zA-Z0-9+.-]*:\/\/(?=.)[^/?#]*([^?#]*)/.exec(text)
     return found ? found[1] || '/' : undefined
   }
 

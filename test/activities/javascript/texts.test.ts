@@ -26,8 +26,8 @@ async function problemsOf(drawn: ReturnType<typeof graph>): Promise<Found[]> {
   const json = { teamId: host.teamId, name: 'refused', ...drawn }
   const response = await host.request('/api/workflows', { method: 'POST', as: host.admin, json })
   expect(response.status).toBe(400)
-  const body = (await response.json()) as { error: { details: Found[] } }
-  return body.error.details
+  const body = (await response.json()) as { errors: Found[] }
+  return body.errors
 }
 
 test('texts that begin with = are evaluated, beside JSONata and plain texts', async () => {
@@ -121,9 +121,13 @@ test('lists are filtered and mapped by JavaScript, with the element as $json', a
         {
           id: 'filter',
           type: 'FILTER',
-          config: { condition: '={{ $json.price > 10 && $json.tags.length }}' },
+          config: { items: '{{ $input.items }}', condition: '={{ $json.price > 10 && $json.tags.length }}' },
         },
-        { id: 'map', type: 'MAP', config: { expression: '={{ $json.price.round() + $itemIndex }}' } },
+        {
+          id: 'map',
+          type: 'MAP',
+          config: { items: '{{ $input.items }}', expression: '={{ $json.price.round() + $itemIndex }}' },
+        },
       ],
       'start -> filter',
       'filter -> map',
@@ -191,4 +195,35 @@ test('an endless expression fails its node with ExpressionLimit', async () => {
   const run = await host.run(graph([set({ a: '={{ (() => { while (true) {} })() }}' })], 'start -> set'), {})
   expect(run.status).toBe('FAILED')
   expect(nodeOf(run, 'set').errorMessage).toContain('took longer than 1 s of processor time')
+})
+
+test('code sees what n8n gives to it: items, nodes by name, dates', async () => {
+  const run = await host.run(
+    graph(
+      [
+        { id: 'seed', name: 'The seed', type: 'SET', config: { values: { base: 10 } } },
+        {
+          id: 'all',
+          type: 'CODE',
+          config: {
+            timeoutMs: 1_000,
+            code: `const { base } = $('The seed').first().json
+              return $input.all().map(({ json }, i) => ({ sum: json.base + base + i, year: $now.year > 2000 }))`,
+          },
+        },
+        {
+          id: 'each',
+          type: 'CODE',
+          config: { timeoutMs: 1_000, mode: 'each', code: 'return { twice: $json.sum * 2, at: $itemIndex }' },
+        },
+      ],
+      'start -> seed',
+      'seed -> all',
+      'all -> each',
+    ),
+    {},
+  )
+  expect(run.errorMessage).toBeNull()
+  expect(nodeOf(run, 'all').outputData).toMatchObject({ items: [{ sum: 20, year: true }] })
+  expect(nodeOf(run, 'each').outputData).toMatchObject({ items: [{ twice: 40, at: 0 }] })
 })

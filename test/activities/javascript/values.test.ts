@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Bindings } from '../../../activities/expressions/bindings.ts'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
+import recorded from './recorded.json' with { type: 'json' }
 
 const evaluator = createEvaluator()
 const n8n = evaluator.under({ rules: 2, strict: false })
@@ -187,8 +188,8 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['={{ "2024-03-05".toDateTime().toISO() }}', '2024-03-05T00:00:00.000-05:00'],
     ['={{ "05.03.2024".toDateTime("dd.MM.yyyy").toISODate() }}', '2024-03-05'],
     ['={{ $json.date.toDateTime().format("yyyy LLL dd HH:mm") }}', '2024 Mar 05 10:11'],
-    // A text as JSON writes dates is a date, in the time zone of the workflow.
-    ['={{ $json.date.format("yyyy LLL dd HH:mm") }}', '2024 Mar 05 05:11'],
+    // n8n takes a text as JSON writes dates for a date, and does not make one of it.
+    ['={{ $json.date.format("yyyy LLL dd HH:mm") }}', 'Invalid DateTime'],
     ['={{ $json.a?.b.toTitleCase().length }}', 1],
     ['={{ $json.q?.b.toTitleCase().length }}', null],
     ['={{ $json.a?.b?.toTitleCase?.() }}', 'X'],
@@ -242,7 +243,7 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['={{ DateTime.fromISO("2024-03-05").isBetween("2024-03-01", "2024-03-09") }}', true],
     ['={{ DateTime.fromISO("2024-07-05").isDst() }}', true],
     ['={{ DateTime.now().isInLast(1, "hours") }}', true],
-    ['={{ $json.date.toInt() }}', 1709633472000],
+    ['={{ $json.date.toInt() }}', null],
   ],
 }
 
@@ -254,6 +255,21 @@ describe('values are those that n8n gives', () => {
       expect(shown).toEqual(Object.fromEntries(cases))
     })
   }
+})
+
+test('values and errors are those that n8n 2.41 gave for the same input', async () => {
+  const pairs = recorded as [text: string, value: unknown][]
+  const isError = (value: unknown) => typeof value === 'string' && value.startsWith('ERR ')
+  const values = pairs.filter(([, value]) => !isError(value))
+  const found = await render(values.map(([text]) => text))
+  expect(values.map(([text], i) => [text, found[i]])).toEqual(values)
+  const errors = pairs.filter(([, value]) => isError(value))
+  expect(errors.length).toBeGreaterThan(10)
+  const said = await Promise.all(
+    errors.map(([text]) => n8n.render(text, BINDINGS).catch((error: Error) => error.message)),
+  )
+  const ended = errors.map(([text, message], i) => [text, String(said[i]).endsWith(String(message).slice(4))])
+  expect(ended.filter(([, same]) => !same)).toEqual([])
 })
 
 test('what n8n refuses, and what is not there, fails with a reason', async () => {
