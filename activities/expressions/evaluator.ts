@@ -3,7 +3,6 @@ import type { WrittenOutput } from '../../db/records/written.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
-import { runN8nCodeAway } from '../javascript/n8ncode.ts'
 import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
@@ -41,8 +40,6 @@ export type Evaluator = {
   rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
   /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
   run(code: Code, bindings: Bindings): Promise<CodeResult>
-  /** As run, for code that sees what code in n8n sees. */
-  runAsN8n(code: Omit<Code, 'reads'>, bindings: Bindings): Promise<CodeResult>
   /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
@@ -135,7 +132,6 @@ function createEvaluatorFor(
     },
     rows: (how, value, rows, bindings) => evaluateRows(deps, how, value, rows, bindings),
     run: (code, bindings) => runCodeAway(deps, code, bindings),
-    runAsN8n: (code, bindings) => runN8nCodeAway(deps, code, bindings),
     convert: (conversion, bindings) => convertAway(deps, conversion, bindings),
     readAnswer(answer, what, bindings) {
       // The call has been made: without its answer it would have to be made again.

@@ -55,15 +55,6 @@ export async function runCodeAway(
       },
     }
   })
-  return readCodeReply(reply, limits, heapMb)
-}
-
-/** What a code returned, from the reply of its job. Throws a NodeFailure. */
-export async function readCodeReply(
-  reply: EvaluatorReply,
-  limits: ScriptLimits,
-  heapMb: number,
-): Promise<CodeResult> {
   if (reply.kind === 'fault') throw describeCodeFault(reply, limits)
   if (reply.kind !== 'script') throw describeOutside(reply, limits, heapMb)
   const [value] = reply.values

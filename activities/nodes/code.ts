@@ -32,12 +32,13 @@ const runCodeOfN8n: NodeRunner = async (context) => {
   const { config, bindings, evaluator } = context
   const { code, mode, style, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
   const given = listOwnItems(context.inputs)
-  const script = {
-    text: nameItems(code, style!, mode === 'each'),
-    items: mode === 'each' ? given : undefined,
-  }
+  const text = nameItems(code, style!, mode === 'each')
+  const reads = readCode(text)
+  const [problem] = reads.problems
+  if (problem !== undefined) throw new NodeFailure(`the code, ${problem}`, { type: 'CodeFailed' })
+  const items = mode === 'each' ? given : undefined
   const { value, console } = await evaluator
-    .runAsN8n({ ...script, timeoutMs, memoryMb }, bindings)
+    .run({ text, reads, items, timeoutMs, memoryMb }, bindings)
     .catch((error) => Promise.reject(shortenFault(error)))
   const notes: NodeNotes = console.length > 0 ? { console } : {}
   const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })

@@ -1,6 +1,6 @@
 import { CODE_WORK, readCode } from '../javascript/code.ts'
-import { readScript, readScriptBody } from '../javascript/reads.ts'
-import { measureScript, parseBody, parseScript, type ScriptSyntaxError } from '../javascript/syntax.ts'
+import { readScript } from '../javascript/reads.ts'
+import { measureScript, parseScript, type ScriptSyntaxError } from '../javascript/syntax.ts'
 import { isScriptText, splitScript } from '../javascript/template.ts'
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
@@ -44,7 +44,7 @@ export type Meter = { left: number }
 export function* findReferences(
   value: unknown,
   path: string,
-  conditions: { path: string; text: string; code?: true | 'n8n' }[] = [],
+  conditions: { path: string; text: string; code?: true }[] = [],
   meter: Meter = { left: Number.POSITIVE_INFINITY },
   language: Rules = 1,
   advises = false,
@@ -53,13 +53,12 @@ export function* findReferences(
   const found: References = { nodes: [], problems: [], warnings: [], context: false, pairs: false }
   const bare = new Set(conditions.map((condition) => condition.path))
   const code = new Set(conditions.flatMap((condition) => (condition.code ? [condition.path] : [])))
-  const n8n = new Set(conditions.flatMap((condition) => (condition.code === 'n8n' ? [condition.path] : [])))
   let count = 0
   function* visit(item: string | object, key: string, depth: number): Work<void> {
     const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
     if (typeof item === 'string') {
       if (code.has(key)) {
-        yield* readCodeInto(found, item, at, meter, n8n.has(key))
+        yield* readCodeInto(found, item, at, meter)
         return
       }
       // Counted before any is parsed.
@@ -191,13 +190,7 @@ function findName(source: string, name: string): number {
 }
 
 /** Reads a node's code, and adds what it refers to and what is wrong with it. */
-function* readCodeInto(
-  found: References,
-  text: string,
-  path: string,
-  meter: Meter,
-  isN8n: boolean,
-): Work<void> {
+function* readCodeInto(found: References, text: string, path: string, meter: Meter): Work<void> {
   const units = CODE_WORK * text.length
   meter.left -= units
   if (meter.left < 0) {
@@ -205,10 +198,6 @@ function* readCodeInto(
     return
   }
   yield units
-  if (isN8n) {
-    readN8nCode(found, text, path)
-    return
-  }
   const reads = readCode(text)
   for (const id of reads.nodes) {
     const place = () => locate(text, Math.max(0, findName(text, id)), id.length)
@@ -217,23 +206,6 @@ function* readCodeInto(
   }
   if (reads.paired.size > 0) found.pairs = true
   for (const message of reads.problems) found.problems.push({ path, message })
-}
-
-/** Reads code that sees what code in n8n sees. */
-function readN8nCode(found: References, text: string, path: string): void {
-  const problem = (message: string, position: number) =>
-    found.problems.push({ path, message, ...locate(text, position, 1) })
-  try {
-    const reads = readScriptBody(text, parseBody(text))
-    for (const id of reads.nodes) {
-      found.nodes.push({ id, path, isName: true, place: () => locate(text, Math.max(0, text.indexOf(id)), id.length) })
-    }
-    if (reads.paired.size > 0) found.pairs = true
-    for (const { message, position } of reads.found) problem(message, position)
-  } catch (error) {
-    const { message, position = 0 } = error as Partial<ScriptSyntaxError> & Error
-    problem(message, position)
-  }
 }
 
 /**

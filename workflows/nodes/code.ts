@@ -28,10 +28,7 @@ export const CODE_NODES = {
       timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
       memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB), DEFAULT_MEMORY_MB),
     }),
-    conditions: ({ code, style }) =>
-      typeof code === 'string'
-        ? [{ path: 'code', text: code, code: style === undefined ? true : 'n8n' }]
-        : [],
+    conditions: ({ code }) => (typeof code === 'string' ? [{ path: 'code', text: code, code: true }] : []),
     codeMs: ({ timeoutMs }) => (typeof timeoutMs === 'number' ? timeoutMs : DEFAULT_CODE_MS),
     timeoutMs: CLOCK_MS,
   }),

@@ -14,7 +14,7 @@ export type NodeType = {
    * The strings of a config that are one expression, with or without `{{ }}`, by path: `cases[0].condition`;
    * with `code`, a function's body in JavaScript.
    */
-  conditions?: (config: Record<string, unknown>) => { path: string; text: string; code?: true | 'n8n' }[]
+  conditions?: (config: Record<string, unknown>) => { path: string; text: string; code?: true }[]
   /**
    * How long the node's code may take, in milliseconds of processor time: a segment has only nodes with little
    * of it. Undefined for nodes without code.
