@@ -86,7 +86,7 @@ export function createItemOutput(node: GraphNode): ItemOutput {
       const others: Record<string, ItemList> = {}
       for (const [handle, part] of parts) if (handle !== null) setOwn(others, handle, part)
       const left = [...parts].filter(([, part]) => part.items.length > 0).map(([handle]) => handle)
-      const handle = joinHandles(left)
+      const handle = joinHandles(left, handles)
       return {
         output: {
           ...(items ? { items, from } : {}),

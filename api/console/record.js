@@ -102,9 +102,12 @@ function tell(name, value) {
 }
 
 /** Where it went on, what did not run here, and what ran elsewhere. @param {any} record */
-function showMarks({ handle, pinned, takenFrom, childExecutionId }) {
+function showMarks({ handle, handles = [], pinned, takenFrom, childExecutionId }) {
   return [
     handle && h('span', { class: 'pill plain', title: 'The handle it left by' }, handle),
+    ...handles.map((/** @type {string | null} */ one) =>
+      h('span', { class: 'pill plain', title: 'A handle that items left by' }, one ?? 'main'),
+    ),
     pinned && h('span', { class: 'pill plain', title: 'Its output was given with the start' }, 'Pinned'),
     takenFrom &&
       h(

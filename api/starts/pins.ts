@@ -15,7 +15,7 @@ export const pinnedField = v.optional(
     v.description(
       'For tests; needs the role BUILDER or higher. Outputs by node id, each `{output, handle?}`: such a ' +
         'node is not executed but given this output. `handle` is the source handle it takes, if it has ' +
-        'several. A trigger cannot be pinned: its output is `data`.',
+        'several; for a node with perItem or allItems it may be left out, and those with items in `output` count. A trigger cannot be pinned: its output is `data`.',
     ),
     v.examples([{ fetch: { output: { status: 200 } } }]),
   ),

@@ -1,9 +1,11 @@
 import { listHandles } from '../../workflows/graph/check.ts'
-import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { type Graph, type GraphNode, isOnItems } from '../../workflows/graph/graph.ts'
+import { itemsOf, partOf } from '../../workflows/input.ts'
+import { isObject } from '../../workflows/json.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { joinPath } from '../../workflows/problem.ts'
-import type { Envelope, Presets } from '../../workflows/run/plan.ts'
+import { type Envelope, joinHandles, type Presets } from '../../workflows/run/plan.ts'
 import { invalid } from '../fault.ts'
 
 /**
@@ -25,6 +27,12 @@ export function readPins(graph: Graph, pins: Pins): Presets {
     const problem = findPinProblem(nodes.get(id))
     if (problem) problems.push({ path, message: `cannot be pinned: ${problem}` })
     const handles = (problem ? undefined : listHandles(nodes.get(id)!)) ?? [null]
+    if (!problem && handle === undefined && isOnItems(nodes.get(id)!)) {
+      const left = readItemHandles(output, handles)
+      if (typeof left === 'string') problems.push({ path: `${path}.output`, message: left })
+      else given[id] = { output: wrapOutput(output), handle: joinHandles(left, handles), from: PINNED }
+      continue
+    }
     const chosen = handle === undefined && handles.length === 1 ? handles[0]! : (handle ?? null)
     if (!problem && !handles.includes(chosen)) {
       const names = handles.map((name) => name ?? 'null (the main one)').join(', ')
@@ -34,6 +42,21 @@ export function readPins(graph: Graph, pins: Pins): Presets {
   }
   if (problems.length > 0) throw invalid(problems)
   return given
+}
+
+/**
+ * The handles by which a node that works on items leaves with this output: those that have items. A text says what is
+ * wrong with the output.
+ */
+function readItemHandles(output: unknown, handles: (string | null)[]): (string | null)[] | string {
+  const parts = isObject(output) && isObject(output.handles) ? output.handles : undefined
+  if (parts === undefined && !handles.includes(null))
+    return `must be {handles: {...}} with an {items} for any of ${handles.join(', ')}, or be given with a handle`
+  const other = Object.keys(parts ?? {}).find((name) => !handles.includes(name))
+  if (other !== undefined) return `must not have the handle "${other}"`
+  return handles.filter(
+    (handle) => itemsOf(parts ? partOf(output, handle) : handle === null ? output : null).length > 0,
+  )
 }
 
 /** Why the output of a node cannot be pinned; undefined if it can. */

@@ -120,6 +120,10 @@ function createBusyEvaluator(evaluator: Evaluator, isBusy: () => boolean): Evalu
       demand()
       return evaluator.test(condition, bindings)
     },
+    async rows(how, value, rows, bindings) {
+      demand()
+      return evaluator.rows(how, value, rows, bindings)
+    },
     for: () => createBusyEvaluator(evaluator, isBusy),
   }
 }

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { createFold } from '../../db/projection/fold.ts'
 import type { RunHistory } from '../../db/projection/history.ts'
 import type { ProjectedNode } from '../../db/records/projection.ts'
-import type { Envelope } from '../../workflows/run/plan.ts'
+import { type Envelope, itemNodeId } from '../../workflows/run/plan.ts'
 import type { Sample } from './graphs.ts'
-import { type Expected, HANDLED } from './interpreter.ts'
+import { callsAtOnce, type Expected, HANDLED } from './interpreter.ts'
 import { EXECUTION } from './world.ts'
 
 type Found = {
@@ -101,7 +101,9 @@ function findDisorder(
   mayDiffer: (key: string) => boolean,
 ): string[] {
   const faults: string[] = []
-  const byId = new Map(graph.nodes.map((node) => [node.id, node]))
+  const calls = graph.nodes.map((node) => ({ ...node, id: itemNodeId(node.id), parentId: node.id }))
+  const nodes = [...graph.nodes, ...calls]
+  const byId = new Map(nodes.map((node) => [node.id, node]))
   const demand = (before: ProjectedNode | undefined, after: ProjectedNode) => {
     if (!before || (before.completedAt !== null && before.completedAt <= after.startedAt)) return
     const [one, other] = [before, after].map(({ nodeId, iteration }) => `${nodeId}#${iteration}`)
@@ -130,12 +132,15 @@ function findDisorder(
       (record.completedAt ?? 0) > (loop.completedAt ?? Number.POSITIVE_INFINITY)
     )
       faults.push(`${nodeId}#${iteration} ended after its loop`)
-    const { type, config } = byId.get(parentId)!
-    const isOne = type === 'REPEAT' || Number(config.concurrency) === 1
+    const loopNode = byId.get(parentId)!
+    const { type, config } = loopNode
+    const isOne =
+      type === 'REPEAT' ||
+      (type === 'HTTP_REQUEST' ? callsAtOnce(loopNode) : Number(config.concurrency)) === 1
     const index = Number(path.at(-1))
     if (!isOne || index === 0) continue
     const previous = [...path.slice(0, -1), index - 1].join('.')
-    for (const { id, parentId: its } of graph.nodes)
+    for (const { id, parentId: its } of nodes)
       if (its === parentId) demand(records.get(`${id}#${previous}`), record)
   }
   return faults
@@ -144,6 +149,8 @@ function findDisorder(
 /** Replaces errors by a constant: which one of several it is may depend on the order of events. */
 function blur(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null), (key, entry) =>
-    key === 'error' && typeof entry === 'object' && entry !== null ? HANDLED.error : entry,
+    key === 'error' && typeof entry === 'object' && entry !== null && 'message' in entry
+      ? HANDLED.error
+      : entry,
   )
 }

@@ -36,6 +36,8 @@ const STEPS = [
   ...['HTTP_REQUEST', 'HTTP_REQUEST', 'HTTP_REQUEST', 'WAIT_FOR_EVENT', 'APPROVAL'],
 ]
 const PURE = STEPS.slice(0, 9)
+/** Nodes that may work on items. */
+const ON_ITEMS = new Set([...PURE, 'HTTP_REQUEST'])
 
 /** The handles that a node's edges may leave by. */
 export function handlesOf({ type, config, onError }: GraphNode): (string | null)[] {
@@ -104,6 +106,9 @@ function drawBody(
     if (!isLoop && (type === 'HTTP_REQUEST' || (!pureOnly && random.chance(0.1)))) {
       drawn.retry = { maxAttempts: 1 + random.below(3), initialIntervalMs: 1 + random.below(300) }
     }
+    if (ON_ITEMS.has(type) && random.chance(0.35))
+      drawn.perItem =
+        type === 'HTTP_REQUEST' && random.chance(0.5) ? { concurrency: 1 + random.below(4) } : true
     // In a body, some nodes get no edge, so that they begin with the iteration.
     const isEntry = parentId !== undefined && (at === 0 || random.chance(0.25))
     const wanted = isEntry ? 0 : 1 + (random.chance(0.4) ? 1 + random.below(2) : 0)
@@ -118,7 +123,7 @@ function drawBody(
       for (const one of [source, ...upstream.get(source)!]) before.add(one)
     }
     upstream.set(id, before)
-    drawn.config = drawConfig(random, type, depth > 0, [...before])
+    drawn.config = drawConfig(random, type, depth > 0 || Boolean(drawn.perItem), [...before])
     graph.nodes.push(drawn)
     ids.push(id)
     if (!isLoop) continue
@@ -140,11 +145,12 @@ function drawConfig(
 ): Record<string, unknown> {
   const other = random.pick([START, ...before])
   const texts = ['{{ $input.n }}', '{{ $trigger.n }}', `{{ $nodes.\`${other}\`.n }}`]
-  const value = () => random.pick([0, 1, 2, ...texts, ...(inLoop ? ['{{ $index }}', '{{ $item }}'] : [])])
+  const items = inLoop ? ['{{ $index }}', '{{ $item }}', '{{ $item.n }}'] : []
+  const value = () => random.pick([0, 1, 2, ...texts, ...items])
   const condition = () =>
     random.pick([
       ...['$input.n = 0', '$input.n = 1', '$input.n = 2', 'true', 'false'],
-      ...(inLoop ? ['$index = 0', '$index = 1'] : []),
+      ...(inLoop ? ['$index = 0', '$index = 1', '$item.n = 1'] : []),
     ])
   const limit = () => (random.chance(0.5) ? { timeoutMs: random.pick([TIMES_OUT, NEVER_OUT]) } : {})
   switch (type) {

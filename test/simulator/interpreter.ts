@@ -1,6 +1,7 @@
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { itemNodeId } from '../../workflows/run/plan.ts'
 import type { Sample } from './graphs.ts'
-import { START } from './graphs.ts'
+import { handlesOf, START } from './graphs.ts'
 
 /**
  * What the world does to a node that reaches out of the run: a call fails `failures` times before it is
@@ -55,6 +56,8 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
     const nodes = graph.nodes.filter((node) => node.parentId === parentId)
     const outputs = new Map<string, unknown>()
     const handles = new Map<string, string | null>()
+    /** The handles of nodes that may leave by several at once. */
+    const several = new Map<string, (string | null)[]>()
     const stopped = new Set<string>()
     const seen = new Set<string>()
     const fatal: string[] = []
@@ -84,8 +87,20 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
     }
     const takenOf = (id: string) =>
       graph.edges.filter(
-        ({ source, sourceHandle, target }) => target === id && wayOut(source) === sourceHandle,
+        ({ source, sourceHandle, target }) =>
+          target === id && (several.get(source)?.includes(sourceHandle) ?? wayOut(source) === sourceHandle),
       )
+    /** What the taken edges into a node bring, each thing once. */
+    const broughtTo = (id: string) => {
+      const brought = new Map<string, unknown>()
+      for (const { source, sourceHandle } of takenOf(id)) {
+        const isPart = several.has(source)
+        const value = isPart ? cut(outputs.get(source), sourceHandle) : outputs.get(source)
+        const key = isPart ? `${source} ${sourceHandle}` : source
+        if (!brought.has(key)) brought.set(key, value)
+      }
+      return [...brought.values()]
+    }
 
     const settle = (node: GraphNode): void => {
       if (seen.has(node.id)) return
@@ -104,10 +119,8 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
       const isEntry = parentId !== undefined && edges.length === 0
       const taken = takenOf(node.id)
       if (taken.length === 0 && !isEntry) return
-      const inputs = isEntry
-        ? [place.item]
-        : [...new Set(taken.map(({ source }) => source))].map((source) => outputs.get(source))
-      const input = merge(inputs)
+      const inputs = isEntry ? [place.item] : broughtTo(node.id)
+      const input = node.perItem && inputs.length > 1 ? { items: inputs.flatMap(listBrought) } : merge(inputs)
       if (node.disabled) {
         leave(node, input, firstHandle(node))
         return
@@ -123,7 +136,68 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
         loop(node, scope)
         return
       }
-      take(node, scope, inputs)
+      if (node.perItem) takeItems(node, scope, inputs.flatMap(listBrought))
+      else take(node, scope, inputs)
+    }
+
+    /** Works on each of the items that come to a node. */
+    const takeItems = (node: GraphNode, scope: Scope, items: unknown[]) => {
+      const all = handlesOf(node)
+      const parts = new Map(all.map((handle) => [handle, { items: [] as unknown[], from: [] as number[] }]))
+      const put = (handle: string | null, entry: unknown, at: number) => {
+        parts.get(handle)!.items.push(entry)
+        parts.get(handle)!.from.push(at)
+      }
+      const before = new Set(expected.nodes.keys())
+      const isOne = callsAtOnce(node) === 1
+      let hasFailed = false
+      for (const [at, item] of items.entries()) {
+        const done =
+          node.type === 'HTTP_REQUEST' ? callFor(node, at) : stepFor(node, { ...scope, item, index: at })
+        if (done) {
+          for (const entry of done.entries) put(done.handle, entry, at)
+          continue
+        }
+        if (node.onError === 'FAIL') {
+          hasFailed = true
+          if (isOne) break
+          continue
+        }
+        const plain = all.includes(null) ? null : all.at(-1)!
+        const handle = node.onError === 'BRANCH' ? 'error' : plain
+        put(
+          handle,
+          handle === null ? HANDLED : { ...(isPlain(item) ? item : { value: item }), ...HANDLED },
+          at,
+        )
+      }
+      if (hasFailed) {
+        if (!isOne) for (const key of expected.nodes.keys()) if (!before.has(key)) expected.loose.add(key)
+        return fail(node)
+      }
+      const left = [...parts].filter(([, part]) => part.items.length > 0).map(([handle]) => handle)
+      const others = [...parts].filter(([handle]) => handle !== null)
+      const output = {
+        ...parts.get(null),
+        ...(others.length > 0 ? { handles: Object.fromEntries(others) } : {}),
+      }
+      const isPlainLeft = all.length === 1 && left.length === 1 && left[0] === null
+      if (!isPlainLeft) several.set(node.id, left)
+      leave(node, output, isPlainLeft ? null : JSON.stringify(left))
+      record(node, 'SUCCESS')
+    }
+
+    /** One call of a node for an item, with a record of its own; undefined if it fails. */
+    const callFor = (node: GraphNode, at: number) => {
+      const id = itemNodeId(node.id)
+      const inner = path === '' ? String(at) : `${path}.${at}`
+      const { calls, isAnswered, answer } = countCalls(node, findFate(id, inner))
+      const key = `${id}#${inner}`
+      expected.nodes.set(key, {
+        ...{ status: isAnswered ? ('SUCCESS' as const) : ('FAILED' as const), calls },
+        ...(isAnswered ? { left: { output: answer, handle: null } } : {}),
+      })
+      return isAnswered ? { handle: null, entries: [answer] } : undefined
     }
 
     const take = (node: GraphNode, scope: Scope, inputs: unknown[]) => {
@@ -134,10 +208,9 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
       let calls = 0
       if (type === 'STOP_AND_ERROR') return fail(node)
       if (type === 'HTTP_REQUEST') {
-        const most = node.retry?.maxAttempts ?? 3
-        const isAnswered = !fate.isFinal && fate.failures < most
-        calls = fate.isFinal ? Math.min(fate.failures + 1, most) : isAnswered ? fate.failures + 1 : most
-        if (!isAnswered) return fail(node, calls)
+        const call = countCalls(node, fate)
+        calls = call.calls
+        if (!call.isAnswered) return fail(node, calls)
         leave(node, fate.answer, null)
       } else if (type === 'SET') leave(node, render(config.values, scope), null)
       else if (type === 'IF_ELSE') pass(String(holds(config.condition, scope)))
@@ -209,6 +282,47 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
   const root = { path: '', parentId: undefined, item: undefined, index: undefined, around: new Map() }
   expected.fatal = carryOut(root).fatal
   return expected
+}
+
+/** How often a node calls, and whether it is answered in the end. */
+function countCalls(node: GraphNode, { failures, isFinal, answer }: Fate) {
+  const most = node.retry?.maxAttempts ?? 3
+  const isAnswered = !isFinal && failures < most
+  const calls = isFinal ? Math.min(failures + 1, most) : isAnswered ? failures + 1 : most
+  return { calls, isAnswered, answer }
+}
+
+/** How many calls a node that works on items makes at once. */
+export function callsAtOnce({ perItem }: GraphNode): number {
+  return typeof perItem === 'object' ? (perItem.concurrency ?? 1) : 1
+}
+
+/** What a pure node makes of an item; undefined if it fails. */
+function stepFor({ type, config }: GraphNode, scope: Scope) {
+  const { item } = scope
+  if (type === 'STOP_AND_ERROR') return undefined
+  if (type === 'SET') return { handle: null, entries: [render(config.values, scope)] }
+  if (type === 'IF_ELSE') return { handle: String(holds(config.condition, scope)), entries: [item] }
+  if (type === 'SWITCH') {
+    const found = (config.cases as { handle: string; condition: string }[]).find((one) =>
+      holds(one.condition, scope),
+    )
+    return { handle: found?.handle ?? 'default', entries: [item] }
+  }
+  return { handle: null, entries: type === 'MERGE' && config.mode === 'append' ? [item].flat() : [item] }
+}
+
+/** The items that an edge brings. */
+function listBrought(value: unknown): unknown[] {
+  const isList =
+    isPlain(value) && Object.keys(value).every((key) => ['items', 'from', 'handles'].includes(key))
+  return isList && Array.isArray(value.items) ? value.items : listItems(value)
+}
+
+/** What a node that has left by several handles has sent by one of them. */
+function cut(output: unknown, handle: string | null): unknown {
+  const { handles, ...main } = output as { handles: Record<string, unknown> }
+  return handle === null ? main : handles[handle]
 }
 
 function firstHandle({ type }: GraphNode): string | null {

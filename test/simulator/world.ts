@@ -3,6 +3,7 @@ import type { HttpClient, HttpRequest } from '../../activities/http/http.ts'
 import type { DB } from '../../db/schema.ts'
 import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { graphNodeId } from '../../workflows/run/plan.ts'
 import { type Sample, START, TIMES_OUT } from './graphs.ts'
 import type { Fate, FindFate } from './interpreter.ts'
 import { createRandom, hashText, type Random } from './random.ts'
@@ -43,7 +44,10 @@ export function createWorld(sample: Sample, random: Random): World {
   const tries = new Map<string, number>()
 
   function findFate(nodeId: string, iteration: string): Fate {
-    return drawFate(nodes.get(nodeId)!, createRandom(hashText(sample.seed, `${nodeId}#${iteration}`)))
+    return drawFate(
+      nodes.get(graphNodeId(nodeId))!,
+      createRandom(hashText(sample.seed, `${nodeId}#${iteration}`)),
+    )
   }
 
   function query(sql: string, parameters: readonly unknown[]): Record<string, unknown>[] {

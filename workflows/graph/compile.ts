@@ -253,7 +253,12 @@ function* planNode(
   const type = nodeType(node.type)
   if (!type) throw new PlanError(`the node "${node.id}" has the unknown type ${node.type}`)
   const { parentId } = node
-  const head = { id: node.id, name: node.name, type: node.type, ...(parentId ? { parentId } : {}) }
+  const items = isOnItems(node) ? { items: node.perItem ? ('each' as const) : ('all' as const) } : {}
+  const head = {
+    ...{ id: node.id, name: node.name, type: node.type },
+    ...(parentId ? { parentId } : {}),
+    ...items,
+  }
   const retry = { ...type.retry, ...node.retry }
   if (node.disabled) {
     const [handle = null] = type.handles(node.config)
@@ -278,7 +283,6 @@ function* planNode(
     ...(own ? { alone: true as const } : {}),
     ...(type.kind === 'loop' ? { loop: planLoop(node, isPure(node.id), roomOf(node.id)) } : {}),
     ...(readsItem ? { readsItem: true as const } : {}),
-    ...(isOnItems(node) ? { items: node.perItem ? ('each' as const) : ('all' as const) } : {}),
     ...(callsPerItem(node) && (context || /\$(?:input|items)\b/.test(config))
       ? { readsInput: true as const }
       : {}),

@@ -75,12 +75,11 @@ export function graphNodeId(nodeId: string): string {
 }
 
 /**
- * The handles by which a node leaves at once, as one text in the place of a handle, which is also how they are
- * stored. The main handle alone stays null. No handle of an author begins with a bracket.
+ * The handles by which a node leaves at once, of those that it has, as one text in the place of a handle, which is
+ * also how they are stored. Null for the only handle of a node. No handle of an author begins with a bracket.
  */
-export function joinHandles(handles: (string | null)[]): string | null {
-  const [only] = handles
-  return handles.length === 1 && only === null ? null : JSON.stringify(handles)
+export function joinHandles(left: (string | null)[], all: (string | null)[]): string | null {
+  return left.length === 1 && all.length === 1 && left[0] === null ? null : JSON.stringify(left)
 }
 
 /** The handles that joinHandles has joined; undefined for a single handle. */

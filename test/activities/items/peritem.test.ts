@@ -224,3 +224,71 @@ test('what cannot work on items is refused when the graph is saved', async () =>
     'nodes[5].perItem.concurrency',
   ])
 })
+
+const branching = () =>
+  graph(
+    [
+      { id: 'if', type: 'IF_ELSE', config: { condition: '$item.n > 1' } },
+      { id: 'big', type: 'SET', config: { values: { big: '{{ $item.n }}' } } },
+      { id: 'small', type: 'SET', config: { values: { small: '{{ $item.n }}' } } },
+      { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'no {{ $item.small }}' } },
+    ],
+    'start -> if',
+    'if:true -> big',
+    'if:false -> small',
+    'small -> stop',
+  )
+
+test('a retry takes over what left by several handles, each with its own items', async () => {
+  const first = await host.run(branching(), people)
+  expect(first.status).toBe('FAILED')
+  const { executionId } = await host.ask<{ executionId: string }>(
+    'POST',
+    `/api/executions/${first.id}/retry`,
+    {},
+  )
+  const again = await host.ended(executionId)
+  expect(again.errorMessage).toBe('no 1')
+  const taken = nodeOf(again, 'if') as { takenFrom?: string } & ReturnType<typeof nodeOf>
+  expect(taken).toMatchObject({ takenFrom: first.id, handles: ['true', 'false'] })
+  expect(nodeOf(again, 'big').inputData).toEqual({ items: [{ n: 2 }, { n: 3 }], from: [1, 2] })
+})
+
+test('the pinned output of a node that works on items leaves by the handles that have some', async () => {
+  const id = await host.create(branching())
+  const pin = (output: unknown) =>
+    host.call('POST', `/api/workflows/${id}/execute`, host.admin, {
+      teamId: host.teamId,
+      data: people,
+      pinned: { if: { output } },
+    })
+  const wrong = await pin({ items: [] })
+  expect(wrong.status).toBe(400)
+  expect(JSON.stringify(wrong.body)).toMatch(/must be \{handles/)
+  expect(JSON.stringify((await pin({ handles: { maybe: { items: [1] } } })).body)).toMatch(
+    /the handle .*maybe/,
+  )
+  const { body } = await pin({ handles: { true: { items: [{ n: 7 }] }, false: { items: [] } } })
+  const run = await host.ended(String(body.executionId))
+  expect(run.status).toBe('SUCCESS')
+  expect(run.outputData).toEqual({ items: [{ big: 7 }], from: [0] })
+  expect(nodeOf(run, 'if').handles).toEqual(['true'])
+})
+
+test('a disabled node passes all items on, also those of several branches', async () => {
+  const run = await host.run(
+    graph(
+      [
+        { id: 'if', type: 'IF_ELSE', config: { condition: '$item.n > 1' } },
+        { id: 'off', type: 'SET', disabled: true, config: { values: {} } },
+        { id: 'end', type: 'SET', config: { values: { n: '{{ $item.n }}' } } },
+      ],
+      'start -> if',
+      'if:true if:false -> off',
+      'off -> end',
+    ),
+    people,
+  )
+  expect(run.outputData).toEqual({ items: [{ n: 2 }, { n: 3 }, { n: 1 }], from: [0, 1, 2] })
+  expect(nodeOf(run, 'end').inputData).toEqual({ items: [{ n: 2 }, { n: 3 }, { n: 1 }] })
+})

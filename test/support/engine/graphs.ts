@@ -379,6 +379,59 @@ export function examples(url: string): Record<string, Example> {
       records: { start: 'SUCCESS', each: 'CANCELLED', slow: 'CANCELLED' },
       meddle: { when: 'slow', how: 'cancel' },
     },
+    // Nodes that work on items: they leave by several handles at once, and make a call for each item.
+    items: {
+      nodes: [
+        start,
+        { id: 'split', type: 'SPLIT', perItem: true, config: { value: '{{ $item.tags }}' } },
+        { id: 'if', type: 'IF_ELSE', perItem: true, config: { condition: '$item != "b"' } },
+        {
+          id: 'call',
+          type: 'HTTP_REQUEST',
+          perItem: { concurrency: 2 },
+          onError: 'BRANCH',
+          config: { url: `${url}/{{ $item = "d" ? "missing" : "ok" }}?of={{ $count($input.items) }}` },
+        },
+        { id: 'rest', type: 'NO_OP', perItem: true, config: {} },
+        {
+          id: 'sort',
+          type: 'SORT',
+          allItems: true,
+          config: { items: '{{ $input.items }}', by: 'status' },
+        },
+        { id: 'rescue', type: 'SET', perItem: true, config: { values: { why: '{{ $item.error.type }}' } } },
+        { id: 'each', type: 'FOR_EACH', config: { items: [['x', 'y'], []] } },
+        {
+          id: 'inner',
+          parentId: 'each',
+          type: 'HTTP_REQUEST',
+          perItem: true,
+          config: { url: `${url}/ok?key={{ $item }}&of={{ $count($input) }}` },
+        },
+        { id: 'after', parentId: 'each', type: 'NO_OP', perItem: true, config: {} },
+      ],
+      edges: edges(
+        'start -> split',
+        'split -> if',
+        'if:true -> call',
+        'if:false -> rest',
+        'call rest -> sort',
+        'call:error -> rescue',
+        'start -> each',
+        'inner -> after',
+      ),
+      data: { items: [{ tags: ['a', 'b'] }, { tags: [] }, { tags: ['c', 'd'] }] },
+      status: 'SUCCESS',
+      records: {
+        ...Object.fromEntries(
+          ['start', 'split', 'if', 'rest', 'sort', 'rescue', 'each', 'inner', 'after'].map((id) => [
+            id,
+            'SUCCESS',
+          ]),
+        ),
+        call: 'FAILED',
+      },
+    },
     approvals: {
       nodes: [
         start,

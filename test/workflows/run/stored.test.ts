@@ -131,9 +131,9 @@ test('the recorded histories have only listed keys, and all those that an ordina
   }
   // Only some runs write these: a run of a single node, one with presets, one that a test makes continue as
   // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, one with a
-  // warning, and one whose segment gave its slot back.
+  // warning, one whose segment gave its slot back, and one that pairs items.
   const rare =
-    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes'.split(
+    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes pairs trail'.split(
       ' ',
     )
   expect([...seen.keys()].sort()).toEqual(
