@@ -17,7 +17,9 @@ const isPlace = (value: unknown) => typeof value === 'string' && value.includes(
 /** The value with what is different the second time, or on another machine, replaced by a mark of its type. */
 export function markVarying(first: unknown, second: unknown): unknown {
   if (isPlace(first)) return { $varies: 'any' } satisfies Varying
-  if (typeof first !== 'object' && Object.is(first, second)) return first
+  if (first === null || typeof first !== 'object') {
+    return Object.is(first, second) ? first : ({ $varies: typeName(first) } satisfies Varying)
+  }
   if (Array.isArray(first) && Array.isArray(second) && first.length === second.length)
     return first.map((entry, i) => markVarying(entry, second[i]))
   if (isRecord(first) && isRecord(second)) {
