@@ -44,11 +44,11 @@ const XML = {
 
 /** Carries out a conversion; `build` is the JSON of an object. Throws an Error for invalid input. */
 export async function convertFormat(conversion: FormatConversion): Promise<unknown> {
-  if ('document' in conversion) return (await import('./pages.ts')).pickFields(conversion)
+  if ('document' in conversion) return (await import('../nodes/lists/pages.ts')).pickFields(conversion)
   if ('markdown' in conversion || 'toMarkdown' in conversion)
-    return (await import('./pages.ts')).convertMarkdown(conversion)
+    return (await import('../nodes/lists/pages.ts')).convertMarkdown(conversion)
   if ('read' in conversion || 'write' in conversion)
-    return (await import('./pages.ts')).convertXml(conversion)
+    return (await import('../nodes/lists/pages.ts')).convertXml(conversion)
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
     const options = { ...XML, format: true, suppressBooleanAttributes: false }

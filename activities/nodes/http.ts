@@ -129,9 +129,9 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
   const target = readUrl(rendered.url)
-  for (const [name, value] of readPairs('query', parseText('query', rendered.query)))
+  for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
-  const all = readHeaders(parseText('headers', rendered.headers))
+  const all = readHeaders(parseText('headers', rendered.headers, context.config))
   const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
@@ -155,7 +155,9 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
 }
 
 /** A query or headers that were written as JSON in a text. */
-function parseText(key: string, value: unknown): unknown {
+function parseText(key: string, value: unknown, config: Record<string, unknown>): unknown {
+  if (typeof value === 'object' && value !== null && typeof config[key] === 'string')
+    throw invalidConfig(key, 'is not valid JSON: its text gives an object, and not the JSON of one')
   if (typeof value !== 'string') return value
   try {
     return JSON.parse(value)

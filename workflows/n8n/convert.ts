@@ -6,7 +6,7 @@ import type { GraphEdge } from '../graph/graph.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
 import { reportDifferences } from './differences.ts'
 import { isN8nDocument, readN8nDocument, type SourceNode, type SourceWorkflow } from './document.ts'
-import { createDrawing, type Drawing, drawEdges, readInputs } from './drawing.ts'
+import { createEdgeDrawing, drawEdges, type EdgeDrawing, readInputs } from './drawing.ts'
 import { nameNodes } from './ids.ts'
 import { findLoops } from './loops.ts'
 import { mapNodeSettings } from './nodesettings.ts'
@@ -27,7 +27,7 @@ export type ConvertedWorkflow = {
 
 type Conversion = {
   source: SourceWorkflow
-  drawing: Drawing
+  drawing: EdgeDrawing
   ends: string[]
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
@@ -59,7 +59,7 @@ export function* convertWorkflow(
   const ids = nameNodes(source.nodes.map(({ name }) => name))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
-  const drawing = createDrawing({ source, ids, loops, refused, reporterOf })
+  const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
   const conversion = { source, drawing, ends: order.map((name) => ids.get(name)!), reporterOf, findWorkflow }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)

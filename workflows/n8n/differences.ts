@@ -21,6 +21,14 @@ export function reportDifferences(given: Given): void {
     reportLostPairs(given, node, outward, report)
     reportLoopEnds(given, node, report)
     reportCode(node, report)
+    const text = listTexts(node.parameters).find((one) => one.startsWith('=') && /\$prevNode\b/.test(one))
+    if (text)
+      report(
+        'expression',
+        'parameters',
+        'There is no $prevNode here, and the node fails: write the name.',
+        text,
+      )
   }
 }
 

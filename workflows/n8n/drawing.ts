@@ -5,7 +5,7 @@ import type { BuiltNode, ImportedNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
 
 /** The edges that an import draws, and the nodes that it adds to draw them. */
-export type Drawing = {
+export type EdgeDrawing = {
   source: SourceWorkflow
   ids: ReadonlyMap<string, string>
   built: Map<string, BuiltNode>
@@ -18,9 +18,9 @@ export type Drawing = {
   loopAround: (name: string) => string | undefined
 }
 
-type Given = Pick<Drawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
+type Given = Pick<EdgeDrawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
 
-export function createDrawing(given: Given): Drawing {
+export function createEdgeDrawing(given: Given): EdgeDrawing {
   const around = new Map<string, string>()
   const blocks = [...given.loops].sort(([, a], [, b]) => b.members.size - a.members.size)
   for (const [name, { members }] of blocks)
@@ -33,7 +33,7 @@ export function createDrawing(given: Given): Drawing {
 const SEVERAL_INPUTS = new Set(['merge', 'compareDatasets'])
 
 /** For each input of a node that has several, an expression for what comes by it. */
-export function readInputs({ source, ids }: Drawing, node: SourceNode): string[] {
+export function readInputs({ source, ids }: EdgeDrawing, node: SourceNode): string[] {
   if (!SEVERAL_INPUTS.has(node.type)) return []
   const links = source.links.filter(({ to }) => to === node.name)
   const count = Math.max(2, Number(node.parameters.numberInputs) || 0, ...links.map(({ input }) => input + 1))
@@ -49,7 +49,7 @@ function nameInput(ids: ReadonlyMap<string, string>, name: string, input: number
 }
 
 /** Draws the edges for all connections, and the nodes of loops. All nodes must be built. */
-export function drawEdges(drawing: Drawing): void {
+export function drawEdges(drawing: EdgeDrawing): void {
   const { source, loops } = drawing
   for (const loop of loops.values()) drawLoop(drawing, loop)
   const circles = findCircles(drawing)
@@ -59,7 +59,7 @@ export function drawEdges(drawing: Drawing): void {
   }
 }
 
-function drawLink(drawing: Drawing, link: SourceLink): void {
+function drawLink(drawing: EdgeDrawing, link: SourceLink): void {
   const { built, loops, ids } = drawing
   const start = findStart(drawing, link)
   if (!start) return
@@ -92,12 +92,12 @@ function drawLink(drawing: Drawing, link: SourceLink): void {
 }
 
 /** How many connections lead to a node. */
-const links = ({ source }: Drawing, name: string) => source.links.filter(({ to }) => to === name).length
+const links = ({ source }: EdgeDrawing, name: string) => source.links.filter(({ to }) => to === name).length
 
 type Start = { id: string; handle: string | null }
 
 /** Where the edge for a connection begins. Reports an output that our node does not have. */
-function findStart({ built, loops, ids, reporterOf }: Drawing, link: SourceLink): Start | undefined {
+function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceLink): Start | undefined {
   const { source, exit, mapped } = built.get(link.from)!
   if (loops.has(link.from)) {
     const isDone = link.output === readLoopOutputs(source).done
@@ -121,7 +121,7 @@ function findStart({ built, loops, ids, reporterOf }: Drawing, link: SourceLink)
  * The nodes of a loop: `__list` collects what comes to it, the FOR_EACH goes through its batches, in which
  * `__item` has the items of one and `__back` what comes back; `__done` has all that came back.
  */
-function drawLoop(drawing: Drawing, { node, members }: LoopBlock): void {
+function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
   const { ids, source } = drawing
   const id = ids.get(node.name)!
   const named = (names: Iterable<string>) =>
@@ -165,7 +165,7 @@ function drawLoop(drawing: Drawing, { node, members }: LoopBlock): void {
 }
 
 /** Connections that lead back to a node before them, besides those that end the batch of a loop. */
-function findCircles({ source, loops, built }: Drawing): Set<SourceLink> {
+function findCircles({ source, loops, built }: EdgeDrawing): Set<SourceLink> {
   const circles = new Set<SourceLink>()
   const outward = Map.groupBy(source.links, ({ from }) => from)
   const state = new Map<string, 'open' | 'done'>()
@@ -193,7 +193,7 @@ function findCircles({ source, loops, built }: Drawing): Set<SourceLink> {
 }
 
 /** Where n8n goes back to repeat nodes, our execution must not end as a success. */
-function replaceCircle(drawing: Drawing, link: SourceLink): void {
+function replaceCircle(drawing: EdgeDrawing, link: SourceLink): void {
   const start = findStart(drawing, link)
   if (!start) return
   const way = `from "${link.from}" back to "${link.to}"`
@@ -214,14 +214,14 @@ function replaceCircle(drawing: Drawing, link: SourceLink): void {
 }
 
 /** Adds an edge, unless the same one is there. */
-function addEdge({ edges }: Drawing, from: Start, target: string): void {
+function addEdge({ edges }: EdgeDrawing, from: Start, target: string): void {
   const key = JSON.stringify([from.id, from.handle, target])
   edges.set(key, { source: from.id, target, sourceHandle: from.handle })
 }
 
 /** Adds a node near another one, in the same loop. */
 function addHelper(
-  { helpers, loopAround }: Drawing,
+  { helpers, loopAround }: EdgeDrawing,
   near: SourceNode,
   node: ImportedNode,
   outside = true,

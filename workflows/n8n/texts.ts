@@ -65,7 +65,7 @@ export function listObjects(value: unknown): Record<string, unknown>[] {
  * The pieces of a template: texts, and expressions as templates of their own. For places in which n8n writes the
  * values of the expressions as JSON into the text.
  */
-export function splitTemplate(text: string): string[] {
+export function splitPieces(text: string): string[] {
   const pieces: string[] = []
   let at = text.startsWith('=') ? text.replace(/^=+/, '') : text
   for (;;) {

@@ -1,9 +1,9 @@
 import { isObject } from '../../json.ts'
-import { readConditions, readOldComparison, readOldConditions } from '../conditions.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { keepNumber, listObjects, plainText } from '../texts.ts'
+import { readConditions, readOldComparison, readOldConditions } from './conditions.ts'
 
 /** Nodes that send items one way or the other. */
 export const BRANCH_MAPPERS: Record<string, NodeMapper> = { if: mapIf, filter: mapFilter, switch: mapSwitch }

@@ -4,7 +4,7 @@ import { readLoopOutputs } from '../loops.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
-import { isTemplate, keepText, plainText, splitTemplate } from '../texts.ts'
+import { isTemplate, keepText, plainText, splitPieces } from '../texts.ts'
 
 /** Nodes that say where and when an execution continues, or run code. */
 export const FLOW_MAPPERS: Record<string, NodeMapper> = {
@@ -56,7 +56,7 @@ function mapWait({ parameters, version }: SourceNode): MappedNode {
   const unitMs = getOwn(UNITS, String(unit))
   if (!unitMs) throw new Error(`it waits for an amount of "${parameters.unit}", which Perdure does not know`)
   if (isTemplate(amount)) {
-    const [only, ...more] = splitTemplate(amount)
+    const [only, ...more] = splitPieces(amount)
     if (!only || more.length > 0)
       throw new Error('it waits for an amount that is put together of several expressions')
     return { type: 'WAIT', config: { durationMs: `={{ Number(${only.slice(3, -2)}) * ${unitMs} }}` } }

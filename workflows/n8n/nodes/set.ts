@@ -3,7 +3,7 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
-import { isTemplate, keepText, keepTexts, listObjects, splitNames, splitTemplate } from '../texts.ts'
+import { isTemplate, keepText, keepTexts, listObjects, splitNames, splitPieces } from '../texts.ts'
 
 const TYPES = new Set(['string', 'number', 'boolean', 'array', 'object', 'dateTime'])
 
@@ -88,7 +88,7 @@ function readField(name: unknown, type: unknown, value: unknown): Record<string,
 function readJson({ parameters }: SourceNode): unknown {
   const given = parameters.jsonOutput ?? '{}'
   if (typeof given !== 'string') return keepTexts(given)
-  const pieces = given.startsWith('=') ? splitTemplate(given) : []
+  const pieces = given.startsWith('=') ? splitPieces(given) : []
   if (pieces.length === 1 && isTemplate(pieces[0])) return pieces[0]
   if (pieces.some(isTemplate)) return pieces
   const text = given.replace(/^=/, '')

@@ -1,5 +1,5 @@
-import { getOwn, isObject } from '../json.ts'
-import { keepTexts, listObjects } from './texts.ts'
+import { getOwn, isObject } from '../../json.ts'
+import { keepTexts, listObjects } from '../texts.ts'
 
 /** The types of our conditions, by n8n's. */
 const TYPES = new Set(['string', 'number', 'boolean', 'dateTime', 'array', 'object', 'any'])

@@ -3,8 +3,8 @@ import { convert } from 'html-to-text'
 import { NodeHtmlMarkdown } from 'node-html-markdown'
 import showdown from 'showdown'
 import { Builder, Parser } from 'xml2js'
-import { setOwn } from '../../workflows/json.ts'
-import type { FormatConversion, PageField } from './formats.ts'
+import { setOwn } from '../../../workflows/json.ts'
+import type { FormatConversion, PageField } from '../../expressions/formats.ts'
 
 type Picking = Extract<FormatConversion, { document: string }>
 type Page = ReturnType<typeof load>
