@@ -5,7 +5,8 @@ import type { Kit } from './kit.ts'
 export type InsideFault = {
   at: number
   item?: number
-  cause: 'ERROR' | 'SIZE' | 'MEMORY'
+  /** NULL: null was thrown, as it also is when the memory runs out. */
+  cause: 'ERROR' | 'SIZE' | 'MEMORY' | 'NULL'
   message: string
   stack?: string
 }
@@ -53,7 +54,6 @@ export function makeInside(callHost: (call: string, argument: string) => string)
   let timers: { id: number; due: number; call: () => void }[] = []
   let timerId = 0
   const TOO_BIG = {}
-  const NULL_THROWN = 'null was thrown, as it also is when the memory runs out'
 
   function readRoots(): Record<string, unknown> {
     roots ??= parse(rootsText) as Record<string, unknown>
@@ -133,7 +133,7 @@ export function makeInside(callHost: (call: string, argument: string) => string)
     const place = index === undefined ? { at } : { at, item: index }
     try {
       if (error === TOO_BIG) return { ...place, cause: 'SIZE', message: '' }
-      if (error === null) return { ...place, cause: 'ERROR', message: NULL_THROWN }
+      if (error === null) return { ...place, cause: 'NULL', message: 'null was thrown' }
       if (typeof error !== 'object') {
         return { ...place, cause: 'ERROR', message: String(error) }
       }

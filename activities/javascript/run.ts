@@ -1,6 +1,6 @@
 import { startStopwatch } from '../stopwatch.ts'
 import type { InsideFault } from './inside.ts'
-import type { ScriptFault, ScriptJob, ScriptReply, ScriptSource } from './job.ts'
+import type { ScriptFault, ScriptJob, ScriptLimits, ScriptReply, ScriptSource } from './job.ts'
 import { Escaped, makeSandbox, type Sandbox } from './sandbox.ts'
 
 /** A sandbox that waits for the next job, so that this finds one at once. */
@@ -62,7 +62,7 @@ async function evaluateScript(
     const unsettled = await finish(sandbox, limits.maxChars, limits.timeoutMs, isOver)
     if (unsettled) return { kind: 'fault', at: findSource(sandbox), cause: unsettled, message: '' }
     const fault = sandbox.ask('fault')
-    if (typeof fault === 'string') return placeFault(JSON.parse(fault), sources)
+    if (typeof fault === 'string') return placeFault(JSON.parse(fault), sources, hasFilled(sandbox, limits))
     return { kind: 'script', values: readValues(sandbox, sources, limits.maxChars) }
   } catch (error) {
     return describeEscape(error, stopped, at < 0 ? findSource(sandbox) : at, sources)
@@ -122,8 +122,14 @@ function nameSource(at: number): string {
   return `source-${at}`
 }
 
-function placeFault(fault: InsideFault, sources: ScriptSource[]): Outcome {
-  const { at, item, cause, message, stack = '' } = fault
+/** Whether the script's memory had been full, or nearly: where it cannot be said, it had not. */
+function hasFilled({ grownMb }: Sandbox, { memoryMb }: ScriptLimits): boolean {
+  return grownMb() > memoryMb / 2
+}
+
+function placeFault(fault: InsideFault, sources: ScriptSource[], filled: boolean): Outcome {
+  const { at, item, message, stack = '' } = fault
+  const cause = fault.cause === 'NULL' ? (filled ? 'MEMORY' : 'ERROR') : fault.cause
   return { kind: 'fault', at, item, cause, message, ...findPlace(stack, at, sources) }
 }
 

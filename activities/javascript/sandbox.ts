@@ -26,6 +26,8 @@ export type Sandbox = {
   /** Evaluates parts of the library. */
   load(parts: PreludePart[]): Promise<void>
   readConsole(): ConsoleLine[]
+  /** How far its memory has grown, in MB. It never shrinks. */
+  grownMb(): number
 }
 
 type Argument = QuickJSHandle | string | number | boolean | undefined
@@ -44,6 +46,7 @@ export class Escaped extends Error {
 }
 
 const PAGE = 65_536
+const PAGES_PER_MB = 16
 
 /** What an instance takes besides the script's memory. */
 const OVERHEAD_MB = 64
@@ -60,7 +63,7 @@ const variant = quickjs as unknown as QuickJSSyncVariant
 const { WebAssembly } = globalThis as unknown as {
   WebAssembly: {
     compile(bytes: Uint8Array): Promise<object>
-    Memory: new (pages: { initial: number; maximum: number }) => object
+    Memory: new (pages: { initial: number; maximum: number }) => { buffer: ArrayBuffer }
   }
 }
 
@@ -71,19 +74,20 @@ export async function makeSandbox(): Promise<Sandbox> {
   compiled ??= WebAssembly.compile(
     readFileSync(fileURLToPath(import.meta.resolve('@jitl/quickjs-wasmfile-release-sync/wasm'))),
   )
-  const maximum = ((MAX_MEMORY_MB + OVERHEAD_MB) * 1024 * 1024) / PAGE
+  const maximum = (MAX_MEMORY_MB + OVERHEAD_MB) * PAGES_PER_MB
   const wasmMemory = new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum })
   const module = await newQuickJSWASMModuleFromVariant(
     newVariant(variant, { wasmModule: await compiled, wasmMemory }),
   )
   const runtime = module.newRuntime()
   runtime.setMaxStackSize(MAX_STACK)
-  const sandbox = wire(runtime, runtime.newContext())
+  const grownMb = () => (wasmMemory.buffer.byteLength / PAGE - INITIAL_PAGES) / PAGES_PER_MB
+  const sandbox = { ...wire(runtime, runtime.newContext()), grownMb }
   await sandbox.load(['base'])
   return sandbox
 }
 
-function wire(runtime: QuickJSRuntime, context: QuickJSContext): Sandbox {
+function wire(runtime: QuickJSRuntime, context: QuickJSContext): Omit<Sandbox, 'grownMb'> {
   const console = createConsole()
   const unwrap = (result: ReturnType<QuickJSContext['evalCode']>): QuickJSHandle => {
     if (!result.error) return result.value

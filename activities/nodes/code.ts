@@ -16,7 +16,7 @@ export const runCode: NodeRunner = async (context) => {
   if (context.config.style !== undefined) return runCodeOfN8n(context)
   const { config, bindings, evaluator } = context
   const { code, mode, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
-  const reads = readCode(code)
+  const reads = readOnce(config, code)
   const [problem] = reads.problems
   if (problem !== undefined) throw new NodeFailure(`the code, ${problem}`, { type: 'CodeFailed' })
   const items = mode === 'each' ? await findItems(context) : undefined
@@ -56,6 +56,15 @@ function shortenFault(error: unknown): unknown {
   )
   if (found) error.message = `${found[2]} [line ${found[1]}]`
   return error
+}
+
+// Configs belong to a version of their workflow and never change.
+const known = new WeakMap<object, ReturnType<typeof readCode>>()
+
+function readOnce(config: object, code: string): ReturnType<typeof readCode> {
+  const reads = known.get(config) ?? readCode(code)
+  known.set(config, reads)
+  return reads
 }
 
 type Config = {

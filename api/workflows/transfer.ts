@@ -214,10 +214,9 @@ export function createTransferRoutes() {
           'Creates an inactive workflow from an export of this service, or from an n8n workflow (an export ' +
           'of version 1 or 2, or the JSON that its editor copies to the clipboard). `report.problems` ' +
           'lists everything that differs from the original. A node without a counterpart becomes a ' +
-          'STOP_AND_ERROR, so that no execution passes over work that was not done; an expression without ' +
-          'a counterpart fails when it is evaluated. Nodes that n8n runs once for each item of a list ' +
-          'become the body of a FOR_EACH. The response to an HTTP request counts as one item, even if it ' +
-          'is an array, unless the next node works on lists. If the document refers to other workflows, ' +
+          'STOP_AND_ERROR, so that no execution passes over work that was not done. Every other node becomes ' +
+          'one node that works on items as it did in n8n, and texts that begin with `=` stay as they were ' +
+          'written. If the document refers to other workflows, ' +
           '`workflows` maps their ids to the ids of the workflows here that replace them. With ' +
           '`dryRun=true` nothing is created, and the response is the converted graph.',
         role: 'BUILDER',

@@ -129,7 +129,11 @@ export async function createWorkflow(
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
       await addVersion(tx, id, 1, version, scope.userId)
-      if (report) await tx.insertInto('importReports').values({ workflowId: id, report: json(report) }).execute()
+      if (report)
+        await tx
+          .insertInto('importReports')
+          .values({ workflowId: id, report: json(report) })
+          .execute()
       const details = { name, nodeCount: drawn.nodes.length }
       return { result: { ...result, warnings }, resourceId: id, details }
     }),

@@ -40,10 +40,10 @@ export async function measureSpeed(stand: Stand, args: string[]): Promise<void> 
       `${rounds} rounds of all variants in turn, each ${seconds / 2} s alone and ${seconds} s with ${IN_FLIGHT} in flight.`,
       `The servers, the service and this client share ${availableParallelism()} cores.`,
       'Figures are medians of the rounds, p99 is over all runs, and times are in ms.',
-      'b to f: from POST execute to the GET that says SUCCESS. The client learns when to send its first GET (a little sooner',
+      'b to j: from POST execute to the GET that says SUCCESS. The client learns when to send its first GET (a little sooner',
       'if the first one found the execution ended, else closer to 0.9 of its duration), and then repeats it at intervals of',
       'a quarter of that time, at least 4 ms.',
-      `e, f and fan take long, so under load only ${HEAVY_IN_FLIGHT} of them are in flight.`,
+      `e to j and fan take long, so under load only ${HEAVY_IN_FLIGHT} of them are in flight.`,
       'a, fan and twin: the same server, codec and worker options; one connection, eager starts, one long poll per run.',
     ]
     console.log(`\n${text.join('\n')}`)

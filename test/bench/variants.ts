@@ -58,6 +58,43 @@ const LOOP = {
   edges: [{ source: 'start', target: 'each' }],
 }
 
+/** 10,000 items, and what they are worked on with. */
+const ITEMS: Node = {
+  id: 'list',
+  type: 'SET',
+  config: { values: { items: '{{ [1..10000].{"id": $, "name": "n" & $} }}' } },
+}
+const ON_ITEMS: [name: string, what: string, node?: Node][] = [
+  ['g', '10,000 items, made by JSONata'],
+  [
+    'h',
+    'g, and MAP over them',
+    {
+      id: 'map',
+      type: 'MAP',
+      config: { items: '{{ $input.items }}', expression: '{"id": $item.id, "name": $uppercase($item.name)}' },
+    },
+  ],
+  [
+    'i',
+    'g, and CODE once for all',
+    {
+      id: 'all',
+      type: 'CODE',
+      config: { code: 'return $input.items.map(({ id, name }) => ({ id, name: name.toUpperCase() }))' },
+    },
+  ],
+  [
+    'j',
+    'g, and CODE once for each',
+    {
+      id: 'each',
+      type: 'CODE',
+      config: { mode: 'each', code: 'return { id: $item.id, name: $item.name.toUpperCase() }' },
+    },
+  ],
+]
+
 const INPUT = { amount: 120 }
 
 /**
@@ -125,6 +162,14 @@ export async function createVariants(stand: Stand) {
       heavy: true,
       ...(await createGraphRun(stand, 'fan', fanOut(target.url))),
     },
+    ...(await Promise.all(
+      ON_ITEMS.map(async ([name, what, node]) => ({
+        name,
+        what,
+        heavy: true as const,
+        ...(await createGraphRun(stand, name, chain(node ? [ITEMS, node] : [ITEMS]))),
+      })),
+    )),
     {
       name: 'fan',
       what: '100 activities in parallel, handwritten',

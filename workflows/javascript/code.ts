@@ -122,6 +122,7 @@ function lineOf({ loc }: Syntax): number {
 function describeSyntax(error: unknown): string {
   if (!(error instanceof SyntaxError)) return 'is nested too deeply'
   const { loc } = error as SyntaxError & { loc?: { line: number; column: number } }
+  if (error.message.startsWith('Not enough stack space')) return 'is nested too deeply'
   const said = error.message.replace(/ \(\d+:\d+\)$/, '')
   return loc ? `line ${loc.line}, column ${loc.column + 1}: ${said}` : said
 }

@@ -20,7 +20,7 @@ export const CODE_NODES = {
   CODE: nodeTypeRow('pure', {
     summary: 'Runs JavaScript: once for all, or once for each item, without access to the outside.',
     config: v.object({
-      language: v.optional(v.literal('javascript', 'must be javascript'), 'javascript'),
+      language: v.optional(v.picklist(['javascript'], 'must be javascript'), 'javascript'),
       code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
       mode: v.optional(oneOf('all', 'each'), 'all'),
       items: v.optional(computed(itemsField)),

@@ -104,7 +104,15 @@ export function defineBase(kit: Kit): void {
       crypto: () => known.crypto,
       url: () => ({ URL: known.URL, URLSearchParams: known.URLSearchParams }),
       util: () => ({ TextEncoder: known.TextEncoder, TextDecoder: known.TextDecoder }),
-      luxon: () => ({ DateTime: known.DateTime, Duration: known.Duration, Interval: known.Interval }),
+      ...(known.DateTime
+        ? {
+            luxon: () => ({
+              DateTime: known.DateTime,
+              Duration: known.Duration,
+              Interval: known.Interval,
+            }),
+          }
+        : {}),
     }
     const key = String(name).replace(/^node:/, '')
     if (Object.hasOwn(modules, key)) return modules[key]!()

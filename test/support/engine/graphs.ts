@@ -181,6 +181,12 @@ export function examples(url: string): Record<string, Example> {
         { id: 'json', type: 'JSON', config: { operation: 'format', value: '{{ $input }}' } },
         { id: 'html', type: 'HTML', config: { operation: 'text', value: '{{ $input.text }}' } },
         { id: 'text', type: 'TEMPLATE', config: { text: 'Made of {{ $nodes.transform.sums }}' } },
+        {
+          id: 'code',
+          type: 'CODE',
+          config: { code: 'return $nodes.map.items.map(({ id }) => ({ id }))', timeoutMs: 1_000 },
+        },
+        { id: 'program', type: 'CODE', config: { code: 'return { id: $item.id + 1 }', mode: 'each' } },
       ]),
       data: { csv: 'id,kind\n1,a\n2,b\n3,a\n' },
       status: 'SUCCESS',
