@@ -24,7 +24,7 @@ function mapRespondToWebhook(
     const path = `parameters.options.responseHeaders.entries[${i}]`
     const key = plainText(name)?.trim() ?? ''
     const fault = findHeaderFault(key, isTemplate(value) ? '' : plainText(value))
-    if (fault) report('parameter', path, `The header "${key}" was left out: it ${fault}.`, { name, value })
+    if (fault) report('parameter', path, `The header "${key}" was left out: it ${fault}.`, value)
     else headers[key.toLowerCase()] = keepText(value)
   }
   for (const [key, value] of Object.entries(rest)) {

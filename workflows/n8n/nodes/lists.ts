@@ -61,6 +61,8 @@ function readList(value: unknown): unknown {
   return listObjects(value.fields).map(({ fieldName }) => String(fieldName))
 }
 
+const INCLUDED = new Set(['allFields', 'specifiedFields', 'allFieldsExcept'])
+
 function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
   const { parameters } = node
   const { mergeLists, keepMissing, includeBinaries } = readOptions(node)
@@ -72,6 +74,8 @@ function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
       fieldsToInclude,
       fieldsToExclude,
     } = parameters
+    if (!INCLUDED.has(String(include)))
+      throw new Error(`it includes "${include}", which Perdure does not know`)
     return mapAll('AGGREGATE', {
       collect: {
         into: keepText(destinationFieldName),
