@@ -13,7 +13,7 @@ import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
-import { shapeResponse } from './lists/response.ts'
+import { shapeResponse } from './kit/response.ts'
 
 const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs', 'contentType'])
 const MAX_TIMEOUT_MS = 3_600_000
