@@ -163,6 +163,12 @@ export interface HookAnswers {
   executionId: string;
 }
 
+export interface ImportReports {
+  createdAt: Generated<Timestamp>;
+  report: unknown;
+  workflowId: string;
+}
+
 export interface Mails {
   attempts: Generated<number>;
   createdAt: Generated<Timestamp>;
@@ -397,6 +403,7 @@ export interface DB {
   executionDaysKept: ExecutionDaysKept;
   executions: Executions;
   hookAnswers: HookAnswers;
+  importReports: ImportReports;
   mails: Mails;
   masking: Masking;
   members: Members;

@@ -241,7 +241,7 @@ function createWatch(job: ExpressionJob) {
 async function runConversion(conversion: FormatConversion): Promise<EvaluatorReply> {
   try {
     const { convertFormat } = await import('./formats.ts')
-    const text = JSON.stringify(convertFormat(conversion))
+    const text = JSON.stringify(await convertFormat(conversion))
     return text.length > maxChars ? failJob(0, 'SIZE') : { kind: 'values', values: [text] }
   } catch (error) {
     return describeThrown(0, error)

@@ -6,6 +6,16 @@ import { setOwn } from '../../workflows/json.ts'
 /** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
 export type HtmlPick = { selector: string; attribute?: string; all?: boolean }
 
+/** A field that is picked of a page. `words` writes the text as a person would read it. */
+export type PageField = {
+  key: string
+  selector: string
+  take: 'text' | 'words' | 'html' | 'value' | 'attribute'
+  attribute?: string
+  skip?: string
+  list: boolean
+}
+
 /** Work for parsers. Only in an evaluator process can their time and memory be bounded. */
 export type FormatConversion =
   | { kind: 'xml'; parse: string }
@@ -14,6 +24,14 @@ export type FormatConversion =
   | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
   /** Gives epoch milliseconds, or null if the text is not in the format. */
   | { kind: 'date'; text: string; format: string; zone: string; locale: string }
+  /** What of a page is picked, with jQuery's selectors: for each field a text, or a list of them. */
+  | { kind: 'html'; document: string; fields: PageField[]; trim: boolean; clean: boolean }
+  | { kind: 'html'; markdown: string; options: Record<string, unknown> }
+  | { kind: 'html'; toMarkdown: string; options: Record<string, unknown> }
+  | { kind: 'xml'; read: string; options: Record<string, unknown> }
+  | { kind: 'xml'; write: string; options: Record<string, unknown> }
+  /** Whether a regular expression, such as `a+b` or `/a+b/i`, is found in the text. */
+  | { kind: 'search'; text: string; pattern: string }
 
 // Strings stay strings: a postcode must not become a number.
 const XML = {
@@ -25,7 +43,12 @@ const XML = {
 } as const
 
 /** Carries out a conversion; `build` is the JSON of an object. Throws an Error for invalid input. */
-export function convertFormat(conversion: FormatConversion): unknown {
+export async function convertFormat(conversion: FormatConversion): Promise<unknown> {
+  if ('document' in conversion) return (await import('../nodes/lists/pages.ts')).pickFields(conversion)
+  if ('markdown' in conversion || 'toMarkdown' in conversion)
+    return (await import('../nodes/lists/pages.ts')).convertMarkdown(conversion)
+  if ('read' in conversion || 'write' in conversion)
+    return (await import('../nodes/lists/pages.ts')).convertXml(conversion)
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
     const options = { ...XML, format: true, suppressBooleanAttributes: false }
@@ -38,6 +61,7 @@ export function convertFormat(conversion: FormatConversion): unknown {
     const date = DateTime.fromFormat(text, format, { zone, locale })
     return date.isValid ? date.toMillis() : null
   }
+  if (conversion.kind === 'search') return readPattern(conversion.pattern).test(conversion.text)
   if ('text' in conversion) return readPageText(conversion.text)
   const page = parse(conversion.page)
   const found: Record<string, unknown> = {}
@@ -49,6 +73,11 @@ export function convertFormat(conversion: FormatConversion): unknown {
     setOwn(found, name, all ? values : (values[0] ?? null))
   }
   return found
+}
+
+function readPattern(pattern: string): RegExp {
+  const [, source, flags] = /^\/(.*)\/([a-z]*)$/s.exec(pattern) ?? []
+  return source === undefined ? new RegExp(pattern) : new RegExp(source, flags)
 }
 
 const NAME = /^[\p{L}_:][\p{L}\p{M}\p{N}_:.\u00b7-]*$/u

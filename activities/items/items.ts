@@ -22,7 +22,7 @@ export async function runPerItem(
   context: NodeContext,
   runner: NodeRunner,
 ): Promise<NodeResult> {
-  const items = readItems(context)
+  const items = readItems(node, context)
   const output = createItemOutput(node)
   const pace = createPacer()
   for (let from = 0; from < items.length; from += CHUNK) {
@@ -44,20 +44,31 @@ export async function runOnAll(
   context: NodeContext,
   runner: NodeRunner,
 ): Promise<NodeResult> {
-  const items = readItems(context)
+  const items = readItems(node, context)
   const output = createItemOutput(node)
   if (items.length === 0) return output.finish()
   const input = { items }
   const bindings = { ...context.bindings, input }
-  const result = await runner({ ...context, input, inputs: [input], bindings })
+  let result: NodeResult
+  try {
+    result = await runner({ ...context, input, inputs: [input], bindings })
+  } catch (error) {
+    const goesOn = node.itemOptions?.errors !== undefined && node.onError !== 'FAIL'
+    if (!goesOn || !(error instanceof NodeFailure) || isInfrastructure(error) || isTurnedAway(error))
+      throw error
+    const passes = node.itemOptions?.errors === 'pass'
+    for (const [at, item] of (passes ? items : [{}]).entries()) output.fail(at, item, error)
+    return output.finish()
+  }
   // What another process has written stays as it is: it is one item.
   if (result.written || result.pause) return result
   output.addAll(items, result)
   return output.finish()
 }
 
-function readItems({ inputs }: NodeContext): unknown[] {
-  const items = inputs.flatMap(itemsOf)
+function readItems({ itemOptions }: GraphNode, { inputs }: NodeContext): unknown[] {
+  const all = inputs.flatMap(itemsOf)
+  const items = itemOptions?.firstOnly ? all.slice(0, 1) : all
   if (items.length <= MAX_ITEMS) return items
   const message = `${items.length} items come to the node; at most ${MAX_ITEMS} are allowed`
   throw new NodeFailure(message, { type: 'TooManyItems' })

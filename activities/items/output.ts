@@ -12,7 +12,7 @@ import type { NodeResult } from '../nodes/kit/node.ts'
 /** Node types whose output {items} are several items, and not one with that field. */
 const LISTS = new Set([
   ...['FILTER', 'MAP', 'AGGREGATE', 'SORT', 'LIMIT', 'DEDUPLICATE', 'SPLIT', 'RENAME_KEYS', 'JOIN'],
-  ...['CSV', 'RANDOM'],
+  ...['CSV', 'RANDOM', 'MERGE', 'CODE', 'HTML'],
 ])
 
 /** What a node that works on items outputs, put together item by item. */
@@ -46,27 +46,42 @@ export function createItemOutput(node: GraphNode): ItemOutput {
   }
 
   return {
-    add(at, item, { output = null, handle = null }) {
+    add(at, item, { output = null, handle = null, handles: several }) {
+      for (const one of several ?? []) put(one, output, at)
+      if (several) return
       const entries = output === item ? [output] : listEntries(node, output)
       for (const entry of entries) put(handle, entry, at)
     },
     fail(at, item, { message, type }) {
-      const error = { message, type, nodeId: graphNodeId(node.id) }
+      const { errors } = node.itemOptions ?? {}
+      const error = errors ? writeError(node, message, type) : { message, type, nodeId: graphNodeId(node.id) }
       // Where no edge can leave by the main handle, it is the last one: false, or default.
       const plain = handles.includes(null) ? null : handles.at(-1)!
       const handle = node.onError === 'BRANCH' ? 'error' : plain
+      if (errors && node.type === 'FILTER') return
+      if (errors === 'pass') {
+        put(plain, item, at)
+        return
+      }
       const kept = isObject(item) ? item : { value: item ?? null }
       put(handle, handle === null ? { error } : { ...kept, error }, at)
     },
-    addAll(items, { output = null, handle = null, places }) {
+    addAll(items, { output = null, handle = null, places, branches }) {
+      for (const [name, part] of Object.entries(branches ?? {}))
+        for (const [at, entry] of part.items.entries()) put(name, entry, part.from[at] ?? null)
+      if (branches) return
       const entries = listEntries(node, output)
       const from = node.type !== 'SUB_WORKFLOW' && isItemList(output) ? output.from : undefined
       const own = places?.of === items ? places.from : from
+      const isEach = node.type === 'SUB_WORKFLOW' && entries.length === items.length
       const all =
         items.length === 1 ? 0 : entries.length === 1 && !Array.isArray(output) ? [...items.keys()] : null
-      for (const [at, entry] of entries.entries()) put(handle, entry, own ? (own[at] ?? null) : all)
+      for (const [at, entry] of entries.entries())
+        put(handle, entry, own ? (own[at] ?? null) : isEach ? at : all)
     },
     finish() {
+      const [first = null] = handles
+      if (node.itemOptions?.alwaysOne && parts.get(first)?.items.length === 0) put(first, {}, null)
       const { items, from } = parts.get(null) ?? {}
       const others: Record<string, ItemList> = {}
       for (const [handle, part] of parts) if (handle !== null) setOwn(others, handle, part)
@@ -80,6 +95,20 @@ export function createItemOutput(node: GraphNode): ItemOutput {
         ...(handle === null ? {} : { handle }),
       }
     },
+  }
+}
+
+/** An error as text; of a response with an error's status what a client in JavaScript says of it. */
+function writeError({ type }: GraphNode, message: string, failure: string): unknown {
+  const [, status, body = ''] = /responded with (\d{3})(?:: ([\s\S]*))?$/.exec(message) ?? []
+  if (type !== 'HTTP_REQUEST' || status === undefined || failure !== `Http${status}`) return message
+  const code = Number(status) >= 500 ? 'ERR_BAD_RESPONSE' : 'ERR_BAD_REQUEST'
+  return {
+    message: `${status} - ${JSON.stringify(body)}`,
+    name: 'AxiosError',
+    stack: '',
+    code,
+    status: Number(status),
   }
 }
 

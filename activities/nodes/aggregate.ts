@@ -1,4 +1,5 @@
 import { setOwn } from '../../workflows/json.ts'
+import type { Collection, Summary } from '../../workflows/nodes/aggregation.ts'
 import {
   type AggregateGroup,
   type AggregateMeasure,
@@ -9,15 +10,22 @@ import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { compareValues, createOutputBound, readField, readFields, readItems, writeKey } from './kit/items.ts'
 import type { NodeRunner } from './kit/node.ts'
+import { collectItems } from './lists/collect.ts'
+import { summarizeItems } from './lists/summarize.ts'
 
 /**
  * AGGREGATE: outputs {items}, one for each group in the order of their first items, with the group's values
  * and its measures; without groupBy there is one group of all items. Measures skip null and missing values,
  * as in SQL. Strings that read as numbers are numbers; a sum or average of other values fails with
- * InvalidInput.
+ * InvalidInput. `collect` and `summarize` are other ways to do it, see lists/.
  */
 export const runAggregate: NodeRunner = async (context) => {
   const items = await readItems(context)
+  const { collect, summarize } = context.config
+  if (collect !== undefined) {
+    return { output: { items: [collectItems(items, collect as Collection)], from: [[...items.keys()]] } }
+  }
+  if (summarize !== undefined) return { output: summarizeItems(items, summarize as Summary) }
   const groupBy = [(context.config.groupBy as AggregateGroup | AggregateGroup[] | undefined) ?? []].flat()
   const measures = (context.config.fields as AggregateMeasure[] | undefined) ?? [
     { operation: 'count', separator: '' },

@@ -4,14 +4,17 @@ import type { ScriptReads } from '../../workflows/javascript/reads.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
 import { NodeFailure } from './kit/failure.ts'
-import { readItems } from './kit/items.ts'
+import { listOwnItems, readItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { type CodeStyle, nameItems, readMade } from './lists/made.ts'
 
 /**
  * CODE: with mode `all` outputs what the code returns, a list as {items}; with mode `each` {items}, what it
- * returns for each item, null for nothing. What it writes with `console` is in the notes.
+ * returns for each item, null for nothing. What it writes with `console` is in the notes. With `style` it is code of
+ * n8n's.
  */
 export const runCode: NodeRunner = async (context) => {
+  if (context.config.style !== undefined) return runCodeOfN8n(context)
   const { config, bindings, evaluator } = context
   const { code, mode, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
   const reads = readOnce(config, code)
@@ -25,10 +28,41 @@ export const runCode: NodeRunner = async (context) => {
   return { output, ...(Object.keys(notes).length > 0 ? { notes } : {}) }
 }
 
-// Configs belong to a version of their workflow and never change.
-const known = new WeakMap<object, ScriptReads>()
+/** Runs code that sees what code in n8n sees, and hands over items as it does there: {json: ...}. */
+const runCodeOfN8n: NodeRunner = async (context) => {
+  const { config, bindings, evaluator } = context
+  const { code, mode, style, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
+  const given = listOwnItems(context.inputs)
+  const text = nameItems(code, style!, mode === 'each')
+  const reads = readCode(text)
+  const [problem] = reads.problems
+  if (problem !== undefined) throw new NodeFailure(`the code, ${problem}`, { type: 'CodeFailed' })
+  const items = mode === 'each' ? given : undefined
+  const { value, console } = await evaluator
+    .run({ text, reads, items, timeoutMs, memoryMb }, bindings)
+    .catch((error) => Promise.reject(shortenFault(error)))
+  const notes: NodeNotes = console.length > 0 ? { console } : {}
+  const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })
+  return {
+    output: { items: made.map(({ item }) => item), from: made.map(({ from }) => from) },
+    ...(Object.keys(notes).length > 0 ? { notes } : {}),
+  }
+}
 
-function readOnce(config: object, code: string): ScriptReads {
+/** A fault of the code in the words of n8n: `oh [line 1]`. */
+function shortenFault(error: unknown): unknown {
+  if (!(error instanceof NodeFailure) || error.type !== 'CodeFailed') return error
+  const found = /^the code, line (\d+)(?:, column \d+)?: (?:\w*Error: )?([\s\S]*?)(?: \(item \d+\))?$/.exec(
+    error.message,
+  )
+  if (found) error.message = `${found[2]} [line ${found[1]}]`
+  return error
+}
+
+// Configs belong to a version of their workflow and never change.
+const known = new WeakMap<object, ReturnType<typeof readCode>>()
+
+function readOnce(config: object, code: string): ReturnType<typeof readCode> {
   const reads = known.get(config) ?? readCode(code)
   known.set(config, reads)
   return reads
@@ -37,6 +71,7 @@ function readOnce(config: object, code: string): ScriptReads {
 type Config = {
   code: string
   mode?: 'all' | 'each'
+  style?: CodeStyle
   timeoutMs?: number
   memoryMb?: number
 }

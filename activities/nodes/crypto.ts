@@ -3,6 +3,7 @@ import { v4 as uuid } from 'uuid'
 import { wholeNumber } from '../../workflows/nodes/fields.ts'
 import { renderKey, renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
+import { putInto } from './kit/into.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 type Encoding = 'hex' | 'base64' | 'base64url'
@@ -11,9 +12,12 @@ const size = wholeNumber(1, 65_536)
 
 /**
  * CRYPTO: outputs {value}. Strings are read as UTF-8, other values as their JSON. The encoding is hex by
- * default, and base64 for the operations encode and decode.
+ * default, and base64 for the operations encode and decode. With `into` the value goes into a field of its item.
  */
-export const runCrypto: NodeRunner = async (context) => ({ output: { value: await compute(context) } })
+export const runCrypto: NodeRunner = async (context) => {
+  const value = await compute(context)
+  return { output: context.config.into === undefined ? { value } : putInto(context, value) }
+}
 
 async function compute(context: NodeContext): Promise<string> {
   const { operation, algorithm = 'sha256' } = context.config
@@ -31,7 +35,10 @@ async function compute(context: NodeContext): Promise<string> {
       return uuid()
     case 'randomBytes': {
       const bytes = context.config.size === undefined ? 32 : await renderKey(context, 'size', size)
-      return randomBytes(bytes).toString(encoding ?? 'hex')
+      if (context.config.chars === undefined) return randomBytes(bytes).toString(encoding ?? 'hex')
+      const chars = await renderKey(context, 'chars', size)
+      const text = randomBytes(chars).toString(encoding ?? 'hex')
+      return (encoding === 'base64' ? text.replace(/\W/g, '') : text).slice(0, chars)
     }
     case 'encode':
       return Buffer.from(await renderText(context, 'value')).toString(encoding ?? 'base64')

@@ -3,7 +3,9 @@ import * as v from 'valibot'
 import { timeUnitField } from '../../workflows/nodes/data.ts'
 import { renderKey, renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
+import { putInto } from './kit/into.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { computeDate, type DateWork } from './lists/dates.ts'
 
 const MAX_CHARS = 1_000
 const EPOCH = /^-?\d{11,16}$/
@@ -13,10 +15,16 @@ const amount = v.pipe(v.number('must be a number'), v.finite('must be finite'))
  * DATE: outputs {date (UTC), local (with the zone's offset), epochMs, text (in `format`, or null without
  * one)}; the operation `difference` outputs {difference} in its unit. Dates are read as ISO 8601, SQL, RFC
  * 2822 or HTTP dates, as epoch milliseconds, or in inputFormat. A date without an offset is in the time zone.
+ * With `into` it puts a text or a number into a field of its item, see lists/dates.ts.
  */
 export const runDate: NodeRunner = async (context) => {
-  const { operation } = context.config
+  const { operation, into } = context.config
   const zone = await findZone(context)
+  if (into !== undefined) {
+    const work = (await context.evaluator.render(context.config, context.bindings)) as DateWork
+    readZone(DateTime.now().setZone(zone))
+    return { output: putInto(context, computeDate(work, zone, context.config.timezone !== undefined)) }
+  }
   if (operation === 'difference') {
     const [from, to] = [await readDate(context, 'from', zone), await readDate(context, 'to', zone)]
     const by = (await renderKey(context, 'unit', timeUnitField)) as DurationUnit

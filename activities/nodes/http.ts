@@ -4,7 +4,7 @@ import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
-import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
+import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
@@ -14,8 +14,9 @@ import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { shapeResponse } from './kit/response.ts'
 
-const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs'])
+const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs', 'contentType'])
 const MAX_TIMEOUT_MS = 3_600_000
 const MAX_RETRY_AFTER_MS = 3_600_000
 const EXCERPT = 200
@@ -49,7 +50,8 @@ export const runHttpRequest: NodeRunner = async (context) => {
   }
   const { status, headers, body } = response
   const message = `${request.method} ${host} responded with ${status}`
-  if (status >= 400) {
+  const shape = context.config.response as ResponseShape | undefined
+  if (status >= 400 && !shape?.neverError) {
     const excerpt = excerptBody(decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type']), request)
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
     const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
@@ -59,6 +61,7 @@ export const runHttpRequest: NodeRunner = async (context) => {
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
   }
+  if (shape) return { output: shapeResponse(shape, { status, headers, body }) }
   const { responseType } = context.config
   if (body.length > MAX_READ_HERE) {
     const written = await readAway(context, { status, headers, body, responseType }, message)
@@ -127,10 +130,12 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
   const target = readUrl(rendered.url)
-  for (const [name, value] of readPairs('query', rendered.query)) target.searchParams.append(name, value)
-  const all = readHeaders(rendered.headers)
+  for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
+    target.searchParams.append(name, value)
+  const all = readHeaders(parseText('headers', rendered.headers, context.config))
   const sent = encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
+  if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
   if (!safe && !all.has('idempotency-key')) {
     const key = context.sending?.begin({ method: verb, url: target.href, body: sent?.text })
@@ -148,6 +153,18 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
   return { request, host: target.host }
+}
+
+/** A query or headers that were written as JSON in a text. */
+function parseText(key: string, value: unknown, config: Record<string, unknown>): unknown {
+  if (typeof value === 'object' && value !== null && typeof config[key] === 'string')
+    throw invalidConfig(key, 'is not valid JSON: its text gives an object, and not the JSON of one')
+  if (typeof value !== 'string') return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw invalidConfig(key, 'must be an object, or the JSON of one')
+  }
 }
 
 function readUrl(value: unknown): URL {
@@ -218,16 +235,18 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
   if (value === null || value === undefined) return undefined
   const kind = config.bodyType ?? 'json'
   if (kind === 'form') {
-    const text = typeof value === 'string' ? value : new URLSearchParams(readPairs('body', value)).toString()
+    const form = typeof value === 'string' ? value : new URLSearchParams(readPairs('body', value)).toString()
+    const text = config.response === undefined ? form : form.replaceAll('+', '%20')
     return { text, type: 'application/x-www-form-urlencoded' }
   }
   if (kind === 'text') {
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
     return { text, type: 'text/plain; charset=utf-8' }
   }
-  if (kind !== 'json') throw invalidConfig('bodyType', 'must be json, form or text')
+  if (kind !== 'json' && kind !== 'jsonText') throw invalidConfig('bodyType', 'must be json, form or text')
   const type = 'application/json'
-  if (typeof value !== 'string' || isExpression(config.body)) return { text: JSON.stringify(value), type }
+  if (typeof value !== 'string' || (kind === 'json' && isExpression(config.body)))
+    return { text: JSON.stringify(value), type }
   try {
     JSON.parse(value)
   } catch {

@@ -1,8 +1,12 @@
 import { isObject, mergeObjects } from '../../workflows/json.ts'
+import type { DatasetRules } from '../../workflows/nodes/datasets.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { invalidConfig } from './kit/failure.ts'
 import { createOutputBound, readFields, readItems, writeKey } from './kit/items.ts'
-import type { NodeContext, NodeRunner } from './kit/node.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
+import { compareLists } from './lists/compare.ts'
+import { readLists } from './lists/inputs.ts'
+import type { KeyPair } from './lists/matches.ts'
 
 type On = string | { left: string; right: string }
 type Side = { items: Record<string, unknown>[]; keys: (string | undefined)[] }
@@ -42,9 +46,11 @@ export const runJoin: NodeRunner = async (context) => {
 /**
  * COMPARE_DATASETS: outputs {onlyLeft, onlyRight, same, different}; `different` holds {left, right, fields},
  * where `fields` names the fields that differ. If a key occurs several times, the first left object is paired
- * with the first right one, the second with the second, and so on.
+ * with the first right one, the second with the second, and so on. With `inputs` it compares lists of items, and
+ * leaves by the handles onlyLeft, same, different and onlyRight, each with its items.
  */
 export const runCompareDatasets: NodeRunner = async (context) => {
+  if (context.config.inputs !== undefined) return compareInputs(context)
   const { left, right } = await readSides(context)
   const partners = await indexSide(right)
   const pace = createPacer()
@@ -121,4 +127,14 @@ async function indexSide({ keys }: Side): Promise<Map<string, number[]>> {
     else index.set(key, [at])
   }
   return index
+}
+
+async function compareInputs(context: NodeContext): Promise<NodeResult> {
+  const [left = [], right = []] = await readLists(context)
+  const { on, rules = {} } = context.config
+  const compared = await compareLists({ left, right }, on as KeyPair[], rules as DatasetRules)
+  const branches = Object.entries(compared).map(([handle, list]) => {
+    return [handle, { items: list.map(({ item }) => item), from: list.map(({ from }) => from) }] as const
+  })
+  return { branches: Object.fromEntries(branches) }
 }

@@ -1,10 +1,20 @@
 import { isObject, setOwn } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
-import { readItems } from './kit/items.ts'
+import { readItems, workedItem } from './kit/items.ts'
 import type { NodeRunner } from './kit/node.ts'
+import { copyValue, getField, setField, unsetField } from './kit/paths.ts'
 
-/** RENAME_KEYS: outputs {items} with keys renamed in place; an existing key of the new name is replaced. */
+type Pair = { from: string; to: string }
+
+/**
+ * RENAME_KEYS: outputs {items} with keys renamed in place; an existing key of the new name is
+ * replaced. With `pairs` it renames fields of its own item, paths too.
+ */
 export const runRenameKeys: NodeRunner = async (context) => {
+  if (context.config.pairs !== undefined) {
+    const pairs = (await context.evaluator.render(context.config.pairs, context.bindings)) as Pair[]
+    return { output: { items: [renameFields(workedItem(context), pairs)] } }
+  }
   const keys = new Map(Object.entries(context.config.keys as Record<string, string>))
   const pace = createPacer()
   const items: unknown[] = []
@@ -24,4 +34,17 @@ export const runRenameKeys: NodeRunner = async (context) => {
     items.push(renamed)
   }
   return { output: { items }, places: { of: given, from: [...given.keys()] } }
+}
+
+/** A copy of the item in which fields have moved, one after the other. */
+function renameFields(item: unknown, pairs: Pair[]): unknown {
+  if (!isObject(item)) return item
+  const renamed = copyValue(item)
+  for (const { from, to } of pairs) {
+    const value = getField(item, from)
+    if (from === '' || to === '' || from === to || value === undefined) continue
+    setField(renamed, to, copyValue(value))
+    unsetField(renamed, from)
+  }
+  return renamed
 }

@@ -1,8 +1,10 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import { findHeaderFault, responseStatusField } from '../../workflows/nodes/webhooks.ts'
-import { invalidConfig } from './kit/failure.ts'
+import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import { listOwnItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { setField } from './kit/paths.ts'
 
 /**
  * RESPOND_TO_WEBHOOK: sets the response to the request that started the execution. It is sent at once, and is
@@ -13,10 +15,34 @@ export const runRespondToWebhook: NodeRunner = async (context) => {
   const output = {
     status: await readStatus(context),
     headers: readHeaders(await evaluator.render(config.headers ?? {}, bindings)),
-    body: (config.body === undefined ? null : await evaluator.render(config.body, bindings)) ?? null,
+    body: await readBody(context),
   }
   await context.answer(output)
-  return { output }
+  if (config.passOn !== true) return { output }
+  const items = listOwnItems(context.inputs)
+  return { output: items, places: { of: items, from: [...items.keys()] } }
+}
+
+/** `as` says what the body is: JSON that may be a text, a text, the first of the items, or all of them. */
+async function readBody({ config, bindings, evaluator, inputs }: NodeContext): Promise<unknown> {
+  const { as, key, body } = config
+  if (as === 'first' || as === 'all') {
+    const items = listOwnItems(inputs)
+    const value = as === 'all' ? items : (items[0] ?? null)
+    if (key === undefined) return value
+    const named: Record<string, unknown> = {}
+    setField(named, String(await evaluator.render(key, bindings)), value)
+    return named
+  }
+  const value = body === undefined ? null : ((await evaluator.render(body, bindings)) ?? null)
+  if (as === 'text') return typeof value === 'object' && value !== null ? JSON.stringify(value) : value
+  if (as !== 'json' || typeof value !== 'string') return value
+  if (value === '') return null
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw new NodeFailure("Invalid JSON in 'Response Body' field", { type: 'InvalidInput' })
+  }
 }
 
 async function readStatus({ config, bindings, evaluator }: NodeContext): Promise<number> {

@@ -1,9 +1,111 @@
-import { isObject } from '../../workflows/json.ts'
-import { invalidConfig } from './kit/failure.ts'
-import type { NodeRunner } from './kit/node.ts'
+import { isObject, setOwn } from '../../workflows/json.ts'
+import type { SetField } from '../../workflows/nodes/data.ts'
+import { castValue, describeValue } from './kit/casts.ts'
+import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import { workedItem } from './kit/items.ts'
+import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { copyValue, getField, type Naming, setField, unsetField } from './kit/paths.ts'
 
-/** SET: outputs exactly its rendered values. */
-export const runSet: NodeRunner = async ({ config, bindings, evaluator }) => {
-  if (!isObject(config.values)) throw invalidConfig('values', 'must be an object')
-  return { output: await evaluator.render(config.values, bindings) }
+/**
+ * SET: outputs exactly its rendered values; or with `fields` or `json` an object of them, together with the
+ * fields of its item that `include` names.
+ */
+export const runSet: NodeRunner = async (context) => {
+  const { config, bindings, evaluator } = context
+  if (config.fields === undefined && config.json === undefined) {
+    if (!isObject(config.values)) throw invalidConfig('values', 'must be an object')
+    return { output: await evaluator.render(config.values, bindings) }
+  }
+  const naming = { dots: config.dots !== false }
+  const output = pickFields(context, naming)
+  if (config.json !== undefined) {
+    const given = await evaluator.render(config.json, bindings)
+    const values = readObject(Array.isArray(given) ? given.map(writePiece).join('') : given)
+    for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
+    return { output }
+  }
+  const fields = (await evaluator.render(config.fields, bindings)) as SetField[]
+  const values: Record<string, unknown> = {}
+  for (const field of fields) {
+    const value = castField(field, config, bindings.index)
+    if (value !== undefined) setOwn(values, String(field.name), value)
+  }
+  for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
+  return { output }
+}
+
+/** A copy of the item with the fields that `include` keeps. */
+function pickFields(context: NodeContext, naming: Naming): Record<string, unknown> {
+  const { include = 'none', names } = context.config
+  const item = workedItem(context)
+  if (include === 'none' || !isObject(item)) return {}
+  if (include === 'all') return copyValue(item)
+  const listed = listNames(names)
+  if (include === 'except') {
+    const rest = copyValue(item)
+    for (const name of listed) unsetField(rest, name, naming)
+    return rest
+  }
+  const picked: Record<string, unknown> = {}
+  for (const name of listed) {
+    const value = getField(item, name, naming)
+    if (value === undefined) continue
+    const key = naming.dots && name.includes('.') ? name.split('.').at(-1)! : name
+    setField(picked, key, copyValue(value), naming)
+  }
+  return picked
+}
+
+/** Names in an array, or in a string with commas between them. */
+export function listNames(names: unknown): string[] {
+  const list = Array.isArray(names) ? names : String(names ?? '').split(',')
+  return list.map((name) => String(name).trim()).filter((name) => name !== '')
+}
+
+/** The value of a field in its type; undefined for one that is left out. */
+function castField(
+  { name, type = 'any', value }: SetField,
+  config: Record<string, unknown>,
+  index: number | undefined,
+): unknown {
+  const ignoresErrors = config.ignoreErrors === true
+  if (type === 'truth') return Boolean(value)
+  if (value === null || value === undefined) {
+    if (config.nulls === 'drop') return undefined
+    if (config.nulls === 'text' && type === 'string') return value === null ? 'null' : 'undefined'
+    if (config.nulls === 'refuse' && type === 'string' && !ignoresErrors)
+      throw wrongField(name, type, value, index)
+    return null
+  }
+  const cast = castValue(value, type)
+  if (cast) return type === 'dateTime' ? String(cast.cast) : cast.cast
+  if (ignoresErrors) return value
+  throw wrongField(name, type, value, index)
+}
+
+function wrongField(name: unknown, type: string, value: unknown, index: number | undefined): NodeFailure {
+  const got = describeValue(value)
+  const shown = got.length > 200 ? `${got.slice(0, 200)}...` : got
+  return new NodeFailure(
+    `'${String(name)}' expects a ${type} but we got ${shown}${index === undefined ? '' : ` [item ${index}]`}`,
+    { type: 'InvalidInput' },
+  )
+}
+
+/** A piece of JSON's text: the value of an expression is written into it. */
+function writePiece(piece: unknown): string {
+  return typeof piece === 'object' ? JSON.stringify(piece) : String(piece)
+}
+
+function readObject(value: unknown): Record<string, unknown> {
+  let object = value
+  if (typeof value === 'string') {
+    try {
+      object = JSON.parse(value)
+    } catch {
+      throw new NodeFailure('json is not valid JSON', { type: 'InvalidInput' })
+    }
+  }
+  if (isObject(object)) return object
+  throw new NodeFailure('json is not a JSON object', { type: 'InvalidInput' })
 }

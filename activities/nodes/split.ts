@@ -1,18 +1,23 @@
 import { isObject, setOwn } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
-import { createOutputBound, readField, readItems } from './kit/items.ts'
+import { createOutputBound, readField, readItems, workedItem } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { type SplitRules, splitFields } from './lists/splitfields.ts'
 
 /**
  * SPLIT: outputs {items}, the entries of `value`, or of `field` in each of `items`. A string is split at the
  * separator; without a separator it is one entry. With `keepOthers` each entry is put into a copy of its
- * item, under the field's name.
+ * item, under the field's name. With `fields` it splits fields of its own item.
  */
 export const runSplit: NodeRunner = async (context) => {
   const { config } = context
   if (config.value !== undefined) {
     const value = await context.evaluator.render(config.value, context.bindings)
     return { output: { items: await splitValue(value, context, createPacer()) } }
+  }
+  if (config.fields !== undefined) {
+    const rules = (await context.evaluator.render(config, context.bindings)) as SplitRules
+    return { output: { items: splitFields(workedItem(context), rules) } }
   }
   const field = String(config.field)
   const items = await readItems(context)

@@ -8,6 +8,7 @@ import { anyObject } from '../../workflows/nodes/fields.ts'
 import { workflowIdField } from '../../workflows/nodes/pauses.ts'
 import { renderKey } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'
+import { listOwnItems } from './kit/items.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 
 /** How often a start is tried if the workflow is changed at that very moment. */
@@ -20,13 +21,29 @@ export const runSubWorkflow: NodeRunner = async (context) => {
   const call = {
     workflowId: (await renderKey(context, 'workflowId', workflowIdField)).toLowerCase(),
     input:
-      config.input === undefined ? asObject(context.input) : await renderKey(context, 'input', anyObject),
+      config.itemInput !== undefined
+        ? await renderItems(context)
+        : config.input === undefined
+          ? asObject(context.input)
+          : await renderKey(context, 'input', anyObject),
     wait,
     traceparent: spot.traceparent,
     tracestate: spot.tracestate,
   }
   const child = await start(context, call)
-  return wait ? leave(context, child) : { output: { executionId: child.executionId } }
+  if (wait) return leave(context, child)
+  return {
+    output: config.passOn === true ? listOwnItems(context.inputs) : { executionId: child.executionId },
+  }
+}
+
+/** What the other workflow gets for each item of this node. */
+async function renderItems({ config, inputs, evaluator, bindings }: NodeContext) {
+  const rows = listOwnItems(inputs).map((item, index) => ({ item, index }))
+  const items = await evaluator.rows('render', config.itemInput, rows, bindings)
+  const failed = items.find((item) => item instanceof NodeFailure)
+  if (failed) throw failed
+  return { items }
 }
 
 /** Looks again at a SUB_WORKFLOW whose child may have ended. */

@@ -203,7 +203,8 @@ async function openCalls(
   prepared: NodeContext,
   pack: Pack,
 ): Promise<StepResult> {
-  const items = prepared.inputs.flatMap(itemsOf)
+  const all = prepared.inputs.flatMap(itemsOf)
+  const items = graphNode.itemOptions?.firstOnly ? all.slice(0, 1) : all
   const pages = await packLoopItems(walk.deps, walk.segment.context.id, items)
   if (items.length > 0) return beginLoop(walk, node, items, pages)
   const { output, handle = null } = createItemOutput(graphNode).finish()

@@ -13,7 +13,9 @@ import {
   type Webhook,
   type WebhookAnswer,
 } from '../../db/starts/webhooks.ts'
-import { findHeaderFault } from '../../workflows/nodes/webhooks.ts'
+import { isItemList, itemsOf } from '../../workflows/input.ts'
+import { getOwn, isObject } from '../../workflows/json.ts'
+import { findHeaderFault, type WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { waitFor } from '../executions/wait.ts'
 import { describeError } from '../http/errors.ts'
@@ -72,8 +74,58 @@ export async function startAndRelayAnswer(
   }
   if (outcome.answer) return sendAnswer(c, outcome.answer)
   if (outcome.status !== 'SUCCESS') return refuse(500, END_MESSAGES[outcome.status] ?? 'The execution failed')
+  const { respond } = hook.response
+  if (mode === 'responseNode' && respond) return sendAnswer(c, { status: 200, headers: {}, body: null })
   if (mode === 'responseNode') return refuse(500, 'The execution ended without a response')
-  return c.json(outcome.output, 200)
+  return respond ? sendLast(c, respond, outcome.output) : c.json(outcome.output, 200)
+}
+
+/** Starts the execution of a webhook that says what its callers get at once. */
+export async function startAndAcknowledge(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  { executionId, fresh, queued }: StartedExecution,
+  respond: WebhookRespond,
+): Promise<Response> {
+  if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
+  c.header('Location', `/api/executions/${executionId}`)
+  const body = respond.data === 'none' ? null : (respond.text ?? { message: 'Workflow was started' })
+  return sendAnswer(c, { status: respond.status ?? 200, headers: withType(respond, body), body })
+}
+
+/** Sends the first item that left the node which ended last, all of its items, or nothing. */
+function sendLast(c: Context<AppEnv>, respond: WebhookRespond, output: unknown): Response {
+  const { data = 'first', status = 200, field } = respond
+  const items = itemsOf(findLast(output, respond.ends ?? []))
+  if (data === 'first' && items.length === 0) {
+    const message = 'No item to return was found'
+    return c.json(describeError(c.req.path, 500, message), 500)
+  }
+  const [first] = items
+  const one = field === undefined ? first : readPath(first, field)
+  const body = data === 'none' ? null : data === 'all' ? items : (one ?? null)
+  return sendAnswer(c, { status, headers: withType(respond, body), body })
+}
+
+/** A field of an item, by its name or by a path with dots. */
+function readPath(item: unknown, path: string): unknown {
+  if (getOwn(Object(item), path) !== undefined) return getOwn(Object(item), path)
+  return path.split('.').reduce<unknown>((value, key) => getOwn(Object(value), key), item)
+}
+
+function withType({ headers = {}, contentType }: WebhookRespond, body: unknown): Record<string, string> {
+  const type = contentType ?? (typeof body === 'string' ? 'text/html; charset=utf-8' : undefined)
+  const given = Object.entries(headers).map(([name, value]) => [name, String(value)])
+  return { ...(type === undefined ? {} : { 'content-type': type }), ...Object.fromEntries(given) }
+}
+
+/** Of an output that has those of several nodes, by their ids, the one of the node that is last in `ends`. */
+function findLast(output: unknown, ends: string[]): unknown {
+  if (!isObject(output) || isItemList(output)) return output
+  const last = ends.findLast((id) => Object.hasOwn(output, id))
+  const known = new Set(ends)
+  const isOfNodes = last !== undefined && Object.keys(output).every((id) => known.has(id))
+  return isOfNodes ? output[last] : output
 }
 
 /**

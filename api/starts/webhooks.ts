@@ -3,13 +3,19 @@ import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { checkSignature } from '../../db/starts/signature.ts'
-import { checkWebhookSecret, findWebhooks, startWebhook, type Webhook } from '../../db/starts/webhooks.ts'
+import {
+  checkWebhookSecret,
+  findWebhooks,
+  startWebhook,
+  type Webhook,
+  type WebhookCall,
+} from '../../db/starts/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { collectByName, parseBody, readBytes } from '../http/body.ts'
 import { uuidField } from '../http/fields.ts'
 import { STARTED_RESPONSE, startAndRespond } from './start.ts'
-import { AWAITED_RESPONSES, startAndRelayAnswer } from './webhookresponse.ts'
+import { AWAITED_RESPONSES, startAndAcknowledge, startAndRelayAnswer } from './webhookresponse.ts'
 
 const OneHook = v.object({ workflowId: uuidField, path: v.string() })
 
@@ -50,21 +56,31 @@ export function createWebhookRoutes(deps: ApiDeps) {
       const delivery = hook.signature
         ? checkSignature(hook.signature, bytes, (name) => c.req.header(name))
         : undefined
-      const call = {
+      const asked = {
         body: await parseBody(bytes, c.req.header('content-type')),
         query: collectByName(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
-        method: c.req.method,
       }
+      const call =
+        hook.node.config.shape === 'n8n'
+          ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
+          : { ...asked, method: c.req.method }
       const started = await startWebhook(deps.store, hook, call, {
         delivery,
         ...c.get('trace'),
       })
       // Whoever has sent a repeated delivery first gets the answer of its execution.
-      if (hook.response.mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)
+      const { mode, respond } = hook.response
+      if (mode === 'immediate' && respond) return startAndAcknowledge(deps, c, started, respond)
+      if (mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)
       return startAndRelayAnswer(deps, c, hook, started)
     },
   )
+}
+
+/** What a Webhook node of n8n outputs. */
+function shapeForN8n({ body, query, headers }: WebhookCall, webhookUrl: string): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, webhookUrl, executionMode: 'production' }
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {

@@ -100,6 +100,13 @@ export const nodesSchema = v.array(
       disabled: v.optional(v.boolean()),
       perItem: v.optional(v.union([v.boolean(), v.object({ concurrency: v.optional(v.number()) })])),
       allItems: v.optional(v.boolean()),
+      itemOptions: v.optional(
+        v.object({
+          firstOnly: v.optional(v.boolean()),
+          alwaysOne: v.optional(v.boolean()),
+          errors: v.optional(v.picklist(['text', 'pass'])),
+        }),
+      ),
     }),
     v.title('StoredNode'),
   ),

@@ -1,10 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { EXPORT_FORMAT, exportWorkflow, importWorkflow, planImport } from '../../db/workflows/transfer.ts'
+import {
+  EXPORT_FORMAT,
+  exportWorkflow,
+  importWorkflow,
+  planImport,
+  readImportReport,
+} from '../../db/workflows/transfer.ts'
 import { isRules, type Rules } from '../../workflows/expressions/rules.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
-import { PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
+import { NODE_STATES, PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
 import { strictRecord } from '../../workflows/object.ts'
 import { describeIssues } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
@@ -95,7 +101,15 @@ const ImportQuery = v.object({
 
 const ImportReportSchema = v.pipe(
   v.object({
-    mapped: v.array(v.object({ node: v.string(), type: v.string(), id: v.string(), as: v.string() })),
+    mapped: v.array(
+      v.object({
+        node: v.string(),
+        type: v.string(),
+        id: v.string(),
+        as: v.string(),
+        state: v.picklist(NODE_STATES),
+      }),
+    ),
     problems: v.array(
       v.object({
         node: v.nullable(v.string()),
@@ -106,6 +120,15 @@ const ImportReportSchema = v.pipe(
       }),
     ),
     stickyNotes: countSchema,
+    totals: v.object({ nodes: countSchema, works: countSchema, noted: countSchema, stopped: countSchema }),
+    groups: v.array(
+      v.object({
+        kind: v.picklist(PROBLEM_KINDS),
+        action: v.string(),
+        nodes: v.array(v.string()),
+        count: countSchema,
+      }),
+    ),
   }),
   v.title('ImportReport'),
 )
@@ -165,6 +188,22 @@ export function createTransferRoutes() {
       }),
       async (c) => c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id)),
     )
+    .get(
+      '/api/workflows/:id/import-report',
+      accept({
+        id: 'readImportReport',
+        tag: 'Workflows',
+        summary: 'Read what the import of a workflow said',
+        description:
+          'The report that the import of this workflow gave: how many nodes work, work with a note, or stop the ' +
+          'execution; and the problems, one by one and grouped by what there is to do.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        responses: { 200: { description: 'The report', schema: ImportReportSchema } },
+      }),
+      async (c) => c.json(await readImportReport(c.get('scope'), c.req.valid('param').id)),
+    )
     .post(
       '/api/workflows/import',
       accept({
@@ -175,10 +214,9 @@ export function createTransferRoutes() {
           'Creates an inactive workflow from an export of this service, or from an n8n workflow (an export ' +
           'of version 1 or 2, or the JSON that its editor copies to the clipboard). `report.problems` ' +
           'lists everything that differs from the original. A node without a counterpart becomes a ' +
-          'STOP_AND_ERROR, so that no execution passes over work that was not done; an expression without ' +
-          'a counterpart fails when it is evaluated. Nodes that n8n runs once for each item of a list ' +
-          'become the body of a FOR_EACH. The response to an HTTP request counts as one item, even if it ' +
-          'is an array, unless the next node works on lists. If the document refers to other workflows, ' +
+          'STOP_AND_ERROR, so that no execution passes over work that was not done. Every other node becomes ' +
+          'one node that works on items as it did in n8n, and texts that begin with `=` stay as they were ' +
+          'written. If the document refers to other workflows, ' +
           '`workflows` maps their ids to the ids of the workflows here that replace them. With ' +
           '`dryRun=true` nothing is created, and the response is the converted graph.',
         role: 'BUILDER',

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import type { ResponseMode } from '../../workflows/nodes/webhooks.ts'
+import type { ResponseMode, WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
 import { Fault, missing } from '../fault.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
@@ -21,7 +21,7 @@ export type Webhook = {
   secretHeader: string | null
   signature: Signature | null
   /** Whether the response waits for the execution, and for how long. */
-  response: { mode: ResponseMode; timeoutMs: number }
+  response: { mode: ResponseMode; timeoutMs: number; respond: WebhookRespond | undefined }
 }
 
 /**
@@ -33,12 +33,18 @@ export type WebhookAnswer = { status: number; headers: Record<string, string>; b
 const RESPONSE_TIMEOUT_MS = 30_000
 const PURPOSE = 'hook answer'
 
-/** The request to a webhook, which is the trigger data of the execution. */
+/**
+ * The request to a webhook, which is the trigger data of the execution. A trigger of the shape `n8n` also gets
+ * params, webhookUrl and executionMode, and no method.
+ */
 export type WebhookCall = {
   body: unknown
   query: Record<string, string | string[]>
   headers: Record<string, string>
-  method: string
+  method?: string
+  params?: Record<string, never>
+  webhookUrl?: string
+  executionMode?: string
 }
 
 /**
@@ -52,7 +58,8 @@ export async function findWebhooks(store: Store, workflowId: string, path: strin
     if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled || config.path !== path) return []
     const secretHeader = config.secretHeader?.name.toLowerCase() ?? null
     const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
-    const response = { mode, timeoutMs: config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS }
+    const timeoutMs = config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
+    const response = { mode, timeoutMs, respond: config.respond }
     return [{ workflow: workflow!, node, method, secretHeader, signature, response }]
   })
   if (hooks.length === 0) throw missing('webhook')
@@ -159,6 +166,7 @@ type TriggerConfig = {
   signature?: Signature
   responseMode?: ResponseMode
   responseTimeoutMs?: number
+  respond?: WebhookRespond
 }
 
 function digest(text: string): Buffer {

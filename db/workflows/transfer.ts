@@ -11,11 +11,12 @@ import {
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
-import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
+import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { write } from '../change.ts'
-import { invalid } from '../fault.ts'
+import { invalid, missing } from '../fault.ts'
+import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
@@ -60,6 +61,10 @@ export type ImportedWorkflow = {
   report: ImportReport
 }
 
+type UnreportedWorkflow = Omit<ImportedWorkflow, 'report'> & {
+  report: Omit<ImportReport, 'totals' | 'groups'>
+}
+
 /** Exports a workflow with its newest graph, but without its secrets (VIEWER). Throws NOT_FOUND. */
 export async function exportWorkflow(scope: Scope, id: string): Promise<WorkflowDocument> {
   const { name, description, settings, nodes, edges, expressions } = await readWorkflow(scope, id)
@@ -89,7 +94,8 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
     : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
   const problems = [...plan.report.problems, ...(await findStrangers(scope, input.teamId, plan.graph.nodes))]
-  return { ...plan, name: name === '' ? 'Imported workflow' : name, report: { ...plan.report, problems } }
+  const report = completeReport({ ...plan.report, problems })
+  return { ...plan, name: name === '' ? 'Imported workflow' : name, report }
 }
 
 /**
@@ -103,19 +109,28 @@ export async function importWorkflow(
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  const { warnings: _, ...workflow } = await createWorkflow(
-    scope,
-    { ...plan, teamId: input.teamId },
-    requests,
-  )
+  const given = { ...plan, teamId: input.teamId }
+  const { warnings: _, ...workflow } = await createWorkflow(scope, given, { requests, report })
   return { workflow, report }
+}
+
+/** What the import of a workflow said about it (VIEWER). Throws NOT_FOUND, also for one that was not imported. */
+export async function readImportReport(scope: Scope, id: string): Promise<ImportReport> {
+  await demandTeam(scope, await readOwner(scope.store, 'workflows', id), 'VIEWER')
+  const row = await scope.store.db
+    .selectFrom('importReports')
+    .select('report')
+    .where('workflowId', '=', id)
+    .executeTakeFirst()
+  if (!row) throw missing('import report')
+  return row.report as unknown as ImportReport
 }
 
 function isDocument(workflow: unknown): workflow is WorkflowDocument {
   return Object(workflow).format === EXPORT_FORMAT
 }
 
-async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<ImportedWorkflow> {
+async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<UnreportedWorkflow> {
   checkSize(workflow)
   const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
   const converted = await workInTurns(conversion, input.teamId)
@@ -134,7 +149,7 @@ async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promis
   if (problems.length > 0) {
     throw invalid(problems.map(({ path, message }) => ({ path: `workflow.${path}`, message })))
   }
-  return { name, description: null, graph, settings, report }
+  return { name, description: converted.description, graph, settings, report }
 }
 
 /** Refuses a graph that is too large to be saved, before any time is spent on converting it. */
@@ -175,7 +190,7 @@ async function readDocument(
   scope: Scope,
   input: WorkflowImport,
   document: WorkflowDocument,
-): Promise<ImportedWorkflow> {
+): Promise<UnreportedWorkflow> {
   const problems: ImportProblem[] = []
   const hidden = document.nodes.flatMap((node, i) => listHidden(node).map((path) => `nodes[${i}].${path}`))
   for (const path of [...document.secrets, ...hidden]) {
@@ -208,7 +223,9 @@ async function readDocument(
       })
     }
   }
-  const mapped = document.nodes.map(({ name, type, id }) => ({ node: name, type, id, as: type }))
+  const mapped = document.nodes.map(({ name, type, id }) => {
+    return { node: name, type, id, as: type, state: 'works' as const }
+  })
   const { name, description = null, edges, expressions } = document
   const report = { mapped, problems, stickyNotes: 0 }
   return { name, description, graph: { nodes, edges, expressions }, settings, report }

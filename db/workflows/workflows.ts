@@ -5,6 +5,7 @@ import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { checkApprovers } from '../../workflows/graph/approvers.ts'
 import { checkActivation } from '../../workflows/graph/check.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import type { ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
@@ -99,7 +100,7 @@ export async function createWorkflow(
     description?: string | null | undefined
     settings?: Partial<WorkflowSettings> | undefined
   },
-  imported: GraphNode[] = [],
+  { requests = [], report }: { requests?: GraphNode[]; report?: ImportReport } = {},
 ): Promise<Warned<Workflow>> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
@@ -112,7 +113,7 @@ export async function createWorkflow(
       const store = { ...scope.store, db: tx }
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
       if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
-      const version = await settleGraph(store, teamId, drawn, imported)
+      const version = await settleGraph(store, teamId, drawn, requests)
       await checkSubWorkflows(store, teamId, version.graph)
       const result = await tx
         .insertInto('workflows')
@@ -128,6 +129,11 @@ export async function createWorkflow(
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
       await addVersion(tx, id, 1, version, scope.userId)
+      if (report)
+        await tx
+          .insertInto('importReports')
+          .values({ workflowId: id, report: json(report) })
+          .execute()
       const details = { name, nodeCount: drawn.nodes.length }
       return { result: { ...result, warnings }, resourceId: id, details }
     }),

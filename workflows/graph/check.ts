@@ -137,6 +137,10 @@ function checkNode(
 function checkItems(node: GraphNode, path: string): Problem[] {
   const { perItem, allItems, type } = node
   const kind = nodeType(type)?.kind
+  if (!isOnItems(node) && node.itemOptions) {
+    const message = 'is only for nodes that work on items: set perItem or allItems too'
+    return [{ path: `${path}.itemOptions`, message }]
+  }
   if (!isOnItems(node) || kind === undefined) return []
   const problems: Problem[] = []
   const complain = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })

@@ -70,6 +70,13 @@ export const GraphNodeSchema = v.object({
     ),
   ),
   allItems: v.nullish(v.boolean('must be true or false')),
+  itemOptions: v.nullish(
+    strictObject({
+      firstOnly: v.optional(v.boolean('must be true or false')),
+      alwaysOne: v.optional(v.boolean('must be true or false')),
+      errors: v.optional(v.picklist(['text', 'pass'], 'must be text or pass')),
+    }),
+  ),
 })
 
 export const GraphEdgeSchema = v.object({

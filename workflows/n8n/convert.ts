@@ -1,48 +1,34 @@
-// How an import goes through the files: document.ts reads n8n's JSON, nodetypes.ts finds the mapper of each
-// node, items/ finds out which nodes get lists and which run in loops, ids.ts gives ids, nodes/ maps one node
-// after the other (what it reads is translated by parameters.ts, expressions/ and references.ts), edges/
-// draws the connections, nodesettings.ts and settings.ts map settings, and our caller lets repair.ts replace
-// what is not valid. Every step reads only what earlier steps made. Merge nodes are mapped last, because
-// edges/ first draws what they read.
+// How an import goes through the files: document.ts reads n8n's JSON, ids.ts gives ids, loops.ts finds what Loop
+// Over Items nodes repeat, nodetypes.ts finds the mapper of each node and nodes/ maps one after the other, each to
+// one node of ours that keeps the author's texts; drawing.ts draws the connections, nodesettings.ts and settings.ts
+// map settings, and our caller lets repair.ts replace what is not valid. Every step reads only what earlier ones made.
 import type { GraphEdge } from '../graph/graph.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
-import { isN8nDocument, readN8nDocument, type SourceNode } from './document.ts'
-import { createEdgeDrawing, type EdgeDrawing } from './edges/drawing.ts'
-import { drawEdges, readMergeInputs } from './edges/edges.ts'
-import { unknownCode } from './expressions/code.ts'
+import { reportDifferences } from './differences.ts'
+import { isN8nDocument, readN8nDocument, type SourceNode, type SourceWorkflow } from './document.ts'
+import { createEdgeDrawing, drawEdges, type EdgeDrawing, readInputs } from './drawing.ts'
 import { nameNodes } from './ids.ts'
-import { analyzeItems, type ItemAnalysis } from './items/analysis.ts'
-import { reportJoins } from './items/joins.ts'
-import type { MapperTools, NodeMapper } from './mapper.ts'
+import { findLoops } from './loops.ts'
 import { mapNodeSettings } from './nodesettings.ts'
-import { findNodeMapper } from './nodetypes.ts'
-import { createParameterReader } from './parameters.ts'
-import {
-  type BuiltNode,
-  createPlaceholder,
-  findMainPart,
-  type ImportedNode,
-  type MappedNode,
-} from './parts.ts'
-import { createReferences } from './references.ts'
+import { findNodeMapper, isTrigger } from './nodetypes.ts'
+import { orderNodes } from './order.ts'
+import { type BuiltNode, createPlaceholder, type ImportedNode, type MappedNode } from './parts.ts'
 import type { ImportProblem, ImportReport, ProblemReporter } from './report.ts'
 import { type MappedSettings, mapSettings } from './settings.ts'
 
 export type ConvertedWorkflow = {
   name: string | undefined
+  description: string | null
   nodes: ImportedNode[]
   edges: GraphEdge[]
   settings: MappedSettings
-  report: ImportReport
+  report: Omit<ImportReport, 'totals' | 'groups'>
 }
 
-/** What the conversion of one workflow reads, and the nodes that it has built so far. */
 type Conversion = {
-  analysis: ItemAnalysis
+  source: SourceWorkflow
   drawing: EdgeDrawing
-  built: Map<string, BuiltNode>
-  ids: ReadonlyMap<string, string>
-  mapperOf: (node: SourceNode) => NodeMapper
+  ends: string[]
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
 }
@@ -68,108 +54,99 @@ export function* convertWorkflow(
       void problems.push({ node, path, kind, message, original })
   yield TURN_UNITS
   const source = readN8nDocument(raw, reporterOf)
-  const mappers = new Map(source.nodes.map((node) => [node.name, findNodeMapper(node)]))
-  const mapperOf = (node: SourceNode) => mappers.get(node.name)!
   yield TURN_UNITS
-  const analysis = analyzeItems(source, mapperOf, reporterOf)
-  reportJoins(analysis, mapperOf, reporterOf)
+  const { loops, refused } = findLoops(source.nodes, source.links)
+  const ids = nameNodes(source.nodes.map(({ name }) => name))
   yield TURN_UNITS
-  const ids = nameNodes(analysis)
-  const built = new Map<string, BuiltNode>()
-  const drawing = createEdgeDrawing({ analysis, built, ids, mapperOf, reporterOf })
-  const conversion = { analysis, drawing, built, ids, mapperOf, reporterOf, findWorkflow }
-
-  // A Merge node reads the outputs of the nodes before it by their ids, so these must be built.
-  const isMerge = (node: SourceNode) => mapperOf(node).takes === 'merge'
-  for (const node of Array.from(analysis.order).sort((a, b) => Number(isMerge(a)) - Number(isMerge(b)))) {
+  const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
+  const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
+  const conversion = { source, drawing, ends: order.map((name) => ids.get(name)!), reporterOf, findWorkflow }
+  for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
-    buildNode(conversion, node)
+    drawing.built.set(node.name, buildNode(conversion, node))
   }
-
   yield TURN_UNITS
   drawEdges(drawing)
-  const nodes = analysis.order.flatMap((node) => placeNode(conversion, node))
+  reportDifferences({ source, loops, built: drawing.built, reporterOf })
+  const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
   return {
     name: source.name,
-    nodes: [...nodes, ...drawing.nodes.values()],
+    description: source.description,
+    nodes: [...nodes, ...drawing.helpers.values()],
     edges: [...drawing.edges.values()],
     settings: mapSettings(source.settings, reporterOf(null), findWorkflow),
     report: { mapped: listMapped(conversion), problems, stickyNotes: source.stickyNotes },
   }
 }
 
-function buildNode(conversion: Conversion, node: SourceNode): void {
-  const id = conversion.ids.get(node.name)!
+function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
+  const id = conversion.drawing.ids.get(node.name)!
   const mapped = mapNode(conversion, node, id)
-  conversion.built.set(node.name, {
-    source: node,
-    id,
-    mapped,
-    entry: id + mapped.parts[0]!.suffix,
-    exit: id + mapped.parts.at(-1)!.suffix,
-    handles: mapped.handles ?? [null],
-  })
+  return { source: node, id, exit: mapped.shaper ? `${id}__shape` : id, mapped }
 }
 
-function mapNode(conversion: Conversion, node: SourceNode, id: string): MappedNode {
+function mapNode(
+  { drawing, ends, reporterOf, findWorkflow }: Conversion,
+  node: SourceNode,
+  id: string,
+): MappedNode {
+  const report = reporterOf(node.name)
+  const refusal = drawing.refused.get(node.name)
+  if (refusal && !node.disabled) return createPlaceholder(node, refusal, 'type', report)
+  const outputs = drawing.source.links.filter(({ from }) => from === node.name).map(({ output }) => output)
   try {
-    return conversion.mapperOf(node).map(node, createTools(conversion, node, id))
+    const mapped = findNodeMapper(node)(node, {
+      id,
+      // A node that is not executed has no problems.
+      report: node.disabled ? () => {} : report,
+      inputs: readInputs(drawing, node),
+      connectedOutputs: Math.max(-1, ...outputs) + 1,
+      ends,
+      findWorkflow,
+    })
+    // What comes to a disabled node leaves it by its first output.
+    const passes = node.disabled && mapped.handles && mapped.handles[0] !== null
+    return passes ? { type: 'NO_OP', config: {}, works: 'each' } : mapped
   } catch (error) {
-    return createPlaceholder(node, (error as Error).message, 'parameters', conversion.reporterOf(node.name))
-  }
-}
-
-function createTools(conversion: Conversion, node: SourceNode, id: string): MapperTools {
-  const { analysis, drawing, built, mapperOf, findWorkflow } = conversion
-  const { takes } = mapperOf(node)
-  const report = conversion.reporterOf(node.name)
-  const { input, plainOutput } = analysis.flowOf(node.name)
-  const inputPath = `$input${input.path}`
-  const getsList = input.count === 'many' && (takes === 'any' || takes === 'item')
-  const current = getsList ? `${inputPath}[0]` : inputPath
-  const references = createReferences({ analysis, built, mapperOf, node, current })
-  const itemReferences = { ...references, current: () => unknownCode('$item') }
-  const outputs = analysis.links.filter(({ from }) => from === node.name).map(({ output }) => output)
-  return {
-    id,
-    report,
-    reader: createParameterReader(references, report),
-    itemReader: createParameterReader(itemReferences, report),
-    input,
-    inputCode: takes === 'item' ? current : inputPath,
-    mergeInputs: takes === 'merge' ? readMergeInputs(drawing, node.name) : [],
-    plainOutput,
-    connectedOutputs: Math.max(-1, ...outputs) + 1,
-    findWorkflow,
+    return createPlaceholder(node, (error as Error).message, 'parameters', node.disabled ? () => {} : report)
   }
 }
 
 /** Our nodes for one n8n node, at its place on the canvas. */
-function placeNode({ analysis, built, reporterOf }: Conversion, node: SourceNode): ImportedNode[] {
-  const { source, id, mapped } = built.get(node.name)!
-  const { raw, position, name } = source
-  const parentId = analysis.loopOf(name)?.id
-  const mainPart = findMainPart(mapped)
-  return mapped.parts.map((part, i) => {
-    const isMain = part === mainPart
-    const settings = isMain ? mapNodeSettings(part, raw, reporterOf(name)) : {}
-    return {
-      id: id + part.suffix,
-      type: part.type,
-      name: isMain ? name.slice(0, 200) : `${name.slice(0, 150)} (${part.type.toLowerCase()})`,
-      config: part.config,
-      ...(position ? { position: { x: position.x + 40 * i, y: position.y + 60 * i } } : {}),
-      ...(parentId ? { parentId } : {}),
-      ...(source.disabled ? { disabled: true } : {}),
-      // Error handling would let an execution go past a placeholder.
-      ...(mapped.isPlaceholder ? {} : settings),
-    }
-  })
+function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): ImportedNode[] {
+  const { id, exit, mapped } = drawing.built.get(node.name)!
+  const { raw, position, name } = node
+  const parentId = drawing.loopAround(name)
+  const settings = mapped.isPlaceholder ? {} : mapNodeSettings(mapped, raw, reporterOf(name))
+  const frame = {
+    ...(parentId ? { parentId } : {}),
+    ...(node.disabled ? { disabled: true } : {}),
+  }
+  const works = mapped.works === 'each' ? { perItem: true } : mapped.works === 'all' ? { allItems: true } : {}
+  const main = {
+    id,
+    type: mapped.type,
+    name: mapped.shaper || drawing.loops.has(name) ? `${name.slice(0, 150)} (start)` : name.slice(0, 200),
+    config: mapped.config,
+    ...(position ? { position } : {}),
+    ...frame,
+    ...works,
+    ...settings,
+  }
+  if (!mapped.shaper) return [main]
+  const at = position ? { position: { x: position.x + 40, y: position.y + 60 } } : {}
+  return [main, { id: exit, name: name.slice(0, 200), ...mapped.shaper, ...at, ...frame }]
 }
 
-function listMapped({ analysis, built }: Conversion): ImportReport['mapped'] {
-  return analysis.order.map((node) => {
-    const { id, mapped } = built.get(node.name)!
-    return { node: node.name, type: node.fullType, id, as: findMainPart(mapped).type }
+function listMapped({ source, drawing }: Conversion): ConvertedWorkflow['report']['mapped'] {
+  return source.nodes.map((node) => {
+    const { id, mapped } = drawing.built.get(node.name)!
+    return {
+      node: node.name,
+      type: node.fullType,
+      id,
+      as: mapped.type,
+      state: mapped.isPlaceholder && !node.disabled ? ('stopped' as const) : ('works' as const),
+    }
   })
 }

@@ -23,6 +23,8 @@ export type SourceWorkflow = {
   nodes: SourceNode[]
   links: SourceLink[]
   settings: Record<string, unknown>
+  /** The texts of the notes on the canvas; null if there are none. */
+  description: string | null
   stickyNotes: number
 }
 
@@ -72,8 +74,24 @@ export function readN8nDocument(
     nodes,
     links,
     settings: isObject(document.settings) ? document.settings : {},
+    description: readNotes(given),
     stickyNotes: given.filter((node) => readType(node) === 'stickyNote').length,
   }
+}
+
+const MAX_DESCRIPTION = 5_000
+
+/** The notes on the canvas, from the top to the bottom. */
+function readNotes(given: Record<string, unknown>[]): string | null {
+  const place = ({ position }: Record<string, unknown>) =>
+    Array.isArray(position) ? Number(position[1]) || 0 : 0
+  const texts = given
+    .filter((node) => readType(node) === 'stickyNote')
+    .toSorted((a, b) => place(a) - place(b))
+    .flatMap(({ parameters }) => String(Object(parameters).content ?? '').trim() || [])
+  if (texts.length === 0) return null
+  const text = texts.join('\n\n')
+  return text.length > MAX_DESCRIPTION ? `${text.slice(0, MAX_DESCRIPTION - 3)}...` : text
 }
 
 function readType(node: Record<string, unknown>): string {
@@ -161,8 +179,8 @@ function reportStoredData(
   if (!isObject(pinData)) return
   for (const [name, data] of Object.entries(pinData)) {
     const message =
-      'n8n uses this pinned data instead of executing the node. Perdure did not import it: pass it in ' +
-      '"pinned" when you execute the workflow.'
+      'n8n uses this pinned data when the workflow is tried out in its editor, never when it is active. It was not ' +
+      'imported: pass it in "pinned" when you execute the workflow by hand.'
     reporterOf(name)('pinned', `pinData.${name}`, message, data)
   }
 }

@@ -1,4 +1,4 @@
-import type { NodePart } from './parts.ts'
+import type { MappedNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
 
 const DAY_MS = 86_400_000
@@ -8,7 +8,7 @@ const NOT_RETRIED = ['FOR_EACH', 'REPEAT', 'SUB_WORKFLOW', 'WAIT_FOR_EVENT']
 
 /** The retries and the error handling of an n8n node, as fields of ours. Reports its other settings. */
 export function mapNodeSettings(
-  part: NodePart,
+  part: Pick<MappedNode, 'type' | 'retry' | 'works'>,
   raw: Record<string, unknown>,
   report: ProblemReporter,
 ): Record<string, unknown> {
@@ -29,9 +29,34 @@ export function mapNodeSettings(
   if (raw.onError === 'continueErrorOutput') settings.onError = 'BRANCH'
   else if (raw.onError === 'continueRegularOutput' || raw.continueOnFail === true)
     settings.onError = 'CONTINUE'
+  if (part.works) {
+    const options = {
+      ...(raw.executeOnce === true ? { firstOnly: true } : {}),
+      ...(raw.alwaysOutputData === true ? { alwaysOne: true } : {}),
+      ...(settings.onError ? { errors: PASSING.has(part.type) ? 'pass' : 'text' } : {}),
+    }
+    if (Object.keys(options).length > 0) settings.itemOptions = options
+  } else if (raw.executeOnce === true || raw.alwaysOutputData === true) {
+    const message =
+      'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
+    report('parameter', 'executeOnce', message, true)
+  }
   reportSettings(raw, report)
   return settings
 }
+
+/** Node types in n8n's place of which items go on as they came if the node fails. */
+const PASSING = new Set([
+  'SORT',
+  'LIMIT',
+  'AGGREGATE',
+  'DEDUPLICATE',
+  'MERGE',
+  'STOP_AND_ERROR',
+  'IF_ELSE',
+  'SPLIT',
+  'COMPARE_DATASETS',
+])
 
 function readCount(value: unknown, fallback: number, max: number): number {
   const count = Number.isFinite(value) ? Math.round(Number(value)) : fallback
@@ -45,15 +70,11 @@ function reportSettings(raw: Record<string, unknown>, report: ProblemReporter): 
       'needs, for example a header.'
     report('credential', `credentials.${type}`, message, credential)
   }
-  if (raw.alwaysOutputData === true) {
-    const message =
-      'If this node has no output, n8n continues with an empty item. Perdure continues only with what the ' +
-      'node outputs: check that the next nodes may be skipped.'
-    report('parameter', 'alwaysOutputData', message, true)
-  }
-  if (typeof raw.notes === 'string' && raw.notes.trim() !== '') {
-    const message =
-      "Perdure has no notes on nodes, so this one was left out: put it into the workflow's description."
-    report('note', 'notes', message, raw.notes)
-  }
+  if (typeof raw.notes === 'string' && raw.notes.trim() !== '')
+    report(
+      'note',
+      'notes',
+      'Nodes have no notes here: put it into the description of the workflow.',
+      raw.notes,
+    )
 }

@@ -1,44 +1,46 @@
 import { getOwn } from '../json.ts'
 import type { SourceNode } from './document.ts'
-import { type NodeMapper, ONE_ITEM } from './mapper.ts'
+import type { NodeMapper } from './mapper.ts'
+import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
 import { FLOW_MAPPERS } from './nodes/flow.ts'
+import { FORMAT_MAPPERS } from './nodes/formats.ts'
 import { LIST_MAPPERS } from './nodes/lists.ts'
-import { SET_MAPPERS } from './nodes/set.ts'
-import { TRIGGER_MAPPERS, UNKNOWN_TRIGGER_MAPPER } from './nodes/triggers.ts'
+import { MERGE_MAPPERS } from './nodes/merge.ts'
+import { mapSet } from './nodes/set.ts'
+import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
 import { createPlaceholder } from './parts.ts'
 
 const MAPPERS: Record<string, NodeMapper> = {
-  ...TRIGGER_MAPPERS,
+  ...BRANCH_MAPPERS,
   ...FLOW_MAPPERS,
   ...CALL_MAPPERS,
   ...LIST_MAPPERS,
-  ...SET_MAPPERS,
+  ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
+  ...FORMAT_MAPPERS,
+  set: mapSet,
 }
 
-const CODE_TYPES = new Set(['code', 'function', 'functionItem', 'executeCommand'])
+/** Whether the node starts an execution. */
+export function isTrigger({ type }: SourceNode): boolean {
+  return getOwn(TRIGGER_MAPPERS, type) !== undefined || /trigger$/i.test(type)
+}
 
 /** The mapper for an n8n node. Unknown nodes become placeholders, unknown triggers become manual ones. */
-export function findNodeMapper({ type, version }: SourceNode): NodeMapper {
-  const known = getOwn(MAPPERS, type)
-  if (known) return known.takes === 'loop' && version < 2 ? FIRST_LOOP_MAPPER : known
-  if (/trigger$/i.test(type)) return UNKNOWN_TRIGGER_MAPPER
-  return CODE_TYPES.has(type) ? CODE_MAPPER : UNKNOWN_MAPPER
+export function findNodeMapper(node: SourceNode): NodeMapper {
+  if (isTrigger(node)) return getOwn(TRIGGER_MAPPERS, node.type) ?? mapUnknownTrigger
+  return getOwn(MAPPERS, node.type) ?? mapUnknown
 }
 
-/** For nodes without a counterpart. */
-function createPlaceholderMapper(reason: string): NodeMapper {
-  return {
-    takes: 'any',
-    outputFlow: () => ONE_ITEM,
-    map: (node, { report }) => createPlaceholder(node, reason, 'type', report),
-  }
+/** What people can do instead of some nodes that have no counterpart. */
+const HINTS: Record<string, string> = {
+  executeCommand: 'it runs a command on the machine of n8n, which Perdure never does',
+  readWriteFile: 'it reads or writes files, and Perdure keeps none',
 }
 
-const CODE_MAPPER = createPlaceholderMapper('Perdure has no node that runs code')
-const UNKNOWN_MAPPER = createPlaceholderMapper('Perdure has no node of this type')
-const FIRST_LOOP_MAPPER = createPlaceholderMapper(
-  'its first version loops with an If node on noItemsLeft, for which Perdure has FOR_EACH',
-)
+const mapUnknown: NodeMapper = (node, { report }) => {
+  const reason = getOwn(HINTS, node.type) ?? `Perdure has no node for "${node.fullType}"`
+  return createPlaceholder(node, reason, 'type', report)
+}

@@ -1,34 +1,24 @@
 import type { SourceNode } from './document.ts'
 import type { ProblemReporter } from './report.ts'
+import { writeLiteral } from './texts.ts'
 
-/** One of our nodes. Its id ends with the suffix, which is empty for the part that does the work. */
-export type NodePart = {
-  suffix: string
+/** Our node for one n8n node. */
+export type MappedNode = {
   type: string
   config: Record<string, unknown>
-  retry?: Record<string, number>
-}
-
-/** Our nodes for one n8n node, as a chain. */
-export type MappedNode = {
-  parts: NodePart[]
-  /** For each output of the n8n node, the handle of the last part. '' if no handle leads to the output. */
+  /** Whether it works on each item by itself, or once on all of them; neither for nodes that start an execution. */
+  works?: 'each' | 'all'
+  /** For each output of the n8n node, our handle; '' if there is none for it. Without it there is one output. */
   handles?: (string | null)[]
-  /** Second handles for an output: a Switch node may use the output of a rule as its fallback, too. */
-  extraHandles?: { output: number; handle: string }[]
+  retry?: Record<string, number>
+  /** A node behind it, which makes its output what n8n's is. It takes the name. */
+  shaper?: { type: string; config: Record<string, unknown> }
   /** It takes the place of a node that was not imported. */
   isPlaceholder?: true
 }
 
-/** An n8n node and our nodes for it. `entry` and `exit` are the ids of the first and the last one. */
-export type BuiltNode = {
-  source: SourceNode
-  id: string
-  mapped: MappedNode
-  entry: string
-  exit: string
-  handles: (string | null)[]
-}
+/** An n8n node and our node for it. Edges begin at `exit`. */
+export type BuiltNode = { source: SourceNode; id: string; exit: string; mapped: MappedNode }
 
 /** One of our nodes, before the graph is checked. */
 export type ImportedNode = Record<string, unknown> & {
@@ -37,13 +27,14 @@ export type ImportedNode = Record<string, unknown> & {
   config: Record<string, unknown>
 }
 
-export function createPart(type: string, config: Record<string, unknown>, suffix = ''): NodePart {
-  return { type, config, suffix }
+/** A node that works on each item by itself. */
+export function mapEach(type: string, config: Record<string, unknown>): MappedNode {
+  return { type, config, works: 'each' }
 }
 
-/** For an n8n node that becomes exactly one of ours. */
-export function mapToNode(type: string, config: Record<string, unknown>): MappedNode {
-  return { parts: [createPart(type, config)] }
+/** A node that works once on all items. */
+export function mapAll(type: string, config: Record<string, unknown>): MappedNode {
+  return { type, config, works: 'all' }
 }
 
 /**
@@ -62,16 +53,21 @@ export function createPlaceholder(
     'replace it with nodes that do the same.'
   report('node', path, problem, node.raw)
   const message = `The n8n node "${node.name}" (${node.fullType}) was not imported: ${reason}`
-  // All outputs lead away from its only handle.
-  const handles = Array<null>(100).fill(null)
   return {
+    type: 'STOP_AND_ERROR',
+    config: { message: writeLiteral(message.slice(0, 1_000)), replaces: describeOriginal(node) },
+    // All outputs lead away from its only handle.
+    handles: Array<null>(100).fill(null),
     isPlaceholder: true,
-    handles,
-    parts: [createPart('STOP_AND_ERROR', { message: message.replaceAll('{{', '{ {').slice(0, 1_000) })],
   }
 }
 
-/** The part that does the work: it takes the n8n node's name, its retries and its error output. */
-export function findMainPart(mapped: MappedNode): NodePart {
-  return mapped.parts.find(({ suffix }) => suffix === '') ?? mapped.parts[0]!
+/** What a placeholder says about the node in whose place it is. Its parameters are text: nothing evaluates them. */
+export function describeOriginal({ fullType, version, parameters }: SourceNode): Record<string, unknown> {
+  const text = JSON.stringify(parameters)
+  const shown = text.length > MAX_PARAMETERS ? `${text.slice(0, MAX_PARAMETERS)}...` : text
+  // Nothing in here is an expression.
+  return { type: fullType.slice(0, 200), version, parameters: shown.replaceAll('{{', '{ {') }
 }
+
+const MAX_PARAMETERS = 20_000

@@ -5,6 +5,7 @@ import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import type { ImportedNode } from './parts.ts'
 import type { ImportProblem } from './report.ts'
+import { writeLiteral } from './texts.ts'
 
 type ImportedGraph = { nodes: ImportedNode[]; edges: GraphEdge[] }
 
@@ -40,7 +41,7 @@ function repairElements(
     const problems = problemsOf(`nodes[${i}]`)
     if (!problems) return node
     replaced.add(node.id)
-    const { replacement, consequence } = replaceNode(node)
+    const { replacement, consequence } = replaceNode(node, problems)
     report(describeNode(node, problems, consequence))
     return replacement
   })
@@ -58,7 +59,10 @@ function repairElements(
 }
 
 /** A valid node for the place of one that is not, and what this means for the workflow. */
-function replaceNode(node: ImportedNode): { replacement: ImportedNode; consequence: string } {
+function replaceNode(
+  node: ImportedNode,
+  problems: Problem[],
+): { replacement: ImportedNode; consequence: string } {
   const { id, name, position, parentId, disabled } = node
   const kept = {
     id,
@@ -78,7 +82,11 @@ function replaceNode(node: ImportedNode): { replacement: ImportedNode; consequen
     const consequence = 'It has no items now and fails the execution: set its items again.'
     return { replacement: { ...kept, type: 'FOR_EACH', config }, consequence }
   }
-  const message = `The ${node.type} node that was imported here is not valid: set it up again`
+  const [fault] = problems
+  const reason = fault ? `: ${fault.message}` : ''
+  const message = writeLiteral(
+    `The ${node.type} node that was imported here is not valid${reason}`.slice(0, 1_000),
+  )
   const consequence = 'A STOP_AND_ERROR node in its place fails the execution: set the node up again.'
   return { replacement: { ...kept, type: 'STOP_AND_ERROR', config: { message } }, consequence }
 }

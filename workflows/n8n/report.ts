@@ -11,6 +11,7 @@ export type ImportProblem = {
 
 export const PROBLEM_KINDS = [
   'node',
+  'trigger',
   'expression',
   'parameter',
   'credential',
@@ -25,10 +26,63 @@ export type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
 export type ImportReport = {
   /** By node: `type` is its type in n8n; `id` and `as` are its id and its type here. */
-  mapped: { node: string; type: string; id: string; as: string }[]
+  mapped: MappedReport[]
   problems: ImportProblem[]
-  /** How many notes on the canvas were left out. */
+  /** How many notes there are on the canvas; their texts are the workflow's description. */
   stickyNotes: number
+  totals: { nodes: number; works: number; noted: number; stopped: number }
+  groups: ProblemGroup[]
+}
+
+/** `state`: it does what it did in n8n, it does but there is a note about it, or it stops the execution. */
+export type MappedReport = {
+  node: string
+  type: string
+  id: string
+  as: string
+  state: (typeof NODE_STATES)[number]
+}
+export const NODE_STATES = ['works', 'noted', 'stopped'] as const
+
+/** Problems that the same thing has to be done about. */
+export type ProblemGroup = { kind: ProblemKind; action: string; nodes: string[]; count: number }
+
+const ACTIONS: Record<ProblemKind, string> = {
+  node: 'Replace these nodes: they stop the execution.',
+  trigger: 'Start the workflow in another way: Perdure has no such trigger.',
+  expression: 'Write these expressions anew: the nodes fail when they need them.',
+  credential: 'Set what the services and callers of these nodes need: credentials are not imported.',
+  secret: 'Set these secrets again: they are not exported.',
+  parameter: 'Check that these nodes work without the options that were left out.',
+  setting: 'Check the settings that were left out.',
+  connection: 'Connect these nodes in another way.',
+  items: 'Check the nodes that work on items in another way.',
+  pinned: 'Pass the pinned data when you try the workflow out.',
+  note: 'Read the notes.',
+}
+
+/** Adds the totals and the groups to a report, and each node's state. */
+export function completeReport(report: Omit<ImportReport, 'totals' | 'groups'>): ImportReport {
+  const noted = new Set(report.problems.filter(({ kind }) => kind !== 'pinned').map(({ node }) => node))
+  const stopped = new Set(report.problems.filter(({ kind }) => kind === 'node').map(({ node }) => node))
+  const mapped = report.mapped.map((one) => {
+    const state = stopped.has(one.node) ? 'stopped' : noted.has(one.node) ? 'noted' : one.state
+    return { ...one, state }
+  })
+  const count = (state: MappedReport['state']) => mapped.filter((one) => one.state === state).length
+  const totals = {
+    nodes: mapped.length,
+    works: count('works'),
+    noted: count('noted'),
+    stopped: count('stopped'),
+  }
+  const groups = PROBLEM_KINDS.flatMap((kind) => {
+    const problems = report.problems.filter((problem) => problem.kind === kind)
+    if (problems.length === 0) return []
+    const nodes = [...new Set(problems.flatMap(({ node }) => node ?? []))]
+    return [{ kind, action: ACTIONS[kind], nodes, count: problems.length }]
+  })
+  return { ...report, mapped, totals, groups }
 }
 
 /** Adds a problem of one node, or of the workflow, to the report. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { strictRecord } from '../object.ts'
+import { strictObject, strictRecord } from '../object.ts'
 import {
   anyObject,
   computed,
@@ -11,6 +11,20 @@ import {
 } from './fields.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
+
+/** A text whose expressions give JSON. */
+const templateText = v.pipe(v.string(), v.startsWith('='))
+
+const flag = v.boolean('must be true or false')
+
+/** What an HTTP_REQUEST outputs of a response: without it {status, headers, body}. */
+const responseField = strictObject({
+  format: v.optional(v.picklist(['auto', 'json', 'text'], 'must be auto, json or text')),
+  full: v.optional(flag),
+  neverError: v.optional(flag),
+  field: v.optional(textField),
+})
+export type ResponseShape = v.InferOutput<typeof responseField>
 
 /** The largest answer that a node may ask for, and what it gets if it does not say. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -25,10 +39,16 @@ export const CALL_NODES = {
         computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
         'GET',
       ),
-      headers: v.optional(strictRecord(scalar)),
-      query: v.optional(anyObject),
+      headers: v.optional(v.union([strictRecord(scalar), templateText], 'must be an object')),
+      query: v.optional(v.union([anyObject, templateText], 'must be an object')),
       body: v.optional(v.unknown()),
-      bodyType: v.optional(v.picklist(['json', 'form', 'text'], 'must be json, form or text'), 'json'),
+      bodyType: v.optional(
+        v.picklist(['json', 'form', 'text', 'jsonText'], 'must be json, form, text or jsonText'),
+        'json',
+      ),
+      contentType: v.optional(textField),
+      response: v.optional(responseField),
+
       responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
       timeoutMs: v.optional(
         computed(

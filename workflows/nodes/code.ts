@@ -24,6 +24,7 @@ export const CODE_NODES = {
       code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
       mode: v.optional(oneOf('all', 'each'), 'all'),
       items: v.optional(computed(itemsField)),
+      style: v.optional(oneOf('code', 'function', 'functionItem')),
       timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
       memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB), DEFAULT_MEMORY_MB),
     }),

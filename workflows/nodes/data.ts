@@ -13,6 +13,7 @@ import {
   textField,
   wholeNumber,
 } from './fields.ts'
+import { intoField } from './into.ts'
 
 const flag = v.boolean('must be true or false')
 const plain = v.string('must be a string')
@@ -39,11 +40,73 @@ const selection = v.union([
   strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
 ])
 
+const pickFields = v.pipe(
+  v.array(
+    strictObject({
+      key: labelField,
+      selector: textField,
+      take: oneOf('text', 'words', 'html', 'value', 'attribute'),
+      attribute: v.optional(textField),
+      skip: v.optional(textField),
+      list: v.optional(flag),
+    }),
+    'must be an array',
+  ),
+  v.maxLength(200, 'must have at most 200 entries'),
+)
+
+const tableField = strictObject({
+  plain: v.optional(flag),
+  capitalize: v.optional(flag),
+  caption: v.optional(textField),
+  tableAttributes: v.optional(textField),
+  headerAttributes: v.optional(textField),
+  rowAttributes: v.optional(textField),
+  cellAttributes: v.optional(textField),
+})
+export type HtmlTable = v.InferOutput<typeof tableField>
+
+const setFields = v.pipe(
+  v.array(
+    strictObject({
+      name: v.string('must be a string'),
+      type: v.optional(
+        oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth'),
+        'any',
+      ),
+      value: v.optional(v.unknown()),
+    }),
+    'must be an array',
+  ),
+  v.maxLength(500, 'must have at most 500 entries'),
+)
+export type SetField = v.InferOutput<typeof setFields>[number]
+
 /** Node types that compute values. */
 export const DATA_NODES = {
   SET: nodeTypeRow('pure', {
     summary: 'Outputs exactly its values.',
-    config: v.object({ values: anyObject }),
+    config: v.pipe(
+      v.object({
+        values: v.optional(anyObject),
+        fields: v.optional(setFields),
+        json: v.optional(
+          v.union(
+            [textField, anyObject, v.array(v.string())],
+            'must be a string, an object or pieces of a string',
+          ),
+        ),
+        include: v.optional(oneOf('none', 'all', 'selected', 'except')),
+        names: v.optional(v.union([v.string(), v.array(v.string())], 'must be names')),
+        dots: v.optional(flag),
+        ignoreErrors: v.optional(flag),
+        nulls: v.optional(oneOf('keep', 'drop', 'refuse', 'text')),
+      }),
+      v.check(
+        ({ values, fields, json }) => [values, fields, json].filter((one) => one !== undefined).length === 1,
+        'must have either values, fields or json',
+      ),
+    ),
   }),
   TRANSFORM: nodeTypeRow('pure', {
     summary: 'Outputs the value of its one expression.',
@@ -60,7 +123,25 @@ export const DATA_NODES = {
       "are luxon's: yyyy-MM-dd HH:mm. Without a timezone, the workflow's is used, else UTC.",
     config: v.pipe(
       v.object({
-        operation: oneOf('now', 'parse', 'format', 'add', 'subtract', 'startOf', 'endOf', 'difference'),
+        operation: oneOf(
+          ...([
+            'now',
+            'parse',
+            'format',
+            'add',
+            'subtract',
+            'startOf',
+            'endOf',
+            'difference',
+            'roundUp',
+            'extract',
+          ] as const),
+        ),
+        into: v.optional(intoField),
+        units: v.optional(v.array(plain, 'must be an array')),
+        iso: v.optional(flag),
+        midnight: v.optional(flag),
+        utc: v.optional(flag),
         value: v.optional(date),
         format: v.optional(textField),
         inputFormat: v.optional(textField),
@@ -79,6 +160,8 @@ export const DATA_NODES = {
         startOf: ['value', 'unit'],
         endOf: ['value', 'unit'],
         difference: ['from', 'to', 'unit'],
+        roundUp: ['value', 'unit', 'into'],
+        extract: ['value', 'unit', 'into'],
       }),
     ),
   }),
@@ -88,10 +171,15 @@ export const DATA_NODES = {
       v.object({
         operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
         value: v.optional(v.unknown()),
-        algorithm: v.optional(oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512'), 'sha256'),
+        algorithm: v.optional(
+          oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-384', 'sha3-512'),
+          'sha256',
+        ),
         secret: v.optional(textField),
         encoding: v.optional(encoding),
         size: v.optional(computed(wholeNumber(1, 65_536)), 32),
+        chars: v.optional(computed(wholeNumber(1, 65_536))),
+        into: v.optional(intoField),
       }),
       demandKeys({ hash: ['value'], hmac: ['value', 'secret'], encode: ['value'], decode: ['value'] }),
     ),
@@ -144,17 +232,27 @@ export const DATA_NODES = {
       'Reads XML into {value} (attributes under @name, text next to them under #text), or writes {text}.',
     config: v.pipe(
       v.object({
-        operation: oneOf('parse', 'build'),
-        value: v.union([textField, anyObject], 'must be a string or an object'),
+        operation: oneOf('parse', 'build', 'read', 'write'),
+        value: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+        source: v.optional(textField),
+        options: v.optional(anyObject),
       }),
+      demandKeys({ parse: ['value'], build: ['value'], read: ['source'], write: ['source'] }),
     ),
   }),
   HTML: nodeTypeRow('pure', {
     summary: 'Outputs the {text} of an HTML page, or {values} found by CSS selectors.',
     config: v.pipe(
       v.object({
-        operation: oneOf('text', 'extract'),
-        value: textField,
+        operation: oneOf('text', 'extract', 'pick', 'table', 'fromMarkdown', 'toMarkdown'),
+        value: v.optional(textField),
+        source: v.optional(textField),
+        pick: v.optional(pickFields),
+        trim: v.optional(flag),
+        clean: v.optional(flag),
+        table: v.optional(tableField),
+        options: v.optional(anyObject),
+        into: v.optional(intoField),
         fields: v.optional(
           v.pipe(
             anyObject,
@@ -165,7 +263,13 @@ export const DATA_NODES = {
           ),
         ),
       }),
-      demandKeys({ extract: ['fields'] }),
+      demandKeys({
+        text: ['value'],
+        extract: ['value', 'fields'],
+        pick: ['source', 'pick'],
+        fromMarkdown: ['value', 'into'],
+        toMarkdown: ['value', 'into'],
+      }),
     ),
   }),
 } as const

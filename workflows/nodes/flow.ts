@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { strictObject } from '../object.ts'
 import { EXHAUSTED } from '../run/walk.ts'
+import { conditionsField, eitherCondition } from './conditions.ts'
 import {
   computed,
   conditionAt,
@@ -10,7 +11,25 @@ import {
   nameField,
   nodeTypeRow,
   textField,
+  wholeNumber,
 } from './fields.ts'
+import { mergeConfig } from './merge.ts'
+
+const switchCase = v.pipe(
+  strictObject({
+    handle: nameField,
+    condition: v.optional(conditionField),
+    conditions: v.optional(conditionsField),
+  }),
+  eitherCondition(),
+)
+
+/** What a STOP_AND_ERROR stands for that an import could not take over. */
+const replacedField = strictObject({
+  type: v.string('must be a string'),
+  version: v.number('must be a number'),
+  parameters: v.string('must be a string'),
+})
 
 const INSTANT = 'must be an ISO 8601 time'
 
@@ -18,7 +37,10 @@ const INSTANT = 'must be an ISO 8601 time'
 export const FLOW_NODES = {
   IF_ELSE: nodeTypeRow('pure', {
     summary: 'Passes its input on by the handle true or false.',
-    config: v.object({ condition: conditionField }),
+    config: v.pipe(
+      v.object({ condition: v.optional(conditionField), conditions: v.optional(conditionsField) }),
+      eitherCondition(),
+    ),
     handles: () => ['true', 'false'],
     conditions: (config) => conditionAt('condition', config.condition),
   }),
@@ -26,10 +48,12 @@ export const FLOW_NODES = {
     summary: 'Passes its input on by the handle of the first case that holds, else by default.',
     config: v.object({
       cases: v.pipe(
-        v.array(strictObject({ handle: nameField, condition: conditionField }), 'must be an array'),
+        v.array(switchCase, 'must be an array'),
         v.maxLength(100, 'must have at most 100 cases'),
         v.check(
-          (cases) => new Set(cases.map((c) => c.handle)).size === cases.length,
+          (cases) =>
+            new Set(cases.map((c) => `${c.handle} ${c.conditions ? cases.indexOf(c) : ''}`)).size ===
+            cases.length,
           'must not name a handle twice',
         ),
         v.check(
@@ -37,6 +61,9 @@ export const FLOW_NODES = {
           'must not name the handle default, which every SWITCH has already',
         ),
       ),
+      all: v.optional(v.boolean('must be true or false')),
+      choose: v.optional(computed(wholeNumber(0, 99))),
+      otherwise: v.optional(nameField),
     }),
     handles: (config) => [
       ...(Array.isArray(config.cases) ? config.cases.map((c) => String(c?.handle)) : []),
@@ -48,10 +75,10 @@ export const FLOW_NODES = {
       ),
   }),
   MERGE: nodeTypeRow('pure', {
-    summary: 'Joins branches: combine merges objects in edge order, append makes an array of the inputs.',
-    config: v.object({
-      mode: v.optional(v.picklist(['combine', 'append'], 'must be combine or append'), 'combine'),
-    }),
+    summary:
+      'Joins branches: combine merges objects in edge order, append makes an array of the inputs; the other modes ' +
+      'merge lists of items by position or by fields.',
+    config: mergeConfig,
   }),
   FOR_EACH: nodeTypeRow('loop', {
     summary:
@@ -106,7 +133,7 @@ export const FLOW_NODES = {
   }),
   STOP_AND_ERROR: nodeTypeRow('pure', {
     summary: 'Fails with its message.',
-    config: v.object({ message: textField }),
+    config: v.object({ message: textField, replaces: v.optional(replacedField) }),
   }),
   NO_OP: nodeTypeRow('pure', {
     summary: 'Passes its input on.',

@@ -1,5 +1,8 @@
 import * as v from 'valibot'
 import { strictObject } from '../object.ts'
+import { collectionField, summaryField } from './aggregation.ts'
+import { conditionsField, eitherCondition } from './conditions.ts'
+import { datasetRulesField } from './datasets.ts'
 import {
   anyObject,
   computed,
@@ -14,8 +17,22 @@ import {
   textField,
   wholeNumber,
 } from './fields.ts'
+import { pairsField } from './merge.ts'
 
 const list = computed(itemsField)
+const flag = v.boolean('must be true or false')
+const names = v.union(
+  [textField, v.array(v.string('must be a string'))],
+  'must be names in an array, or in a string with commas',
+)
+const renamePairs = v.pipe(
+  v.array(
+    strictObject({ from: v.string('must be a string'), to: v.string('must be a string') }),
+    'must be an array',
+  ),
+  v.maxLength(500, 'must have at most 500 entries'),
+)
+const datasetInputs = v.pipe(v.array(v.unknown(), 'must be an array'), v.length(2, 'must have two entries'))
 const fields = oneOrMany(itemField, 'must be a field or an array of fields')
 const count = computed(wholeNumber(0, 1_000_000_000))
 
@@ -71,7 +88,14 @@ const pairs = { left: list, right: list, on: oneOrMany(on, 'must be a field, {le
 export const ITEM_NODES = {
   FILTER: nodeTypeRow('pure', {
     summary: 'Outputs {items}: the items for which the condition holds ($item, $index).',
-    config: v.object({ items: list, condition: conditionField }),
+    config: v.pipe(
+      v.object({
+        items: v.optional(list),
+        condition: v.optional(conditionField),
+        conditions: v.optional(conditionsField),
+      }),
+      eitherCondition(),
+    ),
     conditions: (config) => conditionAt('condition', config.condition),
   }),
   MAP: nodeTypeRow('pure', {
@@ -83,7 +107,9 @@ export const ITEM_NODES = {
     summary: 'Outputs {items}: one for each group, with sums, counts and other results of its fields.',
     config: v.pipe(
       v.object({
-        items: list,
+        items: v.optional(list),
+        collect: v.optional(collectionField),
+        summarize: v.optional(summaryField),
         groupBy: v.optional(oneOrMany(group, 'must be a field, {key, as}, or an array')),
         fields: v.optional(
           v.pipe(v.array(measure, 'must be an array'), v.maxLength(50, 'must have at most 50 entries')),
@@ -103,7 +129,9 @@ export const ITEM_NODES = {
   SORT: nodeTypeRow('pure', {
     summary: 'Outputs {items} sorted by one or more keys or, without keys, by the items themselves.',
     config: v.object({
-      items: list,
+      items: v.optional(list),
+      compare: v.optional(oneOf('exact', 'loose')),
+      dots: v.optional(flag),
       by: v.optional(
         oneOrMany(
           v.union(
@@ -119,7 +147,7 @@ export const ITEM_NODES = {
   LIMIT: nodeTypeRow('pure', {
     summary: 'Outputs {items}: the first or the last items, as many as count says, after an offset.',
     config: v.object({
-      items: list,
+      items: v.optional(list),
       count,
       offset: v.optional(count, 0),
       keep: v.optional(oneOf('first', 'last'), 'first'),
@@ -128,7 +156,11 @@ export const ITEM_NODES = {
   DEDUPLICATE: nodeTypeRow('pure', {
     summary: 'Outputs {items} without duplicates, compared by fields or as whole items.',
     config: v.object({
-      items: list,
+      items: v.optional(list),
+      except: v.optional(v.array(textField, 'must be an array')),
+      only: v.optional(flag),
+      types: v.optional(oneOf('checked', 'nulls')),
+      dots: v.optional(flag),
       by: v.optional(fields),
       keep: v.optional(oneOf('first', 'last'), 'first'),
     }),
@@ -143,27 +175,45 @@ export const ITEM_NODES = {
         trim: v.optional(v.boolean('must be true or false'), false),
         items: v.optional(list),
         field: v.optional(labelField),
-        keepOthers: v.optional(v.boolean('must be true or false'), false),
+        keepOthers: v.optional(flag, false),
+        fields: v.optional(names),
+        as: v.optional(names),
+        include: v.optional(oneOf('none', 'all', 'selected')),
+        missing: v.optional(oneOf('ignore', 'error')),
+        names: v.optional(names),
+        dots: v.optional(flag),
       }),
       v.check(
-        ({ value, items, field }) =>
-          (value === undefined) === (items !== undefined) && (items === undefined) === (field === undefined),
-        'must have either value, or items and field',
+        ({ value, items, field, fields }) =>
+          fields !== undefined
+            ? value === undefined && items === undefined && field === undefined
+            : (value === undefined) === (items !== undefined) &&
+              (items === undefined) === (field === undefined),
+        'must have either value, or items and field, or fields',
       ),
     ),
   }),
   RENAME_KEYS: nodeTypeRow('pure', {
     summary: 'Outputs {items} with some of their keys renamed.',
-    config: v.object({
-      items: list,
-      keys: v.pipe(
-        anyObject,
-        v.check(
-          (keys) => Object.values(keys).every((name) => v.is(labelField, name)),
-          'must give each key its new name',
+    config: v.pipe(
+      v.object({
+        items: v.optional(list),
+        pairs: v.optional(renamePairs),
+        keys: v.optional(
+          v.pipe(
+            anyObject,
+            v.check(
+              (keys) => Object.values(keys).every((name) => v.is(labelField, name)),
+              'must give each key its new name',
+            ),
+          ),
         ),
+      }),
+      v.check(
+        ({ keys, pairs }) => (keys === undefined) !== (pairs === undefined),
+        'must have either keys or pairs',
       ),
-    }),
+    ),
   }),
   JOIN: nodeTypeRow('pure', {
     summary:
@@ -176,6 +226,14 @@ export const ITEM_NODES = {
   }),
   COMPARE_DATASETS: nodeTypeRow('pure', {
     summary: 'Compares two arrays by key; outputs {onlyLeft, onlyRight, same, different}.',
-    config: v.object(pairs),
+    config: v.union(
+      [
+        v.object(pairs),
+        v.object({ inputs: datasetInputs, on: pairsField, rules: v.optional(datasetRulesField) }),
+      ],
+      'must have left, right and on, or inputs, on and rules',
+    ),
+    handles: (config) =>
+      config.inputs === undefined ? [null] : ['onlyLeft', 'same', 'different', 'onlyRight'],
   }),
 } as const

@@ -73,6 +73,8 @@ export const PAUSE_NODES = {
     config: v.object({
       workflowId: computed(workflowIdField),
       input: v.optional(computed(anyObject)),
+      itemInput: v.optional(anyObject),
+      passOn: v.optional(flag),
       wait: v.optional(computed(flag), true),
     }),
   }),

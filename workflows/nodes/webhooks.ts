@@ -72,10 +72,24 @@ export const signatureField = strictObject({
   deliveryHeader: v.optional(headerName),
 })
 
+/** What the caller gets whose answer no RESPOND_TO_WEBHOOK defines. Without it the execution's whole output. */
+const respondField = strictObject({
+  data: v.optional(oneOf('first', 'all', 'none')),
+  status: v.optional(responseStatusField),
+  headers: v.optional(headers),
+  field: v.optional(v.string('must be a string')),
+  contentType: v.optional(v.string('must be a string')),
+  text: v.optional(v.string('must be a string')),
+  ends: v.optional(v.pipe(v.array(v.string('must be a string'), 'must be an array'), v.maxLength(500))),
+})
+export type WebhookRespond = v.InferOutput<typeof respondField>
+
 /** The keys of a WEBHOOK_TRIGGER's config that say when to respond, and how long to wait for the response. */
 export const responseFields = {
   responseMode: v.optional(oneOf(...RESPONSE_MODES)),
   responseTimeoutMs: v.optional(wholeNumber(100, 300_000)),
+  shape: v.optional(v.literal('n8n', 'must be n8n')),
+  respond: v.optional(respondField),
 }
 
 /** Node types that respond to a webhook request while its execution goes on. */
@@ -89,6 +103,9 @@ export const WEBHOOK_NODES = {
       status: v.optional(computed(responseStatusField), 200),
       headers: v.optional(headers, {}),
       body: v.optional(v.unknown()),
+      as: v.optional(oneOf('json', 'text', 'first', 'all')),
+      key: v.optional(textField),
+      passOn: v.optional(v.boolean('must be true or false')),
     }),
   }),
 } as const

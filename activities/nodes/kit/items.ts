@@ -1,4 +1,5 @@
 import canonicalize from 'canonicalize'
+import { isObject } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { weighValue } from '../../expressions/weight.ts'
 import { NodeFailure } from './failure.ts'
@@ -6,10 +7,11 @@ import { writeJson } from './json.ts'
 import type { NodeContext } from './node.ts'
 
 /**
- * The items of a list node, from the config's `key`. A value that is not an array counts as a single item,
+ * The items of a list node, from the config's `key`; without `items`, those of its inputs. A value that is not an array counts as a single item,
  * because JSONata returns a single match without its array; null gives no items.
  */
-export async function readItems({ config, bindings, evaluator }: NodeContext, key = 'items') {
+export async function readItems({ config, bindings, evaluator, inputs }: NodeContext, key = 'items') {
+  if (config[key] === undefined && key === 'items') return listOwnItems(inputs)
   const value = await evaluator.render(config[key], bindings)
   return Array.isArray(value) ? (value as unknown[]) : value === null || value === undefined ? [] : [value]
 }
@@ -143,4 +145,21 @@ export function createOutputBound(): (...values: unknown[]) => void {
     if (weight <= MAX_WEIGHT) return
     throw new NodeFailure('The output would be far larger than 8 MB', { type: 'OutputTooLarge' })
   }
+}
+
+/** The items that a node works on if its config names none: those of all its inputs, in edge order. */
+export function listOwnItems(inputs: unknown[]): unknown[] {
+  const [only] = inputs
+  // The very list, by which a node says where its items came from.
+  if (inputs.length === 1 && isObject(only) && Array.isArray(only.items)) return only.items
+  return inputs.flatMap((input) => {
+    if (input === null || input === undefined) return []
+    if (Array.isArray(input)) return input
+    return isObject(input) && Array.isArray(input.items) ? input.items : [input]
+  })
+}
+
+/** The item that a node works on: its own one if it is executed for each item, else its whole input. */
+export function workedItem({ bindings, input }: Pick<NodeContext, 'bindings' | 'input'>): unknown {
+  return 'item' in bindings ? bindings.item : input
 }

@@ -50,6 +50,10 @@ export type NodeResult = {
   written?: WrittenOutput
   handle?: string
   until?: number
+  /** What leaves by each of several handles at once. */
+  branches?: Record<string, { items: unknown[]; from: number[][] }>
+  /** The handles by which the output leaves, if they are several. */
+  handles?: string[]
   pause?: { until: number | null }
   /** For a list of items: the list that they were made of, and for each the index in there (or several). */
   places?: { of: unknown[]; from: ItemList['from'] }

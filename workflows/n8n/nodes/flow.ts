@@ -1,47 +1,52 @@
 import { getOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { readLoopOutputs } from '../items/nodekinds.ts'
+import { readLoopOutputs } from '../loops.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
-import { type MappedNode, mapToNode } from '../parts.ts'
+import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
-import { findMergeOutput, mapMerge } from './merge.ts'
-import { mapIf, mapSwitch } from './switch.ts'
+import { isTemplate, keepText, plainText, splitPieces } from '../texts.ts'
 
-/** Nodes that say where and when an execution continues. */
+/** Nodes that say where and when an execution continues, or run code. */
 export const FLOW_MAPPERS: Record<string, NodeMapper> = {
-  if: { takes: 'item', passesInput: true, map: mapIf },
-  switch: { takes: 'item', passesInput: true, map: mapSwitch },
-  merge: { takes: 'merge', outputFlow: findMergeOutput, map: mapMerge },
-  splitInBatches: { takes: 'loop', map: mapLoopOverItems },
-  wait: { takes: 'any', passesInput: true, map: mapWait },
-  noOp: { takes: 'any', passesInput: true, map: () => mapToNode('NO_OP', {}) },
-  stopAndError: { takes: 'any', map: mapStopAndError },
+  splitInBatches: mapLoopOverItems,
+  wait: mapWait,
+  noOp: () => mapEach('NO_OP', {}),
+  stopAndError: mapStopAndError,
+  code: mapCode,
+  function: ({ parameters }) => writeCode('all', parameters.functionCode, 'function'),
+  functionItem: ({ parameters }) => writeCode('each', parameters.functionCode, 'functionItem'),
 }
 
-function mapLoopOverItems(node: SourceNode, { report, inputCode }: MapperTools): MappedNode {
+function mapLoopOverItems(node: SourceNode, { id, report, connectedOutputs }: MapperTools): MappedNode {
   const { batchSize = 1, options = {} } = node.parameters
-  if (batchSize !== 1) {
-    const message =
-      `n8n loops over batches of ${batchSize} items. Perdure loops over one item after the other: check ` +
-      'the nodes in the loop that expect a batch.'
-    report('items', 'parameters.batchSize', message, batchSize)
-  }
+  const size = Number(plainText(batchSize))
+  if (!Number.isInteger(size) || size < 1)
+    throw new Error('the size of its batches is not known before it is executed')
   for (const [key, value] of Object.entries(Object(options))) {
-    reportMissingOption(report, `parameters.options.${key}`, value)
+    if (key !== 'reset') reportMissingOption(report, `parameters.options.${key}`, value)
+    else if (value !== false) throw new Error('it begins again in the middle of its loop ("reset")')
   }
-  const config = { items: `{{ ${inputCode} }}`, concurrency: 1, onItemError: 'stop' }
-  // The loop output has no handle: the body of a FOR_EACH needs no edge.
-  const handles = readLoopOutputs(node).done === 0 ? [null] : ['', null]
-  return { ...mapToNode('FOR_EACH', config), handles }
+  const list = `$nodes.${id}__list.items`
+  const batches =
+    size === 1
+      ? `$map(${list}, function($one) { {"items": [$one]} })`
+      : `($all := ${list}; $map([0..$floor(($count($all) - 1) / ${size})], function($at) { ` +
+        `{"items": $filter($all, function($one, $i) { $floor($i / ${size}) = $at })[]} }))`
+  const { done } = readLoopOutputs(node)
+  return {
+    type: 'FOR_EACH',
+    config: { items: `{{ ${batches} }}`, concurrency: 1, onItemError: 'stop' },
+    handles: done === 0 ? [null, null] : [null, null].slice(0, Math.max(connectedOutputs, 2)),
+  }
 }
 
 const UNITS: Record<string, number> = { seconds: 1_000, minutes: 60_000, hours: 3_600_000, days: 86_400_000 }
 
-function mapWait({ parameters, version }: SourceNode, { reader }: MapperTools): MappedNode {
-  const { resume = 'timeInterval', dateTime } = parameters
+function mapWait({ parameters, version }: SourceNode): MappedNode {
+  const { resume = 'timeInterval', dateTime = '' } = parameters
   if (resume === 'specificTime') {
-    const until = reader.readCode(dateTime ?? '', 'parameters.dateTime')
-    return mapToNode('WAIT', { until: `{{ $fromMillis($toMillis(${until.text})) }}` })
+    const text = keepText(dateTime)
+    return wait({ until: isTemplate(text) ? text : readInstant(text) })
   }
   if (resume !== 'timeInterval')
     throw new Error(`it waits for "${resume}", for which Perdure has WAIT_FOR_EVENT and APPROVAL`)
@@ -50,15 +55,42 @@ function mapWait({ parameters, version }: SourceNode, { reader }: MapperTools): 
   const amount = parameters.amount ?? (version < 1.1 ? 1 : 5)
   const unitMs = getOwn(UNITS, String(unit))
   if (!unitMs) throw new Error(`it waits for an amount of "${parameters.unit}", which Perdure does not know`)
-  const durationMs =
-    typeof amount === 'number'
-      ? Math.round(amount * unitMs)
-      : `{{ $number(${reader.readCode(amount, 'parameters.amount').text}) * ${unitMs} }}`
-  return mapToNode('WAIT', { durationMs })
+  if (isTemplate(amount)) {
+    const [only, ...more] = splitPieces(amount)
+    if (!only || more.length > 0)
+      throw new Error('it waits for an amount that is put together of several expressions')
+    return { type: 'WAIT', config: { durationMs: `={{ Number(${only.slice(3, -2)}) * ${unitMs} }}` } }
+  }
+  return wait({ durationMs: Math.round((Number(plainText(amount)) || 0) * unitMs) })
 }
 
-function mapStopAndError({ parameters }: SourceNode, { reader }: MapperTools): MappedNode {
+const wait = (config: Record<string, unknown>): MappedNode => ({ type: 'WAIT', config })
+
+function readInstant(text: string): string {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new Error(`it waits for "${text.slice(0, 100)}", which is no time`)
+  return new Date(time).toISOString()
+}
+
+function mapStopAndError({ parameters }: SourceNode): MappedNode {
   const given = parameters.errorType === 'errorObject' ? parameters.errorObject : parameters.errorMessage
-  const message = reader.readTemplate(given ?? 'Stopped', 'parameters.errorMessage')
-  return mapToNode('STOP_AND_ERROR', { message: message === '' ? 'Stopped' : message })
+  return mapAll('STOP_AND_ERROR', { message: keepText(given ?? '') || 'Stopped' })
+}
+
+function mapCode({ parameters }: SourceNode): MappedNode {
+  const { language = 'javaScript', mode = 'runOnceForAllItems', jsCode } = parameters
+  if (language !== 'javaScript')
+    throw new Error(`its code is in ${language}, and Perdure runs only JavaScript`)
+  return writeCode(mode === 'runOnceForEachItem' ? 'each' : 'all', jsCode, 'code')
+}
+
+/** A node that runs code of n8n's; `style` says which of its nodes it is from, as they hand over the items in other ways. */
+function writeCode(
+  mode: 'all' | 'each',
+  text: unknown,
+  style: 'code' | 'function' | 'functionItem',
+): MappedNode {
+  const code = String(text ?? '')
+  if (code.trim() === '') throw new Error('it has no code')
+  return mapAll('CODE', { language: 'javascript', mode, code, style })
 }

@@ -1,227 +1,206 @@
 import { getOwn, isObject } from '../../json.ts'
-import { readConditions } from '../conditions.ts'
 import type { SourceNode } from '../document.ts'
-import { accessPath, quoteString, unknownCode } from '../expressions/code.ts'
-import {
-  ITEM_LIST,
-  type ItemFlow,
-  type MapperTools,
-  type NodeMapper,
-  ONE_ITEM,
-  type OutputUse,
-} from '../mapper.ts'
-import { createPart, type MappedNode, mapToNode, type NodePart } from '../parts.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
+import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
+import { isTemplate, keepNumber, keepText, listObjects, plainText, splitNames } from '../texts.ts'
 
-/** Nodes that turn a list into another list, or into one item. */
+/** Nodes that make a list of another one, or one item of it. */
 export const LIST_MAPPERS: Record<string, NodeMapper> = {
-  filter: { takes: 'list', outputFlow: findSameFlow, map: mapFilter },
-  splitOut: { takes: 'list', map: mapSplitOut },
-  sort: { takes: 'list', map: mapSort },
-  limit: { takes: 'list', map: mapLimit },
-  removeDuplicates: { takes: 'list', map: mapRemoveDuplicates },
-  renameKeys: { takes: 'list', outputFlow: findRenamedFlow, map: mapRenameKeys },
-  aggregate: { takes: 'collect', map: mapAggregate },
-  summarize: { takes: 'collect', outputFlow: findSummaryFlow, map: mapSummarize },
-  itemLists: { takes: 'list', outputFlow: findItemListsFlow, map: mapItemLists },
+  splitOut: mapSplitOut,
+  sort: mapSort,
+  limit: mapLimit,
+  removeDuplicates: mapRemoveDuplicates,
+  renameKeys: mapRenameKeys,
+  aggregate: mapAggregate,
+  summarize: mapSummarize,
+  itemLists: mapItemLists,
 }
 
-/** A list if a list arrives, one item if one item does. */
-function findSameFlow(_node: SourceNode, { inputs }: OutputUse): ItemFlow {
-  const [first] = inputs.flat()
-  return first?.count === 'many' ? ITEM_LIST : (first ?? ONE_ITEM)
+type Fields = Record<string, unknown>
+
+function readOptions({ parameters }: SourceNode): Fields {
+  return isObject(parameters.options) ? parameters.options : {}
 }
 
-/** A list is filtered. For one item, the filter is a branch, which is taken or not. */
-function mapFilter({ parameters }: SourceNode, tools: MapperTools): MappedNode {
-  const isList = tools.input.count === 'many'
-  const isAny = parameters.combineConditions === 'OR'
-  const conditionTools = { report: tools.report, reader: isList ? tools.itemReader : tools.reader }
-  const condition = readConditions(parameters.conditions, 'parameters.conditions', conditionTools, isAny)
-  if (!isList) return { ...mapToNode('IF_ELSE', { condition }), handles: ['true'] }
-  return mapToNode('FILTER', { items: `{{ ${tools.inputCode} }}`, condition })
+const plainNames = (node: SourceNode) =>
+  readOptions(node).disableDotNotation === true ? { dots: false } : {}
+
+/** Names that are known now, or the template of a text with names. */
+function keepNames(value: unknown): string | string[] {
+  return isTemplate(value) ? value : splitNames(value)
 }
 
-/** The names in a string, separated by commas. */
-function splitNames(value: unknown): string[] {
-  return String(value ?? '')
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-}
-
-function mapSplitOut({ parameters }: SourceNode, { inputCode }: MapperTools): MappedNode {
-  const { include = 'noOtherFields', options = {} } = parameters
-  const { destinationFieldName = '', disableDotNotation } = Object(options)
-  const fields = splitNames(String(parameters.fieldToSplitOut ?? '').replace(/^=/, ''))
-  const [field] = fields
-  if (fields.length !== 1 || !field) throw new Error('it does not split out exactly one field')
-  if (include === 'allOtherFields' && destinationFieldName === '') {
-    return mapToNode('SPLIT', { items: `{{ ${inputCode} }}`, field, keepOthers: true })
+function mapSplitOut(node: SourceNode): MappedNode {
+  const { parameters } = node
+  const { include = 'noOtherFields', fieldsToInclude } = parameters
+  const { destinationFieldName } = readOptions(node)
+  const known: Record<string, string> = {
+    noOtherFields: 'none',
+    allOtherFields: 'all',
+    selectedOtherFields: 'selected',
   }
-  if (include !== 'noOtherFields')
-    throw new Error(`it includes other fields in a way that Perdure does not have: "${include}"`)
-  const entries = accessPath(unknownCode(inputCode), field, disableDotNotation !== true)
-  const named = `{${quoteString(destinationFieldName || field)}: $}`
-  // If the field gets no new name, an entry that is an object becomes the item itself.
-  const item = destinationFieldName === '' ? `$type($) = "object" ? $ : ${named}` : named
-  return mapToNode('TRANSFORM', { expression: `{"items": [${entries}.(${item})]}` })
-}
-
-function mapAggregate({ parameters }: SourceNode, { inputCode, report }: MapperTools): MappedNode {
-  for (const [key, value] of Object.entries(Object(parameters.options ?? {}))) {
-    if (key !== 'disableDotNotation') reportMissingOption(report, `parameters.options.${key}`, value)
-  }
-  if (parameters.aggregate === 'aggregateAllItemData') return mapToAllItems(parameters, inputCode)
-  const { fieldToAggregate } = Object(parameters.fieldsToAggregate)
-  const fields = (Array.isArray(fieldToAggregate) ? fieldToAggregate : []).filter(isObject).map((entry) => {
-    const field = String(entry.fieldToAggregate ?? '')
-    const name = entry.renameField === true ? String(entry.outputFieldName) : field.split('.').at(-1)!
-    return `${quoteString(name)}: [${accessPath(unknownCode(inputCode), field)}]`
+  const which = getOwn(known, String(include))
+  if (!which) throw new Error(`it includes other fields in a way that Perdure does not have: "${include}"`)
+  const fields = keepNames(parameters.fieldToSplitOut)
+  if (fields.length === 0) throw new Error('it names no field to split out')
+  if (fields.includes('$binary')) throw new Error('it splits out files, which Perdure does not keep')
+  return mapEach('SPLIT', {
+    fields,
+    ...(destinationFieldName ? { as: keepNames(destinationFieldName) } : {}),
+    include: which,
+    ...(node.type === 'itemLists' && node.version < 2 ? { missing: 'error' } : {}),
+    ...(which === 'selected' ? { names: keepNames(readList(fieldsToInclude)) } : {}),
+    ...plainNames(node),
   })
-  return mapToNode('TRANSFORM', { expression: `{${fields.join(', ')}}` })
 }
 
-/** One item, with a field that has all items, or some fields of them. */
-function mapToAllItems(parameters: Record<string, unknown>, inputCode: string): MappedNode {
-  const { include = 'allFields', destinationFieldName } = parameters
-  const list = (key: string) => JSON.stringify(splitNames(parameters[key]))
-  const pickFields = (test: string) =>
-    `$map(${inputCode}, function($i){$sift($i, function($v, $k){${test}})})`
-  const codes: Record<string, string> = {
-    allFields: inputCode,
-    specifiedFields: pickFields(`$k in ${list('fieldsToInclude')}`),
-    allFieldsExcept: pickFields(`$not($k in ${list('fieldsToExclude')})`),
+/** Names in a text, or in the lists of the Item Lists node. */
+function readList(value: unknown): unknown {
+  if (!isObject(value)) return value
+  return listObjects(value.fields).map(({ fieldName }) => String(fieldName))
+}
+
+const INCLUDED = new Set(['allFields', 'specifiedFields', 'allFieldsExcept'])
+
+function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
+  const { parameters } = node
+  const { mergeLists, keepMissing, includeBinaries } = readOptions(node)
+  if (includeBinaries === true) reportMissingOption(report, 'parameters.options.includeBinaries', true)
+  if (parameters.aggregate === 'aggregateAllItemData') {
+    const {
+      destinationFieldName = 'data',
+      include = 'allFields',
+      fieldsToInclude,
+      fieldsToExclude,
+    } = parameters
+    if (!INCLUDED.has(String(include)))
+      throw new Error(`it includes "${include}", which Perdure does not know`)
+    return mapAll('AGGREGATE', {
+      collect: {
+        into: keepText(destinationFieldName),
+        ...(include === 'specifiedFields' ? { include: splitNames(readList(fieldsToInclude)) } : {}),
+        ...(include === 'allFieldsExcept' ? { except: splitNames(readList(fieldsToExclude)) } : {}),
+      },
+    })
   }
-  const items = getOwn(codes, String(include))
-  if (!items) throw new Error(`it includes "${include}", which Perdure does not know`)
-  const name = quoteString(String(destinationFieldName ?? 'data'))
-  return mapToNode('TRANSFORM', { expression: `{${name}: [${items}]}` })
+  const { fieldToAggregate } = Object(parameters.fieldsToAggregate)
+  const fields = listObjects(fieldToAggregate).map(({ fieldToAggregate, renameField, outputFieldName }) => ({
+    field: String(plainText(fieldToAggregate) ?? ''),
+    ...(renameField === true ? { as: String(plainText(outputFieldName) ?? '') } : {}),
+  }))
+  return mapAll('AGGREGATE', {
+    collect: {
+      fields,
+      ...(mergeLists === true ? { mergeLists: true } : {}),
+      ...(keepMissing === true ? { keepMissing: true } : {}),
+      ...plainNames(node),
+    },
+  })
 }
 
-function mapSort({ parameters }: SourceNode, { inputCode }: MapperTools): MappedNode {
-  const items = `{{ ${inputCode} }}`
-  if (parameters.type === 'random') return mapToNode('RANDOM', { operation: 'shuffle', items })
-  if (parameters.type === 'code') throw new Error('it sorts with code')
-  const { sortField } = Object(parameters.sortFieldsUi)
-  const by = (Array.isArray(sortField) ? sortField : []).filter(isObject).map(({ fieldName, order }) => ({
-    key: String(fieldName),
+function mapSort(node: SourceNode): MappedNode {
+  const { parameters } = node
+  if (parameters.type === 'random')
+    return mapAll('RANDOM', { operation: 'shuffle', items: '{{ $input.items }}' })
+  if (parameters.type === 'code') {
+    const code = String(parameters.code ?? '')
+    const source = `return $input.all().sort((a, b) => {\n${code}\n})`
+    return mapAll('CODE', { language: 'javascript', mode: 'all', code: source, style: 'code' })
+  }
+  const by = listObjects(Object(parameters.sortFieldsUi).sortField).map(({ fieldName, order }) => ({
+    key: String(plainText(fieldName) ?? ''),
     order: order === 'descending' ? 'desc' : 'asc',
   }))
-  return mapToNode('SORT', { items, ...(by.length > 0 ? { by } : {}) })
+  if (by.length === 0) throw new Error('it names no field to sort by')
+  return mapAll('SORT', { by, compare: 'loose', ...plainNames(node) })
 }
 
-function mapLimit({ parameters }: SourceNode, { inputCode, reader }: MapperTools): MappedNode {
-  const count = reader.readTemplate(parameters.maxItems ?? 1, 'parameters.maxItems')
+function mapLimit({ parameters }: SourceNode): MappedNode {
   const keep = parameters.keep === 'lastItems' ? 'last' : 'first'
-  return mapToNode('LIMIT', { items: `{{ ${inputCode} }}`, count, keep })
+  return mapAll('LIMIT', { count: keepNumber(parameters.maxItems, 1), keep })
 }
 
-function mapRemoveDuplicates({ parameters }: SourceNode, { inputCode }: MapperTools): MappedNode {
-  const { operation = 'removeDuplicateInputItems', compare = 'allFields', fieldsToCompare } = parameters
-  if (operation !== 'removeDuplicateInputItems' && operation !== 'removeDuplicates') {
-    throw new Error('it compares the items with those of earlier executions')
+function mapRemoveDuplicates(node: SourceNode): MappedNode {
+  const { parameters, version } = node
+  const { operation = 'removeDuplicateInputItems', compare = 'allFields' } = parameters
+  if (operation !== 'removeDuplicateInputItems' && operation !== 'removeDuplicates')
+    throw new Error('it compares the items with those of earlier executions, of which Perdure keeps nothing')
+  const named = (key: string) => {
+    const names = splitNames(readList(parameters[key]))
+    if (names.length === 0) throw new Error('it names no field to compare')
+    return names
   }
-  const items = `{{ ${inputCode} }}`
-  if (compare === 'allFields') return mapToNode('DEDUPLICATE', { items })
-  if (compare !== 'selectedFields')
-    throw new Error(`it compares "${compare}", and Perdure only all fields or those that are named`)
-  const { fields } = Object(fieldsToCompare)
-  const by = Array.isArray(fields)
-    ? fields.map((entry) => String(Object(entry).fieldName))
-    : splitNames(fieldsToCompare)
-  return mapToNode('DEDUPLICATE', { items, by })
-}
-
-/** By aggregation: our operation for it, and what n8n puts in front of the name of the field. */
-const AGGREGATIONS: Record<string, { operation: string; prefix: string }> = {
-  count: { operation: 'count', prefix: 'count' },
-  countUnique: { operation: 'countUnique', prefix: 'unique_count' },
-  sum: { operation: 'sum', prefix: 'sum' },
-  average: { operation: 'avg', prefix: 'average' },
-  min: { operation: 'min', prefix: 'min' },
-  max: { operation: 'max', prefix: 'max' },
-  append: { operation: 'collect', prefix: 'appended' },
-  concatenate: { operation: 'join', prefix: 'concatenated' },
-}
-
-function mapSummarize({ parameters }: SourceNode, { inputCode }: MapperTools): MappedNode {
-  const { values } = Object(parameters.fieldsToSummarize)
-  const fields = (Array.isArray(values) ? values : []).filter(isObject).map(readSummaryField)
-  if (Object(parameters.options).outputFormat === 'singleItem')
-    throw new Error('it puts all groups into one item')
-  const groupBy = splitNames(parameters.fieldsToSplitBy)
-  const config = { items: `{{ ${inputCode} }}`, fields }
-  if (groupBy.length > 0) return mapToNode('AGGREGATE', { ...config, groupBy })
-  return { parts: [createPart('AGGREGATE', config), createFirstItemPart()] }
-}
-
-const SEPARATORS = new Set([',', ', ', '\n', '', ' '])
-
-function readSummaryField(entry: Record<string, unknown>): Record<string, unknown> {
-  const { aggregation = 'count', field, separateBy = ',', customSeparator } = entry
-  const known = getOwn(AGGREGATIONS, String(aggregation))
-  if (!known) throw new Error(`its aggregation "${aggregation}" has no counterpart`)
-  const { operation, prefix } = known
-  const listed = SEPARATORS.has(String(separateBy)) ? String(separateBy) : ','
-  const separator = separateBy === 'other' ? String(customSeparator ?? ',') : listed
-  return {
-    operation,
-    field: String(field),
-    as: `${prefix}_${String(field).replaceAll('.', '_')}`,
-    ...(operation === 'join' ? { separator } : {}),
-  }
-}
-
-/** One summary for each group. Without groups, there is only one. */
-function findSummaryFlow({ parameters }: SourceNode): ItemFlow {
-  return splitNames(parameters.fieldsToSplitBy).length > 0 ? ITEM_LIST : ONE_ITEM
-}
-
-function mapRenameKeys({ parameters }: SourceNode, tools: MapperTools): MappedNode {
-  const { key } = Object(parameters.keys)
-  const pairs = (Array.isArray(key) ? key : [])
-    .filter(isObject)
-    .map(({ currentKey, newKey }) => [String(currentKey), String(newKey)])
-  for (const [name, value] of Object.entries(Object(parameters.additionalOptions))) {
-    reportMissingOption(tools.report, `parameters.additionalOptions.${name}`, value)
-  }
-  const rename = createPart('RENAME_KEYS', {
-    items: `{{ ${tools.inputCode} }}`,
-    keys: Object.fromEntries(pairs),
+  return mapAll('DEDUPLICATE', {
+    ...(compare === 'selectedFields' ? { by: named('fieldsToCompare') } : {}),
+    ...(compare === 'allFieldsExcept' ? { except: named('fieldsToExclude') } : {}),
+    ...(readOptions(node).removeOtherFields === true ? { only: true } : {}),
+    types: version > 1 && node.type === 'removeDuplicates' ? 'nulls' : 'checked',
+    ...plainNames(node),
   })
-  return { parts: tools.input.count === 'many' ? [rename] : [rename, createFirstItemPart()] }
 }
 
-function findRenamedFlow(node: SourceNode, use: OutputUse): ItemFlow {
-  return findSameFlow(node, use).count === 'many' ? ITEM_LIST : ONE_ITEM
+function mapSummarize(node: SourceNode): MappedNode {
+  const { parameters, version } = node
+  const { outputFormat, skipEmptySplitFields, continueIfFieldNotFound } = readOptions(node)
+  const fields = listObjects(Object(parameters.fieldsToSummarize).values).map(readMeasure)
+  const by = splitNames(parameters.fieldsToSplitBy)
+  return mapAll('AGGREGATE', {
+    summarize: {
+      fields,
+      ...(by.length > 0 ? { by } : {}),
+      ...(skipEmptySplitFields === true ? { skipEmpty: true } : {}),
+      ...(outputFormat === 'singleItem' ? { single: true } : {}),
+      ...(version === 1 ? { textKeys: true } : {}),
+      ...(version === 1 && continueIfFieldNotFound !== true ? { missing: 'error' } : {}),
+      ...plainNames(node),
+    },
+  })
 }
 
-/** Our nodes for lists output a list even if it has only one item. */
-function createFirstItemPart(): NodePart {
-  return createPart('TRANSFORM', { expression: '$input.items[0]' }, '__one')
+const OPERATIONS = new Set(['append', 'average', 'concatenate', 'count', 'countUnique', 'max', 'min', 'sum'])
+
+function readMeasure(entry: Fields): Fields {
+  const { aggregation = 'count', field = '', includeEmpty, separateBy = ',', customSeparator = '' } = entry
+  if (!OPERATIONS.has(String(aggregation)))
+    throw new Error(`its aggregation "${aggregation}" has no counterpart`)
+  const separator = separateBy === 'other' ? customSeparator : separateBy
+  return {
+    operation: aggregation,
+    field: String(plainText(field) ?? ''),
+    ...(includeEmpty === true ? { includeEmpty: true } : {}),
+    ...(aggregation === 'concatenate' ? { separator: String(plainText(separator) ?? '') } : {}),
+  }
+}
+
+function mapRenameKeys({ parameters }: SourceNode): MappedNode {
+  const { regexReplacement } = Object(parameters.additionalOptions)
+  if (listObjects(Object(regexReplacement).replacements).length > 0)
+    throw new Error('it renames keys by regular expressions: rename them with CODE')
+  const pairs = listObjects(Object(parameters.keys).key).map(({ currentKey = '', newKey = '' }) => ({
+    from: keepText(currentKey),
+    to: keepText(newKey),
+  }))
+  return mapEach('RENAME_KEYS', { pairs })
 }
 
 /** The Item Lists node, which was later replaced by these nodes. */
 function mapItemLists(node: SourceNode, tools: MapperTools): MappedNode {
-  switch (node.parameters.operation ?? 'splitOutItems') {
+  const { operation = 'splitOutItems' } = node.parameters
+  switch (operation) {
     case 'splitOutItems':
-      return mapSplitOut(node, tools)
+      return mapSplitOut(node)
     case 'sort':
-      return mapSort(node, tools)
+      return mapSort(node)
     case 'limit':
-      return mapLimit(node, tools)
+      return mapLimit(node)
     case 'removeDuplicates':
-      return mapRemoveDuplicates(node, tools)
+      return mapRemoveDuplicates(node)
     case 'summarize':
-      return mapSummarize(node, tools)
-    default:
+      return mapSummarize(node)
+    case 'aggregateItems':
+    case 'concatenateItems':
       return mapAggregate(node, tools)
   }
-}
-
-function findItemListsFlow(node: SourceNode): ItemFlow {
-  const operation = String(node.parameters.operation ?? 'splitOutItems')
-  if (operation === 'summarize') return findSummaryFlow(node)
-  return operation === 'aggregateItems' || operation === 'concatenateItems' ? ONE_ITEM : ITEM_LIST
+  throw new Error(`its operation "${operation}" has no counterpart`)
 }

@@ -1,110 +1,147 @@
 import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { isMergeByPosition } from '../items/nodekinds.ts'
-import { ITEM_LIST, type ItemFlow, type MapperTools, ONE_ITEM, type OutputUse } from '../mapper.ts'
-import { type MappedNode, mapToNode } from '../parts.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
+import { type MappedNode, mapAll } from '../parts.ts'
+import { listObjects, plainText, splitNames } from '../texts.ts'
 
-/** A Merge node becomes a TRANSFORM or a JOIN, which reads the nodes before it by their ids. */
-export function mapMerge(node: SourceNode, tools: MapperTools): MappedNode {
-  if (choosesInput(node)) return mapChosenInput(node, tools)
-  const { parameters } = node
-  const lists = tools.mergeInputs.map((arrivals) => arrivals.map(({ text }) => text).join(', '))
-  const { mode = 'append', combineBy = 'combineByFields', combinationMode = 'mergeByFields' } = parameters
-  if (mode === 'append') return mapToItems(`[${lists.filter((list) => list !== '').join(', ')}]`)
-  if (lists.length > 2) throw new Error('it combines more than two inputs')
-  const { resolveClash } = Object(Object(Object(parameters.options).clashHandling).values)
-  if (resolveClash === 'addSuffix') throw new Error('it adds a suffix to the fields that both inputs have')
-  const [first = '', second = ''] = lists.map((list) => `[${list}]`)
-  const prefersFirst = resolveClash === 'preferInput1'
-  if (isMergeByPosition(node)) return mergeByPosition(first, second, prefersFirst, tools)
-  if (combineBy === 'combineAll' || combinationMode === 'multiplex' || mode === 'multiplex') {
-    const pair = writePair(prefersFirst)
-    return mapToItems(`($r := ${second}; [${first}.($a := $; $r.($b := $; ${pair}))])`)
+/** Nodes with several inputs. */
+export const MERGE_MAPPERS: Record<string, NodeMapper> = {
+  merge: mapMerge,
+  compareDatasets: mapCompareDatasets,
+}
+
+type Fields = Record<string, unknown>
+
+function mapMerge(node: SourceNode, { inputs }: MapperTools): MappedNode {
+  const config = node.version < 2 ? readFirst(node) : readMode(node)
+  return mapAll('MERGE', { ...config, inputs })
+}
+
+/** Version 1: modes with names of their own. */
+function readFirst({ parameters }: SourceNode): Fields {
+  const { mode = 'append', join = 'left', overwrite, output = 'input1' } = parameters
+  const key = (name: string) => String(plainText(parameters[name]) ?? '')
+  const on = [{ left: key('propertyName1'), right: key('propertyName2') }]
+  switch (mode) {
+    case 'append':
+      return { mode: 'items' }
+    case 'mergeByIndex':
+      return { mode: 'byPosition', join }
+    case 'multiplex':
+      return { mode: 'all', clash: { deep: false } }
+    case 'mergeByKey':
+      return { mode: 'byKey', on, ...(overwrite && overwrite !== 'always' ? { overwrite } : {}) }
+    case 'keepKeyMatches':
+      return { mode: 'byKey', on, join: 'keepMatches' }
+    case 'removeKeyMatches':
+      return { mode: 'byKey', on, join: 'remove' }
+    case 'passThrough':
+      return { mode: 'choose', choose: output === 'input2' ? 2 : 1 }
+    case 'wait':
+      return { mode: 'choose', choose: 'empty' }
   }
-  return joinByFields(node, tools, first, second)
+  throw new Error(`its mode "${mode}" has no counterpart`)
 }
 
-export function findMergeOutput(node: SourceNode, { inputs }: OutputUse): ItemFlow {
-  const all = inputs.flat()
-  if (choosesInput(node)) return all[0]?.count === 'many' ? ITEM_LIST : ONE_ITEM
-  return isMergeByPosition(node) && all.every(({ count }) => count === 'one') ? ONE_ITEM : ITEM_LIST
+const COMBINATIONS: Record<string, string> = {
+  mergeByFields: 'byFields',
+  combineByFields: 'byFields',
+  mergeByPosition: 'byPosition',
+  combineByPosition: 'byPosition',
+  multiplex: 'all',
+  combineAll: 'all',
 }
 
-/** Whether the node passes on one of its inputs and drops the other. */
-function choosesInput({ parameters }: SourceNode): boolean {
-  return parameters.mode === 'chooseBranch' || parameters.mode === 'passThrough'
-}
-
-function mapChosenInput({ parameters }: SourceNode, { mergeInputs }: MapperTools): MappedNode {
-  const { output, useDataOfInput } = parameters
-  const isSecond = output === 'input2' || useDataOfInput === 2 || useDataOfInput === '2'
-  const chosen = mergeInputs[isSecond ? 1 : 0]?.[0]
-  if (!chosen) throw new Error('it outputs the items of an input that nothing is connected to')
-  return chosen.count === 'many'
-    ? mapToItems(chosen.text)
-    : mapToNode('TRANSFORM', { expression: chosen.text })
-}
-
-function mergeByPosition(
-  first: string,
-  second: string,
-  prefersFirst: boolean,
-  { mergeInputs }: MapperTools,
-): MappedNode {
-  if (mergeInputs.flat().every(({ count }) => count === 'one')) {
-    // If both have a field, $merge takes that of the later one.
-    const [low, high] = prefersFirst ? [second, first] : [first, second]
-    return mapToNode('TRANSFORM', { expression: `$merge($append(${low}, ${high}))` })
+function readMode(node: SourceNode): Fields {
+  const { parameters, version } = node
+  const { mode = 'append', combinationMode, combineBy } = parameters
+  if (mode === 'append') return { mode: 'items' }
+  if (mode === 'chooseBranch') {
+    const { output = version < 3 ? 'input1' : 'specifiedInput', useDataOfInput = 1 } = parameters
+    const number = output === 'input2' ? 2 : output === 'input1' ? 1 : Number(useDataOfInput) || 1
+    return { mode: 'choose', choose: output === 'empty' ? 'empty' : number, demandInputs: true }
   }
-  const pair = writePair(prefersFirst)
-  return mapToItems(
-    `($l := ${first}; $r := ${second}; [$map($l, function($a, $i){($b := $r[$i]; $exists($b) ? ${pair})})])`,
+  if (mode !== 'combine') throw new Error(`its mode "${mode}" has no counterpart`)
+  const by = getOwn(
+    COMBINATIONS,
+    String(version < 3 ? (combinationMode ?? 'mergeByFields') : (combineBy ?? 'combineByFields')),
   )
-}
-
-/** One item out of the item `$a` of the first input and the item `$b` of the second one. */
-function writePair(prefersFirst: boolean): string {
-  return prefersFirst ? '$merge([$b, $a])' : '$merge([$a, $b])'
-}
-
-const JOIN_MODES: Record<string, string> = {
-  keepMatches: 'inner',
-  keepEverything: 'outer',
-  enrichInput1: 'left',
-  enrichInput2: 'right',
-}
-
-function joinByFields(
-  { parameters }: SourceNode,
-  tools: MapperTools,
-  left: string,
-  right: string,
-): MappedNode {
-  const { joinMode, outputDataFrom } = parameters
-  const on = readJoinFields(parameters)
-  const mode = getOwn(JOIN_MODES, String(joinMode ?? 'keepMatches'))
-  if (on.length === 0) throw new Error('it names no fields to match')
-  if (!mode) throw new Error(`its output type "${joinMode}" has no counterpart`)
-  if (outputDataFrom && outputDataFrom !== 'both') {
-    const message =
-      'n8n outputs the fields of one input. Perdure outputs those of both: remove the ones that you do not ' +
-      'need in the next node.'
-    tools.report('parameter', 'parameters.outputDataFrom', message, outputDataFrom)
+  if (!by) throw new Error(`it combines by "${combineBy ?? combinationMode}", which has no counterpart`)
+  const options = isObject(parameters.options) ? parameters.options : {}
+  const clash = readClash(Object(Object(options.clashHandling).values))
+  const more = Object.keys(clash).length > 0 ? { clash } : {}
+  if (by === 'all') return { mode: by, ...more }
+  if (by === 'byPosition') {
+    const unpaired = options.includeUnpaired === true ? { includeUnpaired: true } : {}
+    return { mode: by, ...more, ...unpaired, ...(version < 3 ? { passSingle: true } : {}) }
   }
-  return mapToNode('JOIN', { left: `{{ ${left} }}`, right: `{{ ${right} }}`, on, mode })
-}
-
-function readJoinFields(parameters: Record<string, unknown>): { left: string; right: string }[] {
-  const { fieldsToMatchString } = parameters
-  if (typeof fieldsToMatchString === 'string') {
-    return fieldsToMatchString.split(',').map((field) => ({ left: field.trim(), right: field.trim() }))
+  const { joinMode = 'keepMatches', outputDataFrom } = parameters
+  return {
+    mode: by,
+    on: readPairs(node),
+    join: joinMode,
+    ...(outputDataFrom ? { output: outputDataFrom } : {}),
+    ...more,
+    ...(options.multipleMatches === 'first' ? { first: true } : {}),
+    ...(options.fuzzyCompare === true ? { fuzzy: true } : {}),
+    ...(options.disableDotNotation === true ? { dots: false } : {}),
+    ...(version < 2.1 ? { demandFields: true } : {}),
   }
-  const { values } = Object(parameters.mergeByFields ?? parameters.fieldsToMatch)
-  return (Array.isArray(values) ? values : [])
-    .filter(isObject)
-    .map(({ field1, field2 }) => ({ left: String(field1), right: String(field2) }))
 }
 
-function mapToItems(list: string): MappedNode {
-  return mapToNode('TRANSFORM', { expression: `{"items": ${list}}` })
+/** The pairs of fields to compare: a list of pairs or, in version 3, names in a text. */
+function readPairs({ parameters, version }: SourceNode): { left: string; right: string }[] {
+  const { values } = Object(parameters.mergeByFields)
+  if (version < 3 || parameters.advanced === true)
+    return listObjects(values).map(({ field1, field2 }) => ({
+      left: String(plainText(field1) ?? ''),
+      right: String(plainText(field2) ?? ''),
+    }))
+  return splitNames(parameters.fieldsToMatchString).map((name) => ({ left: name, right: name }))
+}
+
+function readClash({ resolveClash, mergeMode, overrideEmpty }: Fields): Fields {
+  const input = /^preferInput(\d+)$/.exec(String(resolveClash ?? ''))?.[1]
+  return {
+    ...(resolveClash === 'addSuffix' ? { prefer: 'suffix' } : {}),
+    ...(input ? { prefer: Number(input) } : {}),
+    ...(resolveClash === 'preferLast' ? { prefer: 2 } : {}),
+    ...(mergeMode === 'shallowMerge' ? { deep: false } : {}),
+    ...(overrideEmpty === true ? { keepIfEmpty: true } : {}),
+  }
+}
+
+const RESOLUTIONS: Record<string, string> = {
+  includeBoth: 'both',
+  preferInput1: 'left',
+  preferInput2: 'right',
+  mix: 'mix',
+}
+
+function mapCompareDatasets({ parameters, version }: SourceNode, { inputs }: MapperTools): MappedNode {
+  const options = isObject(parameters.options) ? parameters.options : {}
+  const {
+    resolve = version < 2 ? 'preferInput2' : 'includeBoth',
+    preferWhenMix = 'input1',
+    exceptWhenMix,
+  } = parameters
+  const on = listObjects(Object(parameters.mergeByFields).values).map(({ field1, field2 }) => ({
+    left: String(plainText(field1) ?? ''),
+    right: String(plainText(field2) ?? ''),
+  }))
+  const fuzzy = version >= 2 ? parameters.fuzzyCompare : options.fuzzyCompare
+  const rules = {
+    resolve: getOwn(RESOLUTIONS, String(resolve)) ?? 'both',
+    prefer: preferWhenMix === 'input2' ? 'right' : 'left',
+    except: splitNames(exceptWhenMix),
+    skip: splitNames(options.skipFields),
+    ...(fuzzy === true ? { fuzzy: true } : {}),
+    ...(options.multipleMatches === 'all' ? { multiple: 'all' } : {}),
+    ...(options.disableDotNotation === true ? { dots: false } : {}),
+    dialect: version,
+  }
+  return {
+    ...mapAll('COMPARE_DATASETS', { inputs, on, rules }),
+    handles: ['onlyLeft', 'same', 'different', 'onlyRight'],
+  }
 }

@@ -1,36 +1,33 @@
 import { getOwn, isObject } from '../../json.ts'
+import { findHeaderFault } from '../../nodes/webhooks.ts'
 import type { SourceNode } from '../document.ts'
-import { type MapperTools, type NodeMapper, ONE_ITEM } from '../mapper.ts'
-import { createPart, type MappedNode, mapToNode } from '../parts.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
+import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
+import { isTemplate, listObjects, plainText } from '../texts.ts'
 
-const manualTrigger: NodeMapper = { takes: 'trigger', map: () => mapToNode('MANUAL_TRIGGER', {}) }
-const scheduleTrigger: NodeMapper = { takes: 'trigger', map: mapSchedule }
+const manualTrigger: NodeMapper = () => ({ type: 'MANUAL_TRIGGER', config: {} })
 
 /** Nodes that start an execution. */
 export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
   manualTrigger,
   start: manualTrigger,
-  webhook: { takes: 'trigger', map: mapWebhook },
-  scheduleTrigger,
-  cron: scheduleTrigger,
-  interval: scheduleTrigger,
-  errorTrigger: { takes: 'trigger', map: mapErrorTrigger },
-  executeWorkflowTrigger: { takes: 'trigger', map: () => mapToNode('SUB_WORKFLOW_TRIGGER', {}) },
+  webhook: mapWebhook,
+  scheduleTrigger: mapSchedule,
+  cron: mapSchedule,
+  interval: mapSchedule,
+  errorTrigger: mapErrorTrigger,
+  executeWorkflowTrigger: () => ({ type: 'SUB_WORKFLOW_TRIGGER', config: {} }),
 }
 
 /** A trigger of another type becomes a manual one: callers pass the data that the trigger would bring. */
-export const UNKNOWN_TRIGGER_MAPPER: NodeMapper = {
-  takes: 'trigger',
-  outputFlow: () => ONE_ITEM,
-  map(node, { report }) {
-    const message =
-      `In n8n this workflow is started by ${node.fullType}. Perdure has no such trigger, and a ` +
-      'MANUAL_TRIGGER takes its place: execute the workflow over the API, with the data that the trigger ' +
-      'would bring.'
-    report('node', 'type', message, node.raw)
-    return mapToNode('MANUAL_TRIGGER', {})
-  },
+export function mapUnknownTrigger(node: SourceNode, { report }: MapperTools): MappedNode {
+  const message =
+    `In n8n this workflow is started by ${node.fullType}. Perdure has no such trigger, and a ` +
+    'MANUAL_TRIGGER takes its place: execute the workflow over the API, with the data that the trigger ' +
+    'would bring.'
+  report('trigger', 'type', message, node.raw)
+  return { type: 'MANUAL_TRIGGER', config: {} }
 }
 
 const RESPONSE_MODES: Record<string, string> = {
@@ -40,11 +37,11 @@ const RESPONSE_MODES: Record<string, string> = {
   streaming: 'immediate',
 }
 
-function mapWebhook(node: SourceNode, { report }: MapperTools): MappedNode {
+function mapWebhook(node: SourceNode, { report, ends }: MapperTools): MappedNode {
   const { parameters } = node
   const path = readPath(node, report)
   const method = readMethod(parameters.httpMethod ?? 'GET', report)
-  const { responseMode: given = 'onReceived', authentication = 'none', options = {} } = parameters
+  const { responseMode: given = 'onReceived', authentication = 'none' } = parameters
   const responseMode = getOwn(RESPONSE_MODES, String(given))
   if (!responseMode || given === 'streaming') {
     const message =
@@ -58,14 +55,70 @@ function mapWebhook(node: SourceNode, { report }: MapperTools): MappedNode {
       'from anybody: set secretHeader or signature.'
     report('credential', 'parameters.authentication', message, authentication)
   }
-  const { responseData } = parameters
-  const all = { ...Object(responseData && { responseData }), ...Object(options) }
-  for (const [key, value] of Object.entries(all)) {
-    // This is what a webhook with lastNode does in Perdure, too.
-    if (key === 'responseData' && value === 'firstEntryJson') continue
-    reportMissingOption(report, `parameters.options.${key}`, value)
+  const respond = readAnswer(node, report, responseMode ?? 'immediate')
+  const order = responseMode === 'lastNode' && ends.length > 1 ? { ends } : {}
+  return {
+    type: 'WEBHOOK_TRIGGER',
+    config: {
+      path,
+      method,
+      responseMode: responseMode ?? 'immediate',
+      shape: 'n8n',
+      respond: { ...respond, ...order },
+    },
   }
-  return mapToNode('WEBHOOK_TRIGGER', { path, method, responseMode: responseMode ?? 'immediate' })
+}
+
+/** What the caller gets: of the last node's items the first one or all, or nothing. */
+function readAnswer(
+  { parameters }: SourceNode,
+  report: ProblemReporter,
+  mode: string,
+): Record<string, unknown> {
+  const options = isObject(parameters.options) ? parameters.options : {}
+  const { responseData: data = mode === 'immediate' ? undefined : 'firstEntryJson' } = parameters
+  const { responseHeaders, responsePropertyName, responseContentType, responseData, responseCode, ...rest } =
+    options
+  const answer: Record<string, unknown> = {}
+  if (data === 'allEntries') answer.data = 'all'
+  else if (data === 'noData' || options.noResponseBody === true) answer.data = 'none'
+  else if (data === 'firstEntryBinary') reportMissingOption(report, 'parameters.responseData', data)
+  else if (mode === 'immediate' && typeof responseData === 'string') answer.text = plainText(responseData)
+  const code = isObject(parameters.responseCode)
+    ? Object(parameters.responseCode.values).responseCode
+    : undefined
+  const custom = Object(Object(responseCode).values)
+  const status = Number(
+    custom.customCode ??
+      custom.responseCode ??
+      (isObject(responseCode) ? undefined : responseCode) ??
+      code ??
+      parameters.responseCode ??
+      200,
+  )
+  if (Number.isInteger(status) && status >= 200 && status <= 599 && status !== 200) answer.status = status
+  const headers: Record<string, string> = {}
+  for (const { name, value } of listObjects(Object(responseHeaders).entries)) {
+    const fault = isTemplate(value) ? 'is an expression' : findHeaderFault(String(name), plainText(value))
+    if (fault)
+      report(
+        'parameter',
+        'parameters.options.responseHeaders',
+        `The header "${name}" was left out: it ${fault}.`,
+        value,
+      )
+    else headers[String(name).toLowerCase()] = String(plainText(value))
+  }
+  if (Object.keys(headers).length > 0) answer.headers = headers
+  if (responsePropertyName && !isTemplate(responsePropertyName))
+    answer.field = plainText(responsePropertyName)
+  if (responseContentType && !isTemplate(responseContentType))
+    answer.contentType = plainText(responseContentType)
+  for (const [key, value] of Object.entries(rest)) {
+    if (!['noResponseBody', 'rawBody', 'ignoreBots', 'allowedOrigins'].includes(key) || value === true)
+      if (key !== 'noResponseBody') reportMissingOption(report, `parameters.options.${key}`, value)
+  }
+  return answer
 }
 
 function readPath({ parameters, raw }: SourceNode, report: ProblemReporter): string {
@@ -109,14 +162,14 @@ function mapSchedule(node: SourceNode, { report }: MapperTools): MappedNode {
     return []
   })
   const [first, ...others] = crons
-  if (first === undefined) return mapToNode('MANUAL_TRIGGER', {})
+  if (first === undefined) return { type: 'MANUAL_TRIGGER', config: {} }
   for (const cron of others) {
     const message =
       'n8n has several rules in this trigger. A SCHEDULE_TRIGGER has one cron expression, that of the ' +
       `first rule: add another SCHEDULE_TRIGGER for "${cron}".`
     report('parameter', 'parameters.rule', message, cron)
   }
-  return mapToNode('SCHEDULE_TRIGGER', { cron: first })
+  return { type: 'SCHEDULE_TRIGGER', config: { cron: first } }
 }
 
 /** The rules of the trigger, in the form of the newest of the three schedule nodes. */
@@ -210,6 +263,8 @@ const ERROR_SHAPE =
 
 function mapErrorTrigger(): MappedNode {
   return {
-    parts: [createPart('ERROR_TRIGGER', {}), createPart('TRANSFORM', { expression: ERROR_SHAPE }, '__shape')],
+    type: 'ERROR_TRIGGER',
+    config: {},
+    shaper: { type: 'TRANSFORM', config: { expression: ERROR_SHAPE } },
   }
 }

@@ -1,128 +1,180 @@
-import { getOwn } from '../../json.ts'
+import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { quoteString } from '../expressions/code.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
-import { createPart, type MappedNode, type NodePart } from '../parts.ts'
+import { type MappedNode, mapEach } from '../parts.ts'
+import { reportMissingOption } from '../report.ts'
+import { isTemplate, keepNumber, keepText, keepTexts, plainText } from '../texts.ts'
+import { translateMoment } from './moment.ts'
 
-/** Nodes that compute one value. In n8n they put it into a field of the item, ours output only the value. */
-export const VALUE_MAPPERS: Record<string, NodeMapper> = {
-  dateTime: { takes: 'item', map: mapDateTime },
-  crypto: { takes: 'item', map: mapCrypto },
-}
+/** Nodes that put a value into a field of the item. */
+export const VALUE_MAPPERS: Record<string, NodeMapper> = { dateTime: mapDateTime, crypto: mapCrypto }
 
-/** `value` is JSONata for what `part` outputs, as `$input`. With `keepsInput`, other fields are kept. */
-type FieldValue = { part: NodePart; field: string; value: string; keepsInput: boolean }
-
-function putInField(tools: MapperTools, { part, field, value, keepsInput }: FieldValue): MappedNode {
-  const object = `{${quoteString(field)}: ${value}}`
-  if (!keepsInput) return { parts: [part, createPart('TRANSFORM', { expression: object }, '__put')] }
-  const item = `$nodes.${tools.id}__in${tools.input.path}`
-  const expression = `$merge([${item}, ${object}])`
-  return { parts: [createPart('NO_OP', {}, '__in'), part, createPart('TRANSFORM', { expression }, '__put')] }
-}
-
-/** The parts of a date that n8n can extract, and the formats of DATE that give them. */
-const EXTRACTED_PARTS: Record<string, string> = {
-  year: 'yyyy',
-  month: 'M',
-  week: 'W',
-  day: 'd',
-  hour: 'H',
-  minute: 'm',
-  second: 's',
-}
+type Fields = Record<string, unknown>
 
 function mapDateTime(node: SourceNode, tools: MapperTools): MappedNode {
-  if (node.version < 2)
-    throw new Error('its first version has date formats of its own, which DATE does not know')
-  const { parameters } = node
-  const options = Object(parameters.options)
-  const zone = typeof options.timezone === 'string' ? { timezone: options.timezone } : {}
-  const { config, field, value = '$input.date' } = readDateOperation(node, tools)
-  return putInField(tools, {
-    part: createPart('DATE', config.operation === 'difference' ? config : { ...config, ...zone }),
-    field: String(parameters.outputFieldName ?? field),
-    value,
-    keepsInput: options.includeInputFields === true,
-  })
+  return node.version < 2 ? mapFirstDate(node, tools) : mapSecondDate(node)
 }
 
-/** The config of DATE, the field that n8n uses by default, and the value if that is not `$input.date`. */
-type DateOperation = { config: Record<string, unknown>; field: string; value?: string }
-
-function readDateOperation({ parameters }: SourceNode, { reader }: MapperTools): DateOperation {
+function mapSecondDate({ parameters }: SourceNode): MappedNode {
+  const options = isObject(parameters.options) ? parameters.options : {}
   const { operation = 'getCurrentDate' } = parameters
-  const read = (key: string) => reader.readTemplate(parameters[key] ?? '', `parameters.${key}`)
+  const value = (key: string) => keepTexts(parameters[key] ?? '')
+  const into = (field: string, keep = options.includeInputFields === true) => ({
+    into: { field: keepText(parameters.outputFieldName ?? field), keep },
+  })
+  const zone = options.timezone ? { timezone: keepText(options.timezone) } : {}
   switch (operation) {
     case 'getCurrentDate':
-      return { config: { operation: 'now' }, field: 'currentDate' }
+      return mapEach('DATE', {
+        operation: 'now',
+        ...(parameters.includeTime === false ? { midnight: true } : {}),
+        ...zone,
+        ...into('currentDate'),
+      })
     case 'addToDate':
-    case 'subtractFromDate': {
-      const config = {
+    case 'subtractFromDate':
+      return mapEach('DATE', {
         operation: operation === 'addToDate' ? 'add' : 'subtract',
-        value: read('magnitude'),
-        amount: reader.readTemplate(parameters.duration ?? 0, 'parameters.duration'),
-        unit: parameters.timeUnit ?? 'days',
-      }
-      return { config, field: 'newDate' }
-    }
+        value: value('magnitude'),
+        amount: keepNumber(parameters.duration, 0),
+        unit: keepText(parameters.timeUnit ?? 'days'),
+        ...into('newDate'),
+      })
     case 'formatDate': {
-      const given =
+      const format =
         parameters.format === 'custom' ? parameters.customFormat : (parameters.format ?? 'MM/dd/yyyy')
-      const config = {
+      const from = options.fromFormat ? { inputFormat: keepText(options.fromFormat) } : {}
+      // n8n writes the date in the workflow's own time zone whichever zone is named here.
+      const local = options.timezone ? { timezone: WORKFLOW_ZONE } : {}
+      return mapEach('DATE', {
         operation: 'format',
-        value: read('date'),
-        format: reader.readTemplate(given, 'parameters.format'),
-      }
-      return { config, field: 'formattedDate', value: '$input.text' }
+        value: value('date'),
+        format: keepText(format),
+        ...from,
+        ...local,
+        ...into('formattedDate'),
+      })
     }
-    case 'extractDate': {
-      const format = getOwn(EXTRACTED_PARTS, String(parameters.part ?? 'month'))
-      if (!format) throw new Error(`it extracts "${parameters.part}" from a date, which Perdure cannot`)
-      const config = { operation: 'format', value: read('date'), format }
-      return { config, field: 'datePart', value: '$number($input.text)' }
+    case 'roundDate': {
+      const isUp = parameters.mode === 'roundUp'
+      const unit = isUp ? (parameters.to ?? 'month') : (parameters.toNearest ?? 'month')
+      return mapEach('DATE', {
+        operation: isUp ? 'roundUp' : 'startOf',
+        value: value('date'),
+        unit: keepText(unit),
+        ...into('roundedDate'),
+      })
     }
+    case 'extractDate':
+      return mapEach('DATE', {
+        operation: 'extract',
+        value: value('date'),
+        unit: keepText(parameters.part ?? 'month'),
+        ...into('datePart'),
+      })
     case 'getTimeBetweenDates': {
-      const units = Array.isArray(parameters.units) ? parameters.units : ['day']
-      const [unit] = units.map((one) => String(one).replace(/s$/, ''))
-      if (units.length !== 1 || !unit)
-        throw new Error('it outputs the time between two dates in several units')
-      const config = { operation: 'difference', from: read('startDate'), to: read('endDate'), unit }
-      return { config, field: 'timeDifference', value: `{${quoteString(`${unit}s`)}: $input.difference}` }
+      const units = Array.isArray(parameters.units) ? parameters.units.map(String) : ['day']
+      return mapEach('DATE', {
+        operation: 'difference',
+        from: value('startDate'),
+        to: value('endDate'),
+        unit: units[0] ?? 'day',
+        units,
+        ...(options.isoString === true ? { iso: true } : {}),
+        ...into('timeDifference'),
+      })
     }
   }
   throw new Error(`its operation "${operation}" has no counterpart`)
 }
 
-const ALGORITHMS = new Set(['md5', 'sha1', 'sha256', 'sha384', 'sha512'])
+const WORKFLOW_ZONE = '={{ $now.zoneName }}'
 
-function mapCrypto({ parameters }: SourceNode, tools: MapperTools): MappedNode {
-  const config =
-    parameters.action === 'generate' ? readGenerate(parameters, tools) : readHash(parameters, tools)
-  return putInField(tools, {
-    part: createPart('CRYPTO', config),
-    field: String(parameters.dataPropertyName ?? 'data'),
-    value: '$input.value',
-    keepsInput: true,
+/** Version 1 writes dates in the formats of another library. */
+function mapFirstDate({ parameters }: SourceNode, { report }: MapperTools): MappedNode {
+  const { action = 'format', dataPropertyName = 'data' } = parameters
+  const options = isObject(parameters.options) ? parameters.options : {}
+  const into = { into: { field: keepText(dataPropertyName), keep: true } }
+  if (action === 'calculate') {
+    const { operation = 'add', duration = 0, timeUnit = 'days' } = parameters
+    if (options.fromFormat) throw new Error('it reads dates in a format of its own')
+    return mapEach('DATE', {
+      operation,
+      value: keepTexts(parameters.value ?? ''),
+      amount: keepNumber(duration, 0),
+      unit: keepText(timeUnit),
+      utc: true,
+      ...into,
+    })
+  }
+  const custom = parameters.custom === true
+  const given = String(plainText(parameters.toFormat) ?? (custom ? '' : 'MM/DD/YYYY'))
+  if (isTemplate(parameters.toFormat))
+    throw new Error('its format is an expression in the words of another library')
+  const format = translateMoment(given)
+  if (format === undefined) throw new Error(`its format "${given}" has no counterpart`)
+  const from = options.fromFormat ? translateMoment(String(plainText(options.fromFormat) ?? '')) : undefined
+  if (options.fromFormat && from === undefined)
+    throw new Error('it reads dates in a format that has no counterpart')
+  if (options.fromTimezone)
+    reportMissingOption(report, 'parameters.options.fromTimezone', options.fromTimezone)
+  const zone = options.toTimezone
+    ? keepText(options.toTimezone)
+    : options.fromTimezone
+      ? WORKFLOW_ZONE
+      : undefined
+  return mapEach('DATE', {
+    operation: 'format',
+    value: keepTexts(parameters.value ?? ''),
+    format,
+    ...(from ? { inputFormat: from } : {}),
+    timezone: zone ?? 'UTC',
+    ...into,
   })
 }
 
-function readGenerate(parameters: Record<string, unknown>, { reader }: MapperTools): Record<string, unknown> {
-  const { encodingType = 'uuid', stringLength = 32 } = parameters
+const ALGORITHMS: Record<string, string> = {
+  md5: 'md5',
+  sha1: 'sha1',
+  sha256: 'sha256',
+  sha384: 'sha384',
+  sha512: 'sha512',
+  'sha3-256': 'sha3-256',
+  'sha3-384': 'sha3-384',
+  'sha3-512': 'sha3-512',
+}
+
+function mapCrypto({ parameters, raw }: SourceNode, { report }: MapperTools): MappedNode {
+  const { action = 'hash' } = parameters
+  if (parameters.binaryData === true) throw new Error('it reads a file, and Perdure keeps no files')
+  const into = { into: { field: keepText(parameters.dataPropertyName ?? 'data') } }
+  if (action === 'generate') return mapEach('CRYPTO', { ...readGenerate(parameters), ...into })
+  const type = String(plainText(parameters.type ?? 'MD5')).toLowerCase()
+  const algorithm = getOwn(ALGORITHMS, type)
+  if (action === 'sign') throw new Error('it signs with a private key')
+  if ((action !== 'hash' && action !== 'hmac') || !algorithm)
+    throw new Error(`its algorithm "${parameters.type}" has no counterpart`)
+  const config: Fields = {
+    operation: action,
+    value: keepTexts(parameters.value ?? ''),
+    algorithm,
+    encoding: keepText(parameters.encoding ?? 'hex'),
+    ...into,
+  }
+  if (action === 'hash') return mapEach('CRYPTO', config)
+  if (isObject(raw.credentials) && Object.keys(raw.credentials).length > 0 && !parameters.secret)
+    report(
+      'credential',
+      'credentials',
+      'The secret of the HMAC is a credential in n8n: set it on the node.',
+      null,
+    )
+  return mapEach('CRYPTO', { ...config, secret: keepText(parameters.secret ?? '') || ' ' })
+}
+
+function readGenerate({ encodingType = 'uuid', stringLength = 32 }: Fields): Fields {
   if (encodingType === 'uuid') return { operation: 'uuid' }
   if (encodingType !== 'hex' && encodingType !== 'base64')
     throw new Error(`it generates a random value of the type "${encodingType}"`)
-  const size = reader.readTemplate(stringLength, 'parameters.stringLength')
-  return { operation: 'randomBytes', encoding: encodingType, size }
-}
-
-function readHash(parameters: Record<string, unknown>, { reader }: MapperTools): Record<string, unknown> {
-  const { action = 'hash', type = 'MD5', encoding = 'hex' } = parameters
-  const algorithm = String(type).toLowerCase().replace('-', '')
-  if ((action !== 'hash' && action !== 'hmac') || !ALGORITHMS.has(algorithm))
-    throw new Error(`its action "${action}" with "${type}" has no counterpart`)
-  const value = reader.readTemplate(parameters.value ?? '', 'parameters.value')
-  const config = { operation: action, value, algorithm, encoding }
-  if (action === 'hash') return config
-  return { ...config, secret: reader.readTemplate(parameters.secret ?? '', 'parameters.secret') }
+  return { operation: 'randomBytes', encoding: encodingType, chars: keepNumber(stringLength, 32) }
 }

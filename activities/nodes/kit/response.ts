@@ -1,0 +1,78 @@
+import { setOwn } from '../../../workflows/json.ts'
+import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
+import { decodeText } from '../../http/body.ts'
+import { NodeFailure } from './failure.ts'
+
+type Response = { status: number; headers: Record<string, string>; body: Uint8Array }
+
+/**
+ * What a response is as items: a list of JSON is a list of items, a text becomes a field of an item. With `full`
+ * there is one item {body, headers, statusCode, statusMessage}.
+ */
+export function shapeResponse(shape: ResponseShape, { status, headers, body }: Response): unknown {
+  const { format = 'auto', full, neverError, field = 'data' } = shape
+  const type = headers['content-type'] ?? ''
+  const isJson = format === 'json' || (format === 'auto' && type.includes('application/json'))
+  const text = decodeText(body, headers['content-type'])
+  const rest = { headers, statusCode: status, statusMessage: REASONS[status] ?? '' }
+  if (!isJson) {
+    const item: Record<string, unknown> = full ? { ...rest } : {}
+    if (text !== '' || format === 'text') setOwn(item, field, text)
+    return item
+  }
+  const value = text.trim() === '' ? {} : parseBody(text, neverError === true && format === 'auto')
+  if (full) return { body: value, ...rest }
+  return Array.isArray(value) ? value : value === null ? {} : value
+}
+
+function parseBody(text: string, isLenient: boolean): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    if (isLenient) return {}
+    throw new NodeFailure('Response body is not valid JSON. Change "Response Format" to "Text"', {
+      type: 'InvalidResponse',
+    })
+  }
+}
+
+/** What HTTP/1.1 says about a status. */
+const REASONS: Record<number, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  203: 'Non-Authoritative Information',
+  204: 'No Content',
+  205: 'Reset Content',
+  206: 'Partial Content',
+  300: 'Multiple Choices',
+  301: 'Moved Permanently',
+  302: 'Found',
+  303: 'See Other',
+  304: 'Not Modified',
+  307: 'Temporary Redirect',
+  308: 'Permanent Redirect',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  402: 'Payment Required',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  406: 'Not Acceptable',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  411: 'Length Required',
+  412: 'Precondition Failed',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  418: "I'm a Teapot",
+  422: 'Unprocessable Entity',
+  425: 'Too Early',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+}

@@ -1,0 +1,184 @@
+import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
+import { type LoopBlock, readLoopOutputs } from './loops.ts'
+import type { BuiltNode } from './parts.ts'
+import type { ProblemReporter } from './report.ts'
+
+type Given = {
+  source: SourceWorkflow
+  loops: ReadonlyMap<string, LoopBlock>
+  built: ReadonlyMap<string, BuiltNode>
+  reporterOf: (node: string) => ProblemReporter
+}
+
+/** Reports where nodes that were imported do something else than in n8n, though each by itself does the same. */
+export function reportDifferences(given: Given): void {
+  const { source, built, reporterOf } = given
+  const outward = Map.groupBy(source.links, ({ from }) => from)
+  for (const node of source.nodes) {
+    if (node.disabled || built.get(node.name)?.mapped.isPlaceholder) continue
+    const report = reporterOf(node.name)
+    reportJoin(given, node, outward, report)
+    reportLostPairs(given, node, outward, report)
+    reportLoopEnds(given, node, report)
+    reportCode(node, report)
+    const text = listTexts(node.parameters).find((one) => one.startsWith('=') && /\$prevNode\b/.test(one))
+    if (text)
+      report(
+        'expression',
+        'parameters',
+        'There is no $prevNode here, and the node fails: write the name.',
+        text,
+      )
+  }
+}
+
+/** The nodes behind a node, and itself. */
+function findBehind(name: string, outward: Map<string, SourceLink[]>): Set<string> {
+  const found = new Set([name])
+  for (const one of found) for (const { to } of outward.get(one) ?? []) found.add(to)
+  return found
+}
+
+/** n8n executes a node once for each connection that brings items, and all nodes behind it as well. */
+function reportJoin(
+  { source, loops, built }: Given,
+  node: SourceNode,
+  outward: Map<string, SourceLink[]>,
+  report: ProblemReporter,
+): void {
+  const body = loops.get(node.name)?.members
+  const links = source.links.filter(({ from, to }) => to === node.name && !body?.has(from))
+  const inputs = Map.groupBy(links, ({ input }) => input)
+  if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, source))) return
+  const answers = source.nodes.some(
+    ({ type, parameters }) => type === 'webhook' && parameters.responseMode === 'lastNode',
+  )
+  const behind = [...findBehind(node.name, outward)]
+  const collects = behind.some((name) => built.get(name)?.mapped.works === 'all')
+  if (!answers && !collects) return
+  const message =
+    'Several connections lead to this input. If more than one brings items, n8n executes the node and those behind it ' +
+    'once for each connection, and the answer is that of the last time. Perdure executes it once, with the items of ' +
+    'all: put a Merge node in front of it if that is not what you want.'
+  report('items', 'connections', message, links)
+}
+
+/** Whether no two of the connections can bring items in the same execution: they begin at different triggers. */
+function areExclusive(links: SourceLink[], source: SourceWorkflow): boolean {
+  const inward = Map.groupBy(source.links, ({ to }) => to)
+  const ways = links.map(({ from }) => {
+    const before = new Set([from])
+    for (const name of before) for (const link of inward.get(name) ?? []) before.add(link.from)
+    return before
+  })
+  return ways.every((way, i) => ways.slice(i + 1).every((other) => ![...way].some((name) => other.has(name))))
+}
+
+const PAIRED = /\$\(\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\)\s*\.\s*(?:item\b|itemMatching|pairedItem)/g
+const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.context\b/g
+
+/** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
+function reportLostPairs(
+  { loops }: Given,
+  node: SourceNode,
+  outward: Map<string, SourceLink[]>,
+  report: ProblemReporter,
+): void {
+  if (loops.size === 0) return
+  const texts = listTexts(node.parameters)
+  for (const [loopName, { node: loop, members }] of loops) {
+    const { done } = readLoopOutputs(loop)
+    const after = new Set(
+      (outward.get(loopName) ?? [])
+        .filter(({ output }) => output === done)
+        .flatMap(({ to }) => [...findBehind(to, outward)]),
+    )
+    const isInside = members.has(node.name)
+    if (!isInside && !after.has(node.name)) continue
+    const lost = texts.flatMap((text) =>
+      [...text.matchAll(PAIRED)].flatMap(([, , name = '']) => {
+        if (name === loopName || (isInside ? members.has(name) : after.has(name))) return []
+        return [{ name, text }]
+      }),
+    )
+    for (const { name, text } of lost) {
+      const message =
+        `The item of "${name}" that belongs to this one is on the other side of the loop "${loopName}", where Perdure ` +
+        'does not find it, and the node fails: take the field along with the items, or read .first() or .all().'
+      report('expression', 'parameters', message, text)
+    }
+    const counts =
+      isInside &&
+      texts.find((text) => [...text.matchAll(NAMED)].some(([found]) => !found.startsWith('$node')))
+    if (counts) {
+      const message =
+        'In a loop, $runIndex is always 0 here, and nodes have no context: count with a field of the items.'
+      report('expression', 'parameters', message, counts)
+    }
+  }
+}
+
+/** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */
+function reportLoopEnds({ source, loops, built }: Given, node: SourceNode, report: ProblemReporter): void {
+  const loop = loops.get(node.name)
+  if (!loop) return
+  if (loop.within !== undefined) {
+    const message =
+      'In n8n a loop in a loop does not begin again with each batch of the outer one, unless it is reset. Here it does.'
+    report('items', 'parameters.options', message, loop.within)
+  }
+  const leaks = [...loop.members].filter((name) => {
+    const { mapped } = built.get(name)!
+    const outputs = (mapped.handles ?? [null]).filter((handle) => handle !== '').length
+    const led = new Set(source.links.filter(({ from }) => from === name).map(({ output }) => output))
+    const drops =
+      mapped.type === 'FILTER' || (mapped.type === 'SWITCH' && !mapped.handles?.includes('default'))
+    return !mapped.isPlaceholder && !loops.has(name) && (drops || led.size < outputs)
+  })
+  if (leaks.length === 0) return
+  const message =
+    `If nothing of a batch comes back to this node (it may end at ${leaks
+      .slice(0, 5)
+      .map((name) => `"${name}"`)
+      .join(', ')}), ` +
+    'n8n ends the loop there and never leaves by "done". Perdure goes on with the next batch.'
+  report('items', 'connections', message, leaks)
+}
+
+function reportCode({ type, parameters, raw }: SourceNode, report: ProblemReporter): void {
+  const code = String(parameters.jsCode ?? parameters.functionCode ?? '')
+  const isEach = type === 'functionItem' || parameters.mode === 'runOnceForEachItem'
+  if (/getWorkflowStaticData/.test(code)) {
+    const message = 'n8n keeps this data from one execution to the next. Here it is empty each time.'
+    report('parameter', 'parameters.jsCode', message, null)
+  }
+  const outside =
+    /\b(Buffer|require|process|setTimeout|setInterval|fetch)\b|\bthis\.helpers\b|\$helpers\b/.exec(code)
+  if (outside && (type === 'code' || type === 'function' || type === 'functionItem')) {
+    const message = `The code uses ${outside[0]}, which there is not here: the node fails when it gets there.`
+    report('expression', 'parameters.jsCode', message, outside[0])
+  }
+  const continues = raw.continueOnFail === true || /^continue/.test(String(raw.onError ?? ''))
+  if (isEach && continues && (type === 'code' || type === 'functionItem')) {
+    const message =
+      'If the code fails for one item, n8n goes on with the others. Here the node fails as a whole, and one error goes ' +
+      'on: catch errors in the code.'
+    report('items', 'onError', message, raw.onError ?? null)
+  }
+  if (type === 'executeWorkflow' && parameters.mode === 'each' && raw.onError === 'continueErrorOutput') {
+    const message = 'The errors of single items leave by the error output, which older versions of n8n lose.'
+    report('items', 'onError', message, raw.onError)
+  }
+  const { fromFormat, timezone } = Object(parameters.options)
+  if (type === 'dateTime' && fromFormat && !timezone) {
+    const message = 'n8n reads a date in this format in the time zone of its machine. Here it is read in UTC.'
+    report('parameter', 'parameters.options.fromFormat', message, fromFormat)
+  }
+}
+
+/** All texts in a value. */
+function listTexts(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).flatMap(listTexts)
+}

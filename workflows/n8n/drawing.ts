@@ -1,0 +1,238 @@
+import type { GraphEdge } from '../graph/graph.ts'
+import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
+import { type LoopBlock, readLoopOutputs } from './loops.ts'
+import type { BuiltNode, ImportedNode } from './parts.ts'
+import type { ProblemReporter } from './report.ts'
+
+/** The edges that an import draws, and the nodes that it adds to draw them. */
+export type EdgeDrawing = {
+  source: SourceWorkflow
+  ids: ReadonlyMap<string, string>
+  built: Map<string, BuiltNode>
+  loops: ReadonlyMap<string, LoopBlock>
+  refused: ReadonlyMap<string, string>
+  edges: Map<string, GraphEdge>
+  helpers: Map<string, ImportedNode>
+  reporterOf: (node: string | null) => ProblemReporter
+  /** The id of the FOR_EACH around a node. */
+  loopAround: (name: string) => string | undefined
+}
+
+type Given = Pick<EdgeDrawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
+
+export function createEdgeDrawing(given: Given): EdgeDrawing {
+  const around = new Map<string, string>()
+  const blocks = [...given.loops].sort(([, a], [, b]) => b.members.size - a.members.size)
+  for (const [name, { members }] of blocks)
+    for (const member of members) around.set(member, given.ids.get(name)!)
+  const loopAround = (name: string) => around.get(name)
+  return { ...given, built: new Map(), edges: new Map(), helpers: new Map(), loopAround }
+}
+
+/** Node types that read their inputs one by one. */
+const SEVERAL_INPUTS = new Set(['merge', 'compareDatasets'])
+
+/** For each input of a node that has several, an expression for what comes by it. */
+export function readInputs({ source, ids }: EdgeDrawing, node: SourceNode): string[] {
+  if (!SEVERAL_INPUTS.has(node.type)) return []
+  const links = source.links.filter(({ to }) => to === node.name)
+  const count = Math.max(2, Number(node.parameters.numberInputs) || 0, ...links.map(({ input }) => input + 1))
+  return Array.from({ length: Math.min(count, 50) }, (_, input) =>
+    links.some((link) => link.input === input)
+      ? `{{ $nodes.${nameInput(ids, node.name, input)} }}`
+      : '{{ null }}',
+  )
+}
+
+function nameInput(ids: ReadonlyMap<string, string>, name: string, input: number): string {
+  return `${ids.get(name)}__in${input}`
+}
+
+/** Draws the edges for all connections, and the nodes of loops. All nodes must be built. */
+export function drawEdges(drawing: EdgeDrawing): void {
+  const { source, loops } = drawing
+  for (const { id, exit } of drawing.built.values())
+    if (exit !== id) addEdge(drawing, { id, handle: null }, exit)
+  for (const loop of loops.values()) drawLoop(drawing, loop)
+  const circles = findCircles(drawing)
+  for (const link of source.links) {
+    if (circles.has(link)) replaceCircle(drawing, link)
+    else drawLink(drawing, link)
+  }
+}
+
+function drawLink(drawing: EdgeDrawing, link: SourceLink): void {
+  const { built, loops, ids } = drawing
+  const start = findStart(drawing, link)
+  if (!start) return
+  const loop = loops.get(link.to)
+  const target = built.get(link.to)!
+  if (loop) {
+    const end = loop.members.has(link.from) ? `${ids.get(link.to)}__back` : `${ids.get(link.to)}__list`
+    addEdge(drawing, start, end)
+  } else if (
+    SEVERAL_INPUTS.has(target.source.type) &&
+    !target.mapped.isPlaceholder &&
+    !target.source.disabled
+  ) {
+    const id = nameInput(ids, link.to, link.input)
+    if (!drawing.helpers.has(id)) {
+      const name = `${link.to.slice(0, 150)} (input ${link.input + 1})`
+      addHelper(drawing, target.source, { id, name, type: 'NO_OP', config: {}, perItem: true })
+      addEdge(drawing, { id, handle: null }, target.id)
+    }
+    addEdge(drawing, start, id)
+  } else if (!target.mapped.works && links(drawing, link.to) > 1) {
+    const id = `${target.id}__in`
+    if (!drawing.helpers.has(id)) {
+      const name = `${link.to.slice(0, 150)} (input)`
+      addHelper(drawing, target.source, { id, name, type: 'NO_OP', config: {}, perItem: true })
+      addEdge(drawing, { id, handle: null }, target.id)
+    }
+    addEdge(drawing, start, id)
+  } else addEdge(drawing, start, target.id)
+}
+
+/** How many connections lead to a node. */
+const links = ({ source }: EdgeDrawing, name: string) => source.links.filter(({ to }) => to === name).length
+
+type Start = { id: string; handle: string | null }
+
+/** Where the edge for a connection begins. Reports an output that our node does not have. */
+function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceLink): Start | undefined {
+  const { source, exit, mapped } = built.get(link.from)!
+  if (loops.has(link.from)) {
+    const isDone = link.output === readLoopOutputs(source).done
+    return { id: `${ids.get(link.from)}__${isDone ? 'done' : 'item'}`, handle: null }
+  }
+  const handles = mapped.handles ?? [null]
+  const handle = handles[link.output]
+  if (handle !== undefined && handle !== '') return { id: exit, handle }
+  const failed = source.raw.onError === 'continueErrorOutput' && link.output === handles.length
+  if (failed) return { id: built.get(link.from)!.id, handle: 'error' }
+  // n8n sends nothing by an output that the node does not have.
+  if (handle === '') return undefined
+  const message =
+    'n8n has a connection from this output of the node, by which nothing ever leaves. It was left out: connect the ' +
+    'next node to another output if it should be executed.'
+  reporterOf(link.from)('connection', `main[${link.output}]`, message, link)
+  return undefined
+}
+
+/**
+ * The nodes of a loop: `__list` collects what comes to it, the FOR_EACH goes through its batches, in which
+ * `__item` has the items of one and `__back` what comes back; `__done` has all that came back.
+ */
+function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
+  const { ids, source } = drawing
+  const id = ids.get(node.name)!
+  const named = (names: Iterable<string>) =>
+    [...names].some((name) => {
+      const text = JSON.stringify(source.nodes.find((one) => one.name === name)?.parameters)
+      return text?.includes(JSON.stringify(node.name).slice(1, -1))
+    })
+  const others = source.nodes.map(({ name }) => name).filter((name) => !members.has(name))
+  const isReadInside = named(members) || !named(others)
+  const short = node.name.slice(0, 150)
+  const helper = (
+    suffix: string,
+    label: string,
+    rest: { type: string; config: Record<string, unknown> } & Record<string, unknown>,
+  ) =>
+    addHelper(
+      drawing,
+      node,
+      { id: `${id}__${suffix}`, name: label, ...rest },
+      suffix === 'list' || suffix === 'done',
+    )
+  const pass = { type: 'NO_OP', config: {}, perItem: true }
+  helper('list', `${short} (items)`, pass)
+  const inside = { ...pass, parentId: id }
+  helper('item', isReadInside ? node.name.slice(0, 200) : `${short} (batch)`, inside)
+  helper('back', `${short} (back)`, inside)
+  const mark = `${id}__mark`
+  helper('mark', `${short} (result)`, {
+    type: 'TRANSFORM',
+    config: { expression: `{"${mark}": $input.items}` },
+    parentId: id,
+  })
+  const back = `($exists(${mark}.${mark}) ? ${mark}.${mark} : ${mark})`
+  helper('done', isReadInside ? `${short} (done)` : node.name.slice(0, 200), {
+    type: 'TRANSFORM',
+    config: { expression: `{"items": [$nodes.${id}.items.${back}]}` },
+  })
+  addEdge(drawing, { id: `${id}__list`, handle: null }, id)
+  addEdge(drawing, { id: `${id}__back`, handle: null }, mark)
+  addEdge(drawing, { id, handle: null }, `${id}__done`)
+}
+
+/** Connections that lead back to a node before them, besides those that end the batch of a loop. */
+function findCircles({ source, loops, built }: EdgeDrawing): Set<SourceLink> {
+  const circles = new Set<SourceLink>()
+  const outward = Map.groupBy(source.links, ({ from }) => from)
+  const state = new Map<string, 'open' | 'done'>()
+  const endsBatch = ({ from, to }: SourceLink) => loops.get(to)?.members.has(from) === true
+  for (const { name: first } of source.nodes) {
+    const stack = [{ name: first, at: 0 }]
+    if (state.has(first)) continue
+    state.set(first, 'open')
+    for (let top = stack.at(-1); top; top = stack.at(-1)) {
+      const link = (outward.get(top.name) ?? [])[top.at++]
+      if (!link) {
+        state.set(top.name, 'done')
+        stack.pop()
+      } else if (!endsBatch(link) && built.has(link.to)) {
+        const known = state.get(link.to)
+        if (known === 'open') circles.add(link)
+        else if (!known) {
+          state.set(link.to, 'open')
+          stack.push({ name: link.to, at: 0 })
+        }
+      }
+    }
+  }
+  return circles
+}
+
+/** Where n8n goes back to repeat nodes, our execution must not end as a success. */
+function replaceCircle(drawing: EdgeDrawing, link: SourceLink): void {
+  const start = findStart(drawing, link)
+  if (!start) return
+  const way = `from "${link.from}" back to "${link.to}"`
+  const message =
+    `n8n goes ${way}. Perdure cannot, and a STOP_AND_ERROR node in this place fails the execution: repeat ` +
+    'the nodes with REPEAT or FOR_EACH.'
+  drawing.reporterOf(link.from)('connection', `main[${link.output}]`, message, link)
+  const id = `${drawing.ids.get(link.from)}__back${link.output}`
+  addHelper(drawing, drawing.built.get(link.from)!.source, {
+    id,
+    name: `Back to ${link.to.slice(0, 150)}`,
+    type: 'STOP_AND_ERROR',
+    config: {
+      message: `The way ${way} was not imported from n8n: use REPEAT or FOR_EACH`.replaceAll('{', '('),
+    },
+  })
+  addEdge(drawing, start, id)
+}
+
+/** Adds an edge, unless the same one is there. */
+function addEdge({ edges }: EdgeDrawing, from: Start, target: string): void {
+  const key = JSON.stringify([from.id, from.handle, target])
+  edges.set(key, { source: from.id, target, sourceHandle: from.handle })
+}
+
+/** Adds a node near another one, in the same loop. */
+function addHelper(
+  { helpers, loopAround }: EdgeDrawing,
+  near: SourceNode,
+  node: ImportedNode,
+  outside = true,
+): void {
+  const { position } = near
+  const parentId = outside ? loopAround(near.name) : undefined
+  helpers.set(node.id, {
+    ...(position ? { position: { x: position.x + 80, y: position.y + 120 } } : {}),
+    ...(parentId ? { parentId } : {}),
+    ...node,
+  })
+}

@@ -1,0 +1,200 @@
+import { isObject, setOwn } from '../../json.ts'
+import type { SourceNode } from '../document.ts'
+import type { MapperTools } from '../mapper.ts'
+import { type MappedNode, mapEach } from '../parts.ts'
+import { type ProblemReporter, reportMissingOption } from '../report.ts'
+import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
+
+type Fields = Record<string, unknown>
+
+/** The HTTP Request node. */
+export function mapHttpRequest(node: SourceNode, { report }: MapperTools): MappedNode {
+  const { parameters } = node
+  const config: Fields = {
+    url: keepText(parameters.url ?? ''),
+    method: keepText(parameters.method ?? parameters.requestMethod ?? 'GET'),
+  }
+  const headers = readHeadersOrQuery(node, 'Headers')
+  const query = readHeadersOrQuery(node, 'Query')
+  if (headers) config.headers = headers
+  if (query) config.query = isObject(query) ? nameLists(query) : query
+  Object.assign(config, readBody(node, report), readOptions(node, report))
+  if ((parameters.authentication ?? 'none') !== 'none') reportAuthentication(node, report)
+  // HTTP_REQUEST retries by default. The n8n node retries only if that is set.
+  return { ...mapEach('HTTP_REQUEST', config), retry: { maxAttempts: 1 } }
+}
+
+function reportAuthentication({ parameters }: SourceNode, report: ProblemReporter): void {
+  const kind = parameters.genericAuthType ?? parameters.nodeCredentialType ?? parameters.authentication
+  const message =
+    `n8n calls with a credential of the type "${kind}". Credentials are not imported, and Perdure calls ` +
+    'without one: set on the node what the service needs, for example a header.'
+  report('credential', 'parameters.authentication', message, kind)
+}
+
+/** The headers or the query: a list of pairs, or JSON. */
+function readHeadersOrQuery(node: SourceNode, which: 'Headers' | 'Query'): unknown {
+  const { parameters } = node
+  if (!(parameters[`send${which}`] ?? node.version < 3)) return undefined
+  const name = which === 'Headers' ? 'header' : 'query'
+  if (node.version < 3) {
+    const json = parameters[`${name}ParametersJson`]
+    if (parameters.jsonParameters === true)
+      return json ? readJson(json, `parameters.${name}ParametersJson`) : undefined
+    const pairs = readPairs(Object(parameters[`${name}ParametersUi`]).parameter)
+    return Object.keys(pairs).length > 0 ? pairs : undefined
+  }
+  if (parameters[`specify${which}`] === 'json')
+    return readJson(parameters[`json${which}`] ?? '{}', `parameters.json${which}`)
+  const pairs = readPairs(Object(parameters[`${name}Parameters`]).parameters, node.version >= 4.3)
+  return Object.keys(pairs).length > 0 ? pairs : undefined
+}
+
+/** JSON that is known now, or the template of its text. */
+function readJson(value: unknown, path: string): unknown {
+  if (isTemplate(value) || isObject(value)) return keepTexts(value)
+  try {
+    return keepTexts(JSON.parse(String(plainText(value))))
+  } catch {
+    throw new Error(`its parameter "${path.split('.').at(-1)}" is not valid JSON`)
+  }
+}
+
+/** A list of pairs as an object: a name that is there several times gets a list. */
+function readPairs(list: unknown, repeats = true): Fields {
+  const pairs: Fields = {}
+  for (const { name, value = '' } of listObjects(list)) {
+    const key = plainText(name) ?? ''
+    if (isTemplate(name)) throw new Error('an expression gives the name of a header or parameter')
+    if (key === '') continue
+    const before = pairs[key]
+    pairs[key] = before === undefined || !repeats ? keepTexts(value) : [before, keepTexts(value)].flat()
+  }
+  return pairs
+}
+
+/** Lists in a query have brackets at their names. */
+function nameLists(query: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [Array.isArray(value) ? `${name}[]` : name, value]),
+  )
+}
+
+function readBody(node: SourceNode, report: ProblemReporter): Fields {
+  const { parameters, version } = node
+  const method = String(parameters.method ?? parameters.requestMethod ?? 'GET').toUpperCase()
+  const sends = parameters.sendBody ?? (version < 3 && !['GET', 'HEAD'].includes(method))
+  if (sends !== true) return {}
+  const contentType = String(parameters.contentType ?? parameters.bodyContentType ?? 'json')
+  switch (contentType) {
+    case 'json':
+      return readJsonBody(node)
+    case 'form-urlencoded': {
+      const isString = parameters.specifyBody === 'string' || typeof parameters.body === 'string'
+      const body = isString
+        ? keepText(parameters.body ?? '')
+        : readPairs(Object(parameters.bodyParameters).parameters)
+      return { body, bodyType: 'form' }
+    }
+    case 'raw': {
+      const { rawContentType } = parameters
+      const type = rawContentType ? { contentType: keepText(rawContentType) } : {}
+      return { body: keepText(parameters.body ?? ''), bodyType: 'text', ...type }
+    }
+  }
+  const message =
+    `n8n sends a body of the type "${contentType}". Perdure cannot, and calls without a body: send it as ` +
+    'JSON, as a form or as text.'
+  report('parameter', 'parameters.contentType', message, parameters.contentType)
+  return {}
+}
+
+function readJsonBody({ parameters, version }: SourceNode): Fields {
+  const text = parameters.jsonBody ?? (parameters.jsonParameters ? parameters.bodyParametersJson : undefined)
+  if (parameters.specifyBody === 'json' || (text !== undefined && version < 3)) {
+    if (text === undefined || text === '') return {}
+    return isTemplate(text)
+      ? { body: text, bodyType: 'jsonText' }
+      : { body: readJson(text, 'parameters.jsonBody') }
+  }
+  const list =
+    version < 3 ? Object(parameters.bodyParametersUi).parameter : Object(parameters.bodyParameters).parameters
+  const pairs = readPairs(list, version >= 4.3)
+  const body = version >= 4 ? nestNames(pairs) : pairs
+  return version < 3 && Object.keys(body).length === 0 ? {} : { body }
+}
+
+/** The fields of a body: a dot in a name leads into an object. */
+function nestNames(pairs: Fields): Fields {
+  const body: Fields = {}
+  for (const [name, value] of Object.entries(pairs)) {
+    const keys = name.split('.')
+    let at = body
+    for (const key of keys.slice(0, -1)) {
+      const inner = Object.hasOwn(at, key) && isObject(at[key]) ? at[key] : {}
+      setOwn(at, key, inner)
+      at = inner
+    }
+    setOwn(at, keys.at(-1)!, value)
+  }
+  return body
+}
+
+const FILE_RESPONSE =
+  'n8n keeps the response as a file. Perdure keeps no files, and reads the response as JSON or as text: ' +
+  'check the nodes that use the file.'
+
+/** How the response becomes items, and what else the node's options say. */
+function readOptions({ parameters, version }: SourceNode, report: ProblemReporter): Fields {
+  const options = isObject(parameters.options) ? parameters.options : {}
+  const { response, timeout, pagination, batching, redirect, queryParameterArrays, ...rest } = options
+  const pages = Object(pagination).pagination
+  if (pages !== undefined && Object(pages).paginationMode !== 'off')
+    throw new Error('it asks for one page after the other: ask for them in a REPEAT')
+  const { fullResponse, neverError, responseFormat, outputPropertyName } = {
+    fullResponse: options.fullResponse,
+    neverError: options.ignoreResponseCode,
+    responseFormat: version < 3 ? parameters.responseFormat : undefined,
+    outputPropertyName: version < 3 ? parameters.dataPropertyName : undefined,
+    ...Object(Object(response).response),
+  }
+  for (const [key, value] of Object.entries(rest)) {
+    if (!QUIET.has(key)) reportMissingOption(report, `parameters.options.${key}`, value)
+  }
+  if (responseFormat === 'file')
+    report('parameter', 'parameters.options.response', FILE_RESPONSE, responseFormat)
+  if (Object(Object(batching).batch).batchInterval > 0)
+    reportMissingOption(report, 'parameters.options.batching', batching)
+  if (redirect !== undefined) reportRedirect(redirect, report)
+  const format =
+    responseFormat === 'json' ? 'json' : /^(text|string)$/.test(String(responseFormat)) ? 'text' : 'auto'
+  const repeats = { repeat: 'brackets', indices: 'indices' }[String(queryParameterArrays)]
+  if (repeats) reportMissingOption(report, 'parameters.options.queryParameterArrays', queryParameterArrays)
+  return {
+    response: {
+      format: version < 3 && responseFormat === undefined ? 'json' : format,
+      ...(fullResponse === true ? { full: true } : {}),
+      ...(neverError === true ? { neverError: true } : {}),
+      ...(outputPropertyName ? { field: String(plainText(outputPropertyName)) } : {}),
+    },
+    ...(timeout === undefined
+      ? {}
+      : { timeoutMs: isTemplate(timeout) ? timeout : Number(plainText(timeout)) || 10_000 }),
+  }
+}
+
+/** Options that make no difference here. */
+const QUIET = new Set([
+  'fullResponse',
+  'ignoreResponseCode',
+  'lowercaseHeaders',
+  'sendCredentialsOnCrossOriginRedirect',
+  'allowUnauthorizedCerts',
+  'useStream',
+])
+
+function reportRedirect(redirect: unknown, report: ProblemReporter): void {
+  if (Object(Object(redirect).redirect).followRedirects !== false) return
+  const message = 'n8n does not follow redirects here. Perdure follows them: check that the node may do so.'
+  report('parameter', 'parameters.options.redirect', message, redirect)
+}
