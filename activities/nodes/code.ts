@@ -1,6 +1,5 @@
 import { readCode } from '../../workflows/javascript/code.ts'
 import { DEFAULT_CODE_MS, DEFAULT_MEMORY_MB } from '../../workflows/javascript/limits.ts'
-import type { ScriptReads } from '../../workflows/javascript/reads.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
 import { NodeFailure } from './kit/failure.ts'
