@@ -1,6 +1,6 @@
 import { mergeInputs } from '../../workflows/input.ts'
 import { isObject, setOwn } from '../../workflows/json.ts'
-import type { MergeConfig } from '../../workflows/nodes/merge.ts'
+import { MERGE_MODES, type MergeConfig } from '../../workflows/nodes/merge.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { createOutputBound } from './kit/items.ts'
@@ -49,7 +49,7 @@ async function mergeLists(config: MergeConfig, lists: Placed[][]): Promise<Place
     case 'byFields':
       return mergeByFields(config, left, right)
   }
-  throw invalidConfig('mode', 'is unknown')
+  throw invalidConfig('mode', `must be one of ${MERGE_MODES.join(', ')}`)
 }
 
 async function multiply({ clash = {} }: MergeConfig, left: Placed[], right: Placed[]): Promise<Placed[]> {

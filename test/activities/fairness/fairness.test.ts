@@ -143,10 +143,14 @@ test('an attempt that ends because its execution was deleted tells how many only
   const deps = {
     attempts: { begin: () => ({ end: () => {} }) },
     calls: createCalls({ isWanted: async () => true }),
-    evaluator: { for: gone },
+    store: {
+      get db() {
+        return gone()
+      },
+    },
     touch: () => {},
   } as unknown as ActivityDeps
-  const node = { id: 'call', timeoutMs: 1_000, retry: { maxAttempts: 1 } }
+  const node = { id: 'call', timeoutMs: 1_000, retry: { maxAttempts: 1 }, needs: [] }
   const input = { node, context: { id: 'e' }, outputs: {}, iteration: '' } as unknown as AttemptInput
   const workflowExecution = { workflowId: 'e', runId: 'r' }
   const info = { attempt: 42, heartbeatDetails: { returned: 40 }, scheduledTimestampMs: 0, workflowExecution }
