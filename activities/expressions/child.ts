@@ -120,6 +120,7 @@ async function runRows(job: RowsJob, step: () => boolean): Promise<EvaluatorRepl
   let roots = readRoots(job)
   const items = JSON.parse(job.items) as unknown[]
   const rows: string[] = []
+  const traced = job.rows.map((source) => (source.watch === 'always' ? compileTraced(source) : undefined))
   let chars = 0
   for (const [place, item] of items.entries()) {
     const values: string[] = []
@@ -130,7 +131,8 @@ async function runRows(job: RowsJob, step: () => boolean): Promise<EvaluatorRepl
       const own = spoils && job.items.includes('[]') ? structuredClone(item) : item
       try {
         const bindings = { ...roots, item: own, index: job.indexes[place] }
-        const value = toPlain(await compileSource(source).evaluate(contextOf(source, roots), bindings))
+        const expression = traced[at]?.expression ?? compileSource(source)
+        const value = toPlain(await expression.evaluate(contextOf(source, roots), bindings))
         values.push(value === undefined ? '[]' : `[${JSON.stringify(value)}]`)
       } catch (error) {
         fault = describeThrown(at, error)
@@ -144,7 +146,8 @@ async function runRows(job: RowsJob, step: () => boolean): Promise<EvaluatorRepl
     if (chars > maxChars) return failJob(job.rows.length - 1, 'SIZE')
     rows.push(row)
   }
-  return { kind: 'rows', text: `[${rows.join(',')}]` }
+  const misses = traced.flatMap((one, at) => (one ? [{ at, messages: one.trace.misses() }] : []))
+  return { kind: 'rows', text: `[${rows.join(',')}]`, ...(misses.length > 0 ? { misses } : {}) }
 }
 
 async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {

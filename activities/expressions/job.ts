@@ -40,7 +40,7 @@ export type EvaluatorReply =
   | { kind: 'values'; values: (string | null)[]; misses?: Misses[] }
   | { kind: 'kept'; kept: number[]; misses?: Misses[]; odd?: string | undefined }
   | { kind: 'mapped'; text: string; misses?: Misses[] }
-  | { kind: 'rows'; text: string }
+  | { kind: 'rows'; text: string; misses?: Misses[] }
   | { kind: 'answer'; answer: ReturnType<typeof writeAnswer> }
   | ScriptReply
   | ScriptFault

@@ -1,4 +1,3 @@
-import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import { findQueueKey } from '../expressions/bindings.ts'
 import { evaluateHere, findDirectly, isLightForAll, NOT_DIRECT } from '../expressions/compiled.ts'
@@ -41,7 +40,7 @@ export async function evaluateRows(
   rows: Row[],
   bindings: Bindings,
 ): Promise<unknown[]> {
-  const { expressions, finish } = await prepareRows(how, value, deps.rules)
+  const { expressions, finish } = await prepareRows(how, value, deps)
   const table =
     expressions.length === 0 ? rows.map(() => []) : await fillTable(deps, expressions, rows, bindings)
   const pace = createPacer()
@@ -56,7 +55,7 @@ export async function evaluateRows(
 async function prepareRows(
   how: RowsHow,
   value: unknown,
-  rules: Rules,
+  { rules, watch }: EvaluationDeps,
 ): Promise<{ expressions: AnyExpression[]; finish: (values: unknown[]) => unknown }> {
   if (how === 'render') {
     const { expressions, fill } = await collectExpressions(value, rules)
@@ -65,7 +64,17 @@ async function prepareRows(
   const one =
     how === 'test' ? await compileCondition(value, rules) : await compileBareExpression(value, rules)
   if (typeof one === 'boolean') return { expressions: [], finish: () => one }
-  return { expressions: [one], finish: ([found]) => (how === 'test' ? holds(one, found) : (found ?? null)) }
+  let isTold = false
+  const finish = ([found]: unknown[]) => {
+    if (how === 'evaluate') return found ?? null
+    // The first one tells it for all.
+    if (!isTold && found !== undefined && typeof found !== 'boolean' && !isScript(one)) {
+      watch?.judge(one.text, found)
+      isTold = true
+    }
+    return holds(one, found)
+  }
+  return { expressions: [one], finish }
 }
 
 function catchFailure(work: () => unknown): unknown {
@@ -189,14 +198,15 @@ function keepFailure(error: unknown): NodeFailure {
 }
 
 async function fillAway(
-  { pool, limits }: EvaluationDeps,
+  { pool, limits, watch }: EvaluationDeps,
   expressions: AnyExpression[],
   heavy: number[],
   rows: Row[],
   bindings: Bindings,
   table: (unknown[] | NodeFailure)[],
 ): Promise<void> {
-  const sources = heavy.map((at) => (expressions[at] as PlacedExpression).expression)
+  const sent = heavy.map((at) => expressions[at] as PlacedExpression)
+  const sources = sent.map(({ expression }) => expression)
   const reply = await pool.run(findQueueKey(bindings), () => {
     const items = JSON.stringify(itemsOf(rows))
     const roots = writeRootsOf(sources, bindings, items.length)
@@ -204,10 +214,11 @@ async function fillAway(
       roots,
       items,
       indexes: rows.map(({ index }) => index),
-      rows: sources.map((source) => describeSource(source, undefined, bindings)),
+      rows: sources.map((source) => describeSource(source, watch, bindings, itemsOf(rows))),
     }
   })
   if (reply.kind !== 'rows') throw describeReply(reply, sources, limits)
+  watch?.tellAll(sent, reply.misses)
   const replies = JSON.parse(reply.text) as RowReply[]
   for (const [place, row] of replies.entries()) {
     const values = table[place]!

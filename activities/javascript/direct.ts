@@ -1,5 +1,6 @@
 import type { ScriptPath } from '../../workflows/javascript/paths.ts'
 import type { Bindings } from '../expressions/bindings.ts'
+import { describeOwner } from '../expressions/watch/misses.ts'
 import { findCurrent, findItems, findPair, type Unavailable } from './items.ts'
 
 /** Only the sandbox can tell: the path reads what values inherit, such as a method. */
@@ -53,4 +54,40 @@ function follow(names: string[], start: unknown): unknown {
     value = (value as Record<string, unknown>)[name]
   }
   return value
+}
+
+/**
+ * What is wrong with a path that leads nowhere, in one sentence; undefined if it leads to something, or if what it begins
+ * with cannot be had. A path that JavaScript's own objects have, such as `.length`, leads to something.
+ */
+export function findScriptMiss(path: ScriptPath, bindings: Bindings): string | undefined {
+  if ('value' in path) return undefined
+  const start = findStart(path, bindings)
+  if (isUnavailable(start)) return undefined
+  let value = start
+  let shown = showHead(path)
+  for (const name of path.names) {
+    const owner = value
+    value = follow([name], owner)
+    const before = shown
+    shown += /^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+    if (value !== undefined) {
+      if (value === NOT_PLAIN) return undefined
+      continue
+    }
+    if ('root' in path && path.root === 'vars') return `\`${shown}\`: the team has no such variable`
+    if (owner === undefined) return `\`${before}\`: there is none here`
+    return `\`${shown}\`: no such field; ${describeOwner(owner, before)}`
+  }
+  return undefined
+}
+
+/** What a path begins with, as it is written in JavaScript. */
+function showHead(path: Exclude<ScriptPath, { value: unknown }>): string {
+  if ('root' in path) return path.root === 'loopItem' ? '$item' : `$${path.root}`
+  const { from, node } = path
+  if (from === 'same') return `$node[${JSON.stringify(node)}].json`
+  if (node === undefined && from === 'item') return '$json'
+  const of = node === undefined ? '$input' : `$('${node}')`
+  return `${of}.${from === 'item' ? 'item' : `${from}()`}.json`
 }

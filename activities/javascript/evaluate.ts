@@ -3,8 +3,9 @@ import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings
 import { describeFault, type ExpressionLimits, expressionFailure } from '../expressions/failures.ts'
 import { type EvaluatorReply, JOB_TIME_FACTOR } from '../expressions/job.ts'
 import { createPacer } from '../expressions/pace.ts'
+import type { Watch } from '../expressions/watch/watch.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { findPlainly, isUnavailable, NOT_PLAIN } from './direct.ts'
+import { findPlainly, findScriptMiss, isUnavailable, NOT_PLAIN } from './direct.ts'
 import { findCurrent, findId, findItems, findPair } from './items.ts'
 import type { ScriptJob, ScriptSource } from './job.ts'
 import { type CompiledScript, quoteScript } from './texts.ts'
@@ -12,6 +13,7 @@ import { type CompiledScript, quoteScript } from './texts.ts'
 type ScriptDeps = {
   pool: { run(workflow: string, prepare: () => ScriptJob): Promise<EvaluatorReply> }
   limits: ExpressionLimits
+  watch: Watch | undefined
 }
 
 /** An item that scripts are evaluated for, and its number. */
@@ -36,6 +38,7 @@ export async function evaluateScripts(
     if (values[at] instanceof NodeFailure) throw values[at]
     if (values[at] === NOT_PLAIN) away.push(at)
   }
+  if (deps.watch) await tellMisses(deps.watch, scripts, [{}], bindings)
   if (away.length === 0) return values
   const heavy = away.map((at) => scripts[at]!)
   const sources = heavy.map(
@@ -63,6 +66,7 @@ export async function evaluateScriptsForEach(
   const away: number[] = []
   const pace = createPacer()
   const scope: Bindings = { ...bindings, items: bindings.items ?? rows.map(({ item }) => item) }
+  if (deps.watch && rows.length > 0) await tellMisses(deps.watch, scripts, rows, scope)
   for (const [at, script] of scripts.entries()) {
     let isPlain = script.plain !== undefined
     for (let place = 0; isPlain && place < rows.length; place++) {
@@ -77,6 +81,28 @@ export async function evaluateScriptsForEach(
   }
   if (away.length > 0) await fillRows(deps, scripts, away, rows, scope, table)
   return table
+}
+
+/** Tells of the paths that lead nowhere, for each of the items. */
+async function tellMisses(
+  watch: Watch,
+  scripts: CompiledScript[],
+  rows: Partial<ScriptItem>[],
+  bindings: Bindings,
+): Promise<void> {
+  const pace = createPacer()
+  const scope: Bindings = { ...bindings }
+  for (const { source, watched } of scripts) {
+    for (const path of watched) {
+      let miss: string | undefined
+      for (const row of rows) {
+        await pace()
+        miss = findScriptMiss(path, Object.assign(scope, row))
+        if (miss === undefined) break
+      }
+      if (miss !== undefined) watch.tellScript(source, miss)
+    }
+  }
 }
 
 async function fillRows(
@@ -121,7 +147,7 @@ function findHere({ plain, alone, source }: CompiledScript, bindings: Bindings):
 }
 
 async function runScripts(
-  { pool, limits }: ScriptDeps,
+  { pool, limits, watch }: ScriptDeps,
   scripts: CompiledScript[],
   sources: ScriptSource[],
   bindings: Bindings,
@@ -137,6 +163,7 @@ async function runScripts(
       script: { prelude, roots, items, sources, limits: { timeoutMs, memoryMb: MEMORY_MB, maxChars } },
     }
   })
+  if (reply.kind === 'script' || reply.kind === 'fault') watch?.tellConsole(reply.console)
   if (reply.kind === 'script') return reply.values
   const own = { ...limits, timeoutMs, heapMb: MEMORY_MB }
   const script = reply.kind === 'fault' || reply.kind === 'error' ? findScript(scripts, reply.at) : undefined

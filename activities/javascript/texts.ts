@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { DATE_METHODS } from '../../workflows/javascript/names.ts'
-import { readScriptPath, type ScriptPath } from '../../workflows/javascript/paths.ts'
+import { listWatchedPaths, readScriptPath, type ScriptPath } from '../../workflows/javascript/paths.ts'
 import { readScript, type ScriptReads } from '../../workflows/javascript/reads.ts'
 import {
   describePosition,
@@ -26,6 +26,8 @@ export type CompiledScript = {
   alone: boolean
   /** If all its expressions are plain paths: those and the texts between them. */
   plain: (string | ScriptPath)[] | undefined
+  /** The plain paths that it reads in any case, of which the author should know if there is nothing. */
+  watched: ScriptPath[]
   /** The expression for the sandbox. */
   code: string
   prelude: PreludePart[]
@@ -86,6 +88,7 @@ function readTemplateScript(
   const methods = new Set<string>()
   const codes: string[] = []
   const plain: (string | ScriptPath)[] = []
+  const watched: ScriptPath[] = []
   let changes = false
   let at = 0
   for (const part of parts) {
@@ -103,12 +106,14 @@ function readTemplateScript(
     codes.push(`() => (${rewriteScript(part.source, tree, methods)})`)
     const path = readScriptPath(tree)
     if (path) plain.push(path)
+    watched.push(...listWatchedPaths(tree))
   }
   return {
     source: text,
     reads,
     alone,
     plain: plain.length === parts.length ? plain : undefined,
+    watched,
     code: alone ? `$$value(${codes[0]}, ${changes})` : `$$text([${codes.join(', ')}], ${changes})`,
     prelude: choosePieces(text, methods),
   }

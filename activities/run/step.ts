@@ -116,7 +116,11 @@ export async function prepareStep(
       ...loop,
       ...items,
     },
-    evaluator: deps.evaluator.under({ ...step.language, note }),
+    evaluator: deps.evaluator.under({
+      ...step.language,
+      note,
+      log: (console) => notes.add({ console: [...console] }),
+    }),
     notes,
     http,
     spot: {
@@ -174,9 +178,14 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   const runners: Partial<Record<string, NodeRunner>> = resumes ? RESUMERS : RUNNERS
   const runner = getOwn(runners, node.type)
   if (!runner) throw new NodeFailure(`No runner for the node type ${node.type}`, { type: 'UnknownNodeType' })
-  const result = await runOn(node, context, runner)
-  if (result.notes) context.notes.add(result.notes)
-  return result
+  try {
+    const result = await runOn(node, context, runner)
+    if (result.notes) context.notes.add(result.notes)
+    return result
+  } catch (error) {
+    if (error instanceof NodeFailure && error.notes) context.notes.add(error.notes)
+    throw error
+  }
 }
 
 function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {

@@ -108,7 +108,7 @@ export function createEvaluateRoutes({ evaluator }: Pick<ApiDeps, 'evaluator'>) 
       const note = (_: string, message: string) => notes.add({ warnings: [{ path: 'expression', message }] })
       const own = evaluator
         .for({ team: place.teamId, patienceMs: PATIENCE_MS })
-        .under({ rules, strict, note })
+        .under({ rules, strict, note, log: (lines) => notes.add({ console: [...lines] }) })
       const result = await evaluateAs(own, as, expression, scope)
       const { warnings = [], console = [] } = notes.kept().notes ?? {}
       const messages = warnings.map(({ message }) => message)

@@ -1,5 +1,5 @@
 import type { Language } from '../../workflows/expressions/rules.ts'
-import { languageOf } from '../../workflows/graph/graph.ts'
+import { findNodeNames, languageOf } from '../../workflows/graph/graph.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
 import { Fault, invalid, missing } from '../fault.ts'
@@ -31,6 +31,8 @@ export type PlaceBindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  /** The ids of nodes by their names. */
+  names?: Record<string, string>
 }
 
 /** What the values may have together, in bytes: as much as a node may read, but for others who read at once. */
@@ -61,7 +63,7 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
   if (nodeId !== undefined && !graph.nodes.some(({ id }) => id === nodeId)) throw missing('node')
   const { timezone } = readSettings(row.settings)
   const execution = { workflowId, workflowName: row.name, version: row.version, timezone: timezone ?? 'UTC' }
-  return { ...none, language: languageOf(graph), execution }
+  return { ...none, language: languageOf(graph), names: findNodeNames(graph), execution }
 }
 
 async function readExecuted(
@@ -118,6 +120,7 @@ async function readExecuted(
   const about = { id, workflowId: run.workflowId, workflowName, version, trigger: how, timezone }
   return {
     language: languageOf(graph),
+    names: findNodeNames(graph),
     input: nodeId === undefined ? trigger : await values.input(nodeId, path),
     nodes,
     trigger,

@@ -1,7 +1,7 @@
 import { CODE_WORK, readCode } from '../javascript/code.ts'
 import { readScript } from '../javascript/reads.ts'
 import { measureScript, parseScript, type ScriptSyntaxError } from '../javascript/syntax.ts'
-import { isScriptText, splitScript } from '../javascript/template.ts'
+import { isScriptText, type ScriptTemplate, splitScript } from '../javascript/template.ts'
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import { findBareText } from './baretext.ts'
@@ -214,7 +214,14 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
  */
 function* readScriptText(text: string, { path, isCondition, found, meter }: Reading): Work<void> {
   yield SCRIPT_SCAN_WORK * text.length
-  const { parts, alone } = splitScript(text)
+  let template: ScriptTemplate
+  try {
+    template = splitScript(text)
+  } catch (error) {
+    found.problems.push({ path, message: (error as Error).message })
+    return
+  }
+  const { parts, alone } = template
   if (isCondition && !alone) {
     const message = 'a condition must be one expression: put ={{ }} around all of it'
     found.problems.push({ path, message, ...locate(text, 0, text.length) })

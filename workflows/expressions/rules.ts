@@ -11,9 +11,12 @@ export const NEWEST_RULES: Rules = 2
 
 /**
  * What expressions mean while a node is evaluated. `note` is told of what they read in vain and of conditions that are
- * no booleans, by the text of the config that has the expression. Under the rules 1 nothing is noted.
+ * no booleans, by the text of the config that has the expression; `log` of what they write to the console. Under the rules 1 nothing is noted.
  */
-export type Reading = Language & { note?: (text: string, message: string) => void }
+export type Reading = Language & {
+  note?: (text: string, message: string) => void
+  log?: (lines: { level: string; text: string }[]) => void
+}
 
 /** What expressions mean in a graph version. `strict`: one that reads a path which does not exist is an error. */
 export type Language = { rules: Rules; strict: boolean }

@@ -7,7 +7,7 @@ const LANGUAGE = `Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean 
 
 /** What n8n gives besides, and Perdure's own variables. */
 const GIVEN = `$ $json $data $binary $input $node $items $itemIndex $position $thisItem $thisItemIndex $runIndex
-  $thisRunIndex $env $vars $execution $workflow $prevNode $mode $nodeId $now $today $jmespath $jmesPath $if
+  $thisRunIndex $env $vars $execution $workflow $mode $now $today $jmespath $jmesPath $if
   $ifEmpty $min $max $not $average min max not average numberList zip toPathSegment DateTime Duration Interval
   $nodes $trigger $item $index`
 
@@ -54,6 +54,8 @@ const MISSING: Record<string, string> = {
   $evaluateExpression: '$evaluateExpression is not available: write the expression itself',
   $getPairedItem: "$getPairedItem is not available: write $('name of the node').item",
   $webhookId: '$webhookId is not available',
+  $nodeId: '$nodeId is not available: write the id of the node itself',
+  $prevNode: "$prevNode is not available: write $('name of the node'), or the name itself",
   $nodeVersion: '$nodeVersion is not available: nodes have no versions here',
 }
 

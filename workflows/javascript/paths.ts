@@ -1,4 +1,4 @@
-import { readLiteral, readMemberName, type ScriptNode } from './syntax.ts'
+import { listChildren, readLiteral, readMemberName, type ScriptNode } from './syntax.ts'
 
 /**
  * A plain path or a literal, whose value can be found without evaluating anything. `item`, `first` and `last`
@@ -100,4 +100,69 @@ function readValue(tree: ScriptNode): string | number | boolean | null | undefin
   if (tree.type === 'TemplateLiteral') return readLiteral(tree)
   if (tree.type !== 'Literal' || tree.regex || tree.bigint) return undefined
   return tree.value as string | number | boolean | null
+}
+
+/** How many paths of an expression are watched. */
+const MAX_WATCHED = 50
+
+/** Functions that are asked with what may be nothing. */
+const ASKING = new Set(['$if', '$ifEmpty', '$not', 'not', 'Boolean'])
+const ASKING_METHODS = new Set(['isEmpty', 'isNotEmpty', 'hasField', 'toBoolean'])
+
+/**
+ * The plain paths that an expression reads whatever happens, and not to find out whether there is something: not
+ * behind `?.`, in `? :`, `||`, `&&`, `??`, `!`, `typeof`, `in`, `$if()`, `$ifEmpty()`, in a comparison with nothing, or in a
+ * function that may not be called.
+ */
+export function listWatchedPaths(tree: ScriptNode): ScriptPath[] {
+  const paths: ScriptPath[] = []
+  // A stack, since a long sum makes the tree too deep to recurse.
+  const open = [tree]
+  while (open.length > 0 && paths.length < MAX_WATCHED) {
+    const node = open.pop()!
+    if (isAsking(node)) continue
+    const path = readScriptPath(node)
+    if (path && !('value' in path)) {
+      if (path.names.length > 0) paths.push(path)
+    } else if (node.type === 'CallExpression') open.push(...readCall(node))
+    else open.push(...listChildren(node))
+  }
+  return paths
+}
+
+/** What a call reads besides the function itself. */
+function readCall(node: ScriptNode): ScriptNode[] {
+  const callee = node.callee as ScriptNode
+  const given = node.arguments as ScriptNode[]
+  return callee.type === 'MemberExpression' ? [...given, callee.object as ScriptNode] : given
+}
+
+function isAsking(node: ScriptNode): boolean {
+  if (
+    /^(ChainExpression|ConditionalExpression|LogicalExpression|AssignmentExpression|UpdateExpression)$/.test(
+      node.type,
+    )
+  )
+    return true
+  if (/Function|Class/.test(node.type)) return true
+  if (node.type === 'UnaryExpression')
+    return ['!', 'typeof', 'delete', 'void'].includes(String(node.operator))
+  if (node.type === 'BinaryExpression') {
+    if (node.operator === 'in') return true
+    return (
+      /^[!=]==?$/.test(String(node.operator)) &&
+      [node.left, node.right].some((side) => isNothing(side as ScriptNode))
+    )
+  }
+  if (node.type !== 'CallExpression') return false
+  const callee = node.callee as ScriptNode
+  if (callee.type === 'Identifier') return ASKING.has(String(callee.name))
+  return callee.type === 'MemberExpression' && ASKING_METHODS.has(readMemberName(callee) ?? '')
+}
+
+function isNothing(node: ScriptNode): boolean {
+  return (
+    (node.type === 'Identifier' && node.name === 'undefined') ||
+    (node.type === 'Literal' && node.raw === 'null')
+  )
 }

@@ -16,12 +16,13 @@ export function isScriptText(text: string): boolean {
 /**
  * Splits a text that begins with `=` at its `{{ }}` as n8n does: a backslash before the braces makes them
  * text, and an expression without `}}` goes on to the end. What n8n cuts off in a string or an object, such as
- * `{{ {a: {b: 1}} }}`, ends where JavaScript does.
+ * `{{ {a: {b: 1}} }}`, ends where JavaScript does. Throws an Error if too much of it is no JavaScript.
  */
 export function splitScript(text: string): ScriptTemplate {
   const parts: ScriptTemplate['parts'] = []
   let from = 1
   let at = 1
+  const budget = { left: MAX_TOKENIZED }
   for (;;) {
     const open = text.indexOf('{{', at)
     if (open < 0) break
@@ -31,7 +32,7 @@ export function splitScript(text: string): ScriptTemplate {
     }
     // n8n makes one of two backslashes only in a text that an expression follows.
     parts.push(text.slice(from, open).replaceAll('\\\\', '\\'))
-    const end = findEnd(text, open + 2)
+    const end = findEnd(text, open + 2, budget)
     parts.push({ source: text.slice(open + 2, end).replace('\\}}', '}}'), start: open + 2 })
     from = end + 2
     at = from
@@ -48,10 +49,19 @@ function isEscaped(text: string, at: number, from: number): boolean {
   return slashes % 2 === 1
 }
 
+/** The most characters that are read in vain, in one text, to find where expressions end that JavaScript cannot read. */
+const MAX_TOKENIZED = 500_000
+const TOO_UNCLEAR = 'has too many expressions that are no JavaScript'
+
 /** Where an expression that begins at `from` ends: the position of its `}}`, or of the end of the text. */
-function findEnd(text: string, from: number): number {
+function findEnd(text: string, from: number, budget: { left: number }): number {
   const source = text.slice(from, from + MAX_SCRIPT + 100)
-  const end = findByTokens(source) ?? findByBraces(source)
+  const byTokens = findByTokens(source)
+  if (byTokens === undefined) {
+    budget.left -= source.length
+    if (budget.left < 0) throw new Error(TOO_UNCLEAR)
+  }
+  const end = byTokens ?? findByBraces(source)
   return end === undefined ? text.length : from + end
 }
 

@@ -80,7 +80,7 @@ function countElements(owner: unknown): string {
 }
 
 /** What is there instead of a field. */
-function describeOwner(owner: unknown, shown: string): string {
+export function describeOwner(owner: unknown, shown: string): string {
   if (typeof owner !== 'object' || owner === null) return `\`${shown}\` is ${nameType(owner)}`
   const names = Object.keys(owner)
   if (names.length === 0) return 'there are none'

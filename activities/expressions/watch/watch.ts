@@ -1,6 +1,7 @@
 import { prepareExpression } from '../../../workflows/expressions/expressions.ts'
 import type { Reading } from '../../../workflows/expressions/rules.ts'
 import type { ReadPath } from '../../../workflows/expressions/watched.ts'
+import type { ConsoleLine } from '../../javascript/job.ts'
 import type { Bindings } from '../bindings.ts'
 import { type CompiledExpression, evaluateHere } from '../compiled.ts'
 import { expressionFailure, quoteExpression } from '../failures.ts'
@@ -24,13 +25,17 @@ export type Watch = {
   tell(placed: PlacedExpression, messages: string[]): void
   /** As tell, for the expressions of a job. */
   tellAll(placed: PlacedExpression[], misses: Misses[] | undefined): void
+  /** Tells of a path that a text which begins with `=` reads in vain; if it is strict, throws a NodeFailure. */
+  tellScript(text: string, message: string): void
+  /** Tells what a text that begins with `=` has written to the console. */
+  tellConsole(lines: ConsoleLine[]): void
   /** Tells of a condition's value that is neither a boolean nor nothing. */
   judge(text: string, value: unknown): void
   note(text: string, message: string): void
 }
 
 /** Undefined if nothing is to be watched. */
-export function createWatch({ rules, strict, note }: Reading): Watch | undefined {
+export function createWatch({ rules, strict, note, log }: Reading): Watch | undefined {
   if (rules < 2 || (!strict && !note)) return undefined
   const watch: Watch = {
     suspects: ({ paths }, bindings, items) =>
@@ -48,6 +53,16 @@ export function createWatch({ rules, strict, note }: Reading): Watch | undefined
     },
     tellAll(placed, misses = []) {
       for (const { at, messages } of misses) watch.tell(placed[at]!, messages)
+    },
+    tellScript(text, message) {
+      if (strict)
+        throw expressionFailure(
+          `expression ${text.length > 80 ? `${text.slice(0, 80)}...` : text}: ${message} (settings.strict)`,
+        )
+      note?.(text, message)
+    },
+    tellConsole(lines) {
+      if (lines.length > 0) log?.(lines)
     },
     judge(text, value) {
       const odd = describeTruth(value)

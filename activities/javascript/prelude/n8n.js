@@ -205,8 +205,8 @@
     $execution: execution,
     $workflow: workflow,
     $mode: () => execution().mode,
-    $nodeId: () => kit.roots.node?.id,
-    $prevNode: () => offer('$prevNode', { ...(kit.roots.previous ?? {}) }),
+    $nodeId: () => refuse('$nodeId is not available: write the id of the node itself'),
+    $prevNode: () => refuse("$prevNode is not available: write $('name of the node'), or the name itself"),
     $now: now,
     $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
     $node: () =>

@@ -164,3 +164,32 @@ test('an execution whose values are not kept is refused', async () => {
   await running.ended(hidden)
   expect((await evaluate({ expression: '$input', executionId: hidden, nodeId: 'set' })).status).toBe(409)
 })
+
+test('a text with = names nodes by their names, too, and what it writes to the console is shown', async () => {
+  const named = await running.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER' },
+      { id: 'f', name: 'Fetch it', type: 'SET', config: { values: { v: [1, 2] } } },
+      { id: 'g', type: 'SET', config: { values: { n: '={{ (console.log("in a node"), 1) }}' } } },
+    ],
+    edges: [
+      { source: 'start', target: 'f' },
+      { source: 'f', target: 'g' },
+    ],
+  })
+  const run = await running.execute(named, {})
+  await running.ended(run)
+  const place = { executionId: run, nodeId: 'g' }
+  for (const expression of ["={{ $('Fetch it').first().json.v }}", "={{ $('f').item.json.v.map((n) => n) }}"])
+    expect(await resultOf({ expression, ...place })).toMatchObject({ value: [1, 2], error: null })
+  const written = await resultOf({ expression: '={{ (console.log("hey"), $json.v.length) }}', ...place })
+  expect(written).toMatchObject({ value: 2, console: [{ level: 'log', text: 'hey' }] })
+  const { body } = await running.call('GET', `/api/executions/${run}`, admin)
+  const record = body.nodeExecutions.find(({ nodeId }: { nodeId: string }) => nodeId === 'g')
+  expect(record.console).toEqual([{ level: 'log', text: 'in a node' }])
+})
+
+test('a text with very many expressions that are no JavaScript is given up', async () => {
+  const { error } = await resultOf({ expression: `=${'{{ /* }}'.repeat(12_000)}` })
+  expect(error.message).toContain('has too many expressions that are no JavaScript')
+})
