@@ -45,6 +45,7 @@ const origins = (run: ExecutionBody) =>
       .filter(({ iteration }) => iteration === null)
       .map(({ nodeId, takenFrom }) => [nodeId, takenFrom]),
   )
+const workflowOf = (run: ExecutionBody) => (run as ExecutionBody & { workflowId: string }).workflowId
 const callsTo = (path: string) => target.calls.filter((one) => one.path === path)
 const refused = async (id: string, how: 'retry' | 'rerun') => {
   const path = `/api/executions/${id}/${how}`
@@ -180,11 +181,11 @@ test('a retry in the current version executes nodes again that other rules or an
   })
   const first = await host.run(graph(1, 'CONTINUE'), { items: [{ n: 1 }, { n: 2 }] })
   expect(nodeOf(first, 'odd').status).toBe('SUCCESS')
-  await host.ask('PUT', `/api/workflows/${first.workflowId}`, graph(1, 'BRANCH'))
+  await host.ask('PUT', `/api/workflows/${workflowOf(first)}`, graph(1, 'BRANCH'))
   const second = await again(first.id, 'retry', 'current')
   expect(second.takenOver.sort()).toEqual(['plain', 'text'])
   expect(nodeOf(second.run, 'odd').outputData).toMatchObject({ handles: { error: { from: [1] } } })
-  await host.ask('PUT', `/api/workflows/${first.workflowId}`, graph(2, 'BRANCH'))
+  await host.ask('PUT', `/api/workflows/${workflowOf(first)}`, graph(2, 'BRANCH'))
   const third = await again(second.run.id, 'retry', 'current')
   expect(third.takenOver).toEqual(['plain'])
   expect(nodeOf(second.run, 'text').outputData).not.toEqual({ formula: 2 })
