@@ -6,11 +6,12 @@ import type { TakenEdge } from './run/walk.ts'
 /**
  * Makes `$input` from the outputs of the nodes before, given in edge order. No output gives null, and one
  * output is taken as it is. Several objects are merged (later edges win); if any output is not an object, all
- * go into an array.
+ * go into an array. Of nodes that work on items, all items are taken.
  */
 export function mergeInputs(values: unknown[]): unknown {
   if (values.length === 0) return null
   if (values.length === 1) return values[0]
+  if (values.every(isItemList) && values.some(({ from }) => Array.isArray(from))) return joinItems(values)
   return values.every(isObject) ? mergeObjects(values) : values
 }
 
@@ -32,6 +33,16 @@ export function isItemList(value: unknown): value is Pick<ItemList, 'items'> & P
   return (
     isObject(value) && Array.isArray(value.items) && Object.keys(value).every((key) => LIST_KEYS.has(key))
   )
+}
+
+/**
+ * Whether the output is that of a node which left by several handles, with the items that left by each. A field of a
+ * user may be called `handles` too.
+ */
+export function hasHandles(output: unknown): output is { handles: Record<string, ItemList> } {
+  if (!isObject(output) || !isObject(output.handles)) return false
+  const parts = Object.values(output.handles)
+  return parts.length > 0 && parts.every(isItemList) && Object.keys(output).every((key) => LIST_KEYS.has(key))
 }
 
 const LIST_KEYS = new Set(['items', 'from', 'handles'])

@@ -1,5 +1,5 @@
-import { isItemList, itemsOf, valueAlong } from '../../workflows/input.ts'
-import { isObject } from '../../workflows/json.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { hasHandles, isItemList, itemsOf, partOf, valueAlong } from '../../workflows/input.ts'
 import type { Trail } from '../../workflows/run/frame.ts'
 
 /** An item of a node that another item came from, and its place among the items that left the node with it. */
@@ -59,11 +59,15 @@ export function findPairedItem(
 
 /** The item of a node that has only one. */
 function findOnly(output: unknown): PairedItem | undefined {
-  const parts = isObject(output) && isObject(output.handles) ? Object.values(output.handles) : []
-  const main = parts.length > 0 && !Array.isArray((output as Record<string, unknown>).items) ? [] : [output]
-  const lists = [...main, ...parts].map(itemsOf)
+  const lists = listParts(output).map(itemsOf)
   const count = lists.reduce((sum, list) => sum + list.length, 0)
   return count === 1 ? { item: lists.find((list) => list.length === 1)![0], at: 0 } : undefined
+}
+
+/** What has left a node, by each of its handles. */
+function listParts(output: unknown): unknown[] {
+  if (!hasHandles(output)) return [output]
+  return [...(isItemList(output) ? [partOf(output, null)] : []), ...Object.values(output.handles)]
 }
 
 type Before = { source: string; part: unknown; value: unknown; list: unknown[]; place: number }
@@ -96,7 +100,14 @@ function findPassed(
   list: unknown[],
   place: number,
 ): number | undefined {
-  const came = edges.flatMap((edge) => itemsOf(valueAlong(edge, nodes[edge.source])))
-  if (came.length === 1) return 0
-  return came.length === list.length && came[place] === list[place] ? place : undefined
+  const lists = edges.map((edge) => itemsOf(valueAlong(edge, nodes[edge.source])))
+  const count = lists.reduce((sum, { length }) => sum + length, 0)
+  if (count === 1) return 0
+  if (count !== list.length) return undefined
+  let at = place
+  for (const came of lists) {
+    if (at < came.length) return isDeepStrictEqual(came[at], list[place]) ? place : undefined
+    at -= came.length
+  }
+  return undefined
 }

@@ -1,5 +1,4 @@
-import { isItemList, itemsOf, partOf } from '../../workflows/input.ts'
-import { isObject } from '../../workflows/json.ts'
+import { hasHandles, isItemList, itemsOf, partOf } from '../../workflows/input.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import { findPairedItem } from '../items/pairing.ts'
 
@@ -25,11 +24,6 @@ export function findItems(name: string, bindings: Bindings): unknown[] | Unavail
       if (edge.source === id && edge.part !== undefined) return itemsOf(partOf(output, edge.part))
   if (isItemList(output)) return output.items
   return { unavailable: `Node '${name}' has several outputs: write $('${name}').item` }
-}
-
-function hasHandles(output: unknown): boolean {
-  if (!isObject(output) || !isObject(output.handles)) return false
-  return Object.keys(output).every((key) => key === 'items' || key === 'from' || key === 'handles')
 }
 
 /** The node's item that the item at `index` came from, or why there is none. */

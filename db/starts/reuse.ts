@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { type Graph, type GraphNode, isOnItems, languageOf } from '../../workflows/graph/graph.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 
@@ -8,8 +8,8 @@ export type EarlierExecution = { statuses: Map<string, string>; failedInside: Se
 
 /**
  * The ids of the nodes outside of loops whose outputs another execution may take over: they succeeded, their
- * type, config and all nodes upstream are the same in both graphs, and no node upstream is executed again. A
- * loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it.
+ * type, config and all nodes upstream are the same in both graphs, and no node upstream is executed again. Where
+ * expressions mean something else, only nodes without any are the same. A loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it.
  */
 export function findReusable(before: Graph, after: Graph, past: EarlierExecution): string[] {
   const old = indexGraph(before)
@@ -26,7 +26,9 @@ export function findReusable(before: Graph, after: Graph, past: EarlierExecution
       failedLoops.add(loop)
     }
   }
-  const isSame = (id: string): boolean => isDeepStrictEqual(describe(old, id), describe(current, id))
+  const isSameLanguage = isDeepStrictEqual(languageOf(before), languageOf(after))
+  const isSame = (id: string): boolean =>
+    isDeepStrictEqual(describe(old, id), describe(current, id)) && (isSameLanguage || !mayCompute(old, id))
   const known = new Map<string, boolean>()
   /** Whether the node and all nodes before it would give the same outputs again. */
   const holds = (id: string): boolean => {
@@ -74,8 +76,17 @@ function indexGraph({ nodes, edges }: Graph): Index {
 function describe(index: Index, id: string): unknown {
   const node = index.byId.get(id)
   if (!node) return undefined
-  const { type, config, disabled = false, parentId, perItem = false, allItems = false } = node
-  const items = { perItem: Boolean(perItem), allItems }
+  const { type, config, disabled = false, parentId, perItem = false, allItems = false, onError } = node
+  // A node that works on items may succeed with some that have failed.
+  const items = isOnItems(node) ? { perItem: Boolean(perItem), allItems, onError } : undefined
   const body = index.children.get(id)?.map((child) => [child, describe(index, child)])
   return { type, config, disabled, parentId, items, sources: index.sources.get(id), body }
+}
+
+/** Whether a node, or one of a loop's body, may have expressions in its config. */
+function mayCompute(index: Index, id: string): boolean {
+  const { type, config } = index.byId.get(id)!
+  const conditions = nodeType(type)?.conditions?.(config) ?? []
+  if (conditions.length > 0 || /\{\{|"=/.test(JSON.stringify(config))) return true
+  return index.children.get(id)?.some((child) => mayCompute(index, child)) ?? false
 }

@@ -36,8 +36,10 @@ export async function findFaults({ sample, expected, histories, calls, open }: F
 
   // A pause of an iteration that has failed is abandoned. It fails too, and a segment may go on from there before
   // the run knows that the iteration is over.
-  const abandoned = [...records.values()].filter(({ errorMessage }) =>
-    /was abandoned/.test(errorMessage ?? ''),
+  // The loop then quotes that, instead of what failed first.
+  const loops = new Set(sample.graph.nodes.map(({ parentId }) => parentId))
+  const abandoned = [...records.values()].filter(
+    ({ nodeId, errorMessage }) => !loops.has(nodeId) && /was abandoned/.test(errorMessage ?? ''),
   )
   for (const node of abandoned) if (!mayDiffer(keyOf(node))) faults.push(`${keyOf(node)} was abandoned`)
   const mayDetour = (path: string) =>
@@ -107,6 +109,8 @@ function findDisorder(
   const demand = (before: ProjectedNode | undefined, after: ProjectedNode) => {
     if (!before || (before.completedAt !== null && before.completedAt <= after.startedAt)) return
     const [one, other] = [before, after].map(({ nodeId, iteration }) => `${nodeId}#${iteration}`)
+    // What a segment does meanwhile is told after the failure that has cancelled it.
+    if (before.status === 'CANCELLED' && mayDiffer(one!)) return
     faults.push(`${other} began before ${one} was done`)
   }
   for (const record of records.values()) {

@@ -346,6 +346,9 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 
 function merge(values: unknown[]): unknown {
   if (values.length === 1) return values[0]
+  const isList = (value: unknown) => isPlain(value) && listBrought(value) === value.items
+  const isMade = (value: unknown) => isPlain(value) && Array.isArray(value.from)
+  if (values.every(isList) && values.some(isMade)) return { items: values.flatMap(listBrought) }
   return values.every(isPlain) ? Object.assign({}, ...values) : values
 }
 

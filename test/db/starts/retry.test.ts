@@ -45,6 +45,7 @@ const origins = (run: ExecutionBody) =>
       .filter(({ iteration }) => iteration === null)
       .map(({ nodeId, takenFrom }) => [nodeId, takenFrom]),
   )
+const workflowOf = (run: ExecutionBody) => (run as ExecutionBody & { workflowId: string }).workflowId
 const callsTo = (path: string) => target.calls.filter((one) => one.path === path)
 const refused = async (id: string, how: 'retry' | 'rerun') => {
   const path = `/api/executions/${id}/${how}`
@@ -162,6 +163,33 @@ test('a retry in the current version executes changed nodes again, and all nodes
     json: { version: 'current' },
   })
   expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('no trigger')])
+})
+
+test('a retry in the current version executes nodes again that other rules or another onError may change', async () => {
+  const broken = { condition: "$item.n = 2 ? $error('no') : true" }
+  const graph = (expressions: 1 | 2, onError: string) => ({
+    expressions,
+    nodes: [
+      start,
+      set('text', { formula: '={{ 1 + 1 }}' }),
+      set('plain', { text: 'as it is' }),
+      { id: 'odd', type: 'IF_ELSE', perItem: true, onError, config: broken },
+      { id: 'none', type: 'NO_OP', perItem: true, config: {} },
+      { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'stopped' } },
+    ],
+    edges: edges('start -> text', 'start -> plain', 'plain -> stop', 'start -> odd', 'odd:true -> none'),
+  })
+  const first = await host.run(graph(1, 'CONTINUE'), { items: [{ n: 1 }, { n: 2 }] })
+  expect(nodeOf(first, 'odd').status).toBe('SUCCESS')
+  await host.ask('PUT', `/api/workflows/${workflowOf(first)}`, graph(1, 'BRANCH'))
+  const second = await again(first.id, 'retry', 'current')
+  expect(second.takenOver.sort()).toEqual(['plain', 'text'])
+  expect(nodeOf(second.run, 'odd').outputData).toMatchObject({ handles: { error: { from: [1] } } })
+  await host.ask('PUT', `/api/workflows/${workflowOf(first)}`, graph(2, 'BRANCH'))
+  const third = await again(second.run.id, 'retry', 'current')
+  expect(third.takenOver).toEqual(['plain'])
+  expect(nodeOf(second.run, 'text').outputData).not.toEqual({ formula: 2 })
+  expect(nodeOf(third.run, 'text').outputData).toEqual({ formula: 2 })
 })
 
 test('a retry executes a handled failure again, with all after it, and takes over another branch', async () => {

@@ -43,7 +43,7 @@ const configs: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     }),
   }),
   IF_ELSE: fc.record({
-    condition: fc.constantFrom('$input.n > 1', '{{ $input.list }}', 'true', '$input.n + "x"'),
+    condition: fc.constantFrom('$input.n > 1', '{{ $input.list }}', 'true', '$input.n + $string(1)'),
   }),
   SWITCH: fc.record({
     cases: fc.constantFrom(
