@@ -12,8 +12,16 @@ import {
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
 
-/** A text whose expressions give JSON. */
-const templateText = v.pipe(v.string(), v.startsWith('='))
+/** The schema, or a text that begins with `=`, whose expressions give JSON. Other texts get the schema's message. */
+function orScript<S extends v.GenericSchema>(schema: S) {
+  const union = v.union([schema, v.string()])
+  const run: (typeof union)['~run'] = (dataset, config) =>
+    (typeof dataset.value === 'string' && dataset.value.startsWith('=') ? union : schema)['~run'](
+      dataset,
+      config,
+    )
+  return { ...union, '~run': run }
+}
 
 const flag = v.boolean('must be true or false')
 
@@ -39,8 +47,8 @@ export const CALL_NODES = {
         computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
         'GET',
       ),
-      headers: v.optional(v.union([strictRecord(scalar), templateText], 'must be an object')),
-      query: v.optional(v.union([anyObject, templateText], 'must be an object')),
+      headers: v.optional(orScript(strictRecord(scalar))),
+      query: v.optional(orScript(anyObject)),
       body: v.optional(v.unknown()),
       bodyType: v.optional(
         v.picklist(['json', 'form', 'text', 'jsonText'], 'must be json, form, text or jsonText'),

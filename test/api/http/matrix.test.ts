@@ -112,6 +112,9 @@ async function makeWorld() {
     nodes: NODES.map((node) => ({ ...node, name: node.id })),
     edges: EDGES,
   })
+  const totals = { nodes: 0, works: 0, noted: 0, stopped: 0 }
+  const report = JSON.stringify({ mapped: [], problems: [], stickyNotes: 0, totals, groups: [] })
+  await db.insertInto('importReports').values({ workflowId: workflow.id, report }).execute()
   const executionId = crypto.randomUUID()
   await db
     .insertInto('executions')

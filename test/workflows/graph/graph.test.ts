@@ -167,9 +167,9 @@ test('names every problem of a node at once, each with its path', () => {
 })
 
 test.each([
-  ['SET', {}, ['config.values: is required']],
+  ['SET', {}, ['config: must have either values, fields or json']],
   ['SET', { values: [1] }, ['config.values: must be an object, not an array']],
-  ['IF_ELSE', {}, ['config.condition: is required']],
+  ['IF_ELSE', {}, ['config: must have either condition or conditions']],
   ['IF_ELSE', { condition: 3 }, ['config.condition: must be an expression or a boolean, not a number']],
   [
     'SWITCH',
@@ -179,7 +179,13 @@ test.each([
       'config.cases[1].handle: is required',
     ],
   ],
-  ['MERGE', { mode: 'mix' }, ['config.mode: must be combine or append, not "mix"']],
+  [
+    'MERGE',
+    { mode: 'mix' },
+    [
+      'config.mode: must be one of combine, append, items, byPosition, byFields, byKey, all, choose, not "mix"',
+    ],
+  ],
   [
     'FILTER',
     { items: 'plain', condition: true },
@@ -221,7 +227,9 @@ test.each(Object.entries(examples('http://x')))('knows all keys of the example %
 })
 
 test('the problems of a config that was sent as data have data in their paths', () => {
-  expect(faults([{ id: 'a', type: 'SET', data: {} }])).toEqual(['nodes[0].data.values: is required'])
+  expect(faults([{ id: 'a', type: 'SET', data: {} }])).toEqual([
+    'nodes[0].data: must have either values, fields or json',
+  ])
 })
 
 test('refuses repeated ids and edges', () => {
