@@ -489,7 +489,7 @@ describe('values', () => {
     const xml = '<order no="7"><line>a</line><line>b</line></order>'
     const html =
       '<style>p{}</style><h1>Shop</h1><p class="x">A <b>b</b></p><p class="x"><a href="/c?d=1&amp;e">C</a></p>'
-    const list = [{ a: 1, b: '=1+1' }, { a: 'x,"y"', c: [1] }, { b: null }]
+    const list = [{ a: 1, b: "'=1+1" }, { a: 'x,"y"', c: [1] }, { b: null }]
     const value = { order: { '@no': '7', line: ['a', 'b'] } }
     const done = await outcomes(
       {
@@ -603,7 +603,7 @@ test('saving a workflow names every fault of a config', async () => {
       { items, groupBy: '{{ $item.a }}' },
       ['nodes[0].config: must name each group that is an expression: {key, as}'],
     ],
-    ['SPLIT', { separator: ',' }, ['nodes[0].config: must have either value, or items and field']],
+    ['SPLIT', { separator: ',' }, ['nodes[0].config: must have either value, or items and field, or fields']],
     ['RENAME_KEYS', { items, keys: { a: 1 } }, ['keys: must give each key its new name']],
     ['JOIN', { left: items, right: items }, ['on: is required']],
     ['MAP', { items, expression: '$item +' }, [expect.stringMatching(/^expression: /)]],
@@ -643,7 +643,13 @@ test('GET /api/node-types lists the node types with their config schemas', async
   const types = (await response.json()) as { type: string; kind: string; config: { properties: Config } }[]
   const aggregate = types.find(({ type }) => type === 'AGGREGATE')
   expect(aggregate?.kind).toBe('pure')
-  expect(Object.keys(aggregate!.config.properties)).toEqual(['items', 'groupBy', 'fields'])
+  expect(Object.keys(aggregate!.config.properties)).toEqual([
+    'items',
+    'collect',
+    'summarize',
+    'groupBy',
+    'fields',
+  ])
   const date = types.find(({ type }) => type === 'DATE')
   expect(date!.config.properties.operation).toMatchObject({
     enum: expect.arrayContaining(['now', 'difference']),

@@ -28,13 +28,13 @@ const call = (id: string) => ({ id, type: 'HTTP_REQUEST', config: { url: `${targ
 
 /**
  * Of a run, with its request: the caller and the count, the row with its errand (if the workflow is as it was last read),
- * the mark RUNNING, the records. Of each call of a node: whether the execution is still open. Of a poll: the caller and the count, the
+ * the mark RUNNING, the records. Of each call of a node: whether the execution is still open, and what was sent. Of a poll: the caller and the count, the
  * execution with its records. An attempt that takes long is saved while it is under way, and so is a run after a
  * second, and others work beside it: so the run that cost least is looked at, of as many as that takes.
  */
 test.for([
   { what: 'three nodes that compute', nodes: ['a', 'b', 'c'].map(set), ofRun: 4 },
-  { what: 'five calls', nodes: ['a', 'b', 'c', 'd', 'e'].map(call), ofRun: 9 },
+  { what: 'five calls', nodes: ['a', 'b', 'c', 'd', 'e'].map(call), ofRun: 14 },
 ])('a run of $what costs $ofRun statements, and a poll two', async ({ nodes, ofRun }) => {
   const ids = ['start', ...nodes.map(({ id }) => id)]
   const workflowId = await host.create({
