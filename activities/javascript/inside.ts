@@ -39,6 +39,9 @@ export function makeInside(callHost: (call: string, argument: string) => string)
   const now = Date.now
   const { max } = Math
   const NativePromise = Promise
+  const NativeMap = Map
+  const NativeSet = Set
+  const isFiniteNumber = Number.isFinite
   const sources: { evaluate: () => unknown; each: boolean; spoils: boolean }[] = []
   const values: (string | null)[] = []
   let rootsText = '{}'
@@ -54,6 +57,7 @@ export function makeInside(callHost: (call: string, argument: string) => string)
   let timers: { id: number; due: number; call: () => void }[] = []
   let timerId = 0
   const TOO_BIG = {}
+  let hasWarned = false
 
   function readRoots(): Record<string, unknown> {
     roots ??= parse(rootsText) as Record<string, unknown>
@@ -111,9 +115,26 @@ export function makeInside(callHost: (call: string, argument: string) => string)
       throw new TypeError(`gives a value that cannot be written as JSON: ${message}`)
     }
     if (text === undefined) return null
+    if (!hasWarned && (text.includes('null') || text.includes('{}'))) warnOfLoss(value)
     chars += text.length
     if (chars > most) throw TOO_BIG
     return text
+  }
+
+  /** Writes to the console what JSON has no form for, so that it is not lost without a word. */
+  function warnOfLoss(value: unknown): void {
+    stringify(value, (key, part) => {
+      const isLost = typeof part === 'number' && !isFiniteNumber(part)
+      const isEmptied = part instanceof NativeMap || part instanceof NativeSet
+      if (hasWarned || !(isLost || isEmptied)) return part
+      hasWarned = true
+      const where = key === '' || isFiniteNumber(Number(key)) ? 'the value' : `"${key}"`
+      const text = isLost
+        ? `${where} is ${part}, which JSON does not have: it becomes null`
+        : `${where} is a ${part instanceof NativeMap ? 'Map' : 'Set'}, which JSON does not have: it becomes {}`
+      callHost('console', stringify({ level: 'warn', text }))
+      return part
+    })
   }
 
   /** Makes the source see the item. One that may change what it reads gets a copy of its own. */

@@ -27,16 +27,15 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
 
   /** The node as it is written, with what is below it rewritten. What is between stays: also parentheses. */
   function writeChildren(node: ScriptNode): string {
-    const children = listChildren(node)
+    // The key and the value of `{ first }` are the same text, and a default is only in the value.
+    const children = node.shorthand ? [node.value as ScriptNode] : listChildren(node)
     let text = ''
     let at = node.start
     for (const child of children) {
       text += source.slice(at, child.start) + write(child)
       at = child.end
     }
-    const written = text + source.slice(at, node.end)
-    // `{ first }` names a property, which must keep its name.
-    return written
+    return text + source.slice(at, node.end)
   }
 
   // The parentheses around a node are not part of it.

@@ -79,12 +79,11 @@ export function findParents(tree: ScriptNode): Map<ScriptNode, ScriptNode | unde
   return parents
 }
 
-/** The nodes right below a node, in the order of the source. */
+/** The nodes right below a node, in the order of the source. Of `{ a }` both the key and the value are given. */
 export function listChildren(node: ScriptNode): ScriptNode[] {
-  // The key and the value of `{ a }` are one node.
-  const children = new Set<ScriptNode>()
-  eachChild(node, (child) => children.add(child))
-  return [...children].sort((a, b) => a.start - b.start)
+  const children: ScriptNode[] = []
+  eachChild(node, (child) => children.push(child))
+  return children.sort((a, b) => a.start - b.start)
 }
 
 function eachChild(node: ScriptNode, visit: (child: ScriptNode) => void): void {

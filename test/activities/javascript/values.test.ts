@@ -46,6 +46,16 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['={{ $json.list[1] }}', 1],
     ['={{ $json.list.length }}', 3],
     ['={{ $json.name.length }}', 12],
+    ['={{ $json.people.map(({ name }) => name).join() }}', 'Ada,Kim'],
+    ['={{ $json.people.map(({ name, ...rest }) => rest) }}', [{}, {}]],
+    [
+      '={{ $json.people.map(({ name: first, age = $json.list.first() }) => first + age).join() }}',
+      'Ada3,Kim3',
+    ],
+    [
+      '={{ $json.people.map(({ name, age = $json.list.first() }) => ({ name, age }))[1] }}',
+      { name: 'Kim', age: 3 },
+    ],
     ['={{ $json.q }}', null],
     ['={{ $json.q.z }}', null],
     ['={{ $json?.a?.b }}', 'x'],

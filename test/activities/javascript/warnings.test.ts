@@ -128,3 +128,17 @@ test('what code has written is in the record when it fails, whether it is an act
     expect(found).toMatchObject({ status: 'FAILED', console: [{ level: 'log', text: 'before' }] })
   }
 })
+
+test('what JSON has no form for is not lost without a word', async () => {
+  const code = 'return { total: 1 / 0, list: [null, {}] }'
+  expect((await recordOf({ id: 'node', type: 'CODE', config: { code } }, {})).console).toEqual([
+    { level: 'warn', text: '"total" is Infinity, which JSON does not have: it becomes null' },
+  ])
+  expect((await recordOf(set({ mean: '={{ 0 / $json.list.length }}' }), { list: [] })).console).toEqual([
+    { level: 'warn', text: 'the value is NaN, which JSON does not have: it becomes null' },
+  ])
+  expect((await recordOf(set({ seen: '={{ new Set([1]) }}' }), {})).console).toEqual([
+    { level: 'warn', text: 'the value is a Set, which JSON does not have: it becomes {}' },
+  ])
+  expect((await recordOf(set({ mean: '={{ [1, null] }}', o: '={{ ({}) }}' }), {})).console).toEqual([])
+})

@@ -176,7 +176,7 @@ test('every problem of a bad body is reported with its path', async () => {
     'description',
     'settings.timeoutMs',
     'edges',
-    'nodes[0].config.values',
+    'nodes[0].config',
     'nodes[1]',
     'nodes[2].type',
   ])
@@ -540,18 +540,18 @@ test('node types are listed with the JSON Schema of their config', async () => {
   expect(body.map((row: Body) => row.type)).toEqual(
     expect.arrayContaining(['MANUAL_TRIGGER', 'HTTP_REQUEST', 'NO_OP']),
   )
-  expect(body.find((row: Body) => row.type === 'SET')).toEqual({
-    type: 'SET',
+  expect(body.find((row: Body) => row.type === 'TEMPLATE')).toEqual({
+    type: 'TEMPLATE',
     kind: 'pure',
-    summary: 'Outputs exactly its values.',
+    summary: expect.stringMatching(/\w.*\.$/),
     handles: [null],
     retry: { maxAttempts: 1, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 60_000 },
     timeoutMs: 10_000,
     config: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
-      properties: { values: { type: 'object' } },
-      required: ['values'],
+      properties: { text: { type: 'string', minLength: 1 } },
+      required: ['text'],
     },
   })
   expect(body.find((row: Body) => row.type === 'IF_ELSE').handles).toEqual(['true', 'false'])

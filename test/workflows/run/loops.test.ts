@@ -126,7 +126,9 @@ describe('FOR_EACH', () => {
       {},
     )
     expect(run.errorMessage).toBeNull()
-    expect(run.outputData).toMatchObject({ error: { message: 'Iteration 0 failed at "stop": no' } })
+    expect(run.outputData).toMatchObject({
+      error: { message: 'Iteration 0 failed at "Stop and error 1": no' },
+    })
     expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).not.toContain('call')
   })
 
@@ -171,7 +173,7 @@ describe('FOR_EACH', () => {
   })
 
   test.each([
-    [{}, 'stop'],
+    [{}, 'Stop and error 1'],
     [{ name: 'Refuse' }, 'Refuse'],
   ])('that fails says in which iteration and at which node: %o', async (given, named) => {
     const run = await plain.run(
