@@ -78,6 +78,26 @@ export interface Callbacks {
   teamId: string;
 }
 
+export interface Credentials {
+  allowedHosts: string[] | null;
+  broken: string | null;
+  createdAt: Generated<Timestamp>;
+  expiresAt: Timestamp | null;
+  id: string;
+  keyId: string;
+  keys: string[];
+  lastTestedAt: Timestamp | null;
+  name: string;
+  revision: Generated<number>;
+  sealed: Buffer;
+  teamId: string;
+  testMessage: string | null;
+  testStatus: string | null;
+  type: string;
+  updatedAt: Generated<Timestamp>;
+  wrapped: Buffer;
+}
+
 export interface EmailTokens {
   createdAt: Generated<Timestamp>;
   email: string;
@@ -351,6 +371,12 @@ export interface Variables {
   value: unknown;
 }
 
+export interface VersionCredentials {
+  credentialId: string;
+  version: number;
+  workflowId: string;
+}
+
 export interface Watches {
   executionId: string;
   seenAt: Generated<Timestamp>;
@@ -397,6 +423,7 @@ export interface DB {
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
   callbacks: Callbacks;
+  credentials: Credentials;
   emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;
   executionDays: ExecutionDays;
@@ -422,6 +449,7 @@ export interface DB {
   teams: Teams;
   users: Users;
   variables: Variables;
+  versionCredentials: VersionCredentials;
   watches: Watches;
   workerLeases: WorkerLeases;
   workflows: Workflows;

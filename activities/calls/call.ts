@@ -1,6 +1,7 @@
 import type { Info } from '@temporalio/activity'
 import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { createCredentials } from '../credentials/credentials.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway } from '../fairness/turns.ts'
 import { noteExchanges } from '../http/exchanges.ts'
@@ -58,13 +59,14 @@ export async function makeCall(
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
+  const credentials = createCredentials(deps.store, () => findTeam(deps, context))
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
     time.start()
-    working = runStep(loaded.node, { ...prepared, share, sending })
+    working = runStep(loaded.node, { ...prepared, share, sending, credentials })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
     const result: NodeResult = { ...done, ...noted.kept() }
     answered(result)

@@ -24,6 +24,12 @@ export const FAILURE_TYPES = [
   'HttpRefusedAddress',
   'HttpTimeout',
   'HttpTooLarge',
+  // A credential that is gone, or that the other side does not take any more.
+  'CredentialBroken',
+  'CredentialMissing',
+  // A file that is none of this execution, or too much for it.
+  'FileMissing',
+  'FileTooLarge',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

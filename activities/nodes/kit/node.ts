@@ -5,8 +5,11 @@ import type { NodeInstance } from '../../../db/waits/pauses.ts'
 import type { ItemList } from '../../../workflows/input.ts'
 import type { NodeNotes } from '../../../workflows/run/records.ts'
 import type { Share } from '../../budget.ts'
+import type { Credentials } from '../../credentials/credentials.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
+import type { Files } from '../../files/files.ts'
+import type { Dial } from '../../http/dial.ts'
 import type { HttpClient } from '../../http/http.ts'
 import type { NoteKeeper } from './notes.ts'
 
@@ -31,6 +34,12 @@ export type NodeContext = {
   /** Only attempts have it: they may send what the execution that is retried has sent, under the same key. */
   sending?: Sending
   http: HttpClient
+  /** Only attempts have them: whoever opens a secret works in an activity of its own. */
+  credentials?: Credentials
+  /** Only attempts have them. */
+  files?: Files
+  /** Only attempts have it. */
+  dial?: Dial
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
   share?: Share | undefined
   /** Where the node is in its run. Nodes that pause keep their rows under it. */

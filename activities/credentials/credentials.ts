@@ -1,0 +1,53 @@
+import { listSecretValues, type OpenedCredential, openTeamCredential } from '../../db/credentials/open.ts'
+import { type CredentialUse, credentialKind } from '../../db/credentials/types.ts'
+import { Fault } from '../../db/fault.ts'
+import type { Store } from '../../db/scope.ts'
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
+
+/** The credentials that a call of a node may open, and what it has opened. */
+export type Credentials = {
+  /**
+   * Opens a credential of the execution's team. Throws a NodeFailure, which no retry mends, if there is none of
+   * this id, if it is none of `uses`, or if it cannot be used any more.
+   */
+  open(id: unknown, ...uses: CredentialUse[]): Promise<OpenedCredential>
+  /** Notes another secret of the call, such as a token that it has just got. */
+  tell(secret: string): void
+  /** The exact values that are secret in what the call has opened: they are masked in all that it leaves behind. */
+  secrets(): string[]
+}
+
+/** The credentials of one call of a node: opened in this process, for as long as the call takes. */
+export function createCredentials(store: Store, findTeam: () => Promise<string>): Credentials {
+  const secrets = new Set<string>()
+  return {
+    async open(id, ...uses) {
+      if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
+      const opened = await openOrFail(store, await findTeam(), id)
+      for (const value of listSecretValues(opened)) secrets.add(value)
+      const { name, type, broken } = opened
+      if (!credentialKind(type).uses.some((use) => uses.includes(use)))
+        throw invalidConfig(
+          'credentialId',
+          `names ${name}, which is of the type ${type}: this node cannot use it`,
+        )
+      if (broken)
+        throw new NodeFailure(`The credential ${name} cannot be used: ${broken}`, {
+          type: 'CredentialBroken',
+        })
+      return opened
+    },
+    tell: (secret) => void secrets.add(secret),
+    secrets: () => [...secrets],
+  }
+}
+
+async function openOrFail(store: Store, teamId: string, id: string): Promise<OpenedCredential> {
+  try {
+    return await openTeamCredential(store, teamId, id)
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'NOT_FOUND')
+      throw new NodeFailure(error.message, { type: 'CredentialMissing' })
+    throw error
+  }
+}

@@ -1,0 +1,266 @@
+import * as v from 'valibot'
+
+/** What a credential is good for: which nodes may take it. */
+export type CredentialUse = 'HTTP' | 'LLM' | 'MAIL' | 'MAILBOX' | 'CHAT' | 'DATABASE' | 'SIGNATURE'
+
+export type CredentialKind = {
+  summary: string
+  /** The keys of `data`. Its entries are flat: texts, numbers, booleans and lists of texts. */
+  data: v.ObjectSchema<v.ObjectEntries, undefined>
+  /** The keys whose values are secret: they are masked wherever they turn up. */
+  secrets: readonly string[]
+  uses: readonly CredentialUse[]
+  /** The vendor's own hosts, the only ones that its HTTP requests reach, unless `baseUrl` names another. */
+  hosts?: readonly string[]
+}
+
+const MAX_SECRET = 16_384
+
+/** A text that is there and says something. */
+const text = v.pipe(
+  v.string('must be a string'),
+  v.check((value) => value.isWellFormed() && !value.includes('\0'), 'must not contain NUL or broken Unicode'),
+  v.check((value) => value.trim() !== '', 'must not be empty'),
+  v.maxLength(MAX_SECRET, `must have at most ${MAX_SECRET} characters`),
+)
+/** A text that may be empty, as some passwords are. */
+const secret = v.pipe(
+  v.string('must be a string'),
+  v.check((value) => value.isWellFormed() && !value.includes('\0'), 'must not contain NUL or broken Unicode'),
+  v.maxLength(MAX_SECRET, `must have at most ${MAX_SECRET} characters`),
+)
+const port = v.pipe(
+  v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,5}$/), v.transform(Number))], 'must be a port'),
+  v.integer('must be a port'),
+  v.minValue(1, 'must be a port'),
+  v.maxValue(65_535, 'must be a port'),
+)
+const url = v.pipe(
+  text,
+  v.check((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'must be a URL with http or https'),
+)
+const flag = v.boolean('must be true or false')
+const tls = v.picklist(
+  ['auto', 'always', 'required', 'never'],
+  'must be auto, always, required (STARTTLS) or never',
+)
+
+/** A host such as `api.example.com`, or all hosts below one: `*.example.com`. A port may follow. */
+const host = v.pipe(
+  v.string('must be a string'),
+  v.trim(),
+  v.toLowerCase(),
+  v.regex(
+    /^(\*\.)?([\p{L}\p{N}_-]+(\.[\p{L}\p{N}_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/u,
+    'must be a host such as api.example.com or *.example.com',
+  ),
+)
+const anywhere = {
+  allowedHosts: v.optional(
+    v.pipe(
+      v.array(host, 'must be a list of hosts'),
+      v.minLength(1, 'must name a host'),
+      v.maxLength(50, 'must have at most 50 hosts'),
+    ),
+  ),
+  testUrl: v.optional(url),
+}
+const vendor = { baseUrl: v.optional(url) }
+
+const login = { host: text, port, username: text, password: secret, tls: v.optional(tls, 'auto') }
+
+/** Every type of credential: what its data must have, what of it is secret, and what it is good for. */
+export const CREDENTIAL_TYPES = {
+  OPENAI: {
+    summary: 'OpenAI',
+    data: v.object({ apiKey: text, organization: v.optional(text), ...vendor }),
+    secrets: ['apiKey'],
+    uses: ['HTTP', 'LLM'],
+    hosts: ['api.openai.com'],
+  },
+  ANTHROPIC: {
+    summary: 'Anthropic',
+    data: v.object({ apiKey: text, ...vendor }),
+    secrets: ['apiKey'],
+    uses: ['HTTP', 'LLM'],
+    hosts: ['api.anthropic.com'],
+  },
+  AZURE_OPENAI: {
+    summary: 'Azure OpenAI; `endpoint` is the address of the resource',
+    data: v.object({ apiKey: text, endpoint: url, apiVersion: v.optional(text) }),
+    secrets: ['apiKey'],
+    uses: ['HTTP', 'LLM'],
+  },
+  GOOGLE_AI: {
+    summary: 'Google AI (Gemini)',
+    data: v.object({ apiKey: text, ...vendor }),
+    secrets: ['apiKey'],
+    uses: ['HTTP', 'LLM'],
+    hosts: ['generativelanguage.googleapis.com'],
+  },
+  OPENAI_COMPATIBLE: {
+    summary: 'A service with the API of OpenAI, such as one of your own',
+    data: v.object({ baseUrl: url, apiKey: v.optional(text) }),
+    secrets: ['apiKey'],
+    uses: ['HTTP', 'LLM'],
+  },
+  SLACK: {
+    summary: 'A bot in Slack',
+    data: v.object({ botToken: text, ...vendor }),
+    secrets: ['botToken'],
+    uses: ['HTTP', 'CHAT'],
+    hosts: ['slack.com', '*.slack.com'],
+  },
+  TELEGRAM: {
+    summary: 'A bot in Telegram',
+    data: v.object({ botToken: text, ...vendor }),
+    secrets: ['botToken'],
+    uses: ['CHAT'],
+    hosts: ['api.telegram.org'],
+  },
+  DISCORD: {
+    summary: 'A bot in Discord',
+    data: v.object({ botToken: text, ...vendor }),
+    secrets: ['botToken'],
+    uses: ['HTTP', 'CHAT'],
+    hosts: ['discord.com'],
+  },
+  SMTP: {
+    summary: 'A server that sends mail; `from` is the usual sender',
+    data: v.object({ ...login, from: v.optional(text) }),
+    secrets: ['password'],
+    uses: ['MAIL'],
+  },
+  IMAP: {
+    summary: 'A mailbox',
+    data: v.object(login),
+    secrets: ['password'],
+    uses: ['MAILBOX'],
+  },
+  HTTP_BASIC: {
+    summary: 'A user name and a password for HTTP',
+    data: v.object({ username: text, password: secret, ...anywhere }),
+    secrets: ['password'],
+    uses: ['HTTP'],
+  },
+  HTTP_BEARER: {
+    summary: 'A token in the header Authorization: Bearer',
+    data: v.object({ token: text, ...anywhere }),
+    secrets: ['token'],
+    uses: ['HTTP'],
+  },
+  HTTP_HEADER: {
+    summary: 'A header of any name',
+    data: v.object({ name: text, value: text, ...anywhere }),
+    secrets: ['value'],
+    uses: ['HTTP'],
+  },
+  HTTP_QUERY: {
+    summary: 'A query parameter of any name',
+    data: v.object({ name: text, value: text, ...anywhere }),
+    secrets: ['value'],
+    uses: ['HTTP'],
+  },
+  OAUTH2: {
+    summary:
+      'OAuth 2, by the authorization code flow; with authorizationUrl and tokenUrl it can be connected',
+    data: v.object({
+      clientId: text,
+      clientSecret: text,
+      accessToken: v.optional(text),
+      refreshToken: v.optional(text),
+      authorizationUrl: v.optional(url),
+      tokenUrl: v.optional(url),
+      scope: v.optional(text),
+      audience: v.optional(text),
+      /** How the client proves itself to the token endpoint. */
+      authentication: v.optional(v.picklist(['header', 'body'], 'must be header or body'), 'header'),
+      ...anywhere,
+    }),
+    secrets: ['clientSecret', 'accessToken', 'refreshToken'],
+    uses: ['HTTP'],
+  },
+  GOOGLE_SERVICE_ACCOUNT: {
+    summary: 'A service account of Google Cloud',
+    data: v.object({
+      clientEmail: text,
+      privateKey: text,
+      scopes: v.pipe(v.array(text, 'must be a list of scopes'), v.minLength(1, 'must name a scope')),
+      subject: v.optional(text),
+      tokenUrl: v.optional(url),
+      ...anywhere,
+    }),
+    secrets: ['privateKey'],
+    uses: ['HTTP'],
+    hosts: ['*.googleapis.com'],
+  },
+  NOTION: {
+    summary: 'An integration of Notion',
+    data: v.object({ apiKey: text, ...vendor }),
+    secrets: ['apiKey'],
+    uses: ['HTTP'],
+    hosts: ['api.notion.com'],
+  },
+  AIRTABLE: {
+    summary: 'A personal access token of Airtable',
+    data: v.object({ apiKey: text, ...vendor }),
+    secrets: ['apiKey'],
+    uses: ['HTTP'],
+    hosts: ['api.airtable.com'],
+  },
+  AWS: {
+    summary: 'An access key of AWS; requests are signed with signature version 4',
+    data: v.object({
+      accessKeyId: text,
+      secretAccessKey: text,
+      region: text,
+      sessionToken: v.optional(text),
+      /** Which service is signed for; else the first word of the host. */
+      service: v.optional(text),
+      ...vendor,
+    }),
+    secrets: ['secretAccessKey', 'sessionToken'],
+    uses: ['HTTP'],
+    hosts: ['*.amazonaws.com'],
+  },
+  DATABASE: {
+    summary: 'A PostgreSQL or MySQL database',
+    data: v.object({
+      host: text,
+      port,
+      database: text,
+      username: text,
+      password: secret,
+      dialect: v.optional(v.picklist(['postgresql', 'mysql'], 'must be postgresql or mysql'), 'postgresql'),
+      tls: v.optional(v.picklist(['auto', 'required', 'unverified', 'never']), 'auto'),
+      /** The certificate (PEM) of the authority that signed the server's. */
+      ca: v.optional(text),
+    }),
+    secrets: ['password'],
+    uses: ['DATABASE'],
+  },
+  SIGNATURE: {
+    summary: 'A secret that webhooks are signed with, or that a CRYPTO node signs with',
+    data: v.object({ secret: text }),
+    secrets: ['secret'],
+    uses: ['SIGNATURE'],
+  },
+  DEMO: {
+    summary: 'Needs no key: for trying things out',
+    data: v.object({ demo: v.optional(flag) }),
+    secrets: [],
+    uses: ['LLM'],
+  },
+} as const satisfies Record<string, CredentialKind>
+
+export type CredentialType = keyof typeof CREDENTIAL_TYPES
+export const CREDENTIAL_TYPE_NAMES = Object.keys(CREDENTIAL_TYPES) as CredentialType[]
+
+export function isCredentialType(name: string): name is CredentialType {
+  return Object.hasOwn(CREDENTIAL_TYPES, name)
+}
+
+/** The table's row of a type, without the details of its own schema. */
+export function credentialKind(type: CredentialType): CredentialKind {
+  return CREDENTIAL_TYPES[type]
+}
