@@ -3,6 +3,7 @@ import type { ExecutionBody, Graph } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
+import { until } from '../../support/until.ts'
 
 type Run = ExecutionBody & { parentExecutionId: string | null; parentNodeId: string | null }
 
@@ -264,6 +265,9 @@ describe('the children of a loop', () => {
     const strict = await hanging({ concurrency: { ...concurrency, policy: 'reject' } })
     const id = await running.execute(await running.create(graph(strict)))
     const [sub] = await children(strict, 1)
+    // Those that come after the cancellation would find the place free.
+    const isRefused = (record: { status: string }) => record.status === 'FAILED'
+    await until(async () => (await running.read(id)).nodeExecutions.filter(isRefused).length === 3)
     await running.ask('POST', `/api/executions/${sub}/cancel`)
     const { items } = (await running.ended(id)).outputData as { items: { error: { type: string } }[] }
     expect(items.map(({ error }) => error.type).sort()).toEqual([
