@@ -2,7 +2,7 @@
  * The parts of the library that scripts have, which are evaluated in the sandbox before them. `base` is always
  * there; the others are only loaded for sources that may need them, because they take time and memory.
  */
-export type PreludePart = 'base' | 'intl' | 'luxon' | 'jmespath' | 'titlecase' | 'n8n' | 'methods'
+export type PreludePart = 'base' | 'intl' | 'luxon' | 'buffer' | 'jmespath' | 'titlecase' | 'n8n' | 'methods'
 
 /**
  * An `expression` gives its value, a `body` is what stands in an async function and gives what it returns.

@@ -37,6 +37,16 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
     ],
   },
   {
+    part: 'buffer',
+    names: /\bBuffer\b/,
+    load: async () => [
+      await readPackage('base64-js', 'base64-js'),
+      await readPackage('ieee754', 'ieee754'),
+      await readPackage('buffer/', 'buffer'),
+      ...(await readPieces('buffer')),
+    ],
+  },
+  {
     part: 'jmespath',
     names: /\$jmes[pP]ath\b/,
     load: async () => [await readPackage('jmespath', 'jmespath')],
@@ -59,15 +69,18 @@ async function readPieces(...names: string[]): Promise<PreludePiece[]> {
 }
 
 /**
- * The main file of a package, or another one beside it, which gives `name`: as its variable, or as a property of
- * its exports.
+ * The main file of a package, or another one beside it, which gives `name`: as its variable, as a property of its
+ * exports, or as all of these. What it requires must have been read before.
  */
 async function readPackage(path: string, name: string, file = ''): Promise<PreludePiece> {
   const main = pathToFileURL(createRequire(import.meta.url).resolve(path))
   const text = await readFile(new URL(file, main), 'utf8')
-  const call = `(kit) => { const exports = {}; (function () { ${text}\n
-    exports.${name} ??= typeof ${name} === 'undefined' ? exports : ${name} }).call(exports)
-    kit.libraries ??= {}; kit.libraries.${name} = exports.${name} }`
+  const own = /^\w+$/.test(name) ? `typeof ${name} === 'undefined' ? exports : ${name}` : 'exports'
+  const key = JSON.stringify(name)
+  const call = `(kit) => { const exports = {}; const require = (name) => kit.libraries[name]
+    ;(function () { ${text}\n
+    exports[${key}] ??= ${own} }).call(exports)
+    kit.libraries ??= {}; kit.libraries[${key}] = exports[${key}] }`
   return { file: name, text: call }
 }
 

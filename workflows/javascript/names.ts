@@ -2,7 +2,7 @@
 const LANGUAGE = `Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
   Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl JSON Map Math NaN Number Object
   RangeError ReferenceError RegExp Set String Symbol SyntaxError TypeError URIError Uint16Array Uint32Array
-  Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent
+  Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape
   isFinite isNaN parseFloat parseInt undefined arguments URL TextEncoder TextDecoder atob btoa crypto console`
 
 /** What n8n gives besides, and Perdure's own variables. */
@@ -63,7 +63,7 @@ const MISSING: Record<string, string> = {
 const REFUSED = new Set(
   `process require module fetch XMLHttpRequest Buffer window document globalThis global self setTimeout
   setInterval setImmediate clearImmediate queueMicrotask Promise Proxy Reflect Function eval WebAssembly alert
-  prompt confirm escape unescape SharedArrayBuffer Atomics`.split(/\s+/),
+  prompt confirm SharedArrayBuffer Atomics`.split(/\s+/),
 )
 
 /** The variables of the scope that a name in an expression reads. */

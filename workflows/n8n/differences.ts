@@ -152,8 +152,7 @@ function reportCode({ type, parameters, raw }: SourceNode, report: ProblemReport
     const message = 'n8n keeps this data from one execution to the next. Here it is empty each time.'
     report('parameter', 'parameters.jsCode', message, null)
   }
-  const outside =
-    /\b(Buffer|require|process|setTimeout|setInterval|fetch)\b|\bthis\.helpers\b|\$helpers\b/.exec(code)
+  const outside = /\b(require|process|fetch)\b|\bthis\.helpers\b|\$helpers\b/.exec(code)
   if (outside && (type === 'code' || type === 'function' || type === 'functionItem')) {
     const message = `The code uses ${outside[0]}, which there is not here: the node fails when it gets there.`
     report('expression', 'parameters.jsCode', message, outside[0])

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { EvaluatorReply } from '../../../activities/expressions/job.ts'
 import { createEvaluatorPool } from '../../../activities/expressions/pool.ts'
 import type { ScriptFault, ScriptReply, ScriptSource } from '../../../activities/javascript/job.ts'
+import { choosePrelude } from '../../../activities/javascript/prelude.ts'
 
 const pool = createEvaluatorPool({ processes: 2, timeoutMs: 1_000, heapMb: 128, maxChars: 8_000_000 })
 afterAll(() => pool.close())
@@ -21,7 +22,7 @@ const expression = (text: string, each = false): ScriptSource => ({ kind: 'expre
 async function run(sources: ScriptSource[], asked: Asked = {}): Promise<EvaluatorReply> {
   const { roots = {}, items, timeoutMs = 1_000, memoryMb = 64, maxChars = 100_000 } = asked
   const script = {
-    prelude: ['base' as const],
+    prelude: choosePrelude(sources.map(({ text }) => text)),
     roots: JSON.stringify({ nodes: {}, ...roots }),
     items: items && JSON.stringify(items),
     sources,
@@ -47,6 +48,14 @@ async function faultOf(text: string, asked: Asked = {}): Promise<ScriptFault> {
 }
 
 describe('what scripts give', () => {
+  test('Buffer is that of Node.js', async () => {
+    const text = `const bytes = Buffer.from('Zoë €😀')
+      return [bytes.toString('base64'), Buffer.from('aGkgeW91', 'base64').toString(), bytes.toString('hex').length,
+        Buffer.concat([bytes, Buffer.alloc(2)]).length, Buffer.byteLength('€'), Buffer.isBuffer(bytes)]`
+    const bytes = Buffer.from('Zoë €😀')
+    expect(await resultOf(text)).toEqual([bytes.toString('base64'), 'hi you', 24, 14, 3, true])
+  })
+
   test('expressions and bodies give JSON values, in their order, and nothing is undefined', async () => {
     const sources = [
       expression('$input.n + 1'),
