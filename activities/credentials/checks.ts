@@ -1,10 +1,21 @@
 import type { OpenedCredential } from '../../db/credentials/open.ts'
 import type { CredentialType } from '../../db/credentials/types.ts'
+import type { Store } from '../../db/scope.ts'
 import type { Dial } from '../http/dial.ts'
 import type { HttpClient } from '../http/http.ts'
+import { checkDiscord, checkSlack, checkTelegram } from './checks/chat.ts'
+import { checkAirtable, checkAws, checkHttp, checkNotion } from './checks/http.ts'
+import { checkAnthropic, checkAzureOpenAi, checkDemo, checkGoogleAi, checkOpenAi } from './checks/llm.ts'
+import type { Credentials } from './credentials.ts'
 
-/** What a check of a credential may use; `signal` ends when its time is up. */
-export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
+/** What a check of a credential may use; `signal` ends when its time is up, `credentials` is told of secrets. */
+export type CheckTools = {
+  store: Store
+  http: HttpClient
+  dial: Dial
+  signal: AbortSignal
+  credentials: Pick<Credentials, 'tell'>
+}
 
 /**
  * Signs in with a credential, changes nothing, and resolves with what to tell the user ("signed in as bot-7").
@@ -13,4 +24,21 @@ export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
 export type CredentialCheck = (credential: OpenedCredential, tools: CheckTools) => Promise<string>
 
 /** The check of each type. A type without one has nothing that could be checked. */
-export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {}
+export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {
+  OPENAI: checkOpenAi,
+  ANTHROPIC: checkAnthropic,
+  AZURE_OPENAI: checkAzureOpenAi,
+  GOOGLE_AI: checkGoogleAi,
+  OPENAI_COMPATIBLE: checkOpenAi,
+  SLACK: checkSlack,
+  TELEGRAM: checkTelegram,
+  DISCORD: checkDiscord,
+  HTTP_BASIC: checkHttp,
+  HTTP_BEARER: checkHttp,
+  HTTP_HEADER: checkHttp,
+  HTTP_QUERY: checkHttp,
+  NOTION: checkNotion,
+  AIRTABLE: checkAirtable,
+  AWS: checkAws,
+  DEMO: checkDemo,
+}
