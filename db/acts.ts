@@ -36,6 +36,7 @@ export const ACTS = {
   VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
+  CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },

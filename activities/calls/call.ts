@@ -59,7 +59,7 @@ export async function makeCall(
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
-  const credentials = createCredentials(deps.store, () => findTeam(deps, context))
+  const credentials = createCredentials(deps.store, deps.http, () => findTeam(deps, context))
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
   try {

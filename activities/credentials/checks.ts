@@ -1,10 +1,12 @@
 import type { OpenedCredential } from '../../db/credentials/open.ts'
 import type { CredentialType } from '../../db/credentials/types.ts'
+import type { Store } from '../../db/scope.ts'
 import type { Dial } from '../http/dial.ts'
 import type { HttpClient } from '../http/http.ts'
+import { checkOAuth, checkServiceAccount } from './checks/oauth.ts'
 
 /** What a check of a credential may use; `signal` ends when its time is up. */
-export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
+export type CheckTools = { store: Store; http: HttpClient; dial: Dial; signal: AbortSignal }
 
 /**
  * Signs in with a credential, changes nothing, and resolves with what to tell the user ("signed in as bot-7").
@@ -13,4 +15,7 @@ export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
 export type CredentialCheck = (credential: OpenedCredential, tools: CheckTools) => Promise<string>
 
 /** The check of each type. A type without one has nothing that could be checked. */
-export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {}
+export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {
+  OAUTH2: checkOAuth,
+  GOOGLE_SERVICE_ACCOUNT: checkServiceAccount,
+}

@@ -2,7 +2,9 @@ import { listSecretValues, type OpenedCredential, openTeamCredential } from '../
 import { type CredentialUse, credentialKind } from '../../db/credentials/types.ts'
 import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
+import type { HttpClient } from '../http/http.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
+import { findAccessToken } from './oauth/token.ts'
 
 /** The credentials that a call of a node may open, and what it has opened. */
 export type Credentials = {
@@ -11,6 +13,11 @@ export type Credentials = {
    * this id, if it is none of `uses`, or if it cannot be used any more.
    */
   open(id: unknown, ...uses: CredentialUse[]): Promise<OpenedCredential>
+  /**
+   * The access token of a credential that gets them from a token server, or another one than `refused`, which a server
+   * has not taken; null if there is no other. Throws as findAccessToken does.
+   */
+  findToken(opened: OpenedCredential, refused?: string): Promise<string | null>
   /** Notes another secret of the call, such as a token that it has just got. */
   tell(secret: string): void
   /** The exact values that are secret in what the call has opened: they are masked in all that it leaves behind. */
@@ -18,7 +25,11 @@ export type Credentials = {
 }
 
 /** The credentials of one call of a node: opened in this process, for as long as the call takes. */
-export function createCredentials(store: Store, findTeam: () => Promise<string>): Credentials {
+export function createCredentials(
+  store: Store,
+  http: HttpClient,
+  findTeam: () => Promise<string>,
+): Credentials {
   const secrets = new Set<string>()
   return {
     async open(id, ...uses) {
@@ -36,6 +47,11 @@ export function createCredentials(store: Store, findTeam: () => Promise<string>)
           type: 'CredentialBroken',
         })
       return opened
+    },
+    async findToken(opened, refused) {
+      const token = await findAccessToken({ store, http }, opened, { refused })
+      if (token !== null) secrets.add(token)
+      return token
     },
     tell: (secret) => void secrets.add(secret),
     secrets: () => [...secrets],

@@ -11,9 +11,9 @@ import {
 import type { Store } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import { isObject } from '../../workflows/json.ts'
-import { readRetryAfter } from '../nodes/http.ts'
 import type { HttpClient } from './http.ts'
 import { HttpError, type HttpErrorKind } from './httperror.ts'
+import { readRetryAfter } from './retryafter.ts'
 
 /** What delivering callbacks needs. */
 export type CallbackCarrier = { store: Store; http: HttpClient; log: Logger }
