@@ -4,14 +4,14 @@ import { missing } from './fault.ts'
 import type { Store } from './scope.ts'
 
 /** Tables whose rows belong to one team and never change it. */
-export type OwnedTable = 'workflows' | 'executions' | 'variables' | 'pauses' | 'credentials'
+export type OwnedTable = 'workflows' | 'executions' | 'variables' | 'credentials' | 'pauses'
 
 const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
   executions: 'execution',
   variables: 'variable',
-  pauses: 'approval',
   credentials: 'credential',
+  pauses: 'approval',
 }
 
 const cacheOf = perDatabase(() => new LRUCache<string, string>({ max: 50_000 }))

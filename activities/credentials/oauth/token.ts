@@ -152,12 +152,24 @@ const flightsOf = perDatabase(() => new Map<string, Promise<Grant>>())
 function renew(tools: TokenTools, grant: Grant): Promise<Grant> {
   const flights = flightsOf(tools.store.db)
   const key = `${grant.id} ${grant.revision}`
-  const known = flights.get(key)
-  if (known) return known
-  const flight = orMissing(fly(tools, grant)).finally(() => flights.delete(key))
+  const flight = flights.get(key) ?? orMissing(fly(tools, grant)).finally(() => flights.delete(key))
   flights.set(key, flight)
-  flight.catch(() => {})
-  return flight
+  const own = flight.catch((error) => {
+    throw copyFailure(error)
+  })
+  own.catch(() => {})
+  return own
+}
+
+/** Whoever catches a failure may write into it. */
+function copyFailure(error: unknown): unknown {
+  if (!(error instanceof NodeFailure)) return error
+  const { type, retryable, retryAfterMs } = error
+  const options = { type, retryable, cause: error }
+  return new NodeFailure(
+    error.message,
+    retryAfterMs === undefined ? options : { ...options, retryAfterMs },
+  )
 }
 
 async function fly(tools: TokenTools, seen: Grant): Promise<Grant> {
