@@ -136,7 +136,10 @@ async function comeBack(
   const sessionId = await demandSession(deps, c)
   const scope = c.get('scope')
   if (back.state === undefined)
-    throw new Fault('CONFLICT', 'The authorization server has sent you back without the state that it was given')
+    throw new Fault(
+      'CONFLICT',
+      'The authorization server has sent you back without the state that it was given',
+    )
   const connecting = await takeConnect(scope, back.state, sessionId)
   demandIssuer(connecting, back.iss)
   if (back.error !== undefined) {
@@ -155,7 +158,8 @@ async function comeBack(
     writeExchange(grant.data, { code: back.code, verifier, redirectUri }),
     c.req.raw.signal,
   )
-  if ('refused' in got) throw new Fault('CONFLICT', `The service ${got.refused}. Connect the credential again`)
+  if ('refused' in got)
+    throw new Fault('CONFLICT', `The service ${got.refused}. Connect the credential again`)
   await finishConnect(scope, connecting, got)
   const isLasting = got.refreshToken !== null || got.expiresInS === null
   const warning = isLasting
@@ -168,13 +172,15 @@ async function comeBack(
 
 /** The id of the caller's session. Throws UNAUTHENTICATED or, for an SDK token, FORBIDDEN. */
 async function demandSession(deps: ApiDeps, c: Context<AppEnv>): Promise<string> {
-  const scope = await c.get('authenticate')().catch((error) => {
-    if (!(error instanceof Fault) || error.code !== 'UNAUTHENTICATED') throw error
-    throw new Fault(
-      'UNAUTHENTICATED',
-      'You are not signed in here any more. Sign in, go back to the credential, and connect it again',
-    )
-  })
+  const scope = await c
+    .get('authenticate')()
+    .catch((error) => {
+      if (!(error instanceof Fault) || error.code !== 'UNAUTHENTICATED') throw error
+      throw new Fault(
+        'UNAUTHENTICATED',
+        'You are not signed in here any more. Sign in, go back to the credential, and connect it again',
+      )
+    })
   demandPerson(scope)
   c.set('scope', scope)
   const session = await readSession(deps.store, c)
@@ -198,6 +204,11 @@ function demandIssuer({ grant }: Connecting, iss: string | undefined): void {
     )
 }
 
-function respond(c: Context<AppEnv>, status: 200 | 400 | 401 | 403 | 404 | 409 | 502, title: string, lines: string[]) {
+function respond(
+  c: Context<AppEnv>,
+  status: 200 | 400 | 401 | 403 | 404 | 409 | 502,
+  title: string,
+  lines: string[],
+) {
   return c.html(renderConnectPage(title, lines), status, { 'Content-Security-Policy': CONNECT_PAGE_POLICY })
 }

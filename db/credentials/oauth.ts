@@ -177,12 +177,7 @@ export async function postponeRenewal(
  * Notes that a token cannot be renewed any more, and why: whoever uses the credential fails from then on. Returns
  * false if somebody has meanwhile changed what it is renewed with, so that this says nothing.
  */
-export async function breakGrant(
-  store: Store,
-  grant: Grant,
-  renewer: string,
-  why: string,
-): Promise<boolean> {
+export async function breakGrant(store: Store, grant: Grant, renewer: string, why: string): Promise<boolean> {
   return record(store, async (tx) => {
     const now = await lockGrant(tx, store.keys, grant)
     await release(tx, grant.id, renewer)
@@ -248,27 +243,29 @@ export async function setTokens(
   const lastsS = expiresInS === null ? null : Math.min(expiresInS, MAX_LIFETIME_S)
   // A token of a few seconds is renewed after half of them, not at every use.
   const renewInS = lastsS === null ? null : lastsS - Math.min(MARGIN_S, lastsS / 2)
-  return tx
-    .updateTable('credentials')
-    .set({
-      ...stored,
-      expiresAt: sql<Date | null>`clock_timestamp() + ${lastsS}::float8 * interval '1 s'`,
-      renewAt: sql<Date | null>`clock_timestamp() + ${renewInS}::float8 * interval '1 s'`,
-      renewedAt: renewed ? sql<Date>`now()` : null,
-      broken: null,
-      ...{ renewer: null, renewerUntil: null, renewalFailure: null },
-      revision: sql<number>`revision + 1`,
-    })
-    // What made it fail is over.
-    .$if(broken !== null || !renewed, (query) =>
-      query.set({
-        testStatus: 'SUCCESS',
-        testMessage: renewed ? 'Its token was renewed' : 'Connected',
-        lastTestedAt: sql<Date>`now()`,
-      }),
-    )
-    .$if(!renewed, (query) => query.set({ updatedAt: sql<Date>`now()` }))
-    .where('id', '=', id)
-    .returning(COLUMNS)
-    .executeTakeFirstOrThrow()
+  return (
+    tx
+      .updateTable('credentials')
+      .set({
+        ...stored,
+        expiresAt: sql<Date | null>`clock_timestamp() + ${lastsS}::float8 * interval '1 s'`,
+        renewAt: sql<Date | null>`clock_timestamp() + ${renewInS}::float8 * interval '1 s'`,
+        renewedAt: renewed ? sql<Date>`now()` : null,
+        broken: null,
+        ...{ renewer: null, renewerUntil: null, renewalFailure: null },
+        revision: sql<number>`revision + 1`,
+      })
+      // What made it fail is over.
+      .$if(broken !== null || !renewed, (query) =>
+        query.set({
+          testStatus: 'SUCCESS',
+          testMessage: renewed ? 'Its token was renewed' : 'Connected',
+          lastTestedAt: sql<Date>`now()`,
+        }),
+      )
+      .$if(!renewed, (query) => query.set({ updatedAt: sql<Date>`now()` }))
+      .where('id', '=', id)
+      .returning(COLUMNS)
+      .executeTakeFirstOrThrow()
+  )
 }

@@ -41,7 +41,9 @@ export async function refreshSession(store: Store, sessionId: string): Promise<S
     if (!old) return null
     const next = await addSession(tx, old.userId)
     // Whoever is at an authorization server to connect a credential comes back in this session.
-    await sql`update credential_connects set session_id = ${next.id} where session_id = ${sessionId}`.execute(tx)
+    await sql`update credential_connects set session_id = ${next.id} where session_id = ${sessionId}`.execute(
+      tx,
+    )
     return next
   })
 }

@@ -166,10 +166,7 @@ function copyFailure(error: unknown): unknown {
   if (!(error instanceof NodeFailure)) return error
   const { type, retryable, retryAfterMs } = error
   const options = { type, retryable, cause: error }
-  return new NodeFailure(
-    error.message,
-    retryAfterMs === undefined ? options : { ...options, retryAfterMs },
-  )
+  return new NodeFailure(error.message, retryAfterMs === undefined ? options : { ...options, retryAfterMs })
 }
 
 async function fly(tools: TokenTools, seen: Grant): Promise<Grant> {
@@ -242,7 +239,8 @@ async function ask(http: HttpClient, grant: Grant): Promise<Tokens | TokenRefusa
     return { ...asked, expiresInS }
   }
   const { how, aheadS = 0 } = asked
-  if (grant.type !== 'GOOGLE_SERVICE_ACCOUNT' || how !== 'ended' || Math.abs(aheadS) <= MAX_SKEW_S) return asked
+  if (grant.type !== 'GOOGLE_SERVICE_ACCOUNT' || how !== 'ended' || Math.abs(aheadS) <= MAX_SKEW_S)
+    return asked
   // What is signed says when, so a wrong clock looks like a wrong key.
   const clock = `the clock of this machine is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'behind' : 'ahead of'} the token server's`
   return { ...asked, refused: `${asked.refused}. But ${clock}`, how: 'later' }

@@ -44,7 +44,13 @@ const ERRORS: Record<string, { how: 'ended' | 'refused'; means: string }> = {
 }
 
 /** Errors of the HTTP client that come again however often it is tried. */
-const FINAL = new Set<HttpErrorKind>(['refused-address', 'refused-host', 'bad-url', 'bad-request', 'redirect'])
+const FINAL = new Set<HttpErrorKind>([
+  'refused-address',
+  'refused-host',
+  'bad-url',
+  'bad-request',
+  'redirect',
+])
 
 /** Asks a token server for tokens (RFC 6749), by the egress rules. Throws nothing but what is no HttpError. */
 export async function askTokenServer(
@@ -80,7 +86,10 @@ export async function askTokenServer(
     })
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
-    return { refused: `cannot ask ${host}: ${error.message}`, how: FINAL.has(error.kind) ? 'refused' : 'later' }
+    return {
+      refused: `cannot ask ${host}: ${error.message}`,
+      how: FINAL.has(error.kind) ? 'refused' : 'later',
+    }
   }
   return readTokens(response, host)
 }
@@ -96,11 +105,16 @@ function readTokens({ status, headers, body }: HttpResponse, host: string): Toke
   if (typeof error === 'string' && Object.hasOwn(ERRORS, error)) {
     const { how, means } = ERRORS[error]!
     const aheadS = readClock(headers.date)
-    return { refused: `got ${error} from ${host}: ${means}`, how, ...(aheadS === undefined ? {} : { aheadS }) }
+    return {
+      refused: `got ${error} from ${host}: ${means}`,
+      how,
+      ...(aheadS === undefined ? {} : { aheadS }),
+    }
   }
   if (status < 200 || status > 299 || error !== undefined) {
     const retryAfterMs = readRetryAfter(headers['retry-after'], Date.now())
-    const what = status < 300 && error !== undefined ? 'an error that it does not know' : `the status ${status}`
+    const what =
+      status < 300 && error !== undefined ? 'an error that it does not know' : `the status ${status}`
     return { refused: `got ${what} from ${host}`, how: 'later', retryAfterMs }
   }
   const accessToken = said && readToken(getOwn(said, 'access_token'))

@@ -36,7 +36,7 @@ const CALLERS = {
 type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
 
 /** Routes that check more than the caller's role. Their own tests cover that. */
-const OWN_GUARD = new Set(['readMetrics'])
+const OWN_GUARD = new Set(['readMetrics', 'finishConnect'])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
 const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
@@ -85,7 +85,7 @@ function expected(rule: Rule, { cookie, token, instance, role }: Caller): 'passe
   if (rule.role === 'user') return 'passes'
   if (rule.role === 'session') return token ? 403 : 'passes'
   if (rule.role === 'instance') return instance ? 'passes' : 403
-  if (!role) return 403
+  if (!role || (rule.person && token)) return 403
   return rule.role === 'member' || covers(role, rule.role) ? 'passes' : 403
 }
 
