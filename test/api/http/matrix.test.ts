@@ -9,6 +9,7 @@ import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { createCredential } from '../../../db/credentials/credentials.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
@@ -154,6 +155,10 @@ async function makeWorld() {
     })
     .execute()
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const data = { token: 'a token' }
+  const credential = await createCredential(scope, { teamId, name: 'World', type: 'HTTP_BEARER', data })
+  const client = { clientId: 'c', clientSecret: 's', authorizationUrl: HERE, tokenUrl: HERE }
+  const connectable = await createCredential(scope, { teamId, name: 'OAuth', type: 'OAUTH2', data: client })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
   await db
@@ -171,6 +176,8 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    credentialId: credential.id,
+    connectableId: connectable.id,
     approvalId,
     resumeToken,
   }
@@ -178,6 +185,8 @@ async function makeWorld() {
 }
 
 type World = Awaited<ReturnType<typeof makeWorld>>
+
+const HERE = 'https://accounts.example.com/'
 
 const HOOKS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => ({
   id: method,
@@ -204,6 +213,7 @@ function fillPath(path: string, world: World): string {
     recordId: world.recordId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
     name: 'paid',
     token: world.resumeToken,
