@@ -3,7 +3,7 @@ import { getOwn, isObject } from '../../../workflows/json.ts'
 import { decodeText } from '../../http/body.ts'
 import type { HttpClient, HttpResponse } from '../../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../../http/httperror.ts'
-import { readRetryAfter } from '../../http/retryafter.ts'
+import { readRetryAfter } from '../../nodes/kit/retryafter.ts'
 
 /** A request to a token server: the fields of its form, and how the client proves itself, if it has to. */
 export type TokenRequest = {
