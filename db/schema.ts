@@ -78,6 +78,15 @@ export interface Callbacks {
   teamId: string;
 }
 
+export interface CredentialConnects {
+  credentialId: string;
+  expiresAt: Timestamp;
+  sealed: Buffer;
+  sessionId: string;
+  stateHash: Buffer;
+  userId: string;
+}
+
 export interface Credentials {
   allowedHosts: string[] | null;
   broken: string | null;
@@ -88,11 +97,17 @@ export interface Credentials {
   keys: string[];
   lastTestedAt: Timestamp | null;
   name: string;
+  renewalFailure: string | null;
+  renewAt: Timestamp | null;
+  renewedAt: Timestamp | null;
+  renewer: string | null;
+  renewerUntil: Timestamp | null;
   revision: Generated<number>;
   sealed: Buffer;
   teamId: string;
   testMessage: string | null;
   testStatus: string | null;
+  token: Buffer | null;
   type: string;
   updatedAt: Generated<Timestamp>;
   wrapped: Buffer;
@@ -424,6 +439,7 @@ export interface DB {
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
   callbacks: Callbacks;
+  credentialConnects: CredentialConnects;
   credentials: Credentials;
   emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;

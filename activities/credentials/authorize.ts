@@ -4,13 +4,13 @@ import type { Authorization, Authorize } from '../http/authority.ts'
 import type { HttpRequest } from '../http/http.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { signForAws } from './aws.ts'
-import type { Credentials } from './credentials.ts'
+import type { TokenFinder } from './credentials.ts'
 
 /** What a request needs to be sent with a credential. */
-export type HttpPass = Pick<HttpRequest, 'authorize' | 'allowedHosts'>
+export type HttpPass = Pick<HttpRequest, 'authorize' | 'renew' | 'allowedHosts'>
 
 /** Is told of secrets that are made of others. */
-type Teller = Pick<Credentials, 'tell'>
+type Teller = Pick<TokenFinder, 'tell'>
 
 /** How a type of credential is shown to a server. It may tell `credentials` of secrets that it makes of others. */
 type Pass = (data: Record<string, string>, credentials: Teller) => Authorize
@@ -80,20 +80,36 @@ function unlessSet(headers: Record<string, string>, [name, value]: readonly [str
 
 /**
  * What lets a request pass with a credential that is open, and where it may go: `credentials` is the call's. Throws
- * a NodeFailure (InvalidConfig) for a type that is none for HTTP.
+ * a NodeFailure: InvalidConfig for a type that is none for HTTP, and those of findAccessToken.
  */
-export async function authorizeWith(opened: OpenedCredential, credentials: Teller): Promise<HttpPass> {
+export async function authorizeWith(opened: OpenedCredential, credentials: TokenFinder): Promise<HttpPass> {
+  if (BY_TOKEN.has(opened.type)) return restrict(opened, await authorizeByToken(opened, credentials))
   const pass = PASSES[opened.type]
   if (!pass)
     throw new NodeFailure(`The credential ${opened.name} is of the type ${opened.type}: none for HTTP`, {
       type: 'InvalidConfig',
     })
-  return restrict(opened, pass(opened.data as Record<string, string>, credentials))
+  return restrict(opened, { authorize: pass(opened.data as Record<string, string>, credentials) })
 }
 
-function restrict(opened: OpenedCredential, authorize: Authorize): HttpPass {
+/** The types whose access token is got from a token server. */
+const BY_TOKEN = new Set<CredentialType>(['OAUTH2', 'GOOGLE_SERVICE_ACCOUNT'])
+
+async function authorizeByToken(opened: OpenedCredential, credentials: TokenFinder): Promise<HttpPass> {
+  let token = await credentials.findToken(opened)
+  return {
+    authorize: () => ({ headers: { authorization: `Bearer ${token}` } }),
+    async renew() {
+      const next = await credentials.findToken(opened, token ?? undefined)
+      token = next ?? token
+      return next !== null
+    },
+  }
+}
+
+function restrict(opened: OpenedCredential, pass: HttpPass): HttpPass {
   const allowedHosts = listAllowedHosts(opened)
-  return { authorize, ...(allowedHosts ? { allowedHosts } : {}) }
+  return { ...pass, ...(allowedHosts ? { allowedHosts } : {}) }
 }
 
 /**

@@ -6,7 +6,8 @@ import type { HttpClient } from '../http/http.ts'
 import { checkDiscord, checkSlack, checkTelegram } from './checks/chat.ts'
 import { checkAirtable, checkAws, checkHttp, checkNotion } from './checks/http.ts'
 import { checkAnthropic, checkAzureOpenAi, checkDemo, checkGoogleAi, checkOpenAi } from './checks/llm.ts'
-import type { Credentials } from './credentials.ts'
+import { checkOAuth, checkServiceAccount } from './checks/oauth.ts'
+import type { TokenFinder } from './credentials.ts'
 
 /** What a check of a credential may use; `signal` ends when its time is up, `credentials` is told of secrets. */
 export type CheckTools = {
@@ -14,7 +15,7 @@ export type CheckTools = {
   http: HttpClient
   dial: Dial
   signal: AbortSignal
-  credentials: Pick<Credentials, 'tell'>
+  credentials: TokenFinder
 }
 
 /**
@@ -41,4 +42,6 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   AIRTABLE: checkAirtable,
   AWS: checkAws,
   DEMO: checkDemo,
+  OAUTH2: checkOAuth,
+  GOOGLE_SERVICE_ACCOUNT: checkServiceAccount,
 }

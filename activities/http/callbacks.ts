@@ -11,7 +11,7 @@ import {
 import type { Store } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import { isObject } from '../../workflows/json.ts'
-import { readRetryAfter } from '../nodes/http.ts'
+import { readRetryAfter } from '../nodes/kit/retryafter.ts'
 import { HttpError, type HttpErrorKind } from './httperror.ts'
 import type { Outsides } from './outside.ts'
 

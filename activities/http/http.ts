@@ -34,6 +34,11 @@ export type HttpRequest = {
    * origin. To another origin nothing of it goes.
    */
   authorize?: Authorize
+  /**
+   * Called once, if a response to a request that `authorize` has added to has the status 401. Resolves to whether it
+   * adds something else now: then the request is sent once more.
+   */
+  renew?: () => Promise<boolean>
   /** The only hosts that the request and its redirects may lead to; see demandHost. */
   allowedHosts?: readonly string[]
 }
@@ -56,7 +61,10 @@ export type HttpWatch = {
 export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array }
 
 export type HttpClient = {
-  /** Sends a request and follows redirects. Throws only HttpError; no response status is an error. */
+  /**
+   * Sends a request and follows redirects. Throws only HttpError, and what `authorize` and `renew` throw; no response
+   * status is an error.
+   */
   request(req: HttpRequest): Promise<HttpResponse>
   /** Closes every connection; requests under way fail. */
   close(): Promise<void>
@@ -91,6 +99,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   const maxBytes = req.maxBytes ?? MAX_BYTES
   const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
   const authority = createAuthority(req.authorize)
+  const renewal = createRenewal(req)
   const stop = new AbortController()
   const onAbort = () => stop.abort(new HttpError('aborted', `the request to ${hop.url.host} was aborted`))
   const timer = setTimeout(() => {
@@ -101,7 +110,8 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   try {
     for (let hops = 0; ; hops++) {
       demandHost(req.allowedHosts, hop.url)
-      const { sent, shown } = await authority.apply({ ...hop, headers: Object.fromEntries(hop.headers) })
+      const plain = { ...hop, headers: Object.fromEntries(hop.headers) }
+      const { sent, shown } = await authority.apply(plain)
       demandSendable(authority, sent)
       req.watch?.sent({ ...shown, url: shown.url.href })
       const response = await send(agents, sent, stop.signal)
@@ -124,6 +134,10 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         redirect(hop, authority, status, join(response.headers.location))
         continue
       }
+      if (status === 401 && sent !== plain && (await renewal.isWorth(response.body, stop.signal))) {
+        hops--
+        continue
+      }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
@@ -131,10 +145,37 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
       return { status, headers, body }
     }
   } catch (error) {
+    if (renewal.threw(error)) throw error
     throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
   } finally {
     clearTimeout(timer)
     req.signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Asks once whether the credential of a request that was refused can be renewed; if so, the body is given up. */
+function createRenewal({ renew }: HttpRequest) {
+  let asked = false
+  let thrown: { error: unknown } | undefined
+  return {
+    async isWorth(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<boolean> {
+      if (!renew || asked) return false
+      asked = true
+      const renewed = await abortable(
+        renew().catch((error) => {
+          thrown = { error }
+          throw error
+        }),
+        signal,
+      ).catch((error) => {
+        body.destroy()
+        throw error
+      })
+      // Reading a short body to its end keeps the connection usable.
+      if (renewed) await body.dump({ limit: 16_384 })
+      return renewed
+    },
+    threw: (error: unknown) => thrown !== undefined && thrown.error === error,
   }
 }
 
@@ -219,11 +260,16 @@ async function send(
     signal,
   })
   // undici notices an abort only once it is connected, so a slow name server would delay it.
+  return abortable(sent, signal)
+}
+
+/** Rejects as soon as the signal is aborted, with its reason. */
+function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
-    sent.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
 }
 

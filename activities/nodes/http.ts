@@ -19,10 +19,10 @@ import { joinUrl, takeUrlApart } from './kit/address.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 import { shapeResponse } from './kit/response.ts'
+import { readRetryAfter } from './kit/retryafter.ts'
 
 const COMPUTED = new Set(['method', 'url', 'headers', 'query', 'body', 'timeoutMs', 'contentType'])
 const MAX_TIMEOUT_MS = 3_600_000
-const MAX_RETRY_AFTER_MS = 3_600_000
 const EXCERPT = 200
 const EXCERPT_BYTES = 16_384
 
@@ -282,18 +282,6 @@ function isExpression(value: unknown): boolean {
   if (typeof value !== 'string') return false
   const template = splitTemplate(value)
   return template.length === 1 && typeof template[0] === 'object'
-}
-
-/**
- * The delay of a Retry-After header (seconds or an HTTP date) in milliseconds, at most an hour; undefined for
- * other values. `now` is epoch milliseconds.
- */
-export function readRetryAfter(value: string | undefined, now: number): number | undefined {
-  if (value === undefined) return undefined
-  const text = value.trim()
-  const wait = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now
-  if (Number.isNaN(wait) || !/^\d+$|^[A-Z][a-z]+,? /.test(text)) return undefined
-  return Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
 }
 
 /** The beginning of a response's text, without the secrets that were sent (or `opened`): servers like to echo them. */

@@ -10,9 +10,11 @@ export function isInTeam(role: Rule['role']): boolean {
 }
 
 /** The security requirements of a route. Empty if it is public. */
-export function findSecurity(role: Rule['role']): Security {
+export function findSecurity({ role, person }: Pick<Rule, 'role' | 'person'>): Security {
   if (role === 'public') return []
-  return role === 'session' || role === 'instance' ? [{ session: [] }] : [{ session: [] }, { sdkToken: [] }]
+  return person || role === 'session' || role === 'instance'
+    ? [{ session: [] }]
+    : [{ session: [] }, { sdkToken: [] }]
 }
 
 /** The team roles that may call a route. Empty if the route is not about a team. */
@@ -22,7 +24,12 @@ export function findRoles(role: Rule['role']): string[] {
 }
 
 /** A sentence on who may call a route. */
-export function describeRole(role: Rule['role']): string {
+export function describeRole({ role, person }: Pick<Rule, 'role' | 'person'>): string {
+  const needed = describeLeast(role)
+  return person ? `${needed} SDK tokens are not accepted.` : needed
+}
+
+function describeLeast(role: Rule['role']): string {
   if (role === 'public') return 'Needs no credentials.'
   if (role === 'user') return 'For any signed-in user or SDK token.'
   if (role === 'session') return 'For any signed-in user. SDK tokens are not accepted.'

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { covers, type Role } from '../../db/acts.ts'
 import { invalid } from '../../db/fault.ts'
 import { findOwner, type OwnedTable, readOwner } from '../../db/owners.ts'
-import { demand, demandInstance, demandTeam, type Scope } from '../../db/scope.ts'
+import { demand, demandInstance, demandPerson, demandTeam, type Scope } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
@@ -35,6 +35,8 @@ export type Rule = {
    * 'member': any role in the team. A role: that role in the team, or a higher one.
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
+  /** Besides the role, it needs a person who is signed in: SDK tokens are not accepted. */
+  person?: true
   /**
    * The table that the path's `id` refers to, so that its team is found, for the role and the rate limit. A
    * `teamId` or `workflowId` is found without it.
@@ -107,6 +109,7 @@ export function accept<const R extends Rule>(
     if (rule.role !== 'public') c.set('scope', await c.get('authenticate')())
     const isLate = rule.json !== undefined && isArriving(c)
     const turn = rule.role === 'public' ? '' : await demandRole(rule, c, readOnce)
+    if (rule.person) demandPerson(c.get('scope'))
     const problems: Problem[] = []
     const read = (target: 'param' | 'query' | 'json', schema: Schema | undefined, value: unknown) => {
       if (!schema) return

@@ -178,6 +178,8 @@ export const CREDENTIAL_TYPES = {
       refreshToken: v.optional(text),
       authorizationUrl: v.optional(url),
       tokenUrl: v.optional(url),
+      /** What the authorization server calls itself, if it is not named like its addresses (RFC 9207). */
+      issuer: v.optional(url),
       scope: v.optional(text),
       audience: v.optional(text),
       /** How the client proves itself to the token endpoint. */

@@ -38,7 +38,13 @@ export async function refreshSession(store: Store, sessionId: string): Promise<S
       .where('expiresAt', '>', sql<Date>`now()`)
       .returning('userId')
       .executeTakeFirst()
-    return old ? addSession(tx, old.userId) : null
+    if (!old) return null
+    const next = await addSession(tx, old.userId)
+    // Whoever is at an authorization server to connect a credential comes back in this session.
+    await sql`update credential_connects set session_id = ${next.id} where session_id = ${sessionId}`.execute(
+      tx,
+    )
+    return next
   })
 }
 

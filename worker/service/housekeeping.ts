@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
+import { purgeConnects } from '../../db/credentials/connects.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
@@ -35,6 +36,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   async function clean(): Promise<void> {
     await checkHeads(store)
     await purgeSessions(store)
+    await purgeConnects(store)
     await purgeMails(store)
     await purgeAnswers(store)
     await purgeMemoryEnds(store)

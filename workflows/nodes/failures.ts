@@ -28,6 +28,8 @@ export const FAILURE_TYPES = [
   // A credential that is gone, or that the other side does not take any more.
   'CredentialBroken',
   'CredentialMissing',
+  // Its token server gives no token at the moment.
+  'CredentialUnavailable',
   // A file that is none of this execution, or too much for it.
   'FileMissing',
   'FileTooLarge',

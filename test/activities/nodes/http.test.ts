@@ -7,10 +7,11 @@ import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import { parseResponseBody } from '../../../activities/http/body.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
-import { readRetryAfter, runHttpRequest } from '../../../activities/nodes/http.ts'
+import { runHttpRequest } from '../../../activities/nodes/http.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import type { NodeResult } from '../../../activities/nodes/kit/node.ts'
 import { createNoteKeeper } from '../../../activities/nodes/kit/notes.ts'
+import { readRetryAfter } from '../../../activities/nodes/kit/retryafter.ts'
 
 const evaluator = createEvaluator({ processes: 1 })
 const http = createHttpClient({ allowLoopback: true, allow: [] })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { createCredentials } from '../../../activities/credentials/credentials.ts'
+import { NOWHERE } from '../../../activities/http/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
 
@@ -142,7 +143,7 @@ test('a credential that active workflows use is deleted only by an ADMIN who for
 })
 
 test('an attempt that needs a credential which is gone, foreign, broken or of another kind fails for good', async () => {
-  const credentials = createCredentials(store, async () => teamId)
+  const credentials = createCredentials(store, NOWHERE, async () => teamId)
   const foreign = await make('HTTP_BEARER', { token: 't' }, stranger.cookie, stranger.teamId)
   for (const id of [randomUUID(), foreign])
     await expect(credentials.open(id, 'HTTP')).rejects.toMatchObject({

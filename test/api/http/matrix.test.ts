@@ -37,7 +37,7 @@ const CALLERS = {
 type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
 
 /** Routes that check more than the caller's role. Their own tests cover that. */
-const OWN_GUARD = new Set(['readMetrics'])
+const OWN_GUARD = new Set(['readMetrics', 'finishConnect'])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
 const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
@@ -86,7 +86,7 @@ function expected(rule: Rule, { cookie, token, instance, role }: Caller): 'passe
   if (rule.role === 'user') return 'passes'
   if (rule.role === 'session') return token ? 403 : 'passes'
   if (rule.role === 'instance') return instance ? 'passes' : 403
-  if (!role) return 403
+  if (!role || (rule.person && token)) return 403
   return rule.role === 'member' || covers(role, rule.role) ? 'passes' : 403
 }
 
@@ -157,6 +157,8 @@ async function makeWorld() {
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
   const data = { token: 'a token' }
   const credential = await createCredential(scope, { teamId, name: 'World', type: 'HTTP_BEARER', data })
+  const client = { clientId: 'c', clientSecret: 's', authorizationUrl: HERE, tokenUrl: HERE }
+  const connectable = await createCredential(scope, { teamId, name: 'OAuth', type: 'OAUTH2', data: client })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
   await db
@@ -175,6 +177,7 @@ async function makeWorld() {
     spareId: spare.id,
     variableId: variable.id,
     credentialId: credential.id,
+    connectableId: connectable.id,
     approvalId,
     resumeToken,
   }
@@ -182,6 +185,8 @@ async function makeWorld() {
 }
 
 type World = Awaited<ReturnType<typeof makeWorld>>
+
+const HERE = 'https://accounts.example.com/'
 
 const HOOKS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((method) => ({
   id: method,
@@ -208,7 +213,7 @@ function fillPath(path: string, world: World): string {
     recordId: world.recordId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
-    '/credentials': world.credentialId,
+    '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
     name: 'paid',
     token: world.resumeToken,
@@ -288,7 +293,11 @@ test('the matrix covers every route', () => {
   const unruled = routes.filter(
     ({ method, path, handler }) => method !== 'ALL' && path.startsWith('/api/') && !findRule(handler),
   )
-  const ruled = new Set(table.map(({ name }) => name))
+  const guarded = routes.filter(({ handler }) => OWN_GUARD.has(findRule(handler)?.id ?? ''))
+  const ruled = new Set([
+    ...table.map(({ name }) => name),
+    ...guarded.map(({ method, path }) => `${method} ${path}`),
+  ])
   expect(unruled.filter(({ method, path }) => !ruled.has(`${method} ${path}`))).toEqual([])
 })
 
