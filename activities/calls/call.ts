@@ -5,6 +5,7 @@ import { createCredentials } from '../credentials/credentials.ts'
 import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
+import { createFiles } from '../files/store.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
@@ -69,9 +70,11 @@ export async function makeCall(
     ),
     dial: outside.dial,
     credentials,
+    files: createFiles(deps.store, context.id, signal),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
+  let hasAnswer = false
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
@@ -79,6 +82,7 @@ export async function makeCall(
     working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
     const result = await masking.result({ ...done, ...noted.kept() })
+    hasAnswer = true
     answered(result)
     const { written } = result
     const output = await storeOnly(unwanted, () =>
@@ -90,6 +94,9 @@ export async function makeCall(
   } catch (thrown) {
     if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
     const error = masking.error(thrown)
+    // An answer that could not be stored may travel to the next attempt, and its files with it.
+    if (!hasAnswer)
+      await reach.files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)
     if (!isTurnedAway(error)) throw error
     const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))
