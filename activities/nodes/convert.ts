@@ -1,4 +1,10 @@
-import { fileNameField, mimeTypeField, type WritableFormat } from '../../workflows/nodes/formats.ts'
+import {
+  delimiterField,
+  fileNameField,
+  mimeTypeField,
+  sheetNameField,
+  type WritableFormat,
+} from '../../workflows/nodes/formats.ts'
 import { createPacer } from '../expressions/pace.ts'
 import type { WritingOptions } from '../files/formats/work.ts'
 import { demandFiles, guessMimeType } from './extract.ts'
@@ -36,17 +42,17 @@ export const runConvertToFile: NodeRunner = async (context) => {
       ? chooseMimeType(format, name)
       : await renderKey(context, 'mimeType', mimeTypeField)
   const data = await writeJson(await findData(context, format), createPacer())
-  const { header, columns, escapeFormulas, bom, sheet, indent } = config as WritingOptions
-  const delimiter =
-    config.delimiter === undefined ? undefined : String(await evaluator.render(config.delimiter, bindings))
+  const { header, columns, escapeFormulas, bom, indent } = config as WritingOptions
+  const rendered = async (key: 'delimiter' | 'sheet', schema: typeof sheetNameField) =>
+    config[key] === undefined ? undefined : renderKey(context, key, schema)
   const options = {
     header,
     columns,
     escapeFormulas,
     bom,
     indent,
-    delimiter,
-    sheet: sheet === undefined ? undefined : String(await evaluator.render(sheet, bindings)),
+    delimiter: await rendered('delimiter', delimiterField),
+    sheet: await rendered('sheet', sheetNameField),
   }
   const done = await evaluator.workOnFile({ write: { format, data, options } }, 'the file', bindings)
   if (!('bytes' in done)) throw new Error('writing a file gave no file')

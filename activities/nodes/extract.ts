@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import type { ReadableFormat } from '../../workflows/nodes/formats.ts'
 import {
+  delimiterField,
   encodingField,
   headerRowField,
   pagesField,
@@ -11,7 +12,7 @@ import {
 import { type Files, isFileValue } from '../files/files.ts'
 import type { ReadingOptions } from '../files/formats/work.ts'
 import { renderKey } from './kit/config.ts'
-import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import { invalidConfig } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /** The largest file that is read: an evaluator process gets all of its bytes at once. */
@@ -22,7 +23,7 @@ const MAX_SEARCHED = 10_000
 
 const SCHEMAS = {
   encoding: encodingField,
-  delimiter: v.pipe(v.string('must be a string'), v.length(1, 'must be one character')),
+  delimiter: delimiterField,
   sheet: sheetField,
   range: rangeField,
   headerRow: headerRowField,

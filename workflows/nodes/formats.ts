@@ -36,7 +36,7 @@ const WRITING_KEYS: Record<string, readonly WritableFormat[]> = {
 }
 
 const flag = v.boolean('must be true or false')
-const delimiter = v.pipe(v.string('must be a string'), v.length(1, 'must be one character'))
+export const delimiterField = v.pipe(v.string('must be a string'), v.length(1, 'must be one character'))
 
 /** The name of an encoding that browsers know, such as utf-8, utf-16le or iso-8859-1. */
 export const encodingField = v.pipe(
@@ -62,7 +62,7 @@ export const sheetField = v.union([wholeNumber(1, 1_000), textField], 'must be a
 export const headerRowField = wholeNumber(1, 1_000_000)
 
 /** Excel refuses other names for a sheet. */
-const sheetNameField = v.pipe(
+export const sheetNameField = v.pipe(
   textField,
   v.regex(/^[^[\]:*?/\\]{1,31}$/, 'must be at most 31 characters, without []:*?/\\'),
 )
@@ -90,7 +90,7 @@ export const FORMAT_NODES = {
         file: v.optional(v.union([textField, anyObject], 'must be a file or an expression that gives one')),
         format: v.optional(oneOf('auto', ...READABLE_FORMATS), 'auto'),
         encoding: v.optional(computed(encodingField)),
-        delimiter: v.optional(computed(delimiter)),
+        delimiter: v.optional(computed(delimiterField)),
         header: v.optional(flag, true),
         sheet: v.optional(computed(sheetField)),
         range: v.optional(computed(rangeField)),
@@ -121,7 +121,7 @@ export const FORMAT_NODES = {
         data: v.optional(v.unknown()),
         name: v.optional(computed(fileNameField)),
         mimeType: v.optional(computed(mimeTypeField)),
-        delimiter: v.optional(computed(delimiter)),
+        delimiter: v.optional(computed(delimiterField)),
         bom: v.optional(flag, false),
         header: v.optional(flag, true),
         columns: v.optional(

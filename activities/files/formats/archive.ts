@@ -74,6 +74,39 @@ export async function unpackEntry(
   }
 }
 
+/** An archive of these files, not compressed, for readers that take nothing else. */
+export function storeArchive(files: { name: string; bytes: Uint8Array }[]): Uint8Array {
+  const parts: Uint8Array[] = []
+  const directory: Uint8Array[] = []
+  let at = 0
+  for (const { name, bytes } of files) {
+    const path = Buffer.from(name)
+    const head = Buffer.alloc(26)
+    // Version 2.0, names in UTF-8, stored, without a time.
+    head.writeUInt16LE(20, 0)
+    head.writeUInt16LE(0x800, 2)
+    head.writeUInt32LE(crc32(bytes), 10)
+    head.writeUInt32LE(bytes.length, 14)
+    head.writeUInt32LE(bytes.length, 18)
+    head.writeUInt16LE(path.length, 22)
+    const place = Buffer.alloc(14)
+    place.writeUInt32LE(at, 10)
+    directory.push(Buffer.from('PK\x01\x02\x14\x00', 'latin1'), head, place, path)
+    const start = [Buffer.from('PK\x03\x04'), head, path, bytes]
+    parts.push(...start)
+    at += start.reduce((sum, part) => sum + part.length, 0)
+  }
+  const end = Buffer.alloc(18)
+  end.writeUInt16LE(files.length, 4)
+  end.writeUInt16LE(files.length, 6)
+  end.writeUInt32LE(
+    directory.reduce((sum, part) => sum + part.length, 0),
+    8,
+  )
+  end.writeUInt32LE(at, 12)
+  return Buffer.concat([...parts, ...directory, Buffer.from('PK\x05\x06'), end])
+}
+
 function openArchive(bytes: Uint8Array): Promise<ZipFile> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   return fromBufferPromise(buffer, { lazyEntries: true, autoClose: false })

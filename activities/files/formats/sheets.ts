@@ -5,7 +5,7 @@ import {
   SheetNotFoundError,
 } from 'read-excel-file/universal'
 import { invalidConfig, NodeFailure } from '../../nodes/kit/failure.ts'
-import { listEntries, unpackEntry } from './archive.ts'
+import { listEntries, storeArchive, unpackEntry } from './archive.ts'
 import { nameCells } from './csv.ts'
 import { excessiveFile, invalidFile, writeSize } from './faults.ts'
 import type { FileSource, ReadingOptions, Warn } from './work.ts'
@@ -13,7 +13,7 @@ import type { FileSource, ReadingOptions, Warn } from './work.ts'
 type Cell = string | number | boolean | Date | null
 
 /** The most bytes that the parts of a workbook may have unpacked, all together. */
-const MAX_UNPACKED = 48 * 1024 * 1024
+const MAX_UNPACKED = 32 * 1024 * 1024
 
 /** The most cells of a sheet, empty ones between others included. */
 const MAX_CELLS = 1_000_000
@@ -30,10 +30,8 @@ const DAY_ZERO = 25_569
  * or would be too much.
  */
 export async function readWorkbook(source: FileSource, options: ReadingOptions, warn: Warn) {
-  await demandModest(source, warn)
-  const { bytes } = source
+  const buffer = await unpackParts(source, warn)
   const sheet = options.sheet ?? 1
-  const buffer = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
   let rows: Cell[][]
   try {
     rows = (await readSheet(buffer, sheet, { trim: false })) as unknown as Cell[][]
@@ -57,9 +55,13 @@ export async function readWorkbook(source: FileSource, options: ReadingOptions, 
   return { items: items.filter((item) => Object.values(item).some((cell) => cell !== null)), sheet }
 }
 
-/** Refuses a workbook that would take too much, before its cells are read. */
-async function demandModest(source: FileSource, warn: Warn): Promise<void> {
+/**
+ * The parts of a workbook that say something, in an archive that is not compressed: its reader would unpack them in threads, which
+ * this process may not have, and believe what the archive says of their sizes. Refuses a workbook that would take too much.
+ */
+async function unpackParts(source: FileSource, warn: Warn): Promise<ArrayBuffer> {
   const { name } = source
+  const parts: { name: string; bytes: Uint8Array }[] = []
   let left = MAX_UNPACKED
   const entries = await listEntries(source)
   if (!entries.some(({ fileName }) => fileName === 'xl/workbook.xml'))
@@ -72,11 +74,14 @@ async function demandModest(source: FileSource, warn: Warn): Promise<void> {
       )
     const unpacked = await unpackEntry(source, entry, left)
     left -= unpacked.length
+    parts.push({ name: entry.fileName, bytes: unpacked })
     const text = Buffer.from(unpacked.buffer, unpacked.byteOffset, unpacked.length).toString('latin1')
     if (/<!DOCTYPE/i.test(text.slice(0, 1_000)))
       throw invalidFile(name, 'has a document type, which no workbook needs')
     if (!text.includes('<sheetData')) continue
-    const { rows, columns, empty } = measureSheet(text)
+    if (/<(?:\w+:)?c(?=[\s/>])(?![^>]{0,100}\sr=")/.test(text))
+      throw invalidFile(name, 'has cells without an address, which cannot be read')
+    const { rows, columns, empty, broken } = measureSheet(text)
     if (rows * columns > MAX_CELLS)
       throw excessiveFile(
         name,
@@ -86,11 +91,14 @@ async function demandModest(source: FileSource, warn: Warn): Promise<void> {
       warn(
         `${empty} formulas of ${entry.fileName} have no stored value, and are null: open and save it in Excel`,
       )
+    if (broken > 0) warn(`${broken} cells of ${entry.fileName} have an error such as #N/A, and are null`)
   }
+  const whole = storeArchive(parts)
+  return whole.buffer.slice(whole.byteOffset, whole.byteOffset + whole.length) as ArrayBuffer
 }
 
-/** How far the cells of a sheet reach, and how many formulas have no value. */
-function measureSheet(text: string): { rows: number; columns: number; empty: number } {
+/** How far the cells of a sheet reach, how many formulas have no value, and how many cells have an error. */
+function measureSheet(text: string): { rows: number; columns: number; empty: number; broken: number } {
   let [rows, columns, cells] = [0, 0, 0]
   for (const [, letters, digits] of text.matchAll(/<(?:\w+:)?c\b[^>]{0,100}?\sr="([A-Z]{1,4})(\d{1,8})"/g)) {
     cells++
@@ -99,8 +107,14 @@ function measureSheet(text: string): { rows: number; columns: number; empty: num
   }
   for (const [, digits] of text.matchAll(/<(?:\w+:)?row\b[^>]{0,100}?\sr="(\d{1,8})"/g))
     rows = Math.max(rows, Number(digits))
+  const broken = text.matchAll(/<(?:\w+:)?c\b[^>]{0,100}?\st="e"/g)
   const formulas = text.matchAll(/<\/f>(?:<v><\/v>|<v\/>)?<\/c>/g)
-  return { rows: Math.max(rows, cells > 0 ? 1 : 0), columns, empty: [...formulas].length }
+  return {
+    rows: Math.max(rows, cells > 0 ? 1 : 0),
+    columns,
+    empty: [...formulas].length,
+    broken: [...broken].length,
+  }
 }
 
 /** The cells of a range such as `B2:D20`, and how many rows of the sheet are before them. */

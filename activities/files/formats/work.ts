@@ -1,8 +1,10 @@
+import { isDeeper } from '../../../db/records/depth.ts'
 import { type WrittenOutput, writeOutput } from '../../../db/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { CsvWriting } from './csv.ts'
+import { invalidFile } from './faults.ts'
 
 /**
  * Work on a file for an evaluator process: read what it says, or write one. `data` is the JSON of what is written.
@@ -74,17 +76,17 @@ export async function workOnFile(work: FileWork): Promise<FileResult> {
     }
     const { readFormat } = await import('./read.ts')
     const reading = await readFormat(work.read, warn)
-    return 'bytes' in reading ? { ...reading, warnings } : { ...(await packOutput(reading.output)), warnings }
+    if ('bytes' in reading) return { ...reading, warnings }
+    return { ...packOutput(work.read.name, reading.output), warnings }
   } catch (error) {
     if (error instanceof NodeFailure) return { fault: error.type, message: error.message }
     throw error
   }
 }
 
-async function packOutput(output: unknown): Promise<{ text: string } | { written: WrittenOutput }> {
-  const { isDeeper } = await import('../../../db/records/depth.ts')
+function packOutput(name: string, output: unknown): { text: string } | { written: WrittenOutput } {
   const text = JSON.stringify(output)
-  if (isDeeper(text, MAX_DEPTH)) throw fileFault(`is nested deeper than ${MAX_DEPTH} levels`)
+  if (isDeeper(text, MAX_DEPTH)) throw invalidFile(name, `is nested deeper than ${MAX_DEPTH} levels`)
   if (text.length <= MAX_TEXT) return { text }
   try {
     return { written: writeOutput(text) }
