@@ -9,7 +9,7 @@ import {
   rangeField,
   sheetField,
 } from '../../workflows/nodes/formats.ts'
-import { type Files, isFileValue } from '../files/files.ts'
+import { type Files, type FileValue, isFileValue } from '../files/files.ts'
 import type { ReadingOptions } from '../files/formats/work.ts'
 import { renderKey } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
@@ -39,9 +39,10 @@ const SCHEMAS = {
 export const runExtractFromFile: NodeRunner = async (context) => {
   const { config, evaluator, bindings, share } = context
   const files = demandFiles(context)
-  const chosen =
+  const given =
     config.file === undefined ? findFile(context.inputs) : await evaluator.render(config.file, bindings)
-  if (!isFileValue(chosen)) {
+  const chosen = pickFile(given)
+  if (!chosen) {
     const problem =
       config.file === undefined
         ? 'is not set, and the input has no file'
@@ -86,11 +87,18 @@ async function readOptions(context: NodeContext): Promise<ReadingOptions> {
   return options
 }
 
+/** A value that is a file, or that has one under `file` beside other keys. */
+function pickFile(value: unknown): FileValue | undefined {
+  const file = { file: Object(value).file }
+  return isFileValue(file) ? file : undefined
+}
+
 /** The first file in a value, level by level. */
 function findFile(inputs: unknown[]): unknown {
   const open: unknown[] = [...inputs]
   for (const value of open) {
-    if (isFileValue(value)) return value
+    const file = pickFile(value)
+    if (file) return file
     if (Array.isArray(value) || isObject(value)) {
       for (const child of Object.values(value)) {
         if (open.length >= MAX_SEARCHED) break

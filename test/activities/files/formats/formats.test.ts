@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { createEvaluator } from '../../../../activities/expressions/evaluator.ts'
 import type { ReadingOptions, WritingOptions } from '../../../../activities/files/formats/work.ts'
 import type { ReadableFormat, WritableFormat } from '../../../../workflows/nodes/formats.ts'
-import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/archives.ts'
+import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/formats/archives.ts'
 
 const evaluator = createEvaluator()
 afterAll(() => evaluator.close())
