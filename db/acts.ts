@@ -36,6 +36,11 @@ export const ACTS = {
   VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
+  CREDENTIAL_CREATED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  CREDENTIAL_UPDATED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  CREDENTIAL_DELETED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
@@ -46,6 +51,7 @@ export const ACTS = {
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
+  KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
 } as const satisfies Record<string, Kind & { role: Role }>
