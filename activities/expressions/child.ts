@@ -2,6 +2,7 @@ import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
 import type { Rules } from '../../workflows/expressions/rules.ts'
+import type { FileWork } from '../files/formats/work.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import type { ScriptJob } from '../javascript/job.ts'
 import { startStopwatch } from '../stopwatch.ts'
@@ -153,6 +154,7 @@ async function runRows(job: RowsJob, step: () => boolean): Promise<EvaluatorRepl
 async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
   if ('conversion' in job) return runConversion(job.conversion)
   if ('answer' in job) return readAnswer(job.answer)
+  if ('file' in job) return runFileWork(job.file)
   if ('script' in job) return evaluateScript(job)
   const step = startSteps()
   if ('rows' in job) return runRows(job, step)
@@ -255,6 +257,16 @@ async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
   try {
     const { writeAnswer } = await import('../http/answer.ts')
     return { kind: 'answer', answer: writeAnswer(answer) }
+  } catch (error) {
+    return describeThrown(0, error)
+  }
+}
+
+/** Reads or writes a file. Its parsers are loaded only by a process that needs them. */
+async function runFileWork(work: FileWork): Promise<EvaluatorReply> {
+  try {
+    const { workOnFile } = await import('../files/formats/work.ts')
+    return { kind: 'file', result: await workOnFile(work) }
   } catch (error) {
     return describeThrown(0, error)
   }

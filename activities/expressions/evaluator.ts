@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { WrittenOutput } from '../../db/records/written.ts'
 import type { Reading } from '../../workflows/expressions/rules.ts'
+import type { FileResult, FileWork } from '../files/formats/work.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { evaluateRows, type Row, type RowsHow } from '../items/rows.ts'
 import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
@@ -48,6 +49,11 @@ export type Evaluator = {
    * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
    */
   readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
+  /**
+   * Reads or writes a file. `what` begins the message of a failure: what the work itself fails with, or FileTooLarge if
+   * it takes too long or too much memory.
+   */
+  workOnFile(work: FileWork, what: string, bindings: Bindings): Promise<FileDone>
   /** The same evaluator, for the expressions of a graph version, which say what they mean. */
   under(reading: Reading): Evaluator
   /** The same evaluator, for somebody: a team that shares its processes with others. */
@@ -56,6 +62,9 @@ export type Evaluator = {
   drain(): void
   close(): Promise<void>
 }
+
+/** What came of work on a file that did not fail. */
+export type FileDone = Exclude<FileResult, { fault: unknown }>
 
 /**
  * Who asks. Without it each workflow counts as a team. An evaluation that gets no process in `patienceMs` fails
@@ -142,6 +151,7 @@ function createEvaluatorFor(
       const patient = depsOf({ ...asker, patienceMs: undefined, answered: true })
       return readAnswerAway(patient, answer, what, bindings)
     },
+    workOnFile: (work, what, bindings) => workOnFileAway(deps, work, what, bindings),
     under: (other) => createEvaluatorFor(pool, limits, asker, other),
     for: (other) => createEvaluatorFor(pool, limits, { ...asker, ...other }, reading),
     drain: pool.drain,
@@ -186,4 +196,25 @@ async function readAnswerAway(
     reply.cause === 'TIMEOUT' ? `takes more than ${seconds} s` : `takes more than ${limits.heapMb} MB`
   const message = `${what} and a body that ${needs} to be read`
   throw new NodeFailure(message, { type: 'HttpTooLarge', retryable: true })
+}
+
+async function workOnFileAway(
+  { pool, limits }: EvaluationDeps,
+  work: FileWork,
+  what: string,
+  bindings: Bindings,
+): Promise<FileDone> {
+  const job = { file: work }
+  const reply = await pool.run(findQueueKey(bindings), () => job)
+  if (reply.kind === 'file') {
+    if (!('fault' in reply.result)) return reply.result
+    throw new NodeFailure(reply.result.message, { type: reply.result.fault })
+  }
+  if (reply.kind !== 'error' || reply.cause === 'DOWN' || reply.cause === 'BUSY')
+    throw describeReply(reply, [], limits)
+  if (reply.cause === 'ERROR') throw new NodeFailure(`${what} ${reply.message}`, { type: 'InvalidInput' })
+  const seconds = (limits.timeoutMs * findTimeFactor(job)) / 1_000
+  const needs =
+    reply.cause === 'TIMEOUT' ? `takes more than ${seconds} s of processor time` : 'takes too much memory'
+  throw new NodeFailure(`${what} ${needs}`, { type: 'FileTooLarge' })
 }

@@ -1,11 +1,12 @@
 import type { Rules } from '../../workflows/expressions/rules.ts'
+import type { FileResult, FileWork } from '../files/formats/work.ts'
 import type { LargeAnswer, writeAnswer } from '../http/answer.ts'
 import { SCRIPT_LOAD_MS, type ScriptFault, type ScriptJob, type ScriptReply } from '../javascript/job.ts'
 import type { FormatConversion } from './formats.ts'
 
 /**
  * A job for an evaluator process: evaluate expressions, evaluate one or several for each item, convert a format,
- * read a large answer, or run a script. `roots` and `items` are JSON: the values that the expressions read, and the
+ * read a large answer, read or write a file, or run a script. `roots` and `items` are JSON: the values that the expressions read, and the
  * items.
  */
 export type EvaluatorJob =
@@ -13,6 +14,7 @@ export type EvaluatorJob =
   | RowsJob
   | { conversion: FormatConversion }
   | { answer: LargeAnswer }
+  | { file: FileWork }
   | ScriptJob
 export type ExpressionJob = { roots: string; sources: ExpressionSource[] } | EachJob
 /** Several expressions for each item: `indexes` are the items' numbers. What fails fails its item only. */
@@ -31,7 +33,7 @@ export type Misses = { at: number; messages: string[] }
 /**
  * The messages of an evaluator process. The result of a job is `values` (the JSON of each, null for nothing),
  * `kept` (the indexes of the items that a filter kept), `mapped` (the JSON of all values), `rows` (the JSON of a
- * list of RowReply), `answer`, `script` or `fault` (of a script), or `error` (at expression `at`). `odd` says of the
+ * list of RowReply), `answer`, `file`, `script` or `fault` (of a script), or `error` (at expression `at`). `odd` says of the
  * first condition of a filter that was no boolean what it was.
  */
 export type EvaluatorReply =
@@ -42,6 +44,7 @@ export type EvaluatorReply =
   | { kind: 'mapped'; text: string; misses?: Misses[] }
   | { kind: 'rows'; text: string; misses?: Misses[] }
   | { kind: 'answer'; answer: ReturnType<typeof writeAnswer> }
+  | { kind: 'file'; result: FileResult }
   | ScriptReply
   | ScriptFault
   | { kind: 'error'; at: number; cause: EvaluatorFault; message: string }
@@ -58,12 +61,15 @@ export type EvaluatorFault = 'TIMEOUT' | 'TOTAL' | 'MEMORY' | 'SIZE' | 'ERROR' |
 /** All expressions of a job together, one conversion or one answer may take this many times the limit of one. */
 export const JOB_TIME_FACTOR = 5
 
+/** A file may take this many times the limit of one expression. */
+const FILE_TIME_FACTOR = 10
+
 /** How far past its own limit a script may go to tell its result: it may have to clean up its memory first. */
 const SCRIPT_GRACE_MS = 800
 
 /**
  * How much processor time a job may take until its first reply, and from each report of progress until the next,
- * in milliseconds; `timeoutMs` is the limit of one expression. Conversions and answers get more, because most
+ * in milliseconds; `timeoutMs` is the limit of one expression. Conversions, answers and files get more, because most
  * parsers cannot report progress. A script reports once, when its own evaluation begins.
  */
 export function findTimeToReply(job: EvaluatorJob, timeoutMs: number): { first: number; further: number } {
@@ -74,8 +80,9 @@ export function findTimeToReply(job: EvaluatorJob, timeoutMs: number): { first: 
   return { first: timeoutMs * findTimeFactor(job), further: timeoutMs }
 }
 
-/** How long a conversion or an answer may take, as a multiple of one expression's limit. */
+/** How long a conversion, an answer or a file may take, as a multiple of one expression's limit. */
 export function findTimeFactor(job: EvaluatorJob): number {
+  if ('file' in job) return FILE_TIME_FACTOR
   if ('answer' in job) return JOB_TIME_FACTOR
   return 'conversion' in job && job.conversion.kind !== 'date' ? JOB_TIME_FACTOR : 1
 }

@@ -128,8 +128,9 @@ export function createEvaluatorPool({
   }
 
   /** Ends or repeats the job whose process ended while it was running. */
-  function settleLost(queued: QueuedJob, { late, starved, signal }: ProcessEnd): void {
+  function settleLost(queued: QueuedJob, { late, starved, huge, signal }: ProcessEnd): void {
     if (late) queued.resolve(createFault('TIMEOUT'))
+    else if (huge) queued.resolve(createFault('MEMORY'))
     // That a process got no time says nothing about the expression, so a fresh one does the job again.
     else if (starved && ++queued.starved < MAX_STARVED) waiting.add(queued.asker, queued)
     else if (starved) queued.resolve(createFault('DOWN', 'this machine has no processor time for them'))

@@ -24,9 +24,15 @@ export type EvaluatorProcess = {
 
 /**
  * How a process ended: `late` if we killed it because it had had its processor time, `starved` because it did
- * not get it; `log` is the end of its stderr.
+ * not get it, `huge` because of its memory; `log` is the end of its stderr.
  */
-export type ProcessEnd = { late: boolean; starved: boolean; signal: NodeJS.Signals | null; log: string }
+export type ProcessEnd = {
+  late: boolean
+  starved: boolean
+  huge?: boolean
+  signal: NodeJS.Signals | null
+  log: string
+}
 
 /** How long past its limit a process may take to report that itself, before it is killed. */
 const GRACE_MS = 200
@@ -39,6 +45,14 @@ const BOOT_MS = 30_000
  */
 const FAR_MS = 30_000
 const BLIND_FACTOR = 10
+
+/**
+ * How much memory a process may take beyond its heap while it works on a file: what parsers unpack lies outside of the
+ * heap, and V8's limit does not count it. Looked at every MEMORY_CHECK_MS.
+ */
+const OUTSIDE_MB = 320
+const MEMORY_CHECK_MS = 50
+const PAGE_BYTES = 4_096
 
 /** The unit in which Linux tells processor time. */
 const TICK_MS = 10
@@ -56,6 +70,8 @@ export function startEvaluatorProcess(
   let log = ''
   let late = false
   let starved = false
+  let huge = false
+  let memoryWatch: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
   let furtherMs = limits.timeoutMs
   function kill(): void {
@@ -80,9 +96,24 @@ export function startEvaluatorProcess(
     timer = setTimeout(check, ms)
   }
 
-  function end(signal: NodeJS.Signals | null): void {
+  /** Kills the process once it takes more memory than work on a file may. */
+  function watchMemory(): void {
+    const most = (limits.heapMb + OUTSIDE_MB) * 1024 * 1024
+    memoryWatch = setInterval(() => {
+      huge = readMemory(child.pid) > most
+      if (huge) kill()
+    }, MEMORY_CHECK_MS)
+    memoryWatch.unref()
+  }
+
+  function stopWatching(): void {
     clearTimeout(timer)
-    on.end({ late, starved, signal, log })
+    clearInterval(memoryWatch)
+  }
+
+  function end(signal: NodeJS.Signals | null): void {
+    stopWatching()
+    on.end({ late, starved, huge, signal, log })
   }
 
   child.stderr?.on('data', (chunk) => {
@@ -90,7 +121,7 @@ export function startEvaluatorProcess(
   })
   child.on('message', (reply: EvaluatorReply) => {
     if (reply.kind === 'progress') return watch(furtherMs + GRACE_MS)
-    clearTimeout(timer)
+    stopWatching()
     on.reply(reply)
   })
   child.on('error', (error) => {
@@ -106,6 +137,7 @@ export function startEvaluatorProcess(
       const { first, further } = findTimeToReply(job, limits.timeoutMs)
       furtherMs = further
       watch(first + GRACE_MS)
+      if ('file' in job) watchMemory()
       // Errors are ignored: if the process is gone, its exit event says so.
       child.send(job, () => {})
     },
@@ -151,6 +183,15 @@ function readCpuMs(pid: number | undefined): number | undefined {
     return (Number(user) + Number(system)) * TICK_MS
   } catch {
     return undefined
+  }
+}
+
+/** The bytes of memory that a process has, all together; 0 on systems without /proc. */
+function readMemory(pid: number | undefined): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES
+  } catch {
+    return 0
   }
 }
 

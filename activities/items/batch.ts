@@ -82,6 +82,7 @@ export function createBatch(evaluator: Evaluator, bindings: Bindings): Batch {
     holding: (items, condition, own) => queue(() => evaluator.holding(items, condition, own)),
     map: (items, expression, own) => queue(() => evaluator.map(items, expression, own)),
     convert: (conversion, own) => queue(() => evaluator.convert(conversion, own)),
+    workOnFile: (work, what, own) => queue(() => evaluator.workOnFile(work, what, own)),
     for: () => whole,
   }
 

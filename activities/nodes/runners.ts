@@ -2,11 +2,13 @@ import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runAggregate } from './aggregate.ts'
 import { resumeApproval, runApproval } from './approval.ts'
 import { runCode } from './code.ts'
+import { runConvertToFile } from './convert.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
 import { runDate } from './date.ts'
 import { runDeduplicate } from './deduplicate.ts'
 import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
+import { runExtractFromFile } from './extract.ts'
 import { runFilter } from './filter.ts'
 import { runHtml } from './html.ts'
 import { runHttpRequest } from './http.ts'
@@ -64,6 +66,8 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   XML: runXml,
   HTML: runHtml,
   HTTP_REQUEST: runHttpRequest,
+  EXTRACT_FROM_FILE: runExtractFromFile,
+  CONVERT_TO_FILE: runConvertToFile,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

@@ -35,7 +35,8 @@ const timezone = v.pipe(
 )
 const date = v.union([finite, textField], 'must be a date')
 
-const selection = v.union([
+/** What is picked of a page: a CSS selector, or one with what is taken of its element. */
+export const selection = v.union([
   labelField,
   strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
 ])

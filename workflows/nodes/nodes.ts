@@ -3,6 +3,7 @@ import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
 import { FLOW_NODES } from './flow.ts'
+import { FORMAT_NODES } from './formats.ts'
 import { ITEM_NODES } from './items.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
@@ -17,6 +18,7 @@ export const NODES = {
   ...CODE_NODES,
   ...ITEM_NODES,
   ...CALL_NODES,
+  ...FORMAT_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>

@@ -191,6 +191,20 @@ export function examples(url: string): Record<string, Example> {
       data: { csv: 'id,kind\n1,a\n2,b\n3,a\n' },
       status: 'SUCCESS',
     },
+    files: {
+      ...chainNodes([
+        start,
+        {
+          id: 'write',
+          type: 'CONVERT_TO_FILE',
+          config: { format: 'csv', data: '{{ $input.items }}', name: 'items.csv' },
+        },
+        { id: 'read', type: 'EXTRACT_FROM_FILE', config: {} },
+        { id: 'count', type: 'TRANSFORM', config: { expression: '{"count": $count($input.items)}' } },
+      ]),
+      data: { items: [{ id: 1 }, { id: 2 }] },
+      status: 'SUCCESS',
+    },
     calls: {
       nodes: [
         start,

@@ -1,0 +1,97 @@
+import { isDeeper } from '../../../db/records/depth.ts'
+import { type WrittenOutput, writeOutput } from '../../../db/records/written.ts'
+import type { FailureType } from '../../../workflows/nodes/failures.ts'
+import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
+import { NodeFailure } from '../../nodes/kit/failure.ts'
+import type { CsvWriting } from './csv.ts'
+import { invalidFile } from './faults.ts'
+
+/**
+ * Work on a file for an evaluator process: read what it says, or write one. `data` is the JSON of what is written.
+ * Only there the time and memory of parsers can be bounded.
+ */
+export type FileWork =
+  | { read: FileSource & { format: ReadableFormat | 'auto'; options: ReadingOptions } }
+  | { write: { format: WritableFormat; data: string; options: WritingOptions } }
+
+export type FileSource = { name: string; mimeType: string; bytes: Uint8Array }
+
+/** What EXTRACT_FROM_FILE may say beside the format: each is for some formats only. */
+export type ReadingOptions = {
+  encoding?: string | undefined
+  delimiter?: string | undefined
+  header?: boolean | undefined
+  /** A sheet's name, or its number from 1. */
+  sheet?: string | number | undefined
+  /** Cells such as `A1:D20`. */
+  range?: string | undefined
+  /** The number of the row that has the names, from 1, in the sheet. */
+  headerRow?: number | undefined
+  dates?: 'text' | 'number' | undefined
+  /** Numbers of pages, such as `1-3,7`. */
+  pages?: string | undefined
+  /** The name of a file in an archive, and what is made of it. */
+  entry?: string | undefined
+  as?: 'text' | 'file' | undefined
+  /** What is picked of a page: for each name a CSS selector, or {selector, attribute, all}. */
+  fields?: Record<string, unknown> | undefined
+}
+
+export type WritingOptions = CsvWriting & {
+  bom?: boolean | undefined
+  sheet?: string | undefined
+  indent?: number | undefined
+}
+
+/**
+ * What came of it: the output of a file that was read (`text` is its JSON, which is written already if it is large),
+ * a file, or a failure of the node. `warnings` are sentences for whoever looks at the record.
+ */
+export type FileResult =
+  | { text: string; warnings: string[] }
+  | { written: WrittenOutput; warnings: string[] }
+  | { bytes: Uint8Array; name?: string; warnings: string[] }
+  | { fault: FailureType; message: string }
+
+/** What a format's reader gives: the output, or the bytes of a file within the file. */
+export type FileReading = { output: Record<string, unknown> } | { bytes: Uint8Array; name: string }
+
+/** Notes a warning for the node's record. */
+export type Warn = (message: string) => void
+
+/** Larger results are written by the evaluator process: the worker then has only their bytes. */
+const MAX_TEXT = 256 * 1024
+
+/** Deeper values overflow the stack when they are serialised again. */
+const MAX_DEPTH = 500
+
+/** Does the work. What is wrong with the file is a result; other errors are thrown. */
+export async function workOnFile(work: FileWork): Promise<FileResult> {
+  const warnings: string[] = []
+  const warn: Warn = (message) => void warnings.push(message)
+  try {
+    if ('write' in work) {
+      const { writeFormat } = await import('./write.ts')
+      return { bytes: await writeFormat(work.write), warnings }
+    }
+    const { readFormat } = await import('./read.ts')
+    const reading = await readFormat(work.read, warn)
+    if ('bytes' in reading) return { ...reading, warnings }
+    return { ...packOutput(work.read.name, reading.output), warnings }
+  } catch (error) {
+    if (error instanceof NodeFailure) return { fault: error.type, message: error.message }
+    throw error
+  }
+}
+
+function packOutput(name: string, output: unknown): { text: string } | { written: WrittenOutput } {
+  const text = JSON.stringify(output)
+  if (isDeeper(text, MAX_DEPTH)) throw invalidFile(name, `is nested deeper than ${MAX_DEPTH} levels`)
+  if (text.length <= MAX_TEXT) return { text }
+  try {
+    return { written: writeOutput(text) }
+  } catch (error) {
+    if (error instanceof RangeError) throw new NodeFailure(error.message, { type: 'OutputTooLarge' })
+    throw error
+  }
+}

@@ -1,0 +1,102 @@
+import writeXlsxFile from 'write-excel-file/universal'
+import { isObject } from '../../../workflows/json.ts'
+import { convertFormat } from '../../expressions/formats.ts'
+import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { findColumns, writeCsvItems } from './csv.ts'
+import type { FileWork, WritingOptions } from './work.ts'
+
+type Writing = Extract<FileWork, { write: unknown }>['write']
+
+const MARK = '\ufeff'
+
+/** Excel's own limits. */
+const MAX_ROWS = 1_048_576
+const MAX_CELL_CHARS = 32_767
+
+/** The most cells of a workbook. */
+const MAX_CELLS = 1_000_000
+
+/**
+ * The bytes of a file with this data. Throws a NodeFailure: InvalidInput for data that the format cannot have, OutputTooLarge.
+ * Only for an evaluator process.
+ */
+export async function writeFormat({ format, data, options }: Writing): Promise<Uint8Array> {
+  const value: unknown = JSON.parse(data)
+  if (format === 'xlsx') return writeWorkbook(listItems(value), options)
+  if (format === 'base64') return decodeBase64(value)
+  const text = await writeText(format, value, options)
+  return Buffer.from(options.bom ? MARK + text : text)
+}
+
+async function writeText(
+  format: Exclude<Writing['format'], 'xlsx' | 'base64'>,
+  value: unknown,
+  options: WritingOptions,
+): Promise<string> {
+  if (format === 'csv') return writeCsvItems(listItems(value), options)
+  if (format === 'json') return JSON.stringify(value, null, options.indent)
+  if (format === 'ics') return (await import('./calendar.ts')).writeCalendar(listItems(value), new Date())
+  if (format !== 'xml') return typeof value === 'string' ? value : JSON.stringify(value)
+  if (!isObject(value)) throw invalidData('must be an object to write XML of')
+  try {
+    return String(await convertFormat({ kind: 'xml', build: JSON.stringify(value) }))
+  } catch (error) {
+    if (error instanceof RangeError) throw error
+    throw invalidData(`cannot be written as XML: ${(error as Error).message.slice(0, 300)}`)
+  }
+}
+
+function listItems(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value
+  return value === null ? [] : [value]
+}
+
+function decodeBase64(value: unknown): Uint8Array {
+  const text =
+    typeof value === 'string' ? value.replace(/^data:[^,]{0,200};base64,/, '').replace(/\s+/g, '') : ''
+  const isValid = /^[A-Za-z0-9+/_-]*={0,2}$/.test(text) && text.replace(/=+$/, '').length % 4 !== 1
+  if (typeof value !== 'string' || !isValid) throw invalidData('must be a string of base64')
+  return Buffer.from(text, 'base64')
+}
+
+type Cell = { value: string | number | boolean; type: typeof String | typeof Number | typeof Boolean } | null
+
+/** A workbook of one sheet, with a column for each key of the items, or of `columns`. Texts are never formulas. */
+async function writeWorkbook(
+  items: unknown[],
+  { header = true, columns: chosen, sheet }: WritingOptions,
+): Promise<Uint8Array> {
+  const columns = chosen ?? (await findColumns(items))
+  const head = header && columns.length > 0 ? [columns.map((name) => makeCell(name, 0))] : []
+  if (items.length + head.length > MAX_ROWS)
+    throw invalidData(`has ${items.length} items; a sheet has at most ${MAX_ROWS} rows`)
+  let cells = 0
+  const rows = items.map((item, at) => {
+    const values = Array.isArray(item)
+      ? item
+      : isObject(item)
+        ? columns.map((name) => (Object.hasOwn(item, name) ? item[name] : null))
+        : [item]
+    cells += values.length
+    if (cells > MAX_CELLS) throw invalidData(`has more than ${MAX_CELLS} cells`)
+    return values.map((value) => makeCell(value, at))
+  })
+  const made = writeXlsxFile([...head, ...rows] as never, { sheet: sheet ?? 'Sheet1' } as never)
+  const blob = await (made as unknown as { toBlob(): Promise<Blob> }).toBlob()
+  return new Uint8Array(await blob.arrayBuffer())
+}
+
+function makeCell(value: unknown, at: number): Cell {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'number') return { value, type: Number }
+  if (typeof value === 'boolean') return { value, type: Boolean }
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  if (text.length <= MAX_CELL_CHARS) return { value: text, type: String }
+  throw invalidData(
+    `has a text of ${text.length} characters at index ${at}; a cell has at most ${MAX_CELL_CHARS}`,
+  )
+}
+
+function invalidData(problem: string): NodeFailure {
+  return new NodeFailure(`data ${problem}`, { type: 'InvalidInput' })
+}

@@ -1,0 +1,162 @@
+import { expect, test } from 'vitest'
+import { makeArchive } from '../../support/formats/archives.ts'
+import { keep } from '../../support/keep.ts'
+import { nodeOf, startRunning } from '../../support/running.ts'
+
+const running = await keep(startRunning())
+
+type Config = Record<string, unknown>
+type Step = [type: string, config: Config]
+
+/** Executes these nodes one after the other. */
+function chain(steps: Step[], data: Config = {}) {
+  const nodes = steps.map(([type, config], at) => ({ id: `n${at}`, type, config }))
+  const sources = ['start', ...nodes.map(({ id }) => id)]
+  return running.run(
+    {
+      nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }, ...nodes],
+      edges: nodes.map(({ id }, at) => ({ source: sources[at]!, target: id })),
+    },
+    data,
+  )
+}
+
+/** The output of the last of these nodes, or why it failed. */
+async function outcome(steps: Step[], data?: Config): Promise<unknown> {
+  const node = nodeOf(await chain(steps, data), `n${steps.length - 1}`)
+  return node.status === 'SUCCESS' ? node.outputData : node.errorMessage
+}
+
+/** The faults that saving a node with this config reports, each with its path in the config. */
+async function faultsOf(type: string, config: Config): Promise<string[]> {
+  const json = { name: 'w', teamId: running.teamId, nodes: [{ id: 'n', type, config }], edges: [] }
+  const response = await running.request('/api/workflows', { method: 'POST', as: running.admin, json })
+  expect(response.status, type).toBe(400)
+  const { errors } = (await response.json()) as { errors: { path: string; message: string }[] }
+  return errors.map(({ path, message }) => `${path.replace('nodes[0].config.', '')}: ${message}`)
+}
+
+test('a node writes a file of its input, and the next one reads it', async () => {
+  const items = [
+    { id: 1, name: 'Ann' },
+    { id: 2, name: 'Bo' },
+  ]
+  const file = {
+    id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    name: 'people.csv',
+    mimeType: 'text/csv',
+    bytes: 19,
+  }
+  const run = await chain(
+    [
+      ['CONVERT_TO_FILE', { format: 'csv', name: '{{ $input.what }}.csv', data: '{{ $input.items }}' }],
+      ['EXTRACT_FROM_FILE', {}],
+    ],
+    { what: 'people', items },
+  )
+  expect(run.status, run.errorMessage ?? '').toBe('SUCCESS')
+  expect(nodeOf(run, 'n0').outputData).toEqual({ file })
+  const read = [
+    { id: '1', name: 'Ann' },
+    { id: '2', name: 'Bo' },
+  ]
+  expect(nodeOf(run, 'n1').outputData).toEqual({ format: 'csv', delimiter: ',', items: read })
+  for (const [format, found] of [
+    ['xlsx', { items }],
+    ['json', { value: { items } }],
+  ] as const)
+    expect(
+      await outcome(
+        [
+          ['CONVERT_TO_FILE', { format }],
+          ['EXTRACT_FROM_FILE', {}],
+        ],
+        { items },
+      ),
+    ).toMatchObject({ format, ...found })
+})
+
+test('the file may lie deep in the input, and be of an archive', async () => {
+  const bytes = makeArchive([{ name: 'in/data.csv', bytes: 'a\n1\n' }])
+  const data = bytes.toString('base64')
+  expect(
+    await outcome([
+      ['CONVERT_TO_FILE', { format: 'base64', data, name: 'all.zip' }],
+      ['SET', { values: { deep: { list: [1, '{{ $input }}'] } } }],
+      ['EXTRACT_FROM_FILE', { entry: '{{ "in/data.csv" }}', as: 'file' }],
+      ['EXTRACT_FROM_FILE', { file: '{{ $input }}', header: false }],
+    ]),
+  ).toEqual({ format: 'csv', delimiter: ',', items: [['a'], ['1']] })
+})
+
+test('what is wrong with a file or its data is the failure of the node', async () => {
+  const text: Step = ['CONVERT_TO_FILE', { format: 'text', data: 'words', name: 'a.pdf' }]
+  expect(await outcome([text, ['EXTRACT_FROM_FILE', { format: 'pdf' }]])).toMatch(/^a\.pdf is not PDF/)
+  expect(await outcome([text, ['EXTRACT_FROM_FILE', { format: 'json' }]])).toMatch(
+    /^a\.pdf is not valid JSON/,
+  )
+  expect(await outcome([['EXTRACT_FROM_FILE', {}]])).toBe('file is not set, and the input has no file')
+  expect(await outcome([['EXTRACT_FROM_FILE', { file: '{{ $input.none }}' }]])).toMatch(
+    /^file must be a file/,
+  )
+  const foreign = {
+    file: { id: '6f1c3f5e-0000-4000-8000-000000000000', name: 'x', mimeType: 'text/plain', bytes: 1 },
+  }
+  expect(await outcome([['EXTRACT_FROM_FILE', {}]], foreign)).toMatch(/file that is none of this execution/)
+  expect(await outcome([['EXTRACT_FROM_FILE', { pages: '{{ $input.p }}' }]], { ...foreign, p: 'all' })).toBe(
+    'pages must be pages such as 1-3,7',
+  )
+  expect(await outcome([['CONVERT_TO_FILE', { format: 'base64', data: '!' }]])).toBe(
+    'data must be a string of base64',
+  )
+  expect(await outcome([['CONVERT_TO_FILE', { format: 'text', data: '{{ $input.none }}' }]])).toBe(
+    'data must have a value, but it is empty',
+  )
+  expect(await outcome([['CONVERT_TO_FILE', { format: 'json', name: '{{ "../x" }}' }]])).toBe(
+    'name must be a name without / and \\',
+  )
+})
+
+test('a large file is written by the process that reads it, and its warnings are in the record', async () => {
+  const items = Array.from({ length: 20_000 }, (_, id) => ({ id, text: 'x'.repeat(40) }))
+  const csv = ['id,text', ...items.map(({ id, text }) => `${id},${text}`)].join('\n')
+  const latin = Buffer.from(`${csv}\n1,Zo\xeb`, 'latin1').toString('base64')
+  const run = await chain(
+    [
+      ['CONVERT_TO_FILE', { format: 'base64', data: '{{ $input.latin }}', name: 'a.csv' }],
+      ['EXTRACT_FROM_FILE', {}],
+      ['TRANSFORM', { expression: '{"count": $count($input.items), "last": $input.items[20000].text}' }],
+    ],
+    { latin },
+  )
+  expect(nodeOf(run, 'n2').outputData).toEqual({ count: 20_001, last: 'Zoë' })
+  expect(nodeOf(run, 'n1').warnings).toMatchObject([
+    { path: 'config.file', message: expect.stringMatching(/windows-1252/) },
+  ])
+})
+
+test('settings that a format does not know, or that are wrong, are refused when the workflow is saved', async () => {
+  expect(
+    await faultsOf('EXTRACT_FROM_FILE', { format: 'csv', sheet: 1, pages: '1', encoding: 'klingon' }),
+  ).toEqual([
+    'encoding: must be an encoding such as utf-8, utf-16le or windows-1252',
+    'sheet: is only for the format xlsx',
+    'pages: is only for the format pdf',
+  ])
+  expect(await faultsOf('EXTRACT_FROM_FILE', { format: 'csv', sheet: 1, pages: '1', as: 'file' })).toEqual([
+    'sheet: is only for the format xlsx',
+    'pages: is only for the format pdf',
+    'as: is only for the format zip',
+  ])
+  expect(
+    await faultsOf('EXTRACT_FROM_FILE', { format: 'doc', range: 'A1', headerRow: 0, pages: 'x' }),
+  ).toHaveLength(4)
+  expect(await faultsOf('CONVERT_TO_FILE', {})).toHaveLength(1)
+  expect(await faultsOf('CONVERT_TO_FILE', { format: 'text', data: 'x', name: 'a/b' })).toEqual([
+    'name: must be a name without / and \\',
+  ])
+  expect(await faultsOf('CONVERT_TO_FILE', { format: 'xml', sheet: 'a' })).toEqual([
+    'sheet: is only for the format xlsx',
+    'data: is required for the format xml',
+  ])
+})

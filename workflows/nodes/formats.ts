@@ -1,0 +1,176 @@
+import * as v from 'valibot'
+import { selection } from './data.ts'
+import { anyObject, computed, labelField, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
+
+/** The formats that can be read from a file. */
+export const READABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'pdf', 'zip', 'ics'] as const
+export type ReadableFormat = (typeof READABLE_FORMATS)[number]
+
+/** The formats in which a file can be written. */
+export const WRITABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'ics', 'base64'] as const
+export type WritableFormat = (typeof WRITABLE_FORMATS)[number]
+
+/** The formats for which a key of a config is. The others are for all. */
+const READING_KEYS: Record<string, readonly ReadableFormat[]> = {
+  encoding: ['csv', 'json', 'xml', 'html', 'text', 'ics', 'zip'],
+  delimiter: ['csv'],
+  header: ['csv', 'xlsx'],
+  sheet: ['xlsx'],
+  range: ['xlsx'],
+  headerRow: ['xlsx'],
+  dates: ['xlsx'],
+  pages: ['pdf'],
+  entry: ['zip'],
+  as: ['zip'],
+  fields: ['html'],
+}
+
+const WRITING_KEYS: Record<string, readonly WritableFormat[]> = {
+  delimiter: ['csv'],
+  bom: ['csv', 'text'],
+  header: ['csv', 'xlsx'],
+  columns: ['csv', 'xlsx'],
+  escapeFormulas: ['csv'],
+  sheet: ['xlsx'],
+  indent: ['json'],
+}
+
+const flag = v.boolean('must be true or false')
+export const delimiterField = v.pipe(v.string('must be a string'), v.length(1, 'must be one character'))
+
+/** The name of an encoding that browsers know, such as utf-8, utf-16le or iso-8859-1. */
+export const encodingField = v.pipe(
+  textField,
+  v.check(isEncoding, 'must be an encoding such as utf-8, utf-16le or windows-1252'),
+)
+
+/** Cells of a sheet, such as `B2:D20`. */
+export const rangeField = v.pipe(
+  textField,
+  v.regex(/^[A-Za-z]{1,3}[1-9]\d{0,6}:[A-Za-z]{1,3}[1-9]\d{0,6}$/, 'must be cells such as A1:D20'),
+)
+
+/** Numbers of pages from 1, such as `1-3,7`. */
+export const pagesField = v.pipe(
+  textField,
+  v.regex(/^ *\d{1,6} *(- *\d{1,6} *)?(, *\d{1,6} *(- *\d{1,6} *)?){0,99}$/, 'must be pages such as 1-3,7'),
+)
+
+/** A sheet's name, or its number from 1. */
+export const sheetField = v.union([wholeNumber(1, 1_000), textField], 'must be a name, or a number from 1')
+
+export const headerRowField = wholeNumber(1, 1_000_000)
+
+/** Excel refuses other names for a sheet. */
+export const sheetNameField = v.pipe(
+  textField,
+  v.regex(/^[^[\]:*?/\\]{1,31}$/, 'must be at most 31 characters, without []:*?/\\'),
+)
+
+export const fileNameField = v.pipe(
+  textField,
+  v.maxLength(255, 'must have at most 255 characters'),
+  v.check((name) => !/[/\\]/.test(name), 'must be a name without / and \\'),
+)
+
+export const mimeTypeField = v.pipe(
+  textField,
+  v.regex(
+    /^[A-Za-z0-9][\w.+-]{0,99}\/[A-Za-z0-9][\w.+-]{0,99}(; ?charset=[\w-]{1,40})?$/,
+    'must be a type such as text/csv',
+  ),
+)
+
+/** Node types that read and write files. */
+export const FORMAT_NODES = {
+  EXTRACT_FROM_FILE: nodeTypeRow('effect', {
+    summary: 'Reads what is in a file: CSV, JSON, XML, HTML, text, XLSX, the text of a PDF, ZIP or ICS.',
+    config: v.pipe(
+      v.object({
+        file: v.optional(v.union([textField, anyObject], 'must be a file or an expression that gives one')),
+        format: v.optional(oneOf('auto', ...READABLE_FORMATS), 'auto'),
+        encoding: v.optional(computed(encodingField)),
+        delimiter: v.optional(computed(delimiterField)),
+        header: v.optional(flag, true),
+        sheet: v.optional(computed(sheetField)),
+        range: v.optional(computed(rangeField)),
+        headerRow: v.optional(computed(headerRowField)),
+        dates: v.optional(oneOf('text', 'number'), 'text'),
+        pages: v.optional(computed(pagesField)),
+        entry: v.optional(textField),
+        as: v.optional(oneOf('text', 'file'), 'text'),
+        fields: v.optional(
+          v.pipe(
+            anyObject,
+            v.check(
+              (fields) => Object.values(fields).every((wanted) => v.is(selection, wanted)),
+              'must give each name a CSS selector or {selector, attribute, all}',
+            ),
+          ),
+        ),
+      }),
+      demandFormat(READING_KEYS, { header: true, dates: 'text', as: 'text' }),
+    ),
+    timeoutMs: 120_000,
+  }),
+  CONVERT_TO_FILE: nodeTypeRow('effect', {
+    summary: 'Writes its data into a file: CSV, JSON, XML, HTML, text, XLSX, ICS, or bytes given in base64.',
+    config: v.pipe(
+      v.object({
+        format: oneOf(...WRITABLE_FORMATS),
+        data: v.optional(v.unknown()),
+        name: v.optional(computed(fileNameField)),
+        mimeType: v.optional(computed(mimeTypeField)),
+        delimiter: v.optional(computed(delimiterField)),
+        bom: v.optional(flag, false),
+        header: v.optional(flag, true),
+        columns: v.optional(
+          v.pipe(
+            v.array(labelField, 'must be an array'),
+            v.maxLength(1_000, 'must have at most 1000 entries'),
+          ),
+        ),
+        escapeFormulas: v.optional(flag, false),
+        sheet: v.optional(computed(sheetNameField)),
+        indent: v.optional(wholeNumber(0, 10), 0),
+      }),
+      demandFormat(WRITING_KEYS, { header: true, bom: false, escapeFormulas: false, indent: 0 }),
+      v.rawCheck(({ dataset, addIssue }) => {
+        if (!dataset.typed || dataset.value.data !== undefined) return
+        const { format } = dataset.value
+        if (format === 'csv' || format === 'xlsx' || format === 'json' || format === 'ics') return
+        addIssue({ message: `is required for the format ${format}`, path: [pathTo(dataset.value, 'data')] })
+      }),
+    ),
+    timeoutMs: 120_000,
+  }),
+} as const
+
+/** Refuses keys that a format does not know; `defaults` are those that are there without having been set. */
+function demandFormat<T extends { format: string }>(
+  keys: Record<string, readonly string[]>,
+  defaults: Record<string, unknown>,
+) {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed || dataset.value.format === 'auto') return
+    const value: Record<string, unknown> = dataset.value
+    for (const [key, formats] of Object.entries(keys)) {
+      if (value[key] === undefined || value[key] === defaults[key]) continue
+      if (formats.includes(dataset.value.format)) continue
+      addIssue({ message: `is only for the format ${formats.join(', ')}`, path: [pathTo(value, key)] })
+    }
+  })
+}
+
+function pathTo(input: Record<string, unknown>, key: string): v.ObjectPathItem {
+  return { type: 'object', origin: 'value', input, key, value: input[key] }
+}
+
+function isEncoding(name: string): boolean {
+  try {
+    new TextDecoder(name)
+    return true
+  } catch {
+    return false
+  }
+}
