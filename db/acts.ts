@@ -45,6 +45,7 @@ export const ACTS = {
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
+  TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },

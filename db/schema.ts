@@ -339,6 +339,13 @@ export interface SigninFailures {
   updatedAt: Generated<Timestamp>;
 }
 
+export interface TeamEgress {
+  allow: string[];
+  deny: string[];
+  teamId: string;
+  updatedAt: Timestamp;
+}
+
 export interface Teams {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
@@ -446,6 +453,7 @@ export interface DB {
   sealVersions: SealVersions;
   sessions: Sessions;
   signinFailures: SigninFailures;
+  teamEgress: TeamEgress;
   teams: Teams;
   users: Users;
   variables: Variables;
