@@ -4,6 +4,7 @@ import { resumeApproval, runApproval } from './approval.ts'
 import { runCode } from './code.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
+import { runDatabaseQuery } from './database.ts'
 import { runDate } from './date.ts'
 import { runDeduplicate } from './deduplicate.ts'
 import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
@@ -64,6 +65,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   XML: runXml,
   HTML: runHtml,
   HTTP_REQUEST: runHttpRequest,
+  DATABASE_QUERY: runDatabaseQuery,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

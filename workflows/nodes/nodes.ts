@@ -2,6 +2,7 @@ import { getOwn } from '../json.ts'
 import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
+import { DATABASE_NODES } from './databases.ts'
 import { FLOW_NODES } from './flow.ts'
 import { ITEM_NODES } from './items.ts'
 import type { NodeType } from './nodetype.ts'
@@ -17,6 +18,7 @@ export const NODES = {
   ...CODE_NODES,
   ...ITEM_NODES,
   ...CALL_NODES,
+  ...DATABASE_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>
