@@ -21,6 +21,7 @@ import { guardHost } from './http/host.ts'
 import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
+import { createEgressRoutes } from './operation/egress.ts'
 import { createHealthRoutes } from './operation/health.ts'
 import { createLimitRoutes } from './operation/limits.ts'
 import { createMaskingRoutes } from './operation/masking.ts'
@@ -89,6 +90,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createEvaluateRoutes(deps))
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())
+    .route('/', createEgressRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

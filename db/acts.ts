@@ -50,6 +50,7 @@ export const ACTS = {
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
+  TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */

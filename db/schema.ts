@@ -387,6 +387,13 @@ export interface StoredFiles {
   touchedAt: Generated<Timestamp>;
 }
 
+export interface TeamEgress {
+  allow: string[];
+  deny: string[];
+  teamId: string;
+  updatedAt: Timestamp;
+}
+
 export interface Teams {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
@@ -499,6 +506,7 @@ export interface DB {
   sessions: Sessions;
   signinFailures: SigninFailures;
   storedFiles: StoredFiles;
+  teamEgress: TeamEgress;
   teams: Teams;
   users: Users;
   variables: Variables;

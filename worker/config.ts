@@ -42,8 +42,11 @@ export type Config = {
   admin: { email: string | undefined; password: string | undefined }
   /** From PERDURE_KEYS. If it is not set, worker/keys.ts reads the keys from the data folder. */
   keys: Keys | undefined
-  /** Which non-public addresses users' HTTP requests may reach: this machine or not, and these CIDRs. */
-  egress: { allowLoopback: boolean; allow: string[] }
+  /**
+   * Where users' connections may lead: to this machine or not, besides public addresses to those of `allow`, and
+   * never to those of `deny`.
+   */
+  egress: { allowLoopback: boolean; allow: string[]; deny: string[] }
   /** How many proxies in front of the service append to X-Forwarded-For. */
   proxyHops: number
   /** Host names, besides that of `publicUrl`, under which the service is reached; `*.example.com` for all below. */
@@ -148,6 +151,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     egress: {
       allowLoopback: any || isLocal,
       allow: any ? ['0.0.0.0/0', '::/0'] : set.EGRESS_ALLOW,
+      deny: set.EGRESS_DENY,
     },
     proxyHops: set.PROXY_HOPS,
     allowedHosts: set.ALLOWED_HOSTS,

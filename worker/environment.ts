@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import * as v from 'valibot'
+import { findEgressRuleFault } from '../activities/http/egressrules.ts'
 import { SAMPLERS } from '../activities/tracing.ts'
 import { findPasswordFault } from '../db/people/strength.ts'
 import { TEAM_PLANS } from '../db/people/teams.ts'
@@ -20,19 +20,34 @@ const port = v.optional(wholeNumber(1, 65535))
 const stringThat = (message: string, fits: (value: string) => boolean) =>
   v.pipe(v.string(), v.check(fits, message))
 
+function splitList(value: string): string[] {
+  return value
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+}
+
 /** A list separated by commas. Each part is tidied, and must then fit. */
 function commaList(message: string, fits: (part: string) => boolean, tidy = (part: string) => part) {
   return v.pipe(
     v.string(),
-    v.transform((value) =>
-      value
-        .split(',')
-        .map((part) => tidy(part.trim()))
-        .filter(Boolean),
-    ),
+    v.transform((value) => splitList(value).map(tidy)),
     v.array(stringThat(message, fits)),
   )
 }
+
+const egressList = v.pipe(
+  v.string(),
+  v.transform(splitList),
+  v.check(
+    (entries) => entries.every((entry) => findEgressRuleFault(entry) === null),
+    ({ input }) => {
+      const bad = input.filter((entry) => findEgressRuleFault(entry) !== null)
+      const named = bad.map((entry) => JSON.stringify(entry)).join(' and ')
+      return `must be addresses, ranges such as 10.0.0.0/8, and hosts such as api.example.com or *.example.com, separated by commas, unlike ${named}`
+    },
+  ),
+)
 
 const flag = v.pipe(
   v.picklist(['true', 'false', '1', '0'], 'must be true or false'),
@@ -96,10 +111,8 @@ export const environment = v.object({
   MAIL_FROM: v.optional(v.pipe(v.string(), v.rfcEmail('must be an e-mail address'))),
   DEFAULT_PLAN: v.optional(v.picklist(TEAM_PLANS, `must be one of ${TEAM_PLANS.join(', ')}`), 'ENTERPRISE'),
   PERDURE_KEYS: v.optional(v.pipe(v.string(), v.rawTransform(parseKeys))),
-  EGRESS_ALLOW: v.optional(
-    commaList('must be network ranges such as 10.0.0.0/8, separated by commas', ipaddr.isValidCIDR),
-    '',
-  ),
+  EGRESS_ALLOW: v.optional(egressList, ''),
+  EGRESS_DENY: v.optional(egressList, ''),
   EGRESS: v.optional(v.picklist(['public', 'any'], 'must be public or any'), 'public'),
   PROXY_HOPS: v.optional(wholeNumber(0, 10), '0'),
   ALLOWED_HOSTS: v.optional(

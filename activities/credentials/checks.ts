@@ -4,6 +4,7 @@ import type { Store } from '../../db/scope.ts'
 import type { Dial } from '../http/dial.ts'
 import type { HttpClient } from '../http/http.ts'
 import { checkDiscord, checkSlack, checkTelegram } from './checks/chat.ts'
+import { checkDatabase } from './checks/database.ts'
 import { checkAirtable, checkAws, checkHttp, checkNotion } from './checks/http.ts'
 import { checkAnthropic, checkAzureOpenAi, checkDemo, checkGoogleAi, checkOpenAi } from './checks/llm.ts'
 import { checkOAuth, checkServiceAccount } from './checks/oauth.ts'
@@ -44,4 +45,5 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   DEMO: checkDemo,
   OAUTH2: checkOAuth,
   GOOGLE_SERVICE_ACCOUNT: checkServiceAccount,
+  DATABASE: checkDatabase,
 }

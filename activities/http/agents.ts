@@ -1,5 +1,5 @@
 import { Agent } from 'undici'
-import { createEgress, type EgressOptions } from './egress.ts'
+import type { Egress } from './egress.ts'
 import { isHookPath } from './ownplaces.ts'
 
 /** Pools of connections that follow the egress rules. */
@@ -12,33 +12,40 @@ export type Agents = {
 /**
  * Requests to hooks have a pool of their own, since only they may reach the service's own API. Whether a
  * connection leads there is known only once its name is looked up, so the pool decides by the path, and its
- * connections by the address.
+ * connections by the address. `findEgress` returns the rules that hold at the moment, the same object for the same
+ * rules; `bases` are the paths under which the API is served.
  */
-export function createAgents(options: EgressOptions): Agents {
-  const egress = createEgress(options)
-  const bases = (options.own?.() ?? []).flatMap(({ base }) => base ?? [])
-  const opened: Agent[] = []
-  let pools = openPools()
+export function createAgents(findEgress: () => Egress, bases: readonly string[]): Agents {
+  const opened = new Set<Agent>()
+  let egress = findEgress()
   let loopback = egress.allowsLoopback()
+  let pools = openPools()
 
   function openPools() {
     const pair = { hooks: openPool(egress.connectToHooks), others: openPool(egress.connect) }
-    opened.push(pair.hooks, pair.others)
+    opened.add(pair.hooks).add(pair.others)
     return pair
+  }
+
+  /** Requests under way go on; nothing else uses connections that were made under the rules of before. */
+  function renewPools(): void {
+    for (const pool of opened) void pool.close().finally(() => opened.delete(pool))
+    pools = openPools()
   }
 
   return {
     choose(url) {
-      if (loopback && !egress.allowsLoopback()) {
-        // Connections that are kept alive were made under the rules of before.
-        for (const pool of opened) void pool.close()
-        pools = openPools()
-        loopback = false
+      const current = findEgress()
+      const allows = current.allowsLoopback()
+      if (current !== egress || (loopback && !allows)) {
+        egress = current
+        renewPools()
       }
+      loopback = allows
       return ['', ...bases].some((base) => isHookPath(url.pathname, base)) ? pools.hooks : pools.others
     },
     async close() {
-      await Promise.all(opened.map((pool) => pool.destroy()))
+      await Promise.all([...opened].map((pool) => pool.destroy()))
     },
   }
 }

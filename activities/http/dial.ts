@@ -1,5 +1,5 @@
 import { isIP, type Socket } from 'node:net'
-import { CONNECT_TIMEOUT_MS, createEgress, type EgressOptions } from './egress.ts'
+import { CONNECT_TIMEOUT_MS, type Egress } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 
 /**
@@ -14,9 +14,8 @@ export type Dial = (
   options?: { timeoutMs?: number; signal?: AbortSignal },
 ) => Promise<Socket>
 
-/** Makes connections that are not HTTP, such as those to databases and mail servers. */
-export function createDial(options: EgressOptions): Dial {
-  const egress = createEgress(options)
+/** Makes connections that are not HTTP, such as those to databases and mail servers, by the rules of the moment. */
+export function createDial(findEgress: () => Egress): Dial {
   return async (given, port, { timeoutMs = CONNECT_TIMEOUT_MS, signal } = {}) => {
     const host = readHost(given)
     const where = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
@@ -29,7 +28,7 @@ export function createDial(options: EgressOptions): Dial {
     const timer = setTimeout(late, timeoutMs)
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
-    const opening = egress.open(host, port, stop.signal)
+    const opening = findEgress().open(host, port, stop.signal)
     try {
       return await Promise.race([opening, rejectWhenAborted(stop.signal)])
     } catch (error) {

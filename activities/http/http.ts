@@ -10,7 +10,7 @@ import {
   demandHost,
 } from './authority.ts'
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
-import type { EgressOptions } from './egress.ts'
+import { createEgress, type Egress, type EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 
 export type HttpRequest = {
@@ -86,11 +86,21 @@ const FRAMING = new Set(
 /**
  * The one HTTP client for all requests whose target a user can choose. Its connections follow the egress
  * rules (activities/http/egress.ts) and are kept alive and pooled per origin. It follows at most 5 redirects
- * itself, without credentials to another origin, and uses no proxy from the environment.
+ * itself, without credentials to another origin, and uses no proxy from the environment. `findEgress` returns the
+ * rules that hold at the moment, if they are not always those of the options.
  */
-export function createHttpClient(options: EgressOptions): HttpClient {
-  const agents = createAgents(options)
+export function createHttpClient(
+  options: EgressOptions,
+  findEgress: () => Egress = keepEgress(options),
+): HttpClient {
+  const bases = (options.own?.() ?? []).flatMap(({ base }) => base ?? [])
+  const agents = createAgents(findEgress, bases)
   return { request: (req) => request(agents, req, options.mark), close: agents.close }
+}
+
+function keepEgress(options: EgressOptions): () => Egress {
+  const egress = createEgress(options)
+  return () => egress
 }
 
 async function request(agents: Agents, req: HttpRequest, mark?: string): Promise<HttpResponse> {

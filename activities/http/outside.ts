@@ -1,5 +1,6 @@
 import { createDial, type Dial } from './dial.ts'
-import type { EgressOptions } from './egress.ts'
+import { createEgress, type EgressOptions } from './egress.ts'
+import type { EgressRules } from './egressrules.ts'
 import { createHttpClient, type HttpClient } from './http.ts'
 import { HttpError } from './httperror.ts'
 
@@ -22,8 +23,56 @@ export const NOWHERE: HttpClient = {
   close: async () => {},
 }
 
-/** Opens the ways out of a process. */
-export function createOutsides(options: EgressOptions): Outsides {
-  const usual = { http: createHttpClient(options), dial: createDial(options) }
-  return { forTeam: async () => usual, close: usual.http.close }
+/**
+ * Opens the ways out of a process. `findRules` returns what the instance's admin has set for a team, if anything: it
+ * is added to the options, and what either denies is denied.
+ */
+export function createOutsides(
+  options: EgressOptions,
+  findRules: (teamId: string) => Promise<EgressRules | undefined> = async () => undefined,
+): Outsides {
+  const usual = openOutside(options)
+  const ofTeams = new Map<string, ReturnType<typeof openOutside>>()
+  return {
+    async forTeam(teamId) {
+      const rules = await findRules(teamId)
+      const known = ofTeams.get(teamId)
+      if (rules) {
+        const outside = known ?? openOutside(options)
+        ofTeams.set(teamId, outside)
+        outside.follow(rules)
+        return outside
+      }
+      // Calls that began under rules of the team may still send requests.
+      known?.follow(NO_RULES)
+      ofTeams.delete(teamId)
+      return usual
+    },
+    async close() {
+      await Promise.all([usual, ...ofTeams.values()].map(({ http }) => http.close()))
+    },
+  }
+}
+
+const NO_RULES: EgressRules = { allow: [], deny: [] }
+
+function openOutside(options: EgressOptions) {
+  let key = JSON.stringify(NO_RULES)
+  let egress = createEgress(options)
+  const findEgress = () => egress
+  return {
+    http: createHttpClient(options, findEgress),
+    dial: createDial(findEgress),
+    /** Has these rules hold, besides those of the options, for every connection from now on. */
+    follow({ allow, deny }: EgressRules) {
+      const next = JSON.stringify({ allow, deny })
+      if (next === key) return
+      key = next
+      egress = createEgress({
+        ...options,
+        allow: [...options.allow, ...allow],
+        deny: [...(options.deny ?? []), ...deny],
+      })
+    },
+  }
 }

@@ -5,6 +5,7 @@ import { runCode } from './code.ts'
 import { runConvertToFile } from './convert.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
+import { runDatabaseQuery } from './database.ts'
 import { runDate } from './date.ts'
 import { runDeduplicate } from './deduplicate.ts'
 import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
@@ -68,6 +69,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   HTTP_REQUEST: runHttpRequest,
   EXTRACT_FROM_FILE: runExtractFromFile,
   CONVERT_TO_FILE: runConvertToFile,
+  DATABASE_QUERY: runDatabaseQuery,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

@@ -6,6 +6,7 @@ import type { Item } from '../../workflows/run/frame.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
+import { MAX_SQL_BYTES } from '../database/session.ts'
 import { createReturns } from '../fairness/returns.ts'
 import { readMaxBytes } from '../nodes/http.ts'
 
@@ -62,7 +63,7 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
   return {
     async take(node, input, { info, cancellationSignal }) {
       const inputs = OPENED_FACTOR * weighInputs(input)
-      const answer = node.type === 'HTTP_REQUEST' && !node.disabled ? readMaxBytes(node.config) : 0
+      const answer = node.disabled ? 0 : weighAnswer(node)
       if (inputs + answer === 0) return undefined
       // Large inputs may be more than a team may have at all: such an attempt waits for all of its half.
       const bytes = Math.min(inputs + answer, Math.floor(budget.read().most / 2))
@@ -110,4 +111,10 @@ function listEnvelopes(item: Item): Envelope[] {
   if ('ends' in result) return Object.values(result.ends)
   if ('merge' in result) return result.merge
   return 'error' in result ? [] : [result]
+}
+
+/** The most bytes that the answer to a node's call can have. */
+function weighAnswer({ type, config }: GraphNode): number {
+  if (type === 'HTTP_REQUEST') return readMaxBytes(config)
+  return type === 'DATABASE_QUERY' ? MAX_SQL_BYTES : 0
 }

@@ -129,3 +129,19 @@ export async function readUnanswered(
   )
   return found.rows[0]
 }
+
+/** The request that is noted for a node of this execution itself; undefined if none is. */
+export async function readRequestNote(
+  { db }: Store,
+  { executionId, nodeId, iteration }: Pick<StartedAttempt, 'executionId' | 'nodeId' | 'iteration'>,
+): Promise<SentRequest | undefined> {
+  const row = await db
+    .selectFrom('nodeExecutions')
+    .select(['requestKey', 'requestHash'])
+    .where('executionId', '=', executionId)
+    .where('nodeId', '=', nodeId)
+    .where('iteration', '=', iteration)
+    .executeTakeFirst()
+  if (!row?.requestKey || !row.requestHash) return undefined
+  return { key: row.requestKey, hash: row.requestHash }
+}

@@ -6,6 +6,7 @@ import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createOutsides } from '../../activities/http/outside.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
+import { findTeamEgress } from '../../db/operation/egress.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../worker/engine/engine.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
@@ -41,7 +42,9 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
     },
   })
   const mark = makeCallMark(service.store.keys)
-  const outside = createOutsides({ allowLoopback: true, allow: [], mark, ...egress })
+  const outside = createOutsides({ allowLoopback: true, allow: [], mark, ...egress }, (teamId) =>
+    findTeamEgress(service.store, teamId),
+  )
   const taskQueue = `test-${randomBytes(4).toString('hex')}`
   const connections: NativeConnection[] = []
 

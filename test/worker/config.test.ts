@@ -20,7 +20,7 @@ describe('readConfig', () => {
       temporal: { address: undefined, namespace: 'default', tls: false },
       taskQueue: 'perdure',
       sealBound: false,
-      egress: { allowLoopback: true, allow: [] },
+      egress: { allowLoopback: true, allow: [], deny: [] },
       logLevel: 'info',
     })
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
@@ -64,7 +64,8 @@ describe('readConfig', () => {
       MAIL_FROM: 'Perdure <perdure@example.com>',
       DEFAULT_PLAN: 'free',
       PERDURE_KEYS: 'k1:c2hvcnQ=',
-      EGRESS_ALLOW: '10.0.0.0/8,nonsense',
+      EGRESS_ALLOW: '10.0.0.0/8,no nonsense',
+      EGRESS_DENY: '10.0.0.0/33, 10.1, *, api.example.com:80',
       ALLOWED_HOSTS: 'app.example.com, https://x',
       EGRESS: 'all',
       LOG_LEVEL: 'loud',
@@ -82,6 +83,10 @@ describe('readConfig', () => {
     const lines = message.split('\n')
     expect(lines.map((line) => line.split(' ')[0]).sort()).toEqual(Object.keys(wrong).sort())
     expect(message).toContain('PORT must be at most 65535')
+    expect(message).toMatch(/^EGRESS_ALLOW must be .* unlike "no nonsense"$/m)
+    expect(message).toMatch(
+      /^EGRESS_DENY .* unlike "10.0.0.0\/33" and "10.1" and "\*" and "api.example.com:80"$/m,
+    )
     expect(message).not.toContain('hunter2')
   })
 
@@ -118,9 +123,15 @@ describe('readConfig', () => {
     expect(readConfig({ HOST, EGRESS: 'any' }).egress).toEqual({
       allowLoopback: true,
       allow: ['0.0.0.0/0', '::/0'],
+      deny: [],
     })
     const { allow } = readConfig({ EGRESS_ALLOW: '10.0.0.0/8, fd00::/8' }).egress
     expect(allow).toEqual(['10.0.0.0/8', 'fd00::/8'])
+    const { deny } = readConfig({
+      EGRESS: 'any',
+      EGRESS_DENY: '10.0.0.5,, *.corp.example , münchen.de',
+    }).egress
+    expect(deny).toEqual(['10.0.0.5', '*.corp.example', 'münchen.de'])
     expect(readConfig({}).openByDefault).toEqual({ signUp: true, loopback: true })
     expect(readConfig({ HOST }).openByDefault).toEqual({ signUp: false, loopback: false })
     const byHand = readConfig({ SIGNUP: 'open', EGRESS: 'any' }).openByDefault

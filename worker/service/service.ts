@@ -11,6 +11,7 @@ import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
+import { findTeamEgress } from '../../db/operation/egress.ts'
 import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
 import { findKeyFaults } from '../../db/operation/sealkeys.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
@@ -85,7 +86,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const instruments = { log, metrics, tracing, exposure }
   const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
   const own = () => listOwnPlaces(config, kind !== 'worker')
-  const outside = createOutsides({ ...config.egress, allowLoopback, own, mark: makeCallMark(keys) })
+  const egress = { ...config.egress, allowLoopback, own, mark: makeCallMark(keys) }
+  const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
   let close = async () => {}
   if (kind !== 'worker')
     close = await startApi(config, store, sealer, bus, { ...instruments, outside }, readEngine)

@@ -33,6 +33,11 @@ export const FAILURE_TYPES = [
   // A file that is none of this execution, or too much for it.
   'FileMissing',
   'FileTooLarge',
+  // A database: it refused the statement, took too long, or could not be reached; or nobody knows what came of it.
+  'DatabaseFailed',
+  'DatabaseTimeout',
+  'DatabaseUncertain',
+  'DatabaseUnreachable',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

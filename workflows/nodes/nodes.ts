@@ -2,6 +2,7 @@ import { getOwn } from '../json.ts'
 import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
+import { DATABASE_NODES } from './databases.ts'
 import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
 import { ITEM_NODES } from './items.ts'
@@ -19,6 +20,7 @@ export const NODES = {
   ...ITEM_NODES,
   ...CALL_NODES,
   ...FORMAT_NODES,
+  ...DATABASE_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>

@@ -1,11 +1,16 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { createDial } from '../../../activities/http/dial.ts'
-import type { EgressOptions } from '../../../activities/http/egress.ts'
+import { createDial, type Dial } from '../../../activities/http/dial.ts'
+import { createEgress, type EgressOptions } from '../../../activities/http/egress.ts'
 import { expectKind, LOCAL } from '../../support/servers/loopback.ts'
 
 const STRICT: EgressOptions = { allowLoopback: false, allow: [] }
+
+function dialBy(options: EgressOptions): Dial {
+  const egress = createEgress(options)
+  return createDial(() => egress)
+}
 
 /** A server that greets, and counts the sockets that it has accepted. */
 async function greet(host = '127.0.0.1') {
@@ -19,7 +24,7 @@ async function greet(host = '127.0.0.1') {
   const { port } = server.address() as AddressInfo
   // Sockets are accepted in order: once the own one has been, all that came before it have been too.
   const count = async () => {
-    const socket = await createDial(LOCAL)(host, port)
+    const socket = await dialBy(LOCAL)(host, port)
     await read(socket)
     return accepted - 1
   }
@@ -40,9 +45,9 @@ afterAll(() => expect(open).toEqual([]))
 
 test('a connection that the rules allow is made, by address and by name', async () => {
   const { port } = await greet()
-  expect(await read(await createDial(LOCAL)('127.0.0.1', port))).toBe('hello')
+  expect(await read(await dialBy(LOCAL)('127.0.0.1', port))).toBe('hello')
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
-  const dial = createDial({ ...STRICT, allow: ['127.0.0.0/8'], resolve })
+  const dial = dialBy({ ...STRICT, allow: ['127.0.0.0/8'], resolve })
   expect(await read(await dial('db.example', port))).toBe('hello')
 })
 
@@ -51,7 +56,7 @@ describe('what the rules refuse is not connected to', () => {
     '127.0.0.1 2130706433 0x7f000001 0x7f.1 0177.0.0.1 127.1 127.0.1 １２７.0.0.1 ①②⑦.0.0.1 ::ffff:127.0.0.1 [::ffff:7f00:1] ::127.0.0.1 64:ff9b::7f00:1 64:ff9b:1::7f00:1 2002:7f00:1:: 0.0.0.0 0 :: ::1 localhost'
   test.each(notations.split(' '))('%s', async (host) => {
     const { port, count } = await greet()
-    await expectKind(createDial(STRICT)(host, port), 'refused-address')
+    await expectKind(dialBy(STRICT)(host, port), 'refused-address')
     expect(await count()).toBe(0)
   })
 
@@ -61,10 +66,7 @@ describe('what the rules refuse is not connected to', () => {
       { address: '93.184.216.34', family: 4 },
       { address: '127.0.0.1', family: 4 },
     ]
-    const error = await expectKind(
-      createDial({ ...STRICT, resolve })('mixed.example', port),
-      'refused-address',
-    )
+    const error = await expectKind(dialBy({ ...STRICT, resolve })('mixed.example', port), 'refused-address')
     expect(error.message).not.toContain('127.0.0.1')
     expect(await count()).toBe(0)
   })
@@ -78,7 +80,7 @@ describe('what the rules refuse is not connected to', () => {
       },
     }
     const { port } = await greet()
-    const dial = createDial({ ...STRICT, resolve: async () => [record] })
+    const dial = dialBy({ ...STRICT, resolve: async () => [record] })
     await expectKind(dial('late.example', port), 'refused-address')
     expect(reads).toBeGreaterThan(1)
   })
@@ -88,7 +90,7 @@ describe('what the rules refuse is not connected to', () => {
     async (rules) => {
       const { port, count } = await greet()
       const own = () => [{ what: 'the database of this service', host: 'localhost', port }]
-      const dial = createDial({ ...LOCAL, ...rules, own })
+      const dial = dialBy({ ...LOCAL, ...rules, own })
       for (const host of [
         '127.0.0.1',
         'localhost',
@@ -106,7 +108,7 @@ describe('what the rules refuse is not connected to', () => {
 })
 
 test('what is no host or port is refused, before any look-up', async () => {
-  const dial = createDial({ ...LOCAL, resolve: () => Promise.reject(new Error('it was looked up')) })
+  const dial = dialBy({ ...LOCAL, resolve: () => Promise.reject(new Error('it was looked up')) })
   for (const host of [
     '',
     ' ',
@@ -123,7 +125,7 @@ test('what is no host or port is refused, before any look-up', async () => {
 })
 
 test('a connection that takes too long, is refused or is given up ends at once', async () => {
-  const never = createDial({ ...LOCAL, resolve: () => new Promise(() => {}) })
+  const never = dialBy({ ...LOCAL, resolve: () => new Promise(() => {}) })
   const late = await expectKind(never('slow.example', 5432, { timeoutMs: 20 }), 'timeout')
   expect(late.message).toBe('no connection to slow.example:5432 within 20 ms')
   const stop = new AbortController()
@@ -134,14 +136,14 @@ test('a connection that takes too long, is refused or is given up ends at once',
 
   const { port } = await greet()
   open.pop()!()
-  const error = await expectKind(createDial(LOCAL)('127.0.0.1', port), 'network')
+  const error = await expectKind(dialBy(LOCAL)('127.0.0.1', port), 'network')
   expect(error.message).toBe(`127.0.0.1:${port}: connection refused`)
 })
 
 test('a signal that is aborted after the connection was made does not end it', async () => {
   const { port } = await greet()
   const stop = new AbortController()
-  const socket = await createDial(LOCAL)('127.0.0.1', port, { signal: stop.signal, timeoutMs: 1_000 })
+  const socket = await dialBy(LOCAL)('127.0.0.1', port, { signal: stop.signal, timeoutMs: 1_000 })
   stop.abort()
   expect(await read(socket)).toBe('hello')
 })

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { createEgress } from '../../../activities/http/egress.ts'
+import { createEgress, type EgressOptions } from '../../../activities/http/egress.ts'
 import { CERT, KEY } from '../../support/servers/certificate.ts'
 import { expectKind, LOCAL, text, useLoopback } from '../../support/servers/loopback.ts'
 
@@ -64,6 +64,107 @@ describe('addresses', () => {
   })
 })
 
+describe('allowing and denying', () => {
+  const at = (address: string) => async () => [{ address, family: address.includes(':') ? 6 : 4 }]
+  const reach = (options: Partial<EgressOptions>, url: string) =>
+    clientOf({ allowLoopback: false, allow: [], ...options }).request({
+      method: 'GET',
+      url,
+      timeoutMs: 2_000,
+    })
+
+  test('what is denied is denied under every other rule, also wrapped in IPv6', () => {
+    const deny = ['10.1.0.0/16', '8.8.8.8', 'fd00::/8', '::ffff:9.0.0.0/104']
+    for (const more of [{ any: true }, { allow: ['0.0.0.0/0', '::/0'] }, { allow: deny }]) {
+      const egress = createEgress({ allowLoopback: true, allow: [], ...more, deny })
+      for (const bad of [
+        '10.1.2.3 ::ffff:10.1.2.3 64:ff9b::a01:203 2002:a01:203:: ::10.1.2.3 8.8.8.8 ::ffff:8.8.8.8 fd00::5 fd00::5%eth0 9.1.1.1'.split(
+          ' ',
+        ),
+      ].flat())
+        expect([bad, egress.refuse(bad)]).toEqual([bad, 'a denied address'])
+      expect(egress.refuse('1.1.1.1')).toBeNull()
+    }
+    for (const bad of [
+      '10.1',
+      '*',
+      '*.',
+      'a b',
+      'http://a',
+      'a:80',
+      '10.0.0.0/33',
+      'fe80::1%eth0',
+      '',
+      '::ffff:0:0/90',
+    ])
+      expect(() => createEgress({ allowLoopback: false, allow: [], deny: [bad] })).toThrow(
+        JSON.stringify(bad),
+      )
+  })
+
+  test('a host that is denied is refused by its name, in any spelling, and says nothing of its address', async () => {
+    const { port } = await serve((_req, res) => res.end('in'))
+    const rules = {
+      allow: ['127.0.0.0/8'],
+      deny: ['Bad.example', '*.corp.example', 'münchen.de'],
+      resolve: at('127.0.0.1'),
+    }
+    for (const host of [
+      'bad.example',
+      'BAD.example',
+      'bad.example.',
+      'a.corp.example',
+      'a.b.corp.example',
+      'xn--mnchen-3ya.de',
+      'bad。example',
+    ]) {
+      const error = await expectKind(reach(rules, `http://${host}:${port}/`), 'refused-address')
+      expect(error.message).toContain('is a denied host')
+    }
+    for (const host of ['good.example', 'corp.example', 'notbad.example', '127.0.0.1'])
+      expect(text((await reach(rules, `http://${host}:${port}/`)).body)).toBe('in')
+  })
+
+  test('a host that is allowed opens inner networks, for its name alone and not the secrets of a cloud', async () => {
+    const { port } = await serve((_req, res) => res.end('in'))
+    const rules = { allow: ['db.corp.example', '*.svc.example'], resolve: at('127.0.0.1') }
+    for (const host of ['db.corp.example', 'a.svc.example'])
+      expect(text((await reach(rules, `http://${host}:${port}/`)).body)).toBe('in')
+    for (const host of ['other.corp.example', 'svc.example', '127.0.0.1'])
+      await expectKind(reach(rules, `http://${host}:${port}/`), 'refused-address')
+    for (const address of [
+      '169.254.169.254',
+      '100.100.100.200',
+      'fd00:ec2::254',
+      '168.63.129.16',
+      '0.0.0.0',
+      'fe80::1',
+    ])
+      await expectKind(reach({ ...rules, resolve: at(address) }, 'http://a.svc.example/'), 'refused-address')
+    const denied = { ...rules, deny: ['127.0.0.0/8'] }
+    await expectKind(reach(denied, `http://db.corp.example:${port}/`), 'refused-address')
+  })
+
+  test('a redirect is held against the rules as a first request is', async () => {
+    const inner = await countConnections()
+    const places = [
+      '127.0.0.1',
+      '2130706433',
+      '[::ffff:127.0.0.1]',
+      '0x7f.1',
+      'bad.example',
+      '169.254.169.254',
+    ]
+    const { port } = await serve((req, res) => {
+      res.writeHead(302, { location: `http://${places[Number(req.url!.slice(1))]}:${inner.port}/` }).end()
+    }, '127.0.0.2')
+    const rules = { allow: ['127.0.0.2'], deny: ['bad.example'], resolve: at('127.0.0.2') }
+    for (const i of places.keys())
+      await expectKind(reach(rules, `http://127.0.0.2:${port}/${i}`), 'refused-address')
+    expect(await inner.count()).toBe(0)
+  })
+})
+
 describe('guarded connections', () => {
   const literals = [
     '127.0.0.1',
@@ -74,6 +175,12 @@ describe('guarded connections', () => {
     '[::ffff:127.0.0.1]',
     '0.0.0.0',
     '１２７.0.0.1',
+    '017700000001',
+    '127.0.0.1.',
+    '[::127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[2002:7f00:1::]',
+    '%31%32%37.0.0.1',
   ]
   test.each(literals)('http://%s/ never reaches a local server', async (host) => {
     const connections = await countConnections()
