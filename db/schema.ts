@@ -219,6 +219,15 @@ export interface MemoryEnds {
   process: string;
 }
 
+export interface MessageNotes {
+  activity: string;
+  call: string;
+  executionId: string;
+  notedAt: Generated<Timestamp>;
+  sealed: Buffer | null;
+  state: string;
+}
+
 export interface NodeExecutions {
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
@@ -435,6 +444,7 @@ export interface DB {
   masking: Masking;
   members: Members;
   memoryEnds: MemoryEnds;
+  messageNotes: MessageNotes;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   outbox: Outbox;
