@@ -31,6 +31,14 @@ export const FAILURE_TYPES = [
   // A file that is none of this execution, or too much for it.
   'FileMissing',
   'FileTooLarge',
+  // A mail or a message that the other side did not take, or of which nobody knows whether it did.
+  'ChatRefused',
+  'ChatUncertain',
+  'MailUncertain',
+  'SmtpAuth',
+  'SmtpNetwork',
+  'SmtpRefused',
+  'SmtpTls',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

@@ -4,6 +4,7 @@ import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
 import { FLOW_NODES } from './flow.ts'
 import { ITEM_NODES } from './items.ts'
+import { MESSAGE_NODES } from './messages.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
 import { TRIGGER_NODES } from './triggers.ts'
@@ -17,6 +18,7 @@ export const NODES = {
   ...CODE_NODES,
   ...ITEM_NODES,
   ...CALL_NODES,
+  ...MESSAGE_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>
