@@ -3,7 +3,7 @@ import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import { createCredentials } from '../credentials/credentials.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { findTeam, isTurnedAway } from '../fairness/turns.ts'
+import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
@@ -50,23 +50,28 @@ export async function makeCall(
     signal,
   }
   const attempt = describeAttempt(input, info, number)
+  const teamId = await retryOutages(unwanted, () => readRunTeam(deps, context))
+  const outside = await retryOutages(unwanted, () => deps.outside.forTeam(teamId))
   const placed = {
     ...deps,
     // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
     // is over.
     evaluator: deps.evaluator.for({ waits: time.pause, signal }),
-    http: noteExchanges(deps.http, attempt, deps.attempts.noteExchange),
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
-  const credentials = createCredentials(deps.store, () => findTeam(deps, context))
+  const reach = {
+    http: noteExchanges(outside.http, attempt, deps.attempts.noteExchange),
+    dial: outside.dial,
+    credentials: createCredentials(deps.store, async () => teamId),
+  }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
     time.start()
-    working = runStep(loaded.node, { ...prepared, share, sending, credentials })
+    working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
     const result: NodeResult = { ...done, ...noted.kept() }
     answered(result)

@@ -2,6 +2,7 @@ import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { createOutsides } from '../../activities/http/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
@@ -9,6 +10,7 @@ import { startTracing } from '../../activities/tracing.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
+import { makeCallMark } from '../../db/operation/callmark.ts'
 import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
@@ -78,8 +80,12 @@ export async function runService(kind: ProcessKind): Promise<never> {
   watchProcess(metrics, { store, pool, poolSize, ...(readEngine ? { readEngine } : {}) })
   const tracing = config.tracing && (await startTracing(config.tracing, log))
   const instruments = { log, metrics, tracing, exposure }
+  const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
+  const own = () => listOwnPlaces(config, kind !== 'worker')
+  const outside = createOutsides({ ...config.egress, allowLoopback, own, mark: makeCallMark(keys) })
   let close = async () => {}
-  if (kind !== 'worker') close = await startApi(config, store, sealer, bus, instruments, readEngine)
+  if (kind !== 'worker')
+    close = await startApi(config, store, sealer, bus, { ...instruments, outside }, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
   if (kind !== 'api') {
     installRuntime(log)
@@ -88,8 +94,6 @@ export async function runService(kind: ProcessKind): Promise<never> {
       const { namespace } = config.temporal
       const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
       const { deploymentName, buildId } = config
-      const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
-      const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config, kind !== 'worker') }
       // A pool in which others wait must not make a process that is alive seem lost.
       const lease = { max: 1, name: `perdure ${kind} lease`, timeoutMs: RENEWAL_MS }
       leases = openDatabase(config.databaseUrl!, lease)
@@ -102,7 +106,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         namespace,
         taskQueue,
         ...(buildId ? { version: { deploymentName, buildId } } : {}),
-        egress,
+        outside,
         publicUrl,
         budgetBytes,
         stopGraceMs,
@@ -131,6 +135,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   await bus.stop()
   await close()
   await engine?.stop()
+  await outside.close()
   // What they are at may take long, and is done again later.
   await Promise.race([others, sleep(OTHERS_MS)])
   await tracing?.stop()
