@@ -153,6 +153,46 @@ begin
   return null;
 end $function$;
 
+-- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
+-- until the end of the transaction, and compares it with what the team may have.
+CREATE OR REPLACE FUNCTION public.count_file_bytes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  before bigint := case when tg_op = 'INSERT' or old.removed then 0 else old.bytes end;
+  after bigint := case when tg_op = 'DELETE' or new.removed then 0 else new.bytes end;
+  team uuid := case when tg_op = 'INSERT' then new.team_id else old.team_id end;
+begin
+  if before = after then
+    return null;
+  end if;
+  update file_usage set bytes = bytes + after - before where team_id = team;
+  if not found and after > before then
+    insert into file_usage as u (team_id, bytes) values (team, after - before)
+    on conflict (team_id) do update set bytes = u.bytes + excluded.bytes;
+  end if;
+  return null;
+end $function$;
+
+-- A file whose last copy goes can be read no more. The row locks keep a copy that is
+-- made at this moment from being missed.
+CREATE OR REPLACE FUNCTION public.count_file_copies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    update stored_files set copies = copies + 1 where id = new.id and not removed;
+    if not found then
+      raise exception 'the file has been removed' using errcode = '23503';
+    end if;
+  else
+    update stored_files set copies = copies - 1, removed = copies = 1, touched_at = now() where id = old.id;
+  end if;
+  return null;
+end $function$;
+
 -- A new address is not confirmed, unless the same statement says so.
 CREATE OR REPLACE FUNCTION public.doubt_email()
  RETURNS trigger
@@ -471,6 +511,7 @@ CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EA
 CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER execution_files_counted AFTER INSERT OR DELETE ON execution_files FOR EACH ROW EXECUTE FUNCTION count_file_copies();
 CREATE TRIGGER executions_call_back AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION call_back();
 CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
 CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
@@ -488,6 +529,7 @@ CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
 CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();

@@ -129,6 +129,17 @@ export interface ExecutionDaysKept {
   one: Generated<boolean>;
 }
 
+export interface ExecutionFiles {
+  bytes: number;
+  createdAt: Generated<Timestamp>;
+  executionId: string;
+  id: string;
+  mimeType: string;
+  name: string;
+  takenOver: Generated<boolean>;
+  teamId: string;
+}
+
 export interface Executions {
   cancelReason: string | null;
   cancelRequestedAt: Timestamp | null;
@@ -176,6 +187,17 @@ export interface Executions {
   workflowId: string;
   workflowName: string;
   workflowVersion: number;
+}
+
+export interface FilePieces {
+  fileId: string;
+  number: number;
+  sealed: Buffer;
+}
+
+export interface FileUsage {
+  bytes: number;
+  teamId: string;
 }
 
 export interface HookAnswers {
@@ -348,6 +370,16 @@ export interface SigninFailures {
   updatedAt: Generated<Timestamp>;
 }
 
+export interface StoredFiles {
+  bytes: number;
+  copies: Generated<number>;
+  id: string;
+  pieces: number | null;
+  removed: Generated<boolean>;
+  teamId: string;
+  touchedAt: Generated<Timestamp>;
+}
+
 export interface Teams {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
@@ -437,7 +469,10 @@ export interface DB {
   executionCounts: ExecutionCounts;
   executionDays: ExecutionDays;
   executionDaysKept: ExecutionDaysKept;
+  executionFiles: ExecutionFiles;
   executions: Executions;
+  filePieces: FilePieces;
+  fileUsage: FileUsage;
   hookAnswers: HookAnswers;
   importReports: ImportReports;
   mails: Mails;
@@ -456,6 +491,7 @@ export interface DB {
   sealVersions: SealVersions;
   sessions: Sessions;
   signinFailures: SigninFailures;
+  storedFiles: StoredFiles;
   teams: Teams;
   users: Users;
   variables: Variables;

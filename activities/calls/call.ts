@@ -4,6 +4,7 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import { createCredentials } from '../credentials/credentials.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
+import { createFiles } from '../files/store.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
@@ -60,13 +61,16 @@ export async function makeCall(
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
+  const files = createFiles(deps.store, context.id, signal)
   const reach = {
     http: noteExchanges(outside.http, attempt, deps.attempts.noteExchange),
     dial: outside.dial,
     credentials: createCredentials(deps.store, async () => teamId),
+    files,
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
+  let hasAnswer = false
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
@@ -74,6 +78,7 @@ export async function makeCall(
     working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
     const result: NodeResult = { ...done, ...noted.kept() }
+    hasAnswer = true
     answered(result)
     const { written } = result
     const output = await storeOnly(unwanted, () =>
@@ -84,6 +89,8 @@ export async function makeCall(
     return { output, handle: result.handle ?? null, ...noted.kept() }
   } catch (error) {
     if (error instanceof NodeFailure) Object.assign(error, noted?.kept())
+    // An answer that could not be stored may travel to the next attempt, and its files with it.
+    if (!hasAnswer) await files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)
     if (!isTurnedAway(error)) throw error
     const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))

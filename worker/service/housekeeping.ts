@@ -5,6 +5,7 @@ import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
+import { sweepFiles } from '../../db/files/sweep.ts'
 import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
@@ -13,11 +14,11 @@ import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, executions past their retention and stored
- * outputs that no record names, counts the executions of the days that are over, and looks whether somebody has
- * tampered with the audit chains: once an hour, or at `at`, a cron expression with seconds. At the start it only
- * looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for the
- * current step of a round.
+ * Removes expired sessions, old mails, abandoned webhook responses, executions past their retention, stored outputs
+ * that no record names and the bytes of files that no execution has, counts the executions of the days that are over,
+ * and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
+ * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function that ends
+ * it, which waits for the current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
   const stopping = new AbortController()
@@ -41,6 +42,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await countDays(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)
+    await sweepFiles(store, stopping.signal)
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
