@@ -24,7 +24,6 @@ export function readAddresses(value: unknown): MailAddress[] {
     if (entry === null || entry === undefined) return []
     if (typeof entry !== 'string') throw new Error('must be a text, or a list of texts')
     if (entry.length > MAX_TEXT) throw new Error(`must have at most ${MAX_TEXT} characters`)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: a line break would begin another header
     if (/[\0\r\n]/.test(entry)) throw new Error('must not contain a line break or NUL')
     return splitAddresses(entry).map(readAddress)
   })

@@ -37,8 +37,8 @@ export type Once = {
   uncertain: FailureType
   /** Rather sent twice than not at all. */
   repeat: boolean
-  /** For how long the other side itself recognises a message that is sent again. */
-  knownForMs?: number
+  /** For how long, in milliseconds, the other side itself recognises a message that is sent again. */
+  knownFor?: () => Promise<number>
 }
 
 /**
@@ -48,14 +48,14 @@ export type Once = {
  */
 export async function sendOnce(
   { spot, idempotencyKey, signal }: Pick<NodeContext, 'spot' | 'idempotencyKey' | 'signal'>,
-  { what, uncertain, repeat, knownForMs = 0 }: Once,
+  { what, uncertain, repeat, knownFor = async () => 0 }: Once,
   send: (handover: Handover) => Promise<unknown>,
 ): Promise<unknown> {
   const { store, executionId } = spot
   const place = { executionId, activity: idempotencyKey.slice(executionId.length + 1) }
-  const known = await settleNote({ spot, signal }, place, knownForMs > 0)
+  const known = await settleNote({ spot, signal }, place, knownFor)
   if (known?.state === 'SENT') return known.output
-  const again = repeat || (known !== undefined && known.agoMs < knownForMs)
+  const again = repeat || (known !== undefined && known.agoMs < (await knownFor()))
   const doubt = (cause?: unknown) => {
     const why = cause instanceof Error ? `: ${cause.message}` : ''
     const way = 'Look there before you send it again, or set `repeat` if twice is better than never'
@@ -91,7 +91,7 @@ export async function sendOnce(
     if (stage.noting && !isOut)
       await retryOutages(signal, () => withdrawSending(store, place, call)).catch(() => {})
     signal.throwIfAborted()
-    throw isOut && !repeat && knownForMs === 0 ? doubt(error) : error
+    throw isOut && !repeat && (await knownFor()) === 0 ? doubt(error) : error
   }
   await retryOutages(AbortSignal.timeout(STORE_MS), () => noteSent(store, place, { call, output }))
   return output
@@ -99,16 +99,16 @@ export async function sendOnce(
 
 /**
  * What is known of the message once no other call can still learn more: one that waits for its answer has some time
- * for that. With `hurries` nobody waits.
+ * for that, unless the other side recognises the message anyway.
  */
 async function settleNote(
   { spot, signal }: Pick<NodeContext, 'spot' | 'signal'>,
   place: MessagePlace,
-  hurries: boolean,
+  knownFor: () => Promise<number>,
 ): Promise<MessageNote | undefined> {
   for (;;) {
     const known = await retryOutages(signal, () => readMessageNote(spot.store, place))
-    if (known?.state !== 'SENDING' || hurries || known.agoMs >= SETTLE_MS) return known
+    if (known?.state !== 'SENDING' || known.agoMs >= SETTLE_MS || (await knownFor()) > 0) return known
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => signal.throwIfAborted())
   }
 }

@@ -13,7 +13,9 @@ import type { NodeContext, NodeRunner } from './kit/node.ts'
 /** Headers that say something of the mail, and nothing of where it goes, what it is made of or who has sent it. */
 const HEADERS = new Set(
   `auto-submitted comments importance in-reply-to keywords list-help list-id list-post list-subscribe
-  list-unsubscribe list-unsubscribe-post organization precedence priority references sensitivity`.split(/\s+/),
+  list-unsubscribe list-unsubscribe-post organization precedence priority references sensitivity`.split(
+    /\s+/,
+  ),
 )
 const OWN_HEADER = /^x-[a-z0-9-]{1,70}$/
 const MAX_HEADER = 900
@@ -69,7 +71,6 @@ async function renderMail(context: NodeContext, data: CredentialData): Promise<M
   if (count > MAX_RECIPIENTS)
     throw invalidConfig('to', `must, with cc and bcc, have at most ${MAX_RECIPIENTS} addresses`)
   const subject = await renderText(context, 'subject')
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a line break would begin another header
   if (/[\0\r\n]/.test(subject)) throw invalidConfig('subject', 'must not contain a line break or NUL')
   if (subject.length > MAX_SUBJECT)
     throw invalidConfig('subject', `must have at most ${MAX_SUBJECT} characters`)
