@@ -2,6 +2,7 @@ import type { Info } from '@temporalio/activity'
 import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import { createCredentials } from '../credentials/credentials.ts'
+import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
@@ -53,6 +54,8 @@ export async function makeCall(
   const attempt = describeAttempt(input, info, number)
   const teamId = await retryOutages(unwanted, () => readRunTeam(deps, context))
   const outside = await retryOutages(unwanted, () => deps.outside.forTeam(teamId))
+  const credentials = createCredentials(deps.store, async () => teamId)
+  const masking = createMasking(credentials)
   const placed = {
     ...deps,
     // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
@@ -63,9 +66,11 @@ export async function makeCall(
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   const files = createFiles(deps.store, context.id, signal)
   const reach = {
-    http: noteExchanges(outside.http, attempt, deps.attempts.noteExchange),
+    http: noteExchanges(outside.http, attempt, (exchange) =>
+      deps.attempts.noteExchange(masking.exchange(exchange)),
+    ),
     dial: outside.dial,
-    credentials: createCredentials(deps.store, async () => teamId),
+    credentials,
     files,
   }
   let working: Promise<NodeResult> | undefined
@@ -77,7 +82,7 @@ export async function makeCall(
     time.start()
     working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
-    const result: NodeResult = { ...done, ...noted.kept() }
+    const result = await masking.result({ ...done, ...noted.kept() })
     hasAnswer = true
     answered(result)
     const { written } = result
@@ -86,9 +91,10 @@ export async function makeCall(
         ? packWritten(deps, context.id, written)
         : packResult(deps, values, step, result.output, input.inlineBytes),
     )
-    return { output, handle: result.handle ?? null, ...noted.kept() }
-  } catch (error) {
-    if (error instanceof NodeFailure) Object.assign(error, noted?.kept())
+    return { output, handle: result.handle ?? null, ...(result.notes ? { notes: result.notes } : {}) }
+  } catch (thrown) {
+    if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
+    const error = masking.error(thrown)
     // An answer that could not be stored may travel to the next attempt, and its files with it.
     if (!hasAnswer) await files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)

@@ -9,6 +9,7 @@ import {
   withdrawSending,
 } from '../../db/messages/notes.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
+import { createMasking } from '../credentials/masking.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { retryOutages } from '../run/outages.ts'
@@ -47,7 +48,12 @@ export type Once = {
  * unless `repeat` is set or the other side recognises it.
  */
 export async function sendOnce(
-  { spot, idempotencyKey, signal }: Pick<NodeContext, 'spot' | 'idempotencyKey' | 'signal'>,
+  {
+    spot,
+    idempotencyKey,
+    signal,
+    credentials,
+  }: Pick<NodeContext, 'spot' | 'idempotencyKey' | 'signal' | 'credentials'>,
   { what, uncertain, repeat, knownFor = async () => 0 }: Once,
   send: (handover: Handover) => Promise<unknown>,
 ): Promise<unknown> {
@@ -93,6 +99,8 @@ export async function sendOnce(
     signal.throwIfAborted()
     throw isOut && !repeat && (await knownFor()) === 0 ? doubt(error) : error
   }
+  // A later attempt opens no credential, and does not know what is secret in it.
+  if (credentials) ({ output } = await createMasking(credentials).result({ output }))
   await retryOutages(AbortSignal.timeout(STORE_MS), () => noteSent(store, place, { call, output }))
   return output
 }

@@ -20,6 +20,7 @@ import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
+import { placeCredentials } from './importedcredentials.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
@@ -50,6 +51,8 @@ export type WorkflowImport = {
   workflow: unknown
   /** Ids of workflows here, by the ids of the workflows that they replace in the document. */
   workflows?: Record<string, string> | undefined
+  /** Likewise for credentials. */
+  credentials?: Record<string, string> | undefined
 }
 
 /** The input for the new workflow, and a report of what differs from the document. */
@@ -93,9 +96,13 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
     ? await readDocument(scope, input, workflow)
     : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const problems = [...plan.report.problems, ...(await findStrangers(scope, input.teamId, plan.graph.nodes))]
-  const report = completeReport({ ...plan.report, problems })
-  return { ...plan, name: name === '' ? 'Imported workflow' : name, report }
+  const { nodes, dropped } = await placeCredentials(scope.store, input, plan.graph.nodes)
+  const strangers = await findStrangers(scope, input.teamId, nodes)
+  const report = completeReport({
+    ...plan.report,
+    problems: [...plan.report.problems, ...dropped, ...strangers],
+  })
+  return { ...plan, graph: { ...plan.graph, nodes }, name: name === '' ? 'Imported workflow' : name, report }
 }
 
 /**
