@@ -245,6 +245,7 @@ export interface MessageNotes {
   activity: string;
   call: string;
   executionId: string;
+  isOver: Generated<boolean>;
   notedAt: Generated<Timestamp>;
   sealed: Buffer | null;
   state: string;

@@ -2,6 +2,7 @@ import type { OpenedCredential } from '../../db/credentials/open.ts'
 import type { CredentialType } from '../../db/credentials/types.ts'
 import type { Dial } from '../http/dial.ts'
 import type { HttpClient } from '../http/http.ts'
+import { checkImap, checkSmtp } from './checks/mail.ts'
 
 /** What a check of a credential may use; `signal` ends when its time is up. */
 export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
@@ -13,4 +14,7 @@ export type CheckTools = { http: HttpClient; dial: Dial; signal: AbortSignal }
 export type CredentialCheck = (credential: OpenedCredential, tools: CheckTools) => Promise<string>
 
 /** The check of each type. A type without one has nothing that could be checked. */
-export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {}
+export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>> = {
+  IMAP: checkImap,
+  SMTP: checkSmtp,
+}

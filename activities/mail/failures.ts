@@ -28,7 +28,7 @@ export function smtpFailure(host: string, error: unknown): unknown {
   const said = tidy(response ?? message ?? '')
   if (code === 'EAUTH')
     return new NodeFailure(`${host} refused the sign-in: ${said}`, { type: 'SmtpAuth', retryable: isLater })
-  if (code === 'ETLS') {
+  if (code === 'ETLS' || (code === 'ESOCKET' && CERTIFICATE.test(said))) {
     const why = responseCode ? `it offers no TLS: ${said}` : said
     const retryable = isLater || (responseCode === undefined && !CERTIFICATE.test(said))
     return new NodeFailure(`No TLS with ${host}: ${why}`, { type: 'SmtpTls', retryable })

@@ -11,7 +11,7 @@ export type MailLogin = {
   port: number
   username: string
   password: string
-  tls: 'auto' | 'always' | 'required' | 'never'
+  tls?: 'auto' | 'always' | 'required' | 'never'
 }
 
 /** What the server says of a mail that it has taken, at least for some. */
@@ -41,7 +41,7 @@ const SILENCE_MS = 120_000
 
 /** Which kind of TLS a login gets at an address that was connected to, and whether the certificate must fit. */
 export function chooseTls(
-  { tls, port }: Pick<MailLogin, 'tls' | 'port'>,
+  { tls = 'auto', port }: Pick<MailLogin, 'tls' | 'port'>,
   implicitPort: number,
   { remoteAddress = '' }: Pick<Socket, 'remoteAddress'>,
 ): { how: 'at once' | 'required' | 'if offered' | 'none'; verified: boolean } {

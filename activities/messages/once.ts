@@ -5,6 +5,7 @@ import {
   type MessagePlace,
   noteSending,
   noteSent,
+  noteUnanswered,
   readMessageNote,
   withdrawSending,
 } from '../../db/messages/notes.ts'
@@ -93,9 +94,10 @@ export async function sendOnce(
     })
   } catch (error) {
     const isOut = stage.begun && !stage.refused
-    // The note may be written although that failed. If it stays, the next attempt only asks for more than it must.
-    if (stage.noting && !isOut)
-      await retryOutages(signal, () => withdrawSending(store, place, call)).catch(() => {})
+    // A note may be written although that failed. If it stays as it is, the next attempt is only more careful than
+    // it must be.
+    const tidy = isOut ? noteUnanswered : withdrawSending
+    if (stage.noting) await retryOutages(signal, () => tidy(store, place, call)).catch(() => {})
     signal.throwIfAborted()
     throw isOut && !repeat && (await knownFor()) === 0 ? doubt(error) : error
   }
@@ -116,7 +118,8 @@ async function settleNote(
 ): Promise<MessageNote | undefined> {
   for (;;) {
     const known = await retryOutages(signal, () => readMessageNote(spot.store, place))
-    if (known?.state !== 'SENDING' || known.agoMs >= SETTLE_MS || (await knownFor()) > 0) return known
+    if (known?.state !== 'SENDING' || known.isOver || known.agoMs >= SETTLE_MS) return known
+    if ((await knownFor()) > 0) return known
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => signal.throwIfAborted())
   }
 }

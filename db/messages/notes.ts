@@ -6,8 +6,13 @@ import { seal, unseal } from '../seal.ts'
 /** Which node of which execution sends something: all its attempts have the same place. */
 export type MessagePlace = { executionId: string; activity: string }
 
-/** What is known of a message. `agoMs` is how long ago a call said that it sends it now; `output` what came of it. */
-export type MessageNote = { state: 'SENDING'; agoMs: number } | { state: 'SENT'; output: unknown }
+/**
+ * What is known of a message. `agoMs` is how long ago a call said that it hands it over now, `isOver` that this call
+ * got no answer, `output` what came of it.
+ */
+export type MessageNote =
+  | { state: 'SENDING'; agoMs: number; isOver: boolean }
+  | { state: 'SENT'; output: unknown }
 
 const PURPOSE = 'message'
 const nameNote = ({ executionId, activity }: MessagePlace) => `${executionId}|${activity}`
@@ -16,13 +21,13 @@ const nameNote = ({ executionId, activity }: MessagePlace) => `${executionId}|${
 export async function readMessageNote(store: Store, place: MessagePlace): Promise<MessageNote | undefined> {
   const row = await store.db
     .selectFrom('messageNotes')
-    .select(['state', 'sealed'])
+    .select(['isOver', 'sealed'])
     .select(sql<number>`(extract(epoch from clock_timestamp() - noted_at) * 1000)::float8`.as('agoMs'))
     .where('executionId', '=', place.executionId)
     .where('activity', '=', place.activity)
     .executeTakeFirst()
   if (!row) return undefined
-  if (!row.sealed) return { state: 'SENDING', agoMs: row.agoMs }
+  if (!row.sealed) return { state: 'SENDING', agoMs: row.agoMs, isOver: row.isOver }
   const plain = unseal(store.keys, PURPOSE, nameNote(place), row.sealed)
   return { state: 'SENT', output: JSON.parse(plain.toString()) }
 }
@@ -39,7 +44,7 @@ export async function noteSending(
   const noted = await write(store, (tx) =>
     sql`insert into message_notes as n (execution_id, activity, state, call)
     values (${executionId}, ${activity}, 'SENDING', ${call})
-    on conflict (execution_id, activity) do update set call = excluded.call, noted_at = now()
+    on conflict (execution_id, activity) do update set call = excluded.call, noted_at = now(), is_over = false
       where n.state = 'SENDING' and (n.call = excluded.call or ${again}::boolean)
     returning call`.execute(tx),
   )
@@ -58,6 +63,23 @@ export async function noteSent(
     values (${place.executionId}, ${place.activity}, 'SENT', ${call}, ${sealed})
     on conflict (execution_id, activity) do update set state = 'SENT', call = excluded.call, sealed = excluded.sealed
       where n.state = 'SENDING'`.execute(tx),
+  )
+}
+
+/** Notes that `call` has ended without an answer. */
+export async function noteUnanswered(
+  store: Store,
+  { executionId, activity }: MessagePlace,
+  call: string,
+): Promise<void> {
+  await write(store, (tx) =>
+    tx
+      .updateTable('messageNotes')
+      .set({ isOver: true })
+      .where('executionId', '=', executionId)
+      .where('activity', '=', activity)
+      .where('call', '=', call)
+      .execute(),
   )
 }
 

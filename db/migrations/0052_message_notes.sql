@@ -8,6 +8,8 @@ create table message_notes (
   -- The call that has written it: only that one may take it back.
   call uuid not null,
   noted_at timestamptz not null default now(),
+  -- That call has ended without an answer: nobody waits for one any more.
+  is_over boolean not null default false,
   -- The node's output, sealed.
   sealed bytea,
   primary key (execution_id, activity),
