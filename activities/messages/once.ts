@@ -96,7 +96,7 @@ export async function sendOnce(
     const isOut = stage.begun && !stage.refused
     // A note may be written although that failed. If it stays as it is, the next attempt is only more careful than
     // it must be.
-    const tidy = isOut ? noteUnanswered : withdrawSending
+    const tidy = isOut || known ? noteUnanswered : withdrawSending
     if (stage.noting) await retryOutages(signal, () => tidy(store, place, call)).catch(() => {})
     signal.throwIfAborted()
     throw isOut && !repeat && (await knownFor()) === 0 ? doubt(error) : error

@@ -34,7 +34,7 @@ export async function readMessageNote(store: Store, place: MessagePlace): Promis
 
 /**
  * Notes that `call` hands the message over now. False if another call has noted that, unless `again`: then it is
- * handed over once more, if it was not taken.
+ * handed over once more, if it was not taken. When it was for the first time stays noted.
  */
 export async function noteSending(
   store: Store,
@@ -44,7 +44,7 @@ export async function noteSending(
   const noted = await write(store, (tx) =>
     sql`insert into message_notes as n (execution_id, activity, state, call)
     values (${executionId}, ${activity}, 'SENDING', ${call})
-    on conflict (execution_id, activity) do update set call = excluded.call, noted_at = now(), is_over = false
+    on conflict (execution_id, activity) do update set call = excluded.call, is_over = false
       where n.state = 'SENDING' and (n.call = excluded.call or ${again}::boolean)
     returning call`.execute(tx),
   )
