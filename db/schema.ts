@@ -256,6 +256,16 @@ export interface MemoryEnds {
   process: string;
 }
 
+export interface MessageNotes {
+  activity: string;
+  call: string;
+  executionId: string;
+  isOver: Generated<boolean>;
+  notedAt: Generated<Timestamp>;
+  sealed: Buffer | null;
+  state: string;
+}
+
 export interface NodeExecutions {
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
@@ -494,6 +504,7 @@ export interface DB {
   masking: Masking;
   members: Members;
   memoryEnds: MemoryEnds;
+  messageNotes: MessageNotes;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   outbox: Outbox;

@@ -7,6 +7,7 @@ import { checkDiscord, checkSlack, checkTelegram } from './checks/chat.ts'
 import { checkDatabase } from './checks/database.ts'
 import { checkAirtable, checkAws, checkHttp, checkNotion } from './checks/http.ts'
 import { checkAnthropic, checkAzureOpenAi, checkDemo, checkGoogleAi, checkOpenAi } from './checks/llm.ts'
+import { checkImap, checkSmtp } from './checks/mail.ts'
 import { checkOAuth, checkServiceAccount } from './checks/oauth.ts'
 import type { TokenFinder } from './credentials.ts'
 
@@ -46,4 +47,6 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   OAUTH2: checkOAuth,
   GOOGLE_SERVICE_ACCOUNT: checkServiceAccount,
   DATABASE: checkDatabase,
+  IMAP: checkImap,
+  SMTP: checkSmtp,
 }

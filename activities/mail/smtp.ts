@@ -1,4 +1,5 @@
 import { createTransport } from 'nodemailer'
+import { isMailAddress } from './addresses.ts'
 
 export type SmtpOptions = {
   host: string
@@ -33,9 +34,6 @@ const CONNECT_MS = 10_000
 const SILENCE_MS = 20_000
 const TOTAL_MS = 60_000
 
-/** A single address without anything that could end a header, begin another recipient or name a display. */
-const ADDRESS = /^[^\s\p{Cc}@<>()[\]\\,;:"]{1,64}@[^\s\p{Cc}@<>()[\]\\,;:"]{1,255}$/u
-
 /** Sends mail over SMTP, each over a connection of its own. */
 export function createMailer(options: SmtpOptions): Mailer {
   const { host, port, tls, auth, from } = options
@@ -57,7 +55,7 @@ export function createMailer(options: SmtpOptions): Mailer {
   const domain = from.split('@')[1]
   return {
     async send({ id, to, subject, text }, signal) {
-      if (!ADDRESS.test(to)) throw new MailError('the recipient is not a single e-mail address', true)
+      if (!isMailAddress(to)) throw new MailError('the recipient is not a single e-mail address', true)
       if (/[\0\r\n]/.test(subject)) throw new MailError('the subject has more than one line', true)
       const limit = AbortSignal.timeout(TOTAL_MS)
       try {

@@ -116,8 +116,9 @@ const TYPES: Record<HttpErrorKind, FailureType> = {
   redirect: 'HttpRedirect',
 }
 
-function requestFailure(method: string, error: HttpError): NodeFailure {
-  return new NodeFailure(`${method} failed: ${error.message}`, {
+/** The failure of a node for a request, or a connection, that got no response. `what` is what was tried. */
+export function requestFailure(what: string, error: HttpError): NodeFailure {
+  return new NodeFailure(`${what} failed: ${error.message}`, {
     type: TYPES[error.kind],
     retryable: RETRYABLE.has(error.kind),
   })

@@ -1,6 +1,7 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runAggregate } from './aggregate.ts'
 import { resumeApproval, runApproval } from './approval.ts'
+import { runChatMessage } from './chat.ts'
 import { runCode } from './code.ts'
 import { runConvertToFile } from './convert.ts'
 import { runCrypto } from './crypto.ts'
@@ -18,6 +19,7 @@ import { runCompareDatasets, runJoin } from './join.ts'
 import { runJson } from './json.ts'
 import type { NodeRunner } from './kit/node.ts'
 import { runLimit } from './limit.ts'
+import { runSendEmail } from './mail.ts'
 import { runMap } from './map.ts'
 import { runMerge } from './merge.ts'
 import { runNoOp } from './noop.ts'
@@ -70,6 +72,8 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   EXTRACT_FROM_FILE: runExtractFromFile,
   CONVERT_TO_FILE: runConvertToFile,
   DATABASE_QUERY: runDatabaseQuery,
+  SEND_EMAIL: runSendEmail,
+  CHAT_MESSAGE: runChatMessage,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

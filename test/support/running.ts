@@ -103,9 +103,14 @@ export type Running = Awaited<ReturnType<typeof startRunning>>
 
 /** Executes an example, after creating it and the workflow that it calls. Returns the execution's id. */
 export async function startExample(host: Running, example: Example): Promise<string> {
-  const { child } = example
-  const text = JSON.stringify(example)
-  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : example
+  const { child, credentials = {} } = example
+  let text = JSON.stringify(example)
+  for (const [name, { type, data }] of Object.entries(credentials)) {
+    const body = { teamId: host.teamId, name: `${name} ${randomBytes(4).toString('hex')}`, type, data }
+    const { id } = await host.ask<{ id: string }>('POST', '/api/credentials', body)
+    text = text.replaceAll(name, id)
+  }
+  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : JSON.parse(text)
   return host.execute(await host.create(graph), example.data)
 }
 

@@ -38,6 +38,14 @@ export const FAILURE_TYPES = [
   'DatabaseTimeout',
   'DatabaseUncertain',
   'DatabaseUnreachable',
+  // A mail or a message that the other side did not take, or of which nobody knows whether it did.
+  'ChatRefused',
+  'ChatUncertain',
+  'MailUncertain',
+  'SmtpAuth',
+  'SmtpNetwork',
+  'SmtpRefused',
+  'SmtpTls',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

@@ -6,6 +6,7 @@ import { DATABASE_NODES } from './databases.ts'
 import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
 import { ITEM_NODES } from './items.ts'
+import { MESSAGE_NODES } from './messages.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
 import { TRIGGER_NODES } from './triggers.ts'
@@ -21,6 +22,7 @@ export const NODES = {
   ...CALL_NODES,
   ...FORMAT_NODES,
   ...DATABASE_NODES,
+  ...MESSAGE_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>

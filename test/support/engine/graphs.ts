@@ -24,6 +24,8 @@ export type Example = {
   records: Record<string, string>
   /** Another workflow. Its id replaces CHILD in this graph. */
   child?: Pick<Example, 'nodes' | 'edges'>
+  /** Credentials that are created first. The id of each replaces its name in this graph. */
+  credentials?: Record<string, { type: string; data: object }>
   /**
    * What is done to the execution once the node `when` is
    * RUNNING; `answer` resumes all its pauses but those at `late`.
@@ -351,6 +353,46 @@ export function examples(url: string): Record<string, Example> {
         again: 'SUCCESS',
         back: 'SUCCESS',
       },
+    },
+    messages: {
+      nodes: [
+        start,
+        {
+          id: 'mail',
+          type: 'SEND_EMAIL',
+          onError: 'BRANCH',
+          retry: { maxAttempts: 2, initialIntervalMs: 10 },
+          config: {
+            credentialId: 'CREDENTIAL_MAIL',
+            from: 'robot@example.com',
+            to: 'ada@example.com',
+            subject: 'Hello',
+            text: '{{ $input.text }}',
+          },
+        },
+        {
+          id: 'chat',
+          type: 'CHAT_MESSAGE',
+          onError: 'BRANCH',
+          config: { credentialId: 'CREDENTIAL_CHAT', to: '1', text: '{{ $input.error.type }}' },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges('start -> mail', 'mail:error -> chat', 'chat:error -> rescue'),
+      credentials: {
+        // Nobody listens there.
+        CREDENTIAL_MAIL: {
+          type: 'SMTP',
+          data: { host: '127.0.0.1', port: 1, username: 'ada', password: 'nobody-needs-it' },
+        },
+        CREDENTIAL_CHAT: {
+          type: 'DISCORD',
+          data: { botToken: 'nobody-needs-it', baseUrl: `${url}/missing` },
+        },
+      },
+      data: { text: 'Hello' },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', mail: 'FAILED', chat: 'FAILED', rescue: 'SUCCESS' },
     },
     brokenLoop: {
       nodes: [

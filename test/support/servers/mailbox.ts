@@ -48,6 +48,7 @@ export async function startMailbox(options: SMTPServerOptions = {}) {
   const { port } = server.server.address() as { port: number }
   return {
     port,
+    server,
     mails,
     state,
     /** Resolves once `holds` returns true. It is called again after every connection and every mail. */
