@@ -79,6 +79,7 @@ function findGraph({ workflow }: Record<string, unknown>) {
     edges,
     expressions,
     path: 'workflow',
+    imported: true as const,
   }
 }
 
