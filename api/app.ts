@@ -1,6 +1,8 @@
 import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createConsoleRoutes } from './console.ts'
+import { createCredentialRoutes } from './credentials/credentials.ts'
+import { createCredentialTypeRoutes } from './credentials/types.ts'
 import { createDocsRoutes } from './docs/docs.ts'
 import type { ApiDeps, AppEnv } from './env.ts'
 import { createBulkRoutes } from './executions/bulk.ts'
@@ -77,6 +79,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps))
     .route('/', createVariableRoutes())
+    .route('/', createCredentialRoutes())
+    .route('/', createCredentialTypeRoutes())
     .route('/', createNodeTypeRoutes())
     .route('/', createEvaluateRoutes(deps))
     .route('/', createLimitRoutes())

@@ -5,7 +5,7 @@ import { openInstanceChain } from './audit/chain.ts'
 import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
-import { changesRights, demandCredential, demandInstanceStill, holdRight } from './people/rights.ts'
+import { changesRights, demandAccess, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
@@ -33,7 +33,7 @@ export async function change<T>(
   return audited(scope, act, teamId, async (tx) => {
     // A founder is not a member yet.
     const founds = act === 'TEAM_CREATED'
-    if (founds) await demandCredential(tx, scope)
+    if (founds) await demandAccess(tx, scope)
     const alone = changesRights(act)
     return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
   })
@@ -62,7 +62,7 @@ export async function changeAccount<T>(
   work: (tx: Tx) => Promise<Changed<T>>,
 ): Promise<T> {
   return audited(scope, act, INSTANCE_CHAIN, async (tx) => {
-    await demandCredential(tx, scope)
+    await demandAccess(tx, scope)
     return work(tx)
   })
 }

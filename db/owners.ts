@@ -4,12 +4,13 @@ import { missing } from './fault.ts'
 import type { Store } from './scope.ts'
 
 /** Tables whose rows belong to one team and never change it. */
-export type OwnedTable = 'workflows' | 'executions' | 'variables' | 'pauses'
+export type OwnedTable = 'workflows' | 'executions' | 'variables' | 'credentials' | 'pauses'
 
 const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
   executions: 'execution',
   variables: 'variable',
+  credentials: 'credential',
   pauses: 'approval',
 }
 

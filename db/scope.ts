@@ -26,7 +26,7 @@ export type Scope = {
   userId: string | null
   instanceAdmin: boolean
   /** What the caller has shown, so that an act can see whether it still holds; null for the service itself. */
-  credential: { kind: 'SESSION' | 'SDK_TOKEN'; id: string } | null
+  access: { kind: 'SESSION' | 'SDK_TOKEN'; id: string } | null
   /** The caller's effective role by team id. The caller has no access to a team that is not in here. */
   roles: ReadonlyMap<string, Role>
   requestId: string | null
@@ -43,7 +43,7 @@ export function serviceScope(
   roles: Iterable<readonly [teamId: string, role: Role]>,
   { userId = null, instanceAdmin = false }: Partial<Pick<Scope, 'userId' | 'instanceAdmin'>> = {},
 ): Scope {
-  const about = { credential: null, requestId: null, ip: null }
+  const about = { access: null, requestId: null, ip: null }
   return { store, actor, userId, instanceAdmin, roles: new Map(roles), ...about }
 }
 

@@ -41,7 +41,7 @@ export async function authenticate(
       actor: { kind: 'SDK_TOKEN', id: caller.id, name: caller.name },
       userId: caller.userId,
       instanceAdmin: false,
-      credential: { kind: 'SDK_TOKEN', id: caller.id },
+      access: { kind: 'SDK_TOKEN', id: caller.id },
       roles: new Map(role ? [[caller.teamId, role]] : []),
     }
   }
@@ -60,7 +60,7 @@ export async function authenticate(
     },
     userId: caller.userId,
     instanceAdmin: caller.instanceAdmin,
-    credential: { kind: 'SESSION', id: session.id },
+    access: { kind: 'SESSION', id: session.id },
     roles: new Map<string, Role>(caller.memberships.map(({ teamId, role }) => [teamId, role])),
   }
 }

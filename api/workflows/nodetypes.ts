@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { CREDENTIAL_USES } from '../../db/credentials/types.ts'
 import { NODES } from '../../workflows/nodes/nodes.ts'
 import type { NodeType } from '../../workflows/nodes/nodetype.ts'
 import { NODE_KINDS } from '../../workflows/run/plan.ts'
@@ -24,6 +25,10 @@ const NodeTypeSchema = v.pipe(
       maxIntervalMs: v.number(),
     }),
     timeoutMs: v.number(),
+    credentialUses: v.pipe(
+      v.array(v.picklist(CREDENTIAL_USES)),
+      v.description('What the credential of its `credentialId` must be good for; empty if it takes none'),
+    ),
     config: v.pipe(v.record(v.string(), v.unknown()), v.description('The JSON Schema of its config')),
   }),
   v.title('NodeType'),
@@ -38,6 +43,7 @@ export function createNodeTypeRoutes() {
     handles: row.handles({}),
     retry: row.retry,
     timeoutMs: row.timeoutMs,
+    credentialUses: [...(row.credentialUses ?? [])],
     // JSON Schema cannot express the checks that are functions. They are made when a workflow is saved.
     config: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...translateSchema(row.config) },
   }))

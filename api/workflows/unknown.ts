@@ -59,10 +59,18 @@ export function tellUnread(
   { ofConfigs, others }: UnknownKeys,
   more: Problem[],
 ): Problem[] {
-  const encode = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  const cut = ofConfigs.slice(0, MAX_LISTED).map(({ path }) => path.slice(0, MAX_PATH_CHARACTERS))
-  if (cut.length > 0) c.header('X-Unknown-Fields', JSON.stringify(cut).replace(/[^ -~]/g, encode))
+  nameUnknownFields(
+    c,
+    ofConfigs.map(({ path }) => path),
+  )
   return [...ofConfigs, ...others, ...more].slice(0, MAX_WARNINGS)
+}
+
+/** Lists in the X-Unknown-Fields header the paths, at most 10, of what a request has and nothing reads. */
+export function nameUnknownFields(c: Context<AppEnv>, paths: string[]): void {
+  const encode = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const cut = paths.slice(0, MAX_LISTED).map((path) => path.slice(0, MAX_PATH_CHARACTERS))
+  if (cut.length > 0) c.header('X-Unknown-Fields', JSON.stringify(cut).replace(/[^ -~]/g, encode))
 }
 
 const MAX_WARNINGS = 100

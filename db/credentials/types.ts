@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 
 /** What a credential is good for: which nodes may take it. */
-export type CredentialUse = 'HTTP' | 'LLM' | 'MAIL' | 'MAILBOX' | 'CHAT' | 'DATABASE' | 'SIGNATURE'
+export const CREDENTIAL_USES = ['HTTP', 'LLM', 'MAIL', 'MAILBOX', 'CHAT', 'DATABASE', 'SIGNATURE'] as const
+export type CredentialUse = (typeof CREDENTIAL_USES)[number]
 
 export type CredentialKind = {
   summary: string
@@ -10,6 +11,8 @@ export type CredentialKind = {
   /** The keys whose values are secret: they are masked wherever they turn up. */
   secrets: readonly string[]
   uses: readonly CredentialUse[]
+  /** Keys that are required as well, unless all of the keys `unless` are there. */
+  conditional?: { keys: readonly string[]; unless: readonly string[] }
   /** The vendor's own hosts, the only ones that its HTTP requests reach, unless `baseUrl` names another. */
   hosts?: readonly string[]
 }
@@ -29,15 +32,19 @@ const secret = v.pipe(
   v.check((value) => value.isWellFormed() && !value.includes('\0'), 'must not contain NUL or broken Unicode'),
   v.maxLength(MAX_SECRET, `must have at most ${MAX_SECRET} characters`),
 )
+/** A text of several lines, such as a key in PEM. */
+const lines = v.pipe(text, v.metadata({ kind: 'lines' }))
 const port = v.pipe(
   v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,5}$/), v.transform(Number))], 'must be a port'),
   v.integer('must be a port'),
   v.minValue(1, 'must be a port'),
   v.maxValue(65_535, 'must be a port'),
+  v.metadata({ kind: 'number' }),
 )
 const url = v.pipe(
   text,
   v.check((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'must be a URL with http or https'),
+  v.metadata({ kind: 'url' }),
 )
 const flag = v.boolean('must be true or false')
 const tls = v.picklist(
@@ -178,13 +185,14 @@ export const CREDENTIAL_TYPES = {
       ...anywhere,
     }),
     secrets: ['clientSecret', 'accessToken', 'refreshToken'],
+    conditional: { keys: ['accessToken', 'refreshToken'], unless: ['authorizationUrl', 'tokenUrl'] },
     uses: ['HTTP'],
   },
   GOOGLE_SERVICE_ACCOUNT: {
     summary: 'A service account of Google Cloud',
     data: v.object({
       clientEmail: text,
-      privateKey: text,
+      privateKey: lines,
       scopes: v.pipe(v.array(text, 'must be a list of scopes'), v.minLength(1, 'must name a scope')),
       subject: v.optional(text),
       tokenUrl: v.optional(url),
@@ -232,9 +240,15 @@ export const CREDENTIAL_TYPES = {
       username: text,
       password: secret,
       dialect: v.optional(v.picklist(['postgresql', 'mysql'], 'must be postgresql or mysql'), 'postgresql'),
-      tls: v.optional(v.picklist(['auto', 'required', 'unverified', 'never']), 'auto'),
+      tls: v.optional(
+        v.picklist(
+          ['auto', 'required', 'unverified', 'never'],
+          'must be auto, required, unverified or never',
+        ),
+        'auto',
+      ),
       /** The certificate (PEM) of the authority that signed the server's. */
-      ca: v.optional(text),
+      ca: v.optional(lines),
     }),
     secrets: ['password'],
     uses: ['DATABASE'],

@@ -5,7 +5,7 @@ import { demandPerson, type Scope, type Store } from '../scope.ts'
 import { changeEmail, type EmailState, guardEmail, readEmail } from './emails.ts'
 import { queueConfirmation } from './mails.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
-import { demandCredential } from './rights.ts'
+import { demandAccess } from './rights.ts'
 import { endSessions } from './sessions.ts'
 import { confirmPassword, countSignUp } from './signin.ts'
 import type { Membership } from './teams.ts'
@@ -73,7 +73,7 @@ export async function updateAccount(
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
   const person = email === old.email ? null : await demandCurrent(scope, old, currentPassword)
   const save = async (tx: Tx) => {
-    await demandCredential(tx, scope)
+    await demandAccess(tx, scope)
     await tx
       .updateTable('users')
       .set({ firstName, lastName })
@@ -113,7 +113,7 @@ export async function changePassword(
   const person = await demandCurrent(scope, user, currentPassword)
   const passwordHash = await replacePassword(scope, user, newPassword, async (tx) => {
     if (!(await holdPassword(tx, person))) throw wrongPassword()
-    return scope.credential?.id ?? null
+    return scope.access?.id ?? null
   })
   return { ...person, passwordHash }
 }

@@ -6,7 +6,7 @@ import { Fault, invalid, missing } from '../fault.ts'
 import { demandPerson, type Scope, type Store } from '../scope.ts'
 import { hashEmailToken, queueConfirmation, queueMail } from './mails.ts'
 import { trustsEmails } from './proof.ts'
-import { demandCredential } from './rights.ts'
+import { demandAccess } from './rights.ts'
 import { hasEmail, type User } from './users.ts'
 
 export type EmailState = {
@@ -63,7 +63,7 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
   const { store } = scope
   const userId = demandPerson(scope)
   await record(store, async (tx) => {
-    await demandCredential(tx, scope)
+    await demandAccess(tx, scope)
     const { email, emailConfirmedAt, pendingEmail } = await lockOwner(tx, userId)
     if (pendingEmail === null && (emailConfirmedAt || trustsEmails(store))) {
       throw new Fault('CONFLICT', 'Your e-mail is confirmed already')

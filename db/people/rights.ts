@@ -18,7 +18,7 @@ export async function holdRight(
   teamId: string,
   { alone = false }: { alone?: boolean } = {},
 ): Promise<Scope> {
-  if (scope.credential === null) {
+  if (scope.access === null) {
     const { rows } = await sql<{ found: boolean }>`select hold_team(${teamId}, ${alone}) as found`.execute(tx)
     if (!rows[0]?.found) throw missing('team')
     return scope
@@ -38,7 +38,7 @@ export function changesRights(act: Act): boolean {
  * `demandStill` to learn whether this was the reason.
  */
 export function rightHolds({ scope, least }: Right, teamId: string): RawBuilder<boolean> {
-  if (scope.credential === null) return sql<boolean>`hold_team(${teamId}, false)`
+  if (scope.access === null) return sql<boolean>`hold_team(${teamId}, false)`
   const enough = ROLES.filter((role) => covers(role, least))
   return sql<boolean>`${roleOf(scope, teamId, false)} = any(${enough}::text[])`
 }
@@ -46,8 +46,8 @@ export function rightHolds({ scope, least }: Right, teamId: string): RawBuilder<
 /** Throws as holdRight does if the caller's right has ended. */
 export async function demandStill(db: Db, right: Right, teamId: string): Promise<void> {
   const { scope, least } = right
-  if (scope.credential === null) return
-  await demandCredential(db, scope)
+  if (scope.access === null) return
+  await demandAccess(db, scope)
   const team = await db.selectFrom('teams').select('id').where('id', '=', teamId).executeTakeFirst()
   if (!team) throw missing('team')
   const role = await readRole(db, scope, teamId, false)
@@ -55,26 +55,26 @@ export async function demandStill(db: Db, right: Right, teamId: string): Promise
 }
 
 /** Throws UNAUTHENTICATED if the caller's session or token has ended since the request began. */
-export async function demandCredential(db: Db, { credential, userId }: Scope): Promise<void> {
-  if (credential === null) return
+export async function demandAccess(db: Db, { access, userId }: Scope): Promise<void> {
+  if (access === null) return
   const { rows } =
-    credential.kind === 'SESSION'
+    access.kind === 'SESSION'
       ? await sql`select from sessions
-          where id = ${credential.id} and user_id = ${userId} and expires_at > now()`.execute(db)
+          where id = ${access.id} and user_id = ${userId} and expires_at > now()`.execute(db)
       : await sql`select from sdk_tokens
-          where id = ${credential.id} and revoked_at is null and (expires_at is null or expires_at > now())`.execute(
+          where id = ${access.id} and revoked_at is null and (expires_at is null or expires_at > now())`.execute(
           db,
         )
   if (rows.length > 0) return
   const message =
-    credential.kind === 'SESSION' ? 'The session has ended; sign in again' : 'The SDK token is not valid'
+    access.kind === 'SESSION' ? 'The session has ended; sign in again' : 'The SDK token is not valid'
   throw new Fault('UNAUTHENTICATED', message)
 }
 
-/** Like demandCredential, and throws FORBIDDEN unless the caller is still the instance's admin. */
+/** Like demandAccess, and throws FORBIDDEN unless the caller is still the instance's admin. */
 export async function demandInstanceStill(db: Db, scope: Scope): Promise<void> {
-  if (scope.credential === null) return
-  await demandCredential(db, scope)
+  if (scope.access === null) return
+  await demandAccess(db, scope)
   const user = await db
     .selectFrom('users')
     .select('instanceAdmin')
@@ -89,9 +89,9 @@ async function readRole(db: Db, scope: Scope, teamId: string, alone: boolean): P
   return rows[0]?.role ?? null
 }
 
-function roleOf({ credential, userId }: Scope, teamId: string, alone: boolean): RawBuilder<Role | null> {
-  const session = credential?.kind === 'SESSION' ? credential.id : null
-  const token = credential?.kind === 'SDK_TOKEN' ? credential.id : null
+function roleOf({ access, userId }: Scope, teamId: string, alone: boolean): RawBuilder<Role | null> {
+  const session = access?.kind === 'SESSION' ? access.id : null
+  const token = access?.kind === 'SDK_TOKEN' ? access.id : null
   return sql<Role | null>`hold_right(${teamId}, ${userId}, ${session}, ${token}, ${alone})`
 }
 

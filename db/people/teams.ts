@@ -39,7 +39,7 @@ export async function listTeams(scope: Scope): Promise<TeamItem[]> {
   return rows.map(({ createdAt, ...row }) => ({ ...row, role: scope.roles.get(row.id)!, createdAt }))
 }
 
-/** A team of the caller, with the numbers of its members and workflows (VIEWER). Throws NOT_FOUND. */
+/** A team of the caller, with the numbers of its members, workflows and credentials (VIEWER). Throws NOT_FOUND. */
 export async function readTeam(scope: Scope, teamId: string): Promise<TeamDetail> {
   await demandTeam(scope, teamId, 'VIEWER')
   return describeTeam(scope.store.db, teamId)
@@ -138,12 +138,13 @@ export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]
       .orderBy('id')
       .forUpdate()
       .execute()
-    const { name, memberCount, workflowCount } = await describeTeam(tx, teamId)
+    const { name, memberCount, workflowCount, credentialCount } = await describeTeam(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
     // The workflows first: a trigger deletes their execution counts with them.
     await tx.deleteFrom('workflows').where('teamId', '=', teamId).execute()
     await tx.deleteFrom('teams').where('id', '=', teamId).execute()
-    const details = { name, memberCount, workflowCount, openOrRecentExecutions: executions.length }
+    const counts = { memberCount, workflowCount, credentialCount }
+    const details = { name, ...counts, openOrRecentExecutions: executions.length }
     return { result: executions, resourceId: teamId, details }
   })
 }
@@ -191,10 +192,10 @@ export async function addTeam(
 }
 
 async function describeTeam(db: Db, teamId: string): Promise<TeamDetail> {
-  // Credentials do not exist yet, so their number is always 0.
   const { rows } = await sql<TeamDetail>`
     select id, name, description, (select count(*) from members where team_id = t.id) as member_count,
-      (select count(*) from workflows where team_id = t.id) as workflow_count, 0 as credential_count,
+      (select count(*) from workflows where team_id = t.id) as workflow_count, 
+      (select count(*) from credentials where team_id = t.id) as credential_count,
       plan, created_at, updated_at
     from teams t where id = ${teamId}`.execute(db)
   if (!rows[0]) throw missing('team')

@@ -51,7 +51,7 @@ export async function createToken(
   if (input.expiresAt && input.expiresAt.getTime() <= Date.now()) {
     throw invalid([{ path: 'expiresAt', message: 'must be in the future' }])
   }
-  const madeBy = scope.credential?.kind === 'SDK_TOKEN' ? scope.credential.id : null
+  const madeBy = scope.access?.kind === 'SDK_TOKEN' ? scope.access.id : null
   return change(scope, 'SDK_TOKEN_CREATED', teamId, async (tx) => {
     const expiresAt = limitExpiry(
       input.expiresAt ?? null,

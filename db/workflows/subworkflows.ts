@@ -1,26 +1,24 @@
 import { sql } from 'kysely'
 import { findSubTrigger, type Graph } from '../../workflows/graph/graph.ts'
 import type { Problem } from '../../workflows/problem.ts'
-import { invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
 
 /**
- * Throws INVALID unless every workflow that SUB_WORKFLOW nodes of the graph name is another one of the team,
- * with a SUB_WORKFLOW_TRIGGER. Ids that are expressions are not checked: they are known only in an execution.
+ * Finds the SUB_WORKFLOW nodes of the graph that name no other workflow of the team with a SUB_WORKFLOW_TRIGGER. Ids that are expressions are not checked: they are known only in an execution.
  */
-export async function checkSubWorkflows(
+export async function findSubWorkflowProblems(
   store: Store,
   teamId: string,
   graph: Graph,
   ownId?: string,
-): Promise<void> {
+): Promise<Problem[]> {
   const named = graph.nodes.flatMap(({ type, config }, at) => {
     const { workflowId } = config as { workflowId?: string }
     const literal = type === 'SUB_WORKFLOW' && workflowId !== undefined && !workflowId.includes('{{')
     return literal ? [{ id: workflowId.toLowerCase(), path: `nodes[${at}].config.workflowId` }] : []
   })
-  if (named.length === 0) return
+  if (named.length === 0) return []
   const rows = await store.db
     .selectFrom('workflows')
     .select(['id', 'version'])
@@ -36,5 +34,5 @@ export async function checkSubWorkflows(
       problems.push({ path, message: 'must be a workflow with a SUB_WORKFLOW_TRIGGER' })
     }
   }
-  if (problems.length > 0) throw invalid(problems)
+  return problems
 }

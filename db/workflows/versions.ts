@@ -7,6 +7,7 @@ import { covers } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
+import { noteCredentials } from '../credentials/references.ts'
 import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
@@ -104,6 +105,7 @@ export async function addVersion(
       restoredFrom,
     })
     .execute()
+  await noteCredentials(tx, workflowId, version, graph)
 }
 
 /** A workflow's versions, the newest first (VIEWER). Throws NOT_FOUND. */

@@ -18,6 +18,7 @@ import { demand, demandTeam, type Scope } from '../scope.ts'
 import { openGates } from '../starts/gate.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
+import { checkCredentials, checkReferences } from './references.ts'
 import { hideSecrets } from './secrets.ts'
 import {
   checkErrorWorkflow,
@@ -26,7 +27,6 @@ import {
   storeSettings,
   type WorkflowSettings,
 } from './settings.ts'
-import { checkSubWorkflows } from './subworkflows.ts'
 import { addVersion, readStoredVersion, readVersion } from './versions.ts'
 
 export type Workflow = {
@@ -114,7 +114,7 @@ export async function createWorkflow(
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
       if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
       const version = await settleGraph(store, teamId, drawn, requests)
-      await checkSubWorkflows(store, teamId, version.graph)
+      await checkReferences(store, teamId, version.graph)
       const result = await tx
         .insertInto('workflows')
         .values({
@@ -218,8 +218,10 @@ export async function updateWorkflow(
       const redrawn =
         (drawn !== undefined || strict !== stored.graph.strict) &&
         identifyGraph(graph, approverIds) !== identifyGraph(stored.graph, stored.approverIds)
-      if (redrawn) await checkSubWorkflows(store, teamId, graph, id)
       const active = patch.active ?? old.active
+      if (redrawn) await checkReferences(store, teamId, graph, id)
+      // They may have been deleted while it was inactive.
+      else if (active && !old.active) await checkCredentials(store, teamId, graph)
       if (active && (redrawn || !old.active)) {
         const problems = checkActivation(graph)
         const isMember = (address: string) => !approverIds || !!findApprover(approverIds, address)

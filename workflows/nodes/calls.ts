@@ -3,6 +3,7 @@ import { strictObject, strictRecord } from '../object.ts'
 import {
   anyObject,
   computed,
+  credentialField,
   durationField,
   HTTP_METHODS,
   nodeTypeRow,
@@ -55,6 +56,7 @@ export const CALL_NODES = {
         'json',
       ),
       contentType: v.optional(textField),
+      credentialId: v.optional(credentialField),
       response: v.optional(responseField),
 
       responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
@@ -70,6 +72,7 @@ export const CALL_NODES = {
       // Not computed: it is read before anything else of the node.
       maxBytes: v.optional(wholeNumber(1, MAX_ANSWER_BYTES), MAX_ANSWER_BYTES),
     }),
+    credentialUses: ['HTTP'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 300_000,
   }),

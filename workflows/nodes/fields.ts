@@ -68,6 +68,13 @@ export const nameField = v.pipe(
   v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -'),
 )
 
+/** Names a credential: by its id as it stands, so that everybody sees which one, and nobody computes another. */
+export const credentialField = v.pipe(
+  v.string('must be the id of a credential'),
+  v.uuid('must be the id of a credential'),
+  v.toLowerCase(),
+)
+
 /** Milliseconds, up to the length of a leap year. */
 export const durationField = v.pipe(
   v.number('must be a number of milliseconds'),

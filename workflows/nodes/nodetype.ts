@@ -1,4 +1,5 @@
 import type * as v from 'valibot'
+import type { CredentialUse } from '../../db/credentials/types.ts'
 import type { NodeKind, Retry } from '../run/plan.ts'
 
 export type NodeType = {
@@ -20,6 +21,13 @@ export type NodeType = {
    * of it. Undefined for nodes without code.
    */
   codeMs?: (config: Record<string, unknown>) => number
+  /**
+   * What the credentials that the config names must be good for. Undefined: the node takes none. The check is made
+   * when a version is saved (db/credentials/references.ts), and again by the call that opens one.
+   */
+  credentialUses?: readonly CredentialUse[]
+  /** Where the config names them; without it at `credentialId`. The schema of each is `credentialField`. */
+  credentialPaths?: readonly (readonly string[])[]
   retry: Required<Retry>
   timeoutMs: number
 }

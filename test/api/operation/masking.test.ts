@@ -191,7 +191,7 @@ test('what one process sets applies to exports of the others at once', async () 
     actor: { kind: 'USER', id: team.id, name: 'Ada' },
     userId: team.id,
     instanceAdmin: false,
-    credential: null,
+    access: null,
     roles: new Map([[team.teamId, 'ADMIN']]),
     requestId: null,
     ip: null,

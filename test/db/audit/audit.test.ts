@@ -17,7 +17,7 @@ const scope: Scope = {
   actor: { kind: 'USER', id: service.user.id, name: 'Grace Hopper' },
   userId: service.user.id,
   instanceAdmin: true,
-  credential: null,
+  access: null,
   roles: new Map([[service.teamId, 'ADMIN']]),
   requestId: 'req-1',
   ip: '127.0.0.1',

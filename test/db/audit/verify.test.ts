@@ -14,7 +14,7 @@ const scope: Scope = {
   actor: { kind: 'USER', id: service.user.id, name: 'Grace Hopper' },
   userId: service.user.id,
   instanceAdmin: true,
-  credential: null,
+  access: null,
   roles: new Map(),
   requestId: null,
   ip: null,

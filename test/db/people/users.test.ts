@@ -188,7 +188,7 @@ test('a user who creates a team is its ADMIN; an SDK token cannot create one', a
     actor: { kind: 'USER', id: user.id, name: 'Ada' },
     userId: user.id,
     instanceAdmin: false,
-    credential: null,
+    access: null,
     roles: new Map(),
     requestId: null,
     ip: null,

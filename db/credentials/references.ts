@@ -1,0 +1,60 @@
+import { sql } from 'kysely'
+import { validate as isUuid } from 'uuid'
+import { listCredentials } from '../../workflows/graph/credentials.ts'
+import type { Graph } from '../../workflows/graph/graph.ts'
+import { joinPath, type Problem } from '../../workflows/problem.ts'
+import type { Tx } from '../connection.ts'
+import type { Store } from '../scope.ts'
+import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
+
+/** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
+export type ReferenceProblem = Problem & { at: number; key: string[]; id: string }
+
+/**
+ * Finds the credentials of a graph that are none of the team's, or of a type that their node does not take. Those
+ * that are there are held until the transaction ends: whoever deletes one waits for it.
+ */
+export async function findCredentialProblems(
+  store: Store,
+  teamId: string,
+  { nodes }: Pick<Graph, 'nodes'>,
+): Promise<ReferenceProblem[]> {
+  const named = nodes.flatMap((node, at) => listCredentials(node).map((reference) => ({ ...reference, at })))
+  if (named.length === 0) return []
+  const ids = [...new Set(named.map(({ id }) => id))].filter((id) => isUuid(id)).sort()
+  const rows = await store.db
+    .selectFrom('credentials')
+    .select(['id', 'name', 'type'])
+    .where('teamId', '=', teamId)
+    .where(sql<boolean>`id = any(${ids}::uuid[])`)
+    .orderBy('id')
+    .forKeyShare()
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return named.flatMap(({ id, at, path: key, uses }) => {
+    const found = byId.get(id)
+    const fits = (type: string) =>
+      credentialKind(type as CredentialType).uses.some((use) => uses.includes(use))
+    if (found && fits(found.type)) return []
+    const path = key.reduce<string>(joinPath, `nodes[${at}].config`)
+    const types = CREDENTIAL_TYPE_NAMES.filter(fits).join(', ')
+    const message = found
+      ? `must be a credential of the type ${types}; "${found.name}" is of the type ${found.type}`
+      : 'must be a credential of this team'
+    return [{ path, message, at, key, id }]
+  })
+}
+
+/** Notes which credentials a new version names. */
+export async function noteCredentials(
+  tx: Tx,
+  workflowId: string,
+  version: number,
+  { nodes }: Pick<Graph, 'nodes'>,
+): Promise<void> {
+  const ids = new Set(nodes.flatMap(listCredentials).map(({ id }) => id))
+  const rows = [...ids]
+    .filter((id) => isUuid(id))
+    .map((credentialId) => ({ workflowId, version, credentialId }))
+  if (rows.length > 0) await tx.insertInto('versionCredentials').values(rows).execute()
+}
