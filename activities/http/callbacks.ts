@@ -25,7 +25,13 @@ const MAX_RETRY_MS = 3_600_000
 const MAX_OUTPUT_BYTES = 256 * 1024
 
 /** A request that failed so is not made again: it would fail again until somebody changes something. */
-const FINAL = new Set<HttpErrorKind>(['refused-address', 'bad-url', 'bad-request', 'redirect'])
+const FINAL = new Set<HttpErrorKind>([
+  'refused-address',
+  'refused-host',
+  'bad-url',
+  'bad-request',
+  'redirect',
+])
 
 /**
  * Tells the URL of a claimed callback that its execution has ended. If that fails, it is due again later, unless

@@ -2,6 +2,13 @@ import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/graph/secretnames.ts'
 import { type Agents, createAgents } from './agents.ts'
+import {
+  type Authority,
+  type Authorize,
+  type AuthorizedHop,
+  createAuthority,
+  demandHost,
+} from './authority.ts'
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
 import type { EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
@@ -22,9 +29,19 @@ export type HttpRequest = {
   /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
   onBound?: (bytes: number) => void
   watch?: HttpWatch
+  /**
+   * Says what a credential adds to a request: asked for the first one, and for each redirect that stays at its
+   * origin. To another origin nothing of it goes.
+   */
+  authorize?: Authorize
+  /** The only hosts that the request and its redirects may lead to; see demandHost. */
+  allowedHosts?: readonly string[]
 }
 
-/** Is told what really goes out and comes in, redirects included. Header names are in lower case. */
+/**
+ * Is told what really goes out and comes in, redirects included, but for what `authorize` has added: that is
+ * masked. Header names are in lower case.
+ */
 export type HttpWatch = {
   sent(request: {
     method: string
@@ -73,6 +90,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   if (mark) hop.headers.set(CALL_MARK, mark)
   const maxBytes = req.maxBytes ?? MAX_BYTES
   const timeoutMs = req.timeoutMs ?? TIMEOUT_MS
+  const authority = createAuthority(req.authorize)
   const stop = new AbortController()
   const onAbort = () => stop.abort(new HttpError('aborted', `the request to ${hop.url.host} was aborted`))
   const timer = setTimeout(() => {
@@ -82,8 +100,11 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   else req.signal?.addEventListener('abort', onAbort, { once: true })
   try {
     for (let hops = 0; ; hops++) {
-      if (req.watch) tellSent(req.watch, hop)
-      const response = await send(agents, hop, stop.signal)
+      demandHost(req.allowedHosts, hop.url)
+      const { sent, shown } = await authority.apply({ ...hop, headers: Object.fromEntries(hop.headers) })
+      demandSendable(authority, sent)
+      req.watch?.sent({ ...shown, url: shown.url.href })
+      const response = await send(agents, sent, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
       const headers = joinHeaders(response.headers)
@@ -100,7 +121,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         }
         // Reading a short body to its end keeps the connection usable.
         await response.body.dump({ limit: 16_384 })
-        redirect(hop, status, join(response.headers.location))
+        redirect(hop, authority, status, join(response.headers.location))
         continue
       }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
@@ -118,10 +139,6 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
 }
 
 type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | null }
-
-function tellSent(watch: HttpWatch, { method, url, headers, body }: Hop): void {
-  watch.sent({ method, url: url.href, headers: Object.fromEntries(headers), body })
-}
 
 function readRequest(req: HttpRequest): Hop {
   const method = req.method.toUpperCase()
@@ -144,6 +161,13 @@ function readRequest(req: HttpRequest): Hop {
   if (!headers.has('accept')) headers.set('accept', '*/*')
   if (!headers.has('accept-encoding')) headers.set('accept-encoding', 'gzip, br')
   return hop
+}
+
+function demandSendable(authority: Authority, { headers }: AuthorizedHop): void {
+  for (const name of authority.names()) {
+    const fault = findRequestHeaderFault(name, headers[name] ?? '')
+    if (fault) throw new HttpError('bad-request', `the header of the credential ${fault}`)
+  }
 }
 
 /** What is wrong with a header that a user gave, as words that follow its name; null if nothing is. */
@@ -180,13 +204,17 @@ function decode(text: string): string {
   }
 }
 
-async function send(agents: Agents, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+async function send(
+  agents: Agents,
+  hop: AuthorizedHop,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
   signal.throwIfAborted()
   const sent = agents.choose(hop.url).request({
     origin: hop.url.origin,
     path: hop.url.pathname + hop.url.search,
     method: hop.method as Dispatcher.HttpMethod,
-    headers: Object.fromEntries(hop.headers),
+    headers: hop.headers,
     body: hop.body,
     signal,
   })
@@ -200,7 +228,7 @@ async function send(agents: Agents, hop: Hop, signal: AbortSignal): Promise<Disp
 }
 
 /** Changes `hop` into the next request. As in browsers, 303 leads to a GET, and 301 and 302 after a POST. */
-function redirect(hop: Hop, status: number, location: string): void {
+function redirect(hop: Hop, authority: Authority, status: number, location: string): void {
   const from = hop.url
   let to: URL
   try {
@@ -213,8 +241,9 @@ function redirect(hop: Hop, status: number, location: string): void {
     throw new HttpError('redirect', `a redirect from ${from.host} leads from https to http`)
   }
   if (to.origin !== from.origin) {
+    const added = new Set(authority.names())
     for (const name of [...hop.headers.keys()]) {
-      if (isSecretName(name)) hop.headers.delete(name)
+      if (isSecretName(name) || added.has(name)) hop.headers.delete(name)
     }
   }
   const post = hop.method === 'POST' && (status === 301 || status === 302)
@@ -225,7 +254,7 @@ function redirect(hop: Hop, status: number, location: string): void {
       if (name.startsWith('content-')) hop.headers.delete(name)
     }
   }
-  hop.url = to
+  hop.url = authority.leave(from, to)
 }
 
 function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {

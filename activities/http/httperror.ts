@@ -3,6 +3,8 @@ import { CONNECT_TIMEOUT_MS } from './egress.ts'
 export type HttpErrorKind =
   /** The address behind the URL, or behind a redirect, is not allowed. */
   | 'refused-address'
+  /** The credential of the request must not be sent to this host. */
+  | 'refused-host'
   /** No complete response within timeoutMs, or no connection within 10 s. */
   | 'timeout'
   /** Unknown host, connection refused or reset, TLS error, invalid HTTP or an invalid content encoding. */

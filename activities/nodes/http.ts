@@ -100,6 +100,7 @@ const ANSWERED = new Set<HttpErrorKind>(['too-large', 'redirect'])
 const RETRYABLE = new Set<HttpErrorKind>(['timeout', 'network'])
 const TYPES: Record<HttpErrorKind, FailureType> = {
   'refused-address': 'HttpRefusedAddress',
+  'refused-host': 'HttpRefusedHost',
   timeout: 'HttpTimeout',
   network: 'HttpNetwork',
   'too-large': 'HttpTooLarge',

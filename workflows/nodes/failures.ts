@@ -22,6 +22,7 @@ export const FAILURE_TYPES = [
   'HttpNetwork',
   'HttpRedirect',
   'HttpRefusedAddress',
+  'HttpRefusedHost',
   'HttpTimeout',
   'HttpTooLarge',
   // A credential that is gone, or that the other side does not take any more.

@@ -1,0 +1,109 @@
+import type { OpenedCredential } from '../../db/credentials/open.ts'
+import { type CredentialType, credentialKind } from '../../db/credentials/types.ts'
+import type { Authorization, Authorize } from '../http/authority.ts'
+import type { HttpRequest } from '../http/http.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { Credentials } from './credentials.ts'
+
+/** What a request needs to be sent with a credential. */
+export type HttpPass = Pick<HttpRequest, 'authorize' | 'allowedHosts'>
+
+/** How a type of credential is shown to a server. It may tell `credentials` of secrets that it makes of others. */
+type Pass = (data: Record<string, string>, credentials: Credentials) => Authorize
+
+const bearer =
+  (key: string): Pass =>
+  (data) =>
+  () => ({ headers: { authorization: `Bearer ${data[key]}` } })
+
+/** Each type that is a pass for HTTP by nothing but its data. */
+const PASSES: Partial<Record<CredentialType, Pass>> = {
+  HTTP_BASIC: ({ username, password }, credentials) => {
+    const pair = Buffer.from(`${username}:${password}`).toString('base64')
+    credentials.tell(pair)
+    return () => ({ headers: { authorization: `Basic ${pair}` } })
+  },
+  HTTP_BEARER: bearer('token'),
+  HTTP_HEADER:
+    ({ name = '', value = '' }) =>
+    () => ({ headers: { [name]: value } }),
+  HTTP_QUERY:
+    ({ name = '', value = '' }) =>
+    () => ({ query: { [name]: value } }),
+  OPENAI: ({ apiKey, organization }) => {
+    const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` }
+    if (organization) headers['openai-organization'] = organization
+    return () => ({ headers })
+  },
+  OPENAI_COMPATIBLE: ({ apiKey }) => {
+    const added: Authorization = apiKey ? { headers: { authorization: `Bearer ${apiKey}` } } : {}
+    return () => added
+  },
+  ANTHROPIC:
+    ({ apiKey = '' }) =>
+    ({ headers }) => ({ headers: { 'x-api-key': apiKey, ...unlessSet(headers, ANTHROPIC_VERSION) } }),
+  AZURE_OPENAI:
+    ({ apiKey = '', apiVersion }) =>
+    ({ url }) => {
+      const isMissing = apiVersion !== undefined && !url.searchParams.has('api-version')
+      return {
+        headers: { 'api-key': apiKey },
+        ...(isMissing ? { query: { 'api-version': apiVersion } } : {}),
+      }
+    },
+  GOOGLE_AI:
+    ({ apiKey = '' }) =>
+    () => ({ headers: { 'x-goog-api-key': apiKey } }),
+  SLACK: bearer('botToken'),
+  DISCORD:
+    ({ botToken }) =>
+    () => ({ headers: { authorization: `Bot ${botToken}` } }),
+  NOTION:
+    ({ apiKey }) =>
+    ({ headers }) => ({
+      headers: { authorization: `Bearer ${apiKey}`, ...unlessSet(headers, NOTION_VERSION) },
+    }),
+  AIRTABLE: bearer('apiKey'),
+}
+
+const ANTHROPIC_VERSION = ['anthropic-version', '2023-06-01'] as const
+const NOTION_VERSION = ['notion-version', '2022-06-28'] as const
+
+function unlessSet(headers: Record<string, string>, [name, value]: readonly [string, string]) {
+  return headers[name] === undefined ? { [name]: value } : {}
+}
+
+/**
+ * What lets a request pass with a credential that is open, and where it may go: `credentials` is the call's. Throws
+ * a NodeFailure (InvalidConfig) for a type that is none for HTTP.
+ */
+export async function authorizeWith(opened: OpenedCredential, credentials: Credentials): Promise<HttpPass> {
+  const pass = PASSES[opened.type]
+  if (!pass)
+    throw new NodeFailure(`The credential ${opened.name} is of the type ${opened.type}: none for HTTP`, {
+      type: 'InvalidConfig',
+    })
+  return restrict(opened, pass(opened.data as Record<string, string>, credentials))
+}
+
+function restrict(opened: OpenedCredential, authorize: Authorize): HttpPass {
+  const allowedHosts = listAllowedHosts(opened)
+  return { authorize, ...(allowedHosts ? { allowedHosts } : {}) }
+}
+
+/**
+ * Where the requests of a credential may go: its own `allowedHosts`, the host of its own base URL, or the vendor's
+ * hosts, by TLS. Undefined: anywhere.
+ */
+export function listAllowedHosts({
+  type,
+  data,
+}: Pick<OpenedCredential, 'type' | 'data'>): string[] | undefined {
+  const { allowedHosts, baseUrl, endpoint } = data
+  if (Array.isArray(allowedHosts)) return allowedHosts
+  for (const address of [baseUrl, endpoint]) {
+    const url = typeof address === 'string' ? URL.parse(address) : null
+    if (url) return [`${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`]
+  }
+  return credentialKind(type).hosts?.map((host) => `${host}:443`)
+}
