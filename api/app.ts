@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
+import { createExtractRoutes } from './credentials/extract.ts'
 import { createCredentialTypeRoutes } from './credentials/types.ts'
 import { createDocsRoutes } from './docs/docs.ts'
 import type { ApiDeps, AppEnv } from './env.ts'
@@ -80,6 +81,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWebhookRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
+    .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())
     .route('/', createNodeTypeRoutes())
     .route('/', createEvaluateRoutes(deps))

@@ -412,6 +412,7 @@ export interface WorkflowVersions {
   nodeCount: number;
   nodes: unknown;
   restoredFrom: number | null;
+  secretsMoved: Generated<boolean>;
   strict: Generated<boolean>;
   version: number;
   workflowId: string;

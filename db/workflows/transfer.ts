@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
+import { replaceCredential } from '../../workflows/graph/credentials.ts'
 import {
   type Graph,
   type GraphEdge,
@@ -8,18 +10,22 @@ import {
   MAX_EDGES,
   MAX_NODES,
 } from '../../workflows/graph/graph.ts'
+import { listMoved, replaceSecret } from '../../workflows/graph/secrets.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
-import type { Problem } from '../../workflows/problem.ts'
+import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { write } from '../change.ts'
+import type { Tx } from '../connection.ts'
+import { findCredentialProblems } from '../credentials/references.ts'
 import { invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
-import { demandTeam, type Scope } from '../scope.ts'
+import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
+import { type Moved, type MovedSecret, moveSecrets } from './moves.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
@@ -83,8 +89,21 @@ export async function exportWorkflow(scope: Scope, id: string): Promise<Workflow
   }
 }
 
-/** Converts a document without creating a workflow (BUILDER). Throws INVALID for an unknown format. */
-export async function planImport(scope: Scope, input: WorkflowImport): Promise<ImportedWorkflow> {
+/**
+ * Converts a document without creating a workflow (BUILDER): the report says which secrets would be moved into
+ * credentials. Throws INVALID for an unknown format.
+ */
+export async function planImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
+  const plan = await convertImport(scope, input)
+  const options = { teamId: input.teamId, name: plan.name, requests: true, dryRun: true }
+  const moved = await moveSecrets(scope.store.db as Tx, scope.store, plan.graph, options)
+  return { ...plan, report: tellMoved(plan, moved) }
+}
+
+/** The input for a new workflow, and which of its secrets were made up because the document lacks them. */
+type ConvertedWorkflow = ImportedWorkflow & { madeUp: ReadonlySet<string> }
+
+async function convertImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
   await demandTeam(scope, input.teamId, 'BUILDER')
   // The body may have come long after its headers.
   await write(scope.store, (tx) => demandStill(tx, { scope, least: 'BUILDER' }, input.teamId))
@@ -93,25 +112,79 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
     ? await readDocument(scope, input, workflow)
     : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const problems = [...plan.report.problems, ...(await findStrangers(scope, input.teamId, plan.graph.nodes))]
-  const report = completeReport({ ...plan.report, problems })
-  return { ...plan, name: name === '' ? 'Imported workflow' : name, report }
+  const own = await replaceForeign(scope.store, input.teamId, plan.graph)
+  const strangers = await findStrangers(scope, input.teamId, own.graph.nodes)
+  const report = completeReport({
+    ...plan.report,
+    problems: [...plan.report.problems, ...own.problems, ...strangers],
+  })
+  const secrets = isDocument(workflow) ? workflow.secrets : []
+  const madeUp = new Set([...secrets, ...own.madeUp])
+  return { ...plan, graph: own.graph, name: name === '' ? 'Imported workflow' : name, report, madeUp }
 }
 
 /**
- * Creates an inactive workflow from a document (BUILDER). Throws what planImport and createWorkflow throw.
+ * Creates an inactive workflow from a document (BUILDER). Secrets that are written into it are moved into credentials.
+ * Throws what planImport and createWorkflow throw.
  */
 export async function importWorkflow(
   scope: Scope,
   input: WorkflowImport,
-): Promise<{ workflow: Workflow; report: ImportReport }> {
-  const { report, ...plan } = await planImport(scope, input)
+): Promise<{ workflow: Workflow; report: ImportReport; warnings: Problem[]; credentials: MovedSecret[] }> {
+  const plan = await convertImport(scope, input)
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  const given = { ...plan, teamId: input.teamId }
-  const { warnings: _, ...workflow } = await createWorkflow(scope, given, { requests, report })
-  return { workflow, report }
+  const { report: _, madeUp: __, ...rest } = plan
+  let report = plan.report
+  const imported = (moved: Moved) => {
+    report = tellMoved(plan, moved)
+    return report
+  }
+  const given = { ...rest, teamId: input.teamId }
+  const { warnings, credentials, ...workflow } = await createWorkflow(scope, given, { requests, imported })
+  return { workflow, report, warnings, credentials }
+}
+
+/** The report with the secrets that are in credentials now, and with those that could not be moved. */
+function tellMoved({ report, graph, madeUp }: ConvertedWorkflow, { made, left }: Moved): ImportReport {
+  const nameNode = (path: string) => graph.nodes[Number(/\d+/.exec(path)?.[0])]?.name ?? null
+  const moved = made.flatMap(({ name, type, paths }) =>
+    paths
+      .filter((path) => !madeUp.has(path))
+      .map((path) => {
+        const message = `The secret is now in the credential "${name}" of the type ${type}, which the node names.`
+        return { node: nameNode(path), path, kind: 'moved', message, original: null } as const
+      }),
+  )
+  const kept = left.map(({ path, message }) => {
+    return { node: nameNode(path), path, kind: 'note', message, original: null } as const
+  })
+  return completeReport({ ...report, problems: [...report.problems, ...moved, ...kept] })
+}
+
+/**
+ * Leaves out the credentials that the team does not have, which the document names: a trigger gets a secret that
+ * nobody knows in their place, so that it lets nobody in.
+ */
+async function replaceForeign(
+  store: Store,
+  teamId: string,
+  graph: Graph,
+): Promise<{ graph: Graph; problems: ImportProblem[]; madeUp: string[] }> {
+  const nodes = [...graph.nodes]
+  const madeUp: string[] = []
+  const found = await findCredentialProblems(store, teamId, graph)
+  const problems = found.map(({ at, key, path, message, id }): ImportProblem => {
+    const node = nodes[at]!
+    const secret = listMoved(node).find(({ beside }) => beside.join() === key.join())
+    const bare = replaceCredential(node, key, undefined)
+    nodes[at] = secret ? replaceSecret(bare, secret.path, randomBytes(24).toString('base64url')) : bare
+    if (secret) madeUp.push(secret.path.reduce(joinPath, `nodes[${at}].config`))
+    const told = `This credential was left out, because it ${message}: set credentialId on the node.`
+    return { node: node.name, path, kind: 'credential', message: told, original: id }
+  })
+  return { graph: problems.length > 0 ? { ...graph, nodes } : graph, problems, madeUp }
 }
 
 /** What the import of a workflow said about it (VIEWER). Throws NOT_FOUND, also for one that was not imported. */

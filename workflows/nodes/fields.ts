@@ -44,13 +44,6 @@ export function computed<S extends v.GenericSchema>(schema: S) {
 
 export const textField = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'))
 
-/** The id of a credential. It is never an expression: who saves a graph may use the credential, not who starts it. */
-export const credentialIdField = v.pipe(
-  v.string('must be the id of a credential'),
-  v.uuid('must be the id of a credential'),
-  v.toLowerCase(),
-)
-
 /** For a secret that may be given itself, under `key`, or as a credential. What is given itself counts. */
 export function demandSecret<T extends object>(key: string, isDue: (value: T) => boolean = () => true) {
   return v.rawCheck<T>(({ dataset, addIssue }) => {

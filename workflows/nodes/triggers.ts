@@ -1,6 +1,5 @@
 import * as v from 'valibot'
 import { findTimezone, parseCron } from '../graph/cron.ts'
-import { strictObject } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
 import { responseFields, secretHeaderField, signatureField } from './webhooks.ts'
 
@@ -36,6 +35,11 @@ export const TRIGGER_NODES = {
       signature: v.optional(signatureField),
       ...responseFields,
     }),
+    credentialUses: ['SIGNATURE'],
+    credentialPaths: [
+      ['secretHeader', 'credentialId'],
+      ['signature', 'credentialId'],
+    ],
   }),
   SCHEDULE_TRIGGER: nodeTypeRow('trigger', {
     summary:
