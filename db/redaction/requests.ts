@@ -1,5 +1,5 @@
-import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from '../../workflows/graph/secretnames.ts'
 import { isObject } from '../../workflows/json.ts'
+import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from '../../workflows/secretnames.ts'
 import { REDACTED } from './detect.ts'
 import type { RedactionRules } from './redact.ts'
 

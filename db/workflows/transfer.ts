@@ -18,7 +18,6 @@ import { completeReport, type ImportProblem, type ImportReport } from '../../wor
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { write } from '../change.ts'
-import type { Tx } from '../connection.ts'
 import { findCredentialProblems } from '../credentials/references.ts'
 import { invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -96,7 +95,7 @@ export async function exportWorkflow(scope: Scope, id: string): Promise<Workflow
 export async function planImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
   const plan = await convertImport(scope, input)
   const options = { teamId: input.teamId, name: plan.name, requests: true, dryRun: true }
-  const moved = await moveSecrets(scope.store.db as Tx, scope.store, plan.graph, options)
+  const moved = await write(scope.store, (tx) => moveSecrets(tx, scope.store, plan.graph, options))
   return { ...plan, report: tellMoved(plan, moved) }
 }
 

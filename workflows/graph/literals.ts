@@ -1,8 +1,8 @@
 import type { Rules } from '../expressions/rules.ts'
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
+import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from '../secretnames.ts'
 import type { GraphNode } from './graph.ts'
-import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from './secretnames.ts'
 import { HIDDEN, type Path } from './secrets.ts'
 
 /**
