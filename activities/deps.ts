@@ -4,7 +4,7 @@ import type { Calls } from './calls/calls.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
 import type { FirstTasks } from './fairness/firsttasks.ts'
 import type { WorkerPlaces } from './fairness/worker.ts'
-import type { HttpClient } from './http/http.ts'
+import type { Outsides } from './http/outside.ts'
 import type { Metrics } from './metrics.ts'
 import type { AttemptLog } from './run/attemptlog.ts'
 import type { Shares } from './run/share.ts'
@@ -14,7 +14,8 @@ import type { Tracing } from './tracing.ts'
 export type ActivityDeps = {
   store: Store
   evaluator: Evaluator
-  http: HttpClient
+  /** The one guarded door to the world, by the rules of each team. */
+  outside: Outsides
   attempts: AttemptLog
   calls: Calls
   shares: Shares

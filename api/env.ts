@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Evaluator } from '../activities/expressions/evaluator.ts'
+import type { Outsides } from '../activities/http/outside.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
@@ -82,6 +83,8 @@ export type ApiDeps = {
   isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
+  /** The one guarded door to the world. Without it, credentials cannot be tested. */
+  outside?: Outsides | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>
   /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */

@@ -318,6 +318,7 @@ export interface SdkTokens {
 export interface SealKeys {
   id: string;
   notedAt: Generated<Timestamp>;
+  proof: Buffer | null;
 }
 
 export interface SealVersions {

@@ -2,8 +2,9 @@ import type { Info } from '@temporalio/activity'
 import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import { createCredentials } from '../credentials/credentials.ts'
+import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { findTeam, isTurnedAway } from '../fairness/turns.ts'
+import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
@@ -50,25 +51,34 @@ export async function makeCall(
     signal,
   }
   const attempt = describeAttempt(input, info, number)
+  const teamId = await retryOutages(unwanted, () => readRunTeam(deps, context))
+  const outside = await retryOutages(unwanted, () => deps.outside.forTeam(teamId))
+  const credentials = createCredentials(deps.store, async () => teamId)
+  const masking = createMasking(credentials)
   const placed = {
     ...deps,
     // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
     // is over.
     evaluator: deps.evaluator.for({ waits: time.pause, signal }),
-    http: noteExchanges(deps.http, attempt, deps.attempts.noteExchange),
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
-  const credentials = createCredentials(deps.store, () => findTeam(deps, context))
+  const reach = {
+    http: noteExchanges(outside.http, attempt, (exchange) =>
+      deps.attempts.noteExchange(masking.exchange(exchange)),
+    ),
+    dial: outside.dial,
+    credentials,
+  }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
     time.start()
-    working = runStep(loaded.node, { ...prepared, share, sending, credentials })
+    working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
-    const result: NodeResult = { ...done, ...noted.kept() }
+    const result = await masking.result({ ...done, ...noted.kept() })
     answered(result)
     const { written } = result
     const output = await storeOnly(unwanted, () =>
@@ -76,9 +86,10 @@ export async function makeCall(
         ? packWritten(deps, context.id, written)
         : packResult(deps, values, step, result.output, input.inlineBytes),
     )
-    return { output, handle: result.handle ?? null, ...noted.kept() }
-  } catch (error) {
-    if (error instanceof NodeFailure) Object.assign(error, noted?.kept())
+    return { output, handle: result.handle ?? null, ...(result.notes ? { notes: result.notes } : {}) }
+  } catch (thrown) {
+    if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
+    const error = masking.error(thrown)
     await sending.noteFailure(unwanted)
     if (!isTurnedAway(error)) throw error
     const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))

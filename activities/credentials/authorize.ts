@@ -3,6 +3,7 @@ import { type CredentialType, credentialKind } from '../../db/credentials/types.
 import type { Authorization, Authorize } from '../http/authority.ts'
 import type { HttpRequest } from '../http/http.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { signForAws } from './aws.ts'
 import type { Credentials } from './credentials.ts'
 
 /** What a request needs to be sent with a credential. */
@@ -64,6 +65,7 @@ const PASSES: Partial<Record<CredentialType, Pass>> = {
       headers: { authorization: `Bearer ${apiKey}`, ...unlessSet(headers, NOTION_VERSION) },
     }),
   AIRTABLE: bearer('apiKey'),
+  AWS: signForAws,
 }
 
 const ANTHROPIC_VERSION = ['anthropic-version', '2023-06-01'] as const

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
+import { missing } from '../../db/fault.ts'
 import { findOwner } from '../../db/owners.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { listFrames } from '../../workflows/run/frame.ts'
@@ -142,4 +143,14 @@ export async function findTeam(
 ): Promise<string> {
   const team = await findOwner(store, 'workflows', workflowId).catch(() => undefined)
   return team ?? workflowId
+}
+
+/** The team of a run, which is certain: for what the team's calls may open and reach. Throws NOT_FOUND. */
+export async function readRunTeam(
+  { store }: Pick<ActivityDeps, 'store'>,
+  { workflowId }: ExecutionContext,
+): Promise<string> {
+  const team = await findOwner(store, 'workflows', workflowId)
+  if (team === undefined) throw missing('workflow')
+  return team
 }

@@ -12,11 +12,11 @@ import type { Store } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import { isObject } from '../../workflows/json.ts'
 import { readRetryAfter } from '../nodes/http.ts'
-import type { HttpClient } from './http.ts'
 import { HttpError, type HttpErrorKind } from './httperror.ts'
+import type { Outsides } from './outside.ts'
 
 /** What delivering callbacks needs. */
-export type CallbackCarrier = { store: Store; http: HttpClient; log: Logger }
+export type CallbackCarrier = { store: Store; outside: Outsides; log: Logger }
 
 export const CALLBACK_TIMEOUT_MS = 15_000
 
@@ -69,8 +69,8 @@ type Failure = { message: string; final?: boolean; aborted?: boolean; retryAfter
 
 /** Resolves to undefined if the receiver has taken the callback: its response has a status from 200 to 299. */
 async function send(
-  { store, http, log }: CallbackCarrier,
-  { id, executionId, url, secret }: DueCallback,
+  { store, outside, log }: CallbackCarrier,
+  { id, executionId, teamId, url, secret }: DueCallback,
   signal: AbortSignal | undefined,
 ): Promise<Failure | undefined> {
   const body = await writeBody(store, id, executionId).catch((error) => {
@@ -81,6 +81,7 @@ async function send(
   if (body === null) return { message: 'The execution could not be read' }
   // Deleted meanwhile: its callback is gone with it.
   if (body === undefined) return { message: 'The execution has been deleted', final: true }
+  const { http } = await outside.forTeam(teamId)
   try {
     const { status, headers } = await http.request({
       method: 'POST',

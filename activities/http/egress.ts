@@ -1,7 +1,9 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
-import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { buildConnector } from 'undici'
+import { readEgressRules } from './egressrules.ts'
 import { createOwnPlaces, type OwnPlace } from './ownplaces.ts'
 
 export type EgressOptions = {
@@ -10,9 +12,11 @@ export type EgressOptions = {
    * follow "since"; null as long as it is.
    */
   allowLoopback: boolean | (() => string | null)
-  /** CIDRs (or single addresses) that are allowed besides public ones; they win over every other rule. */
-  allow: string[]
-  /** Allows every address (EGRESS=any). */
+  /** What is allowed besides public addresses: addresses, ranges, hosts (`EgressRules`). */
+  allow: readonly string[]
+  /** What is refused, whatever else allows it: the same. */
+  deny?: readonly string[] | undefined
+  /** Allows every address that is not denied (EGRESS=any). */
   any?: boolean
   /** Places of the service itself: its database, Temporal, its API. No rule above opens them. */
   own?: () => OwnPlace[]
@@ -25,8 +29,11 @@ export type EgressOptions = {
 export type Egress = {
   /** Why an IP address is refused, such as `a denied address`; null if it is allowed. */
   refuse(address: string): string | null
-  /** A `lookup` for net, tls, pg and nodemailer. It fails if ANY address of a name is refused. */
-  lookup: LookupFunction
+  /**
+   * Opens a plain connection. The host is as in a URL, but without the brackets of IPv6. Resolves with the socket
+   * once it is connected, and its address checked; rejects with a RefusedAddress or an error of the socket.
+   */
+  open(host: string, port: number, signal: AbortSignal): Promise<Socket>
   /** A connector for undici. It checks IP literals, names, and the address that was really connected to. */
   connect: buildConnector.connector
   /** The same for requests to hooks (`isHookPath`): it also connects to the service's own API. */
@@ -34,7 +41,8 @@ export type Egress = {
   allowsLoopback(): boolean
 }
 
-type Check = (address: string, isThisMachine?: boolean) => string | null
+/** Why an address, to which `host` leads, is refused. */
+type Check = (address: string, host: string, isThisMachine?: boolean) => string | null
 
 /** The error, also of a socket, for an address that the rules refuse. Users may see its `message`. */
 export type RefusedAddress = Error & { code: 'EGRESS_REFUSED' }
@@ -44,17 +52,19 @@ export const CONNECT_TIMEOUT_MS = 10_000
 // Azure's wire server: the address counts as public, but it serves secrets of the host.
 const DENIED = new Set(['168.63.129.16'])
 
+const DENIED_HOST = 'a denied host'
+
 /** The IPv6 form of an IPv4 address that was given up long ago; ipaddr.js counts it as public. */
 const IPV4_COMPATIBLE = ipaddr.parseCIDR('::/96')
 
 /**
- * The rules for every connection whose target a user can choose. Only public (unicast) addresses are allowed,
- * plus loopback and the CIDRs of the options, and never the service's own places. ::ffff:a.b.c.d is checked as
- * the IPv4 address in it; the other ways to wrap an IPv4 address (NAT64, 6to4, Teredo) are not unicast ranges
- * and so refused. Throws an Error for an invalid CIDR.
+ * The rules for every connection whose target a user can choose. Only public (unicast) addresses are allowed, plus
+ * loopback and what `allow` names, without what `deny` names, and never the service's own places. ::ffff:a.b.c.d is
+ * checked as the IPv4 address in it; the other ways to wrap an IPv4 address (NAT64, 6to4, Teredo) are not unicast
+ * ranges and so refused. Throws an Error for an entry that is none.
  */
 export function createEgress(options: EgressOptions): Egress {
-  const allowed = options.allow.map(parseRange)
+  const rules = readEgressRules({ allow: options.allow, deny: options.deny ?? [] })
   const resolve = options.resolve ?? ((host: string) => dns.lookup(host, { all: true }))
   const own = createOwnPlaces(options.own ?? (() => []), resolve)
 
@@ -67,12 +77,12 @@ export function createEgress(options: EgressOptions): Egress {
     return options.allowLoopback !== false && findClosing() === null
   }
 
-  function refuse(text: string): string | null {
+  function refuse(text: string, host = text): string | null {
+    if (rules.deniesAddress(text)) return 'a denied address'
     if (options.any) return null
     if (!ipaddr.isValid(text)) return 'not a valid address'
+    if (rules.allowsAddress(text) || rules.allowsHost(host, text)) return null
     const address = ipaddr.process(text)
-    if (allowed.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits)))
-      return null
     if (DENIED.has(address.toString())) return 'a denied address'
     const isOld = address.kind() === 'ipv6' && address.match(IPV4_COMPATIBLE)
     const range = isOld && address.range() === 'unicast' ? 'reserved' : address.range()
@@ -83,10 +93,10 @@ export function createEgress(options: EgressOptions): Egress {
   }
 
   function checkPort(port: number | undefined, toHooks: boolean): Check {
-    return (address, isThisMachine) => {
+    return (address, host, isThisMachine) => {
       const place = own.findByAddress(address, port, isThisMachine)
       if (place && !(toHooks && place.isApi)) return describePlace(place)
-      return place?.isCertain ? null : refuse(address)
+      return place?.isCertain ? null : refuse(address, host)
     }
   }
 
@@ -94,7 +104,7 @@ export function createEgress(options: EgressOptions): Egress {
     return (host, wanted, callback) => {
       resolve(host).then(
         (all) => {
-          const bad = all.map((found) => check(found.address)).find((reason) => reason !== null)
+          const bad = all.map((found) => check(found.address, host)).find((reason) => reason !== null)
           const family = wanted.family === 'IPv4' ? 4 : wanted.family === 'IPv6' ? 6 : wanted.family
           const fitting = family ? all.filter((found) => found.family === family) : all
           const first = fitting[0]
@@ -105,6 +115,43 @@ export function createEgress(options: EgressOptions): Egress {
         },
         (error) => callback(error, '', 0),
       )
+    }
+  }
+
+  /** The check for connections to a host and port. Rejects with what is known before any connection. */
+  async function prepare(host: string, port: number, toHooks: boolean): Promise<Check> {
+    await own.refresh()
+    const check = checkPort(port, toHooks)
+    const place = own.findByHost(host, port)
+    const isOwn = place && !(toHooks && place.isApi)
+    // net does not call lookup for an IP literal, so literals are checked here.
+    const bad = isOwn
+      ? describePlace(place)
+      : rules.deniesHost(host)
+        ? DENIED_HOST
+        : isIP(host)
+          ? check(host, host)
+          : null
+    if (bad) throw refused(host, bad)
+    return check
+  }
+
+  async function open(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+    const check = await prepare(host, port, false)
+    signal.throwIfAborted()
+    const socket = connect({ host, port, lookup: lookupWith(check), autoSelectFamily: true })
+    const onAbort = () => socket.destroy(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      await once(socket, 'connect')
+      const refusal = inspect(socket, check, host)
+      if (refusal) throw refusal
+      return socket
+    } catch (error) {
+      socket.destroy()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', onAbort)
     }
   }
 
@@ -121,19 +168,14 @@ export function createEgress(options: EgressOptions): Egress {
     }
 
     return async (target, callback) => {
+      const host = target.hostname.replace(/^\[|\]$/g, '')
+      const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
+      let check: Check
       try {
-        await own.refresh()
+        check = await prepare(host, port, toHooks)
       } catch (error) {
         return callback(error as Error, null)
       }
-      const host = target.hostname.replace(/^\[|\]$/g, '')
-      const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
-      const check = checkPort(port, toHooks)
-      const place = own.findByHost(host, port)
-      const named = place && !(toHooks && place.isApi) ? describePlace(place) : null
-      // net does not call lookup for an IP literal, so literals are checked here.
-      const bad = named ?? (isIP(host) ? check(host) : null)
-      if (bad) return callback(refused(host, bad), null)
       let refusal: Error | undefined
       // The type is void, but the value is the socket. Its 'connect' event comes before any TLS handshake.
       const socket = findOpener(port)({ ...target, hostname: host }, (error, ready) => {
@@ -141,30 +183,27 @@ export function createEgress(options: EgressOptions): Egress {
         else callback(null, ready as NonNullable<typeof ready>)
       }) as unknown as Socket
       socket.prependOnceListener('connect', () => {
-        const reason = check(socket.remoteAddress ?? '', socket.localAddress === socket.remoteAddress)
-        if (!reason) return
-        refusal = refused(host, reason)
-        socket.destroy(refusal)
+        refusal = inspect(socket, check, host)
+        if (refusal) socket.destroy(refusal)
       })
     }
   }
 
+  const check = checkPort(undefined, false)
   return {
-    refuse: checkPort(undefined, false),
-    lookup: lookupWith(checkPort(undefined, false)),
+    refuse: (address) => check(address, address),
+    open,
     connect: connectWith(false),
     connectToHooks: connectWith(true),
     allowsLoopback,
   }
 }
 
-function parseRange(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
-  const cidr = text.includes('/') ? text : `${text}/${isIP(text) === 6 ? 128 : 32}`
-  try {
-    return ipaddr.parseCIDR(cidr)
-  } catch {
-    throw new Error(`${JSON.stringify(text)} is not an address range such as 10.0.0.0/8`)
-  }
+/** Why the address that a socket has really been connected to is refused. */
+function inspect(socket: Socket, check: Check, host: string): RefusedAddress | undefined {
+  const { remoteAddress = '', localAddress } = socket
+  const reason = check(remoteAddress, host, localAddress === remoteAddress)
+  return reason === null ? undefined : refused(host, reason)
 }
 
 function describePlace({ what, isApi }: OwnPlace): string {
@@ -173,9 +212,10 @@ function describePlace({ what, isApi }: OwnPlace): string {
 
 // Does not tell the address behind a name, so that nobody can map the internal network by these messages.
 function refused(host: string, reason: string): RefusedAddress {
-  const what = isIP(host)
-    ? `is ${reason}`
-    : `leads to ${reason.replace(/^not a/, 'an address that is not a')}`
+  const what =
+    isIP(host) || reason === DENIED_HOST
+      ? `is ${reason}`
+      : `leads to ${reason.replace(/^not a/, 'an address that is not a')}`
   return Object.assign(new Error(`${host} ${what}; the egress rules refuse it`), {
     code: 'EGRESS_REFUSED' as const,
   })

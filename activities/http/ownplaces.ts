@@ -1,8 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
-import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import ipaddr from 'ipaddr.js'
+import { isOfThisMachine, listAddressForms, normalizeAddress, tidyHost } from './addresses.ts'
 
 /** A place that belongs to the service itself, such as its database. No egress rule opens it to users. */
 export type OwnPlace = {
@@ -57,10 +56,10 @@ export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPl
 
   // What a name once led to stays known: a name may lead to a part of its addresses at each lookup.
   async function lookUp(one: Known): Promise<void> {
-    const host = tidy(one.place.host)
+    const host = tidyHost(one.place.host)
     const found = isIP(host) ? [{ address: host }] : await resolve(host).catch(() => [])
     for (const { address } of found) {
-      one.addresses.add(normalize(address))
+      one.addresses.add(normalizeAddress(address))
       one.onThisMachine ||= isOfThisMachine(address)
     }
   }
@@ -76,17 +75,19 @@ export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPl
       await (isFirst ? refreshing : Promise.race([refreshing, sleep(PATIENCE_MS, undefined, { ref: false })]))
     },
     findByHost(text, port) {
-      const host = tidy(text)
+      const host = tidyHost(text)
       const isAddress = isIP(host) !== 0
       const found = known.find(({ place, addresses }) => {
         if (place.port !== undefined && place.port !== port) return false
-        if (tidy(place.host) === host) return true
-        return place.byName === true && isAddress && listForms(host).some((form) => addresses.has(form))
+        if (tidyHost(place.host) === host) return true
+        return (
+          place.byName === true && isAddress && listAddressForms(host).some((form) => addresses.has(form))
+        )
       })
       return found?.place
     },
     findByAddress(address, port, isThisMachine = false) {
-      const forms = listForms(address)
+      const forms = listAddressForms(address)
       const found = known.find(({ place, addresses, onThisMachine }) => {
         if (place.byName || (place.port !== undefined && place.port !== port)) return false
         if (forms.some((form) => addresses.has(form))) return true
@@ -106,38 +107,4 @@ export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPl
 export function isHookPath(path: string, base = ''): boolean {
   const own = base !== '' && path.startsWith(`${base}/`) ? path.slice(base.length) : path
   return /^\/(?:hooks|resume)(?:\/(?!\.)[\w.~-]+)+$/.test(own)
-}
-
-// In lower case, without the brackets of an IPv6 address and without final dots.
-function tidy(host: string): string {
-  return host
-    .toLowerCase()
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.+$/, '')
-}
-
-/** An address in its usual form: IPv4 if it is mapped to IPv6, and without a zone. */
-function normalize(address: string): string {
-  const plain = address.replace(/%.*$/, '')
-  return ipaddr.isValid(plain) ? ipaddr.process(plain).toString() : plain
-}
-
-/** The address, and the IPv4 addresses that a gateway or tunnel may make of it (NAT64, 6to4, ::a.b.c.d). */
-function listForms(text: string): string[] {
-  const address = normalize(text)
-  if (isIP(address) !== 6) return [address]
-  const ip = ipaddr.parse(address)
-  const bytes = ip.toByteArray()
-  if (ip.range() === 'unicast' && bytes.slice(0, 12).some((byte) => byte !== 0)) return [address]
-  return [address, bytes.slice(12).join('.'), bytes.slice(2, 6).join('.')]
-}
-
-function isOfThisMachine(text: string): boolean {
-  const address = normalize(text)
-  if (!ipaddr.isValid(address)) return false
-  const range = ipaddr.parse(address).range()
-  if (range === 'loopback' || range === 'unspecified') return true
-  return Object.values(networkInterfaces()).some((list) =>
-    list?.some((one) => normalize(one.address) === address),
-  )
 }

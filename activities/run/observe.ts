@@ -4,6 +4,7 @@ import type { AttemptInput, AttemptResult, SegmentInput } from '../../workflows/
 import type { NodeRecord } from '../../workflows/run/records.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { HttpClient } from '../http/http.ts'
+import type { Outsides } from '../http/outside.ts'
 import { labelFailure } from '../metrics.ts'
 import type { Span, Tracing } from '../tracing.ts'
 
@@ -34,7 +35,7 @@ export async function observeAttempt(
     span?.end({ failure, attributes: { 'perdure.node.outcome': outcome } })
   }
   try {
-    const traced = span && tracing ? { ...deps, http: traceHttp(deps.http, tracing, span) } : deps
+    const traced = span && tracing ? { ...deps, outside: traceOutsides(deps.outside, tracing, span) } : deps
     const result = await run(traced, input)
     end('SUCCESS')
     return result
@@ -80,6 +81,16 @@ function nameNode(executionId: string, nodeId: string, attempt: number) {
     'perdure.execution.id': executionId,
     'perdure.node.id': nodeId,
     'perdure.node.attempt': attempt,
+  }
+}
+
+function traceOutsides(outside: Outsides, tracing: Tracing, parent: Span): Outsides {
+  return {
+    close: outside.close,
+    async forTeam(teamId) {
+      const { http, dial } = await outside.forTeam(teamId)
+      return { dial, http: traceHttp(http, tracing, parent) }
+    },
   }
 }
 

@@ -10,6 +10,7 @@ import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
 import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { NOWHERE } from '../http/outside.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
@@ -75,7 +76,7 @@ export async function prepareStep(
   step: NodeStep,
 ): Promise<NodeContext> {
   const { node, sources, iteration, context } = step
-  const { store, http } = deps
+  const { store } = deps
   const read = [...new Set([...sources, ...step.needs])]
   demandInputRoom(read.flatMap((id) => step.find(id) ?? []))
   const nodes: Record<string, unknown> = Object.create(null)
@@ -122,7 +123,7 @@ export async function prepareStep(
       log: (console) => notes.add({ console: [...console] }),
     }),
     notes,
-    http,
+    http: NOWHERE,
     spot: {
       store,
       executionId: context.id,

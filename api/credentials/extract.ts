@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { extractCredentials } from '../../db/workflows/extract.ts'
+import { extractCredentials } from '../../db/secrets/extract.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { uuidField } from '../http/fields.ts'

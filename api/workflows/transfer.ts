@@ -89,6 +89,7 @@ const NewImport = v.object({
   name: v.optional(trimmedString(200)),
   workflow,
   workflows: v.optional(strictRecord(uuidField)),
+  credentials: v.optional(strictRecord(uuidField)),
 })
 const ImportQuery = v.object({
   ...unknownKeysQuery,
@@ -219,7 +220,8 @@ export function createTransferRoutes() {
           'STOP_AND_ERROR, so that no execution passes over work that was not done. Every other node becomes ' +
           'one node that works on items as it did in n8n, and texts that begin with `=` stay as they were ' +
           'written. If the document refers to other workflows, ' +
-          '`workflows` maps their ids to the ids of the workflows here that replace them. With ' +
+          '`workflows` maps their ids to the ids of the workflows here that replace them, and `credentials` those of ' +
+          'credentials. A node loses a credential that is none of the team, which the report says. With ' +
           '`dryRun=true` nothing is created, and the response is the converted graph.',
         role: 'BUILDER',
         query: ImportQuery,

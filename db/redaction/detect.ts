@@ -120,28 +120,44 @@ function findValueEnd(text: string, start: number, quote: string | undefined, to
   return stops.exec(text)?.index ?? text.length
 }
 
-const SHORT = 6
+/** Shorter secrets are masked only where they are a whole value. */
+export const LEAST_PARTIAL = 6
+
+/** All forms of the given values in which they are masked within texts, the longest first. */
+export function listForms(secrets: Iterable<string>): string[] {
+  const forms = new Set<string>()
+  for (const secret of secrets)
+    if (secret.length >= LEAST_PARTIAL && !REDACTED.includes(secret))
+      for (const form of encode(secret)) forms.add(form)
+  // The longest first: otherwise a short form could match inside a longer one and leave the rest of it.
+  return [...forms].filter((form) => !REDACTED.includes(form)).sort((a, b) => b.length - a.length)
+}
 
 /**
  * Returns a function that masks the given values in a text, also in their URL, JSON, hex and base64 forms.
  */
 export function compileSecrets(secrets: Iterable<string>): (text: string) => string {
-  const whole = new Set<string>()
-  const forms = new Set<string>()
-  for (const secret of secrets) {
-    if (secret === '' || REDACTED.includes(secret)) continue
-    whole.add(secret)
-    if (secret.length >= SHORT) for (const form of encode(secret)) forms.add(form)
-  }
+  const given = [...secrets]
+  const whole = new Set(given.filter((secret) => secret !== '' && !REDACTED.includes(secret)))
   if (whole.size === 0) return (text) => text
-  // The longest first: otherwise a short form could match inside a longer one and leave the rest of it.
-  const ordered = [...forms].filter((form) => !REDACTED.includes(form)).sort((a, b) => b.length - a.length)
+  const ordered = listForms(whole)
   return (text) => {
     if (whole.has(text)) return REDACTED
     let clean = text
     for (const form of ordered) if (clean.includes(form)) clean = clean.replaceAll(form, REDACTED)
     return clean
   }
+}
+
+function escapeHtml(text: string, single: string, double: string): string {
+  const entities: Record<string, string> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    "'": single,
+    '"': double,
+  }
+  return text.replace(/[&<>'"]/g, (c) => entities[c] ?? c)
 }
 
 function encode(secret: string): string[] {
@@ -151,7 +167,11 @@ function encode(secret: string): string[] {
   const forms = [url, strict, strict.replaceAll('%20', '+')]
   forms.push(...forms.map((form) => form.replace(/%../g, (code) => code.toLowerCase())))
   const json = JSON.stringify(secret).slice(1, -1)
-  forms.push(secret, json, JSON.stringify(json).slice(1, -1))
+  forms.push(secret, json, JSON.stringify(json).slice(1, -1), encodeURI(secret.toWellFormed()))
+  // As PHP and Python write JSON, and as templates write HTML.
+  const ascii = json.replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  forms.push(json.replaceAll('/', '\\/'), ascii, ascii.replaceAll('/', '\\/'))
+  forms.push(escapeHtml(secret, '&#39;', '&quot;'), escapeHtml(secret, '&#x27;', '&#34;'))
   forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase())
   // Within a longer base64 text a secret begins at one of three offsets. The characters at its edges also
   // hold bits of its neighbours, so only the inner ones are compared.

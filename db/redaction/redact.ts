@@ -1,4 +1,4 @@
-import { isSecretName, normalizeKey } from '../../workflows/secretnames.ts'
+import { isSecretName, normalizeKey } from '../../workflows/secrets/secretnames.ts'
 import { compileSecrets, findSecrets, type Pii, REDACTED } from './detect.ts'
 import { PII_KINDS } from './pii.ts'
 

@@ -1,5 +1,10 @@
 import { isObject } from '../../workflows/json.ts'
-import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from '../../workflows/secretnames.ts'
+import {
+  isSecretName,
+  LEAST_SECRET,
+  MAYBE_SECRET,
+  normalizeKey,
+} from '../../workflows/secrets/secretnames.ts'
 import { REDACTED } from './detect.ts'
 import type { RedactionRules } from './redact.ts'
 

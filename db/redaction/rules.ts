@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import { normalizeKey } from '../../workflows/secretnames.ts'
+import { normalizeKey } from '../../workflows/secrets/secretnames.ts'
 import { perDatabase } from '../cache.ts'
 import type { Db } from '../connection.ts'
 import { REDACTED } from './detect.ts'

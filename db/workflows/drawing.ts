@@ -6,9 +6,9 @@ import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { invalid, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
+import { suspectSecrets } from '../secrets/suspicions.ts'
 import { bindApprovers, presentApprovers } from './approvers.ts'
 import { restoreSecrets } from './secrets.ts'
-import { suspectSecrets } from './suspicions.ts'
 import { readStoredVersion, type StoredVersion } from './versions.ts'
 
 /**

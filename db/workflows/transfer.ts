@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
-import { replaceCredential } from '../../workflows/graph/credentials.ts'
 import {
   type Graph,
   type GraphEdge,
@@ -10,21 +8,20 @@ import {
   MAX_EDGES,
   MAX_NODES,
 } from '../../workflows/graph/graph.ts'
-import { listMoved, replaceSecret } from '../../workflows/graph/secrets.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
-import { joinPath, type Problem } from '../../workflows/problem.ts'
+import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { write } from '../change.ts'
-import { findCredentialProblems } from '../credentials/references.ts'
 import { invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
-import { demandTeam, type Scope, type Store } from '../scope.ts'
+import { demandTeam, type Scope } from '../scope.ts'
+import { type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
-import { type Moved, type MovedSecret, moveSecrets } from './moves.ts'
+import { placeCredentials } from './importedcredentials.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
@@ -55,6 +52,8 @@ export type WorkflowImport = {
   workflow: unknown
   /** Ids of workflows here, by the ids of the workflows that they replace in the document. */
   workflows?: Record<string, string> | undefined
+  /** Likewise for credentials. */
+  credentials?: Record<string, string> | undefined
 }
 
 /** The input for the new workflow, and a report of what differs from the document. */
@@ -111,15 +110,20 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
     ? await readDocument(scope, input, workflow)
     : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const own = await replaceForeign(scope.store, input.teamId, plan.graph)
-  const strangers = await findStrangers(scope, input.teamId, own.graph.nodes)
+  const { nodes, dropped, madeUp } = await placeCredentials(scope.store, input, plan.graph.nodes)
+  const strangers = await findStrangers(scope, input.teamId, nodes)
   const report = completeReport({
     ...plan.report,
-    problems: [...plan.report.problems, ...own.problems, ...strangers],
+    problems: [...plan.report.problems, ...dropped, ...strangers],
   })
   const secrets = isDocument(workflow) ? workflow.secrets : []
-  const madeUp = new Set([...secrets, ...own.madeUp])
-  return { ...plan, graph: own.graph, name: name === '' ? 'Imported workflow' : name, report, madeUp }
+  return {
+    ...plan,
+    graph: { ...plan.graph, nodes },
+    name: name === '' ? 'Imported workflow' : name,
+    report,
+    madeUp: new Set([...secrets, ...madeUp]),
+  }
 }
 
 /**
@@ -160,30 +164,6 @@ function tellMoved({ report, graph, madeUp }: ConvertedWorkflow, { made, left }:
     return { node: nameNode(path), path, kind: 'note', message, original: null } as const
   })
   return completeReport({ ...report, problems: [...report.problems, ...moved, ...kept] })
-}
-
-/**
- * Leaves out the credentials that the team does not have, which the document names: a trigger gets a secret that
- * nobody knows in their place, so that it lets nobody in.
- */
-async function replaceForeign(
-  store: Store,
-  teamId: string,
-  graph: Graph,
-): Promise<{ graph: Graph; problems: ImportProblem[]; madeUp: string[] }> {
-  const nodes = [...graph.nodes]
-  const madeUp: string[] = []
-  const found = await findCredentialProblems(store, teamId, graph)
-  const problems = found.map(({ at, key, path, message, id }): ImportProblem => {
-    const node = nodes[at]!
-    const secret = listMoved(node).find(({ beside }) => beside.join() === key.join())
-    const bare = replaceCredential(node, key, undefined)
-    nodes[at] = secret ? replaceSecret(bare, secret.path, randomBytes(24).toString('base64url')) : bare
-    if (secret) madeUp.push(secret.path.reduce(joinPath, `nodes[${at}].config`))
-    const told = `This credential was left out, because it ${message}: set credentialId on the node.`
-    return { node: node.name, path, kind: 'credential', message: told, original: id }
-  })
-  return { graph: problems.length > 0 ? { ...graph, nodes } : graph, problems, madeUp }
 }
 
 /** What the import of a workflow said about it (VIEWER). Throws NOT_FOUND, also for one that was not imported. */

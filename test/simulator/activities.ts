@@ -8,6 +8,7 @@ import { createEvaluator, type Evaluator } from '../../activities/expressions/ev
 import { EXPRESSIONS_BUSY } from '../../activities/expressions/failures.ts'
 import { createFirstTasks } from '../../activities/fairness/firsttasks.ts'
 import { createWorkerPlaces } from '../../activities/fairness/worker.ts'
+import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import { createShares } from '../../activities/run/share.ts'
 import type { Activities } from '../../workflows/run/messages.ts'
@@ -31,6 +32,9 @@ export type Worker = {
 
 const evaluator = createEvaluator({ processes: 2 })
 const log = pino({ level: 'silent' })
+const nobody = async () => {
+  throw new HttpError('network', 'nobody listens')
+}
 
 /** The service's own activities, in a worker that the sample's world surrounds. */
 export function createWorker(sample: Sample, world: World, random: Random): Worker {
@@ -39,7 +43,7 @@ export function createWorker(sample: Sample, world: World, random: Random): Work
   const deps: ActivityDeps = {
     store,
     evaluator: createBusyEvaluator(evaluator, () => world.mayBeAway && random.chance(sample.trouble.away)),
-    http,
+    outside: { forTeam: async () => ({ http, dial: nobody }), close: http.close },
     calls: createCalls({ isWanted: async () => true }),
     firstTasks: createFirstTasks(2, () => 0),
     attempts: {

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { NativeConnection } from '@temporalio/worker'
 import { pino } from 'pino'
 import { inject } from 'vitest'
+import type { EgressOptions } from '../../activities/http/egress.ts'
+import { createOutsides } from '../../activities/http/outside.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
+import { makeCallMark } from '../../db/operation/callmark.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../worker/engine/engine.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
@@ -16,23 +19,29 @@ const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
 /** `binds`: whether it seals as a process with SEAL_VERSION=2 does. */
 type EngineMore = Partial<EngineOptions> & { binds?: boolean }
 
+/** `egress`: the rules of the engines and of the API; loopback is allowed. */
+type RunningOptions = Partial<EngineOptions> & { egress?: EgressOptions }
+
 /**
  * Starts the API with an engine, on a task queue of its own. The API hands its errands to this engine,
  * until `use` names another one.
  */
-export async function startRunning(options: Partial<EngineOptions> = {}) {
+export async function startRunning({ egress, ...options }: RunningOptions = {}) {
   installRuntime(log)
   let engine: Engine | undefined
   const { metrics, tracing } = options
   const service = await startService({
     ...(metrics ? { metrics } : {}),
     tracing,
+    outside: { forTeam: (teamId) => outside.forTeam(teamId), close: () => outside.close() },
     carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),
     describeSchedules: async (workflowId, nodeIds) => {
       if (!engine) throw new Error('there is no engine')
       return engine.describeSchedules(workflowId, nodeIds)
     },
   })
+  const mark = makeCallMark(service.store.keys)
+  const outside = createOutsides({ allowLoopback: true, allow: [], mark, ...egress })
   const taskQueue = `test-${randomBytes(4).toString('hex')}`
   const connections: NativeConnection[] = []
 
@@ -52,7 +61,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
       connection,
       namespace: 'default',
       taskQueue,
-      egress: { allowLoopback: true, allow: [] },
+      outside,
       publicUrl: 'http://127.0.0.1:3000',
       budgetBytes: 512 * 1024 * 1024,
       log,
@@ -81,6 +90,7 @@ export async function startRunning(options: Partial<EngineOptions> = {}) {
     async stop() {
       await engine?.stop()
       for (const connection of connections) await connection.close()
+      await outside.close()
       await service.stop()
     },
   }

@@ -1,4 +1,4 @@
-import { type MovedVersions, moveStoredSecrets } from '../../db/workflows/olderversions.ts'
+import { type MovedVersions, moveStoredSecrets } from '../../db/secrets/olderversions.ts'
 import type { Config } from '../config.ts'
 import { asOperator } from './operator.ts'
 

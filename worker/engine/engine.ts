@@ -18,8 +18,7 @@ import { createCalls } from '../../activities/calls/calls.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createFirstTasks } from '../../activities/fairness/firsttasks.ts'
 import { createWorkerPlaces } from '../../activities/fairness/worker.ts'
-import type { EgressOptions } from '../../activities/http/egress.ts'
-import { createHttpClient } from '../../activities/http/http.ts'
+import type { Outsides } from '../../activities/http/outside.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createAttemptLog } from '../../activities/run/attemptlog.ts'
 import { createShares } from '../../activities/run/share.ts'
@@ -32,7 +31,6 @@ import { describeSchedules, type RegisteredSchedule } from '../../activities/tem
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
-import { makeCallMark } from '../../db/operation/callmark.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
 import { startCalling } from './calling.ts'
@@ -53,7 +51,8 @@ export type EngineOptions = {
   taskQueue: string
   /** The version that this worker belongs to. Without it, workers are not versioned. */
   version?: DeploymentVersion | undefined
-  egress: EgressOptions
+  /** The ways out for what users' calls reach. The caller closes it after the engine has stopped. */
+  outside: Outsides
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   /** When a stuck execution that is to end is ended, and when one counts as lost; tests set other times. */
@@ -163,7 +162,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onEnd: options.bus.tellEnd,
   })
   const evaluator = createEvaluator(options.expressions)
-  const http = createHttpClient({ ...options.egress, mark: makeCallMark(store.keys) })
   const attempts = createAttemptLog(store, log)
   const budget = createBudget(options.budgetBytes)
   const { publicUrl, continueAfterEvents, segmentRecords, patienceMs, stuckAfterMs } = options
@@ -189,7 +187,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const deps = {
     ...shared,
     evaluator,
-    http,
+    outside: options.outside,
     attempts,
     calls,
     places,
@@ -239,7 +237,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
   })
   const stopped = worker.run()
-  const stopCalling = startCalling({ store, http, log }, options.bus)
+  const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
   const { place = null, leaseStore = store } = options
   const leases = startLeases({ store, leaseStore, client, processId, place, log })
   const sweeper = startSweeper({
@@ -295,7 +293,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await leases.stop(hasPutDown)
       await projector.stop()
       await attempts.flush()
-      await Promise.all([evaluator.close(), http.close()])
+      await evaluator.close()
     },
   }
 }

@@ -2,6 +2,7 @@ import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { createOutsides } from '../../activities/http/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
@@ -9,7 +10,9 @@ import { startTracing } from '../../activities/tracing.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
+import { makeCallMark } from '../../db/operation/callmark.ts'
 import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
+import { findKeyFaults } from '../../db/operation/sealkeys.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type Engine, startEngine } from '../engine/engine.ts'
@@ -55,6 +58,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
+  const faults = await untilDone('the database', () => findKeyFaults(store), log, stopping.signal)
+  if (faults && faults.length > 0) refuseToStart(kind, faults.join('\n'))
   const seals = { store, binds: config.sealBound, log }
   const sealer = await untilDone('the database', () => openSealer(seals), log, stopping.signal)
   if (!sealer) process.exit(0)
@@ -78,8 +83,12 @@ export async function runService(kind: ProcessKind): Promise<never> {
   watchProcess(metrics, { store, pool, poolSize, ...(readEngine ? { readEngine } : {}) })
   const tracing = config.tracing && (await startTracing(config.tracing, log))
   const instruments = { log, metrics, tracing, exposure }
+  const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
+  const own = () => listOwnPlaces(config, kind !== 'worker')
+  const outside = createOutsides({ ...config.egress, allowLoopback, own, mark: makeCallMark(keys) })
   let close = async () => {}
-  if (kind !== 'worker') close = await startApi(config, store, sealer, bus, instruments, readEngine)
+  if (kind !== 'worker')
+    close = await startApi(config, store, sealer, bus, { ...instruments, outside }, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
   if (kind !== 'api') {
     installRuntime(log)
@@ -88,8 +97,6 @@ export async function runService(kind: ProcessKind): Promise<never> {
       const { namespace } = config.temporal
       const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
       const { deploymentName, buildId } = config
-      const allowLoopback = config.openByDefault.loopback ? exposure.why : config.egress.allowLoopback
-      const egress = { ...config.egress, allowLoopback, own: () => listOwnPlaces(config, kind !== 'worker') }
       // A pool in which others wait must not make a process that is alive seem lost.
       const lease = { max: 1, name: `perdure ${kind} lease`, timeoutMs: RENEWAL_MS }
       leases = openDatabase(config.databaseUrl!, lease)
@@ -102,7 +109,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         namespace,
         taskQueue,
         ...(buildId ? { version: { deploymentName, buildId } } : {}),
-        egress,
+        outside,
         publicUrl,
         budgetBytes,
         stopGraceMs,
@@ -131,6 +138,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   await bus.stop()
   await close()
   await engine?.stop()
+  await outside.close()
   // What they are at may take long, and is done again later.
   await Promise.race([others, sleep(OTHERS_MS)])
   await tracing?.stop()
@@ -186,9 +194,13 @@ function readForProcess(kind: ProcessKind): Config {
     )
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    console.error(`perdure ${kind} cannot start:\n${error.message}`)
-    process.exit(2)
+    return refuseToStart(kind, error.message)
   }
+}
+
+function refuseToStart(kind: ProcessKind, why: string): never {
+  console.error(`perdure ${kind} cannot start:\n${why}`)
+  process.exit(2)
 }
 
 /** Calls `work` until it succeeds, and logs each error. Undefined if `signal` is aborted first. */

@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import type { Outsides } from '../../activities/http/outside.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -39,7 +40,7 @@ export async function startApi(
   store: Store,
   sealer: Sealer,
   bus: Bus,
-  instruments: Instruments,
+  { outside, ...instruments }: Instruments & { outside: Outsides },
   readEngine: (() => Engine | undefined) | undefined,
 ): Promise<() => Promise<void>> {
   const { log } = instruments
@@ -98,6 +99,7 @@ export async function startApi(
     ...front,
     isReady,
     evaluator,
+    outside,
     carryOut: carry,
     describeSchedules: describe,
   })

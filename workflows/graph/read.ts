@@ -1,5 +1,6 @@
 import type { Rules } from '../expressions/rules.ts'
 import { nameType, type Problem } from '../problem.ts'
+import { checkLiterals } from '../secrets/literals.ts'
 import type { Work } from '../turns.ts'
 import { findInertKeys } from './advice/inert.ts'
 import { createKeeper } from './advice/kept.ts'
@@ -7,7 +8,6 @@ import { nameUnnamed } from './advice/names.ts'
 import { checkStructure, type Findings } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
-import { checkLiterals } from './literals.ts'
 
 /** What checking a node or edge takes, and each character of its config, in units of work. */
 const NODE_WORK = 50

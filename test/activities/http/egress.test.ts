@@ -60,7 +60,7 @@ describe('addresses', () => {
     const any = createEgress({ allowLoopback: false, allow: [], any: true })
     for (const good of ['127.0.0.1', '169.254.169.254', 'fe80::1']) expect(any.refuse(good)).toBeNull()
     expect(() => createEgress({ allowLoopback: false, allow: ['10.0.0.0/99'] })).toThrow('10.0.0.0/99')
-    expect(() => createEgress({ allowLoopback: false, allow: ['intranet'] })).toThrow('intranet')
+    expect(() => createEgress({ allowLoopback: false, allow: ['in tranet'] })).toThrow('in tranet')
   })
 })
 

@@ -1,7 +1,7 @@
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import { cutFromUrl, type Literal, readHost } from '../../workflows/graph/literals.ts'
 import { replaceSecret } from '../../workflows/graph/secrets.ts'
+import { cutFromUrl, type Literal, readHost } from '../../workflows/secrets/literals.ts'
 import { readCredentialData } from '../credentials/data.ts'
 import type { CredentialData } from '../credentials/seal.ts'
 import type { CredentialType } from '../credentials/types.ts'

@@ -1,9 +1,9 @@
 import type { Rules } from '../expressions/rules.ts'
+import type { GraphNode } from '../graph/graph.ts'
+import { HIDDEN, type Path } from '../graph/secrets.ts'
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
-import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from '../secretnames.ts'
-import type { GraphNode } from './graph.ts'
-import { HIDDEN, type Path } from './secrets.ts'
+import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from './secretnames.ts'
 
 /**
  * A secret that is written into a request: where it is in the config, how it is sent, and its exact value. `user` is

@@ -5,9 +5,9 @@ import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
+import { checkCredentials } from '../workflows/references.ts'
+import { addVersion, readStoredVersion } from '../workflows/versions.ts'
 import { auditMoved, type MovedSecret, moveSecrets } from './moves.ts'
-import { checkCredentials } from './references.ts'
-import { addVersion, readStoredVersion } from './versions.ts'
 
 /** What became of the secrets of a workflow's graph: `version` is the new one, or the one that has none to move. */
 export type Extraction = {

@@ -1,0 +1,137 @@
+import { isObject } from '../../workflows/json.ts'
+import { takeTurn } from '../../workflows/turns.ts'
+import { compileSecrets, LEAST_PARTIAL, listForms, REDACTED } from './detect.ts'
+
+/**
+ * Masks secrets by their values alone, whatever the keys they stand under and whatever they look like: the output of
+ * a login must stay of use to the next node. Under 6 characters a secret is masked where it is a whole value.
+ */
+export type ExactMask = {
+  text(text: string): string
+  /** The beginning of a text, at whose end a secret may be cut in two: what is left of it is masked too. */
+  start(text: string): string
+  /** A copy of a JSON value; the same value if there is nothing to mask in it. */
+  value<T>(value: T): T
+  /** The same for the JSON text of a value, in turns with what others do. */
+  json(text: string): Promise<string>
+}
+
+/** A mask for these secrets; see compileSecrets for the forms in which they are found. */
+export function createExactMask(secrets: Iterable<string>): ExactMask {
+  const all = [...new Set(secrets)].filter((secret) => secret !== '')
+  const text = compileSecrets(all)
+  const forms = listForms(all)
+  const inJson = new Set(forms.map(writeInside))
+  const written = [...inJson].filter((form) => !OUTSIDE.test(form))
+  const doubtful = [...inJson].filter((form) => OUTSIDE.test(form))
+
+  function value(given: unknown): unknown {
+    if (typeof given === 'string') return text(given)
+    if (typeof given === 'number') return all.includes(String(given)) ? REDACTED : given
+    if (Array.isArray(given)) return keepIfSame(given, given.map(value))
+    if (!isObject(given)) return given
+    const entries = Object.entries(given)
+    const masked = new Map<string, unknown>()
+    let same = true
+    for (const [key, item] of entries) {
+      let name = text(key)
+      const clean = value(item)
+      same &&= name === key && clean === item
+      while (masked.has(name)) name += '~'
+      masked.set(name, clean)
+    }
+    return same ? given : Object.fromEntries(masked)
+  }
+
+  return {
+    text,
+    start(given) {
+      const clean = text(given)
+      let cut = clean.length
+      for (const form of forms) cut = Math.min(cut, findCutForm(clean, form))
+      return cut < clean.length ? clean.slice(0, cut) + REDACTED : clean
+    },
+    value: value as <T>(given: T) => T,
+    async json(given) {
+      let clean = given
+      for (const form of written) {
+        clean = replaceInJson(clean, form)
+        await takeTurn()
+      }
+      return isDoubtful(clean) ? maskStrings(clean, { text, all }) : clean
+    },
+  }
+
+  /** Whether there may be more to mask in a JSON text, for which it must be known where its strings are. */
+  function isDoubtful(json: string): boolean {
+    return (
+      doubtful.some((form) => json.includes(form)) ||
+      all.some((secret) => secret.length < LEAST_PARTIAL && json.includes(writeInside(secret)))
+    )
+  }
+}
+
+/** Of these characters JSON is made outside of its strings. */
+const OUTSIDE = /^[\d.eE+\-{}[\]:,truefalsn\s]*$/
+
+/** A text as it is written within a string of JSON. */
+function writeInside(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
+/** Masks each string of a JSON text by itself, and each number that is a secret. */
+function maskStrings(json: string, { text, all }: { text: (text: string) => string; all: string[] }): string {
+  const numbers = new Set(all.filter((secret) => /^-?\d[\d.eE+-]*$/.test(secret)))
+  const maskOutside = (part: string) =>
+    numbers.size === 0
+      ? part
+      : part.replace(/-?\d[\d.eE+-]*/g, (found) => (numbers.has(found) ? `"${REDACTED}"` : found))
+  const parts: string[] = []
+  let done = 0
+  for (let open = json.indexOf('"'); open >= 0; open = json.indexOf('"', done)) {
+    let end = json.indexOf('"', open + 1)
+    while (end >= 0 && countSlashes(json, end, open) % 2 === 1) end = json.indexOf('"', end + 1)
+    if (end < 0) break
+    const string = json.slice(open, end + 1)
+    const value = JSON.parse(string)
+    const clean = text(value)
+    parts.push(maskOutside(json.slice(done, open)), clean === value ? string : JSON.stringify(clean))
+    done = end + 1
+  }
+  return parts.join('') + maskOutside(json.slice(done))
+}
+
+function countSlashes(text: string, at: number, after: number): number {
+  let slashes = 0
+  while (at - slashes - 1 > after && text[at - slashes - 1] === '\\') slashes++
+  return slashes
+}
+
+function keepIfSame<T>(before: T[], after: T[]): T[] {
+  return after.every((item, i) => item === before[i]) ? before : after
+}
+
+/** Where at the end of a text a form begins and does not end; the text's length if it does not. */
+function findCutForm(text: string, form: string): number {
+  const head = form.slice(0, LEAST_PARTIAL)
+  const from = Math.max(0, text.length - form.length + 1)
+  for (let at = text.indexOf(head, from); at >= 0; at = text.indexOf(head, at + 1))
+    if (form.startsWith(text.slice(at))) return at
+  return text.length
+}
+
+/** Masks `form`, which is written as in JSON, in a JSON text: never from the middle of an escaped character. */
+function replaceInJson(text: string, form: string): string {
+  let at = text.indexOf(form)
+  if (at < 0) return text
+  const parts: string[] = []
+  let done = 0
+  while (at >= 0) {
+    if (countSlashes(text, at, done - 1) % 2 === 0) {
+      parts.push(text.slice(done, at), REDACTED)
+      done = at + form.length
+      at = text.indexOf(form, done)
+    } else at = text.indexOf(form, at + 1)
+  }
+  return parts.join('') + text.slice(done)
+}
