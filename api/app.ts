@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
+import { createExtractRoutes } from './credentials/extract.ts'
 import { createOAuthRoutes } from './credentials/oauth.ts'
 import { createCredentialTestRoutes } from './credentials/test.ts'
 import { createCredentialTypeRoutes } from './credentials/types.ts'
@@ -83,6 +84,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWebhookRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
+    .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())
     .route('/', createCredentialTestRoutes(deps))
     .route('/', createOAuthRoutes(deps))

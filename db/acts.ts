@@ -41,6 +41,8 @@ export const ACTS = {
   CREDENTIAL_DELETED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  /** Secrets of a workflow's graph are in credentials now. */
+  CREDENTIALS_EXTRACTED: { role: 'BUILDER', resource: 'WORKFLOW' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
   APPROVAL_DECIDED: { role: 'OPERATOR', resource: 'APPROVAL' },
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },

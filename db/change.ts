@@ -10,15 +10,16 @@ import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
 export type Changed<T> = Done<T> | Unchanged<T>
-type Done<T> = AuditEntry & { result: T }
-type Unchanged<T> = { result: T; unchanged: true }
+type Done<T> = AuditEntry & { result: T; also?: (AuditEntry & { act: Act })[] }
+type Unchanged<T> = { result: T; unchanged: true; also?: undefined }
 
 /**
  * The door to every write on somebody's behalf: opens a transaction, checks the right that `act` needs as it
  * is now, and appends the audit entry last, so that the chain is locked only until the commit. `work` gets
  * the scope with the role that was read. It may run again after a serialization failure or a deadlock, so it
  * must do nothing outside `tx`. It may return another `act` of the same least role (WORKFLOW_ACTIVATED
- * instead of WORKFLOW_UPDATED), or say that nothing was changed: then there is no entry. Throws FORBIDDEN,
+ * instead of WORKFLOW_UPDATED), or say that nothing was changed: then there is no entry. `also` are acts of the same
+ * least role that it has done on the way, with entries of their own. Throws FORBIDDEN,
  * UNAUTHENTICATED if the session or token has ended, NOT_FOUND if the team no longer exists, and
  * AUDIT_CHAIN_BROKEN.
  */
@@ -81,6 +82,7 @@ async function audited<T, A extends Act | AccountAct>(
   opened.done = true
   return record(store, async (tx) => {
     const changed = await work(tx)
+    for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, chain, more)
     if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
     return changed.result
   })

@@ -477,6 +477,7 @@ export interface WorkflowVersions {
   nodeCount: number;
   nodes: unknown;
   restoredFrom: number | null;
+  secretsMoved: Generated<boolean>;
   strict: Generated<boolean>;
   version: number;
   workflowId: string;

@@ -46,6 +46,8 @@ The installation:
   keys rotate                  Wrap every credential with the current key anew. The service may run meanwhile; what was
                                interrupted goes on where it stopped.
   migrate                      Bring the database of DATABASE_URL up to date, and create the first admin.
+  secrets move                 Move secrets that are written into stored graphs into credentials. Run it once no
+                               process of a release before credentials is left; it may be repeated.
   rebuild <executionId|--all>  Rebuild the rows of one execution, or of all, from their histories in Temporal.
   schema                       Write db/schema.ts and db/functions.sql from the migrations.
       --check                  Change nothing; exit with 1 if a file is not up to date.
@@ -129,6 +131,10 @@ const COMMANDS: Record<string, Command> = {
   migrate: {
     words: [0, 0],
     run: async (config) => (await import('./commands/migrate.ts')).runMigrate(config),
+  },
+  'secrets move': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/secrets.ts')).runSecretsMove(config),
   },
   rebuild: {
     words: [0, 1],

@@ -2,6 +2,8 @@ import { mkdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
+import { moveStoredSecrets } from '../db/secrets/olderversions.ts'
+import { describeMoved } from './commands/secrets.ts'
 import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
 import { demandKeys, readKeys } from './keys.ts'
 import { type Program, type SupervisedChild, superviseChild } from './local/children.ts'
@@ -66,6 +68,9 @@ async function start(config: Config): Promise<void> {
   })
   await demandKeys({ db, keys })
   say(`Migrations: ${ran.length === 0 ? 'none to run' : `ran ${ran.join(', ')}`}`)
+  // There is no process of another release, which could not use credentials.
+  const moved = await moveStoredSecrets({ db, keys })
+  if (moved.credentials > 0 || moved.failed.length > 0) for (const line of describeMoved(moved)) say(line)
 
   const url = `http://${nameHost(config.host)}:${port}`
   // The only worker has no other version beside it, and nobody to make its own current.

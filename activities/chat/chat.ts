@@ -3,7 +3,7 @@ import type { HttpPass } from '../credentials/authorize.ts'
 import type { OpenFile } from '../files/files.ts'
 import { HttpError } from '../http/httperror.ts'
 import type { Handover } from '../messages/once.ts'
-import { readRetryAfter, requestFailure } from '../nodes/http.ts'
+import { readRetryAfter, requestFailure } from '../nodes/kit/retryafter.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 

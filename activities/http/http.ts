@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
-import { isSecretName } from '../../db/redaction/redact.ts'
+import { isSecretName } from '../../workflows/secrets/secretnames.ts'
 import { type Agents, createAgents } from './agents.ts'
 import {
   type Authority,

@@ -1,6 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { v4 as uuid } from 'uuid'
 import { wholeNumber } from '../../workflows/nodes/fields.ts'
+import type { Credentials } from '../credentials/credentials.ts'
 import { renderKey, renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
 import { putInto } from './kit/into.ts'
@@ -12,7 +13,8 @@ const size = wholeNumber(1, 65_536)
 
 /**
  * CRYPTO: outputs {value}. Strings are read as UTF-8, other values as their JSON. The encoding is hex by
- * default, and base64 for the operations encode and decode. With `into` the value goes into a field of its item.
+ * default, and base64 for the operations encode and decode. With `into` the value goes into a field of its item. The
+ * secret of an HMAC may be a credential.
  */
 export const runCrypto: NodeRunner = async (context) => {
   const value = await compute(context)
@@ -28,7 +30,7 @@ async function compute(context: NodeContext): Promise<string> {
         .update(await renderText(context, 'value'))
         .digest(encoding ?? 'hex')
     case 'hmac':
-      return createHmac(String(algorithm), await renderText(context, 'secret'))
+      return createHmac(String(algorithm), await readSecret(context))
         .update(await renderText(context, 'value'))
         .digest(encoding ?? 'hex')
     case 'uuid':
@@ -47,6 +49,19 @@ async function compute(context: NodeContext): Promise<string> {
     default:
       throw invalidConfig('operation', 'is unknown')
   }
+}
+
+const opened = new WeakMap<Credentials, Promise<string>>()
+
+/** The secret of an HMAC. A call opens its credential once, however many items it works on. */
+async function readSecret(context: NodeContext): Promise<string> {
+  const { config, credentials } = context
+  if (config.secret !== undefined || !credentials) return renderText(context, 'secret')
+  const secret =
+    opened.get(credentials) ??
+    credentials.open(config.credentialId, 'SIGNATURE').then(({ data }) => String(data.secret))
+  opened.set(credentials, secret)
+  return secret
 }
 
 function decode(text: string, encoding: Encoding): string {

@@ -2,6 +2,7 @@ import { cancellationSignal } from '@temporalio/activity'
 import { hasEnded } from '../../db/executions/executions.ts'
 import { isDatabaseError } from '../../db/operation/outage.ts'
 import { wasJustStarted } from '../../db/outbox.ts'
+import { listCredentials } from '../../workflows/graph/credentials.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { itemsOf } from '../../workflows/input.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
@@ -11,8 +12,9 @@ import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { Envelope, LoopNode } from '../../workflows/run/plan.ts'
 import type { ItemPage, NodeRecord, StepResult } from '../../workflows/run/records.ts'
 import { EXHAUSTED, findLoop, nodesIn, settleFailure, stepKey } from '../../workflows/run/walk.ts'
+import { createCredentials } from '../credentials/credentials.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { isTurnedAway } from '../fairness/turns.ts'
+import { findTeam, isTurnedAway } from '../fairness/turns.ts'
 import { createItemOutput } from '../items/output.ts'
 import { gatherCalls } from '../loops/calls.ts'
 import { foldResults, gatherResults, packLoopItems, renderLoopItems } from '../loops/loop.ts'
@@ -114,7 +116,14 @@ async function prepare(
   try {
     const step = placeStep(walk, task, await loadNode(deps, segment.context, task.node.id))
     if (task.phase === 'fold' || task.phase === 'close') return { step, prepared: undefined }
-    return { step, prepared: await prepareStep(deps, values, step) }
+    const prepared = await prepareStep(deps, values, step)
+    // Runs that began before the secret of the node was moved into a credential have the node as a step of theirs.
+    const isMoved = listCredentials(step.node).length > 0 && !step.node.disabled
+    if (!isMoved) return { step, prepared }
+    const team = await findTeam(deps, segment.context)
+    const { http } = await deps.outside.forTeam(team)
+    const credentials = createCredentials(deps.store, http, async () => team)
+    return { step, prepared: { ...prepared, credentials } }
   } catch (error) {
     if (error instanceof NodeFailure) return error
     return giveUpStep(deps.store, key, error, deps.patienceMs)

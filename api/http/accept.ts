@@ -63,7 +63,14 @@ export type Rule = {
 }
 
 /** A graph in a body, and the rules that its texts are read under. `known` is the stored graph that it changes. */
-type BodyGraph = { nodes: unknown; edges: unknown; expressions: Rules; known?: Graph; path?: string }
+type BodyGraph = {
+  nodes: unknown
+  edges: unknown
+  expressions: Rules
+  known?: Graph
+  path?: string
+  imported?: true
+}
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
 type GivenKeys<R extends Rule> = { [K in keyof Target]: R[K] extends Schema ? K : never }[keyof Target]

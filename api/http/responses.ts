@@ -89,7 +89,7 @@ export const UnavailableSchema = v.pipe(
   v.title('UnavailableError'),
 )
 
-const ProblemSchema = v.object({
+export const ProblemSchema = v.object({
   path: v.pipe(v.string(), v.examples(['nodes[2].config.url'])),
   message: v.pipe(v.string(), v.examples(['is required'])),
   line: v.optional(v.pipe(v.number(), v.integer(), v.description('Of a part of a text, from 1'))),

@@ -2,9 +2,9 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
-import { checkSignature } from '../../db/starts/signature.ts'
 import {
   checkWebhookSecret,
+  checkWebhookSignature,
   findWebhooks,
   startWebhook,
   type Webhook,
@@ -51,11 +51,10 @@ export function createWebhookRoutes(deps: ApiDeps) {
         c.header('Allow', allowed)
         throw new Fault('METHOD_NOT_ALLOWED', `This webhook accepts ${allowed}, not ${c.req.method}`)
       }
-      checkWebhookSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
+      const given = hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader)
+      await checkWebhookSecret(deps.store, hook, given)
       const bytes = await readBytes(c)
-      const delivery = hook.signature
-        ? checkSignature(hook.signature, bytes, (name) => c.req.header(name))
-        : undefined
+      const delivery = await checkWebhookSignature(deps.store, hook, bytes, (name) => c.req.header(name))
       const asked = {
         body: await parseBody(bytes, c.req.header('content-type')),
         query: collectByName(new URL(c.req.url).searchParams),

@@ -1,9 +1,11 @@
 import type { Context } from 'hono'
+import type { MovedSecret } from '../../db/secrets/moves.ts'
 import { tagWorkflow, type WorkflowDetail } from '../../db/workflows/workflows.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'
 import { listWarnings } from '../warnings.ts'
+import { listMovedSecrets } from './moved.ts'
 
 /** The request header of every route that changes a workflow. */
 export const IF_MATCH_HEADER: Rule['headers'] = {
@@ -31,8 +33,12 @@ export const ETAG_HEADER = { ETag: 'The tag of this state of the workflow, for I
 /** Responds with a workflow, and with the tag of its state in the ETag header. Warnings are left out if there are none. */
 export function respondWithWorkflow(
   c: Context<AppEnv>,
-  { warnings = [], ...workflow }: WorkflowDetail & { warnings?: Problem[] },
+  {
+    warnings = [],
+    credentials = [],
+    ...workflow
+  }: WorkflowDetail & { warnings?: Problem[]; credentials?: MovedSecret[] },
 ) {
   c.header('ETag', `"${tagWorkflow(workflow)}"`)
-  return c.json({ ...workflow, ...listWarnings(warnings) })
+  return c.json({ ...workflow, ...listWarnings(warnings), ...listMovedSecrets(credentials) })
 }

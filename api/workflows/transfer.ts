@@ -12,7 +12,7 @@ import { isRules, type Rules } from '../../workflows/expressions/rules.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
 import { NODE_STATES, PROBLEM_KINDS } from '../../workflows/n8n/report.ts'
 import { strictRecord } from '../../workflows/object.ts'
-import { describeIssues } from '../../workflows/problem.ts'
+import { describeIssues, type Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, documentAs, trimmedString, uuidField } from '../http/fields.ts'
@@ -26,6 +26,7 @@ import {
   rulesField,
   rulesSchema,
 } from './graph.ts'
+import { listMovedSecrets, movedEntry } from './moved.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 import { WorkflowSchema } from './workflows.ts'
@@ -79,6 +80,7 @@ function findGraph({ workflow }: Record<string, unknown>) {
     edges,
     expressions,
     path: 'workflow',
+    imported: true as const,
   }
 }
 
@@ -147,7 +149,7 @@ const ImportPlanSchema = v.pipe(
   v.title('ImportPlan'),
 )
 const ImportSchema = v.pipe(
-  v.object({ ...WorkflowSchema.entries, report: ImportReportSchema, ...warningsEntry }),
+  v.object({ ...WorkflowSchema.entries, report: ImportReportSchema, ...warningsEntry, ...movedEntry }),
   v.title('Import'),
 )
 const WorkflowExportSchema = v.pipe(
@@ -248,14 +250,15 @@ export function createTransferRoutes() {
         const own = c.get('graph')
         const input = { ...rest, workflow: own ? { ...document, ...own } : document }
         const unread = findUnread(c, c.get('givenGraph') ?? {}, { path: 'workflow' })
-        const warn = () => listWarnings(tellUnread(c, unread, c.get('graphWarnings') ?? []))
+        const warn = (more: Problem[] = []) =>
+          listWarnings(tellUnread(c, unread, [...(c.get('graphWarnings') ?? []), ...more]))
         if (c.req.valid('query').dryRun) {
-          const { graph, ...plan } = await planImport(c.get('scope'), input)
+          const { graph, madeUp: _, ...plan } = await planImport(c.get('scope'), input)
           return c.json({ ...plan, ...graph, ...warn() }, 200)
         }
-        const { workflow, report } = await importWorkflow(c.get('scope'), input)
+        const { workflow, report, warnings, credentials } = await importWorkflow(c.get('scope'), input)
         c.header('Location', `/api/workflows/${workflow.id}`)
-        return c.json({ ...workflow, report, ...warn() }, 201)
+        return c.json({ ...workflow, report, ...warn(warnings), ...listMovedSecrets(credentials) }, 201)
       },
     )
 }

@@ -29,6 +29,7 @@ import { carryOutEach } from '../outbox.ts'
 import { listWarnings } from '../warnings.ts'
 import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema, rulesField, rulesSchema } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
+import { listMovedSecrets, movedEntry } from './moved.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 
@@ -66,7 +67,10 @@ const workflow = {
 }
 
 export const WorkflowSchema = v.pipe(v.object(workflow), v.title('Workflow'))
-const NewWorkflowSchema = v.pipe(v.object({ ...workflow, ...warningsEntry }), v.title('NewWorkflow'))
+const NewWorkflowSchema = v.pipe(
+  v.object({ ...workflow, ...warningsEntry, ...movedEntry }),
+  v.title('NewWorkflow'),
+)
 const WorkflowItemSchema = v.pipe(
   v.object({
     ...workflow,
@@ -84,6 +88,7 @@ export const WorkflowDetailSchema = v.pipe(
     settings: settingsSchema,
     version: versionSchema,
     ...warningsEntry,
+    ...movedEntry,
   }),
   v.title('WorkflowDetail'),
 )
@@ -97,7 +102,7 @@ const WORKFLOW_LINKS = {
 }
 
 /** What a copy of a workflow that was read has, beside what a new one may have. */
-const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings']
+const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings', 'credentials']
 
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
 function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
@@ -155,13 +160,14 @@ export function createWorkflowRoutes(deps: ApiDeps) {
       async (c) => {
         const json = c.req.valid('json')
         const unread = findUnread(c, json, { also: READ_ONLY })
-        const { warnings, ...workflow } = await createWorkflow(c.get('scope'), {
+        const { warnings, credentials, ...workflow } = await createWorkflow(c.get('scope'), {
           ...json,
           graph: c.get('graph'),
           warnings: c.get('graphWarnings'),
         })
         c.header('Location', `/api/workflows/${workflow.id}`)
-        return c.json({ ...workflow, ...listWarnings(tellUnread(c, unread, warnings)) }, 201)
+        const told = { ...listWarnings(tellUnread(c, unread, warnings)), ...listMovedSecrets(credentials) }
+        return c.json({ ...workflow, ...told }, 201)
       },
     )
     .get(

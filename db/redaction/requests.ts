@@ -1,16 +1,18 @@
 import { isObject } from '../../workflows/json.ts'
+import {
+  isSecretName,
+  LEAST_SECRET,
+  MAYBE_SECRET,
+  normalizeKey,
+} from '../../workflows/secrets/secretnames.ts'
 import { REDACTED } from './detect.ts'
-import { isSecretName, normalizeKey, type RedactionRules } from './redact.ts'
+import type { RedactionRules } from './redact.ts'
 
 /** More that is a secret in a request: names of keys, and addresses that are one. In a body such names are usual. */
 export const IN_REQUESTS: RedactionRules = {
   kinds: new Set(),
   mask: () => REDACTED,
-  names: new Set(
-    ['key', 'code', 'appid', 'subscription-key', 'ocp-apim-subscription-key', 'x-functions-key'].map(
-      normalizeKey,
-    ),
-  ),
+  names: MAYBE_SECRET,
   maskOwn: (text) =>
     text.replace(
       /(\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g,
@@ -23,9 +25,6 @@ const MAX_SECRETS = 40
 const MAX_CHARS = 4_096
 const MAX_VALUES = 5_000
 const MAX_BODY = 65_536
-
-/** Shorter values of names that only may be a secret's (`key`, `code`) are masked where they stand, but not elsewhere. */
-const LEAST_CHARS = 16
 
 /** A request as it is sent. The URL has no user or password any more, or is still as somebody has written it. */
 type Sent = { url: string; headers: Record<string, string>; body?: string | null | undefined }
@@ -54,7 +53,7 @@ export function listRequestSecrets({ url, headers, body }: Sent): string[] {
   const { searchParams, password } = URL.parse(url) ?? {}
   for (const [name, value] of searchParams ?? []) {
     if (isSecretName(name)) add(value)
-    else if (IN_REQUESTS.names.has(normalizeKey(name))) add(value, LEAST_CHARS)
+    else if (IN_REQUESTS.names.has(normalizeKey(name))) add(value, LEAST_SECRET)
   }
   if (password) for (const form of [password, decode(password)]) add(form)
   if (body && body.length <= MAX_BODY)

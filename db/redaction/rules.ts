@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
+import { normalizeKey } from '../../workflows/secrets/secretnames.ts'
 import { perDatabase } from '../cache.ts'
 import type { Db } from '../connection.ts'
 import { REDACTED } from './detect.ts'
 import { maskPartly, PII_KINDS, type PiiKind } from './pii.ts'
-import { normalizeKey, type RedactionRules } from './redact.ts'
+import type { RedactionRules } from './redact.ts'
 
 /** LABEL writes `[EMAIL]`; PARTIAL keeps enough of a value that somebody who knows it can recognise it. */
 export const MASK_STYLES = ['LABEL', 'PARTIAL'] as const

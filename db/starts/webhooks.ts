@@ -4,13 +4,17 @@ import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ResponseMode, WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
+import { openTeamCredential } from '../credentials/open.ts'
 import { Fault, missing } from '../fault.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
-import type { Delivery, Signature } from './signature.ts'
+import { checkSignature, type Delivery, type Signature } from './signature.ts'
 import { addExecution, type StartedExecution, type TraceContext } from './start.ts'
 import { readStartable, type StartableWorkflow } from './startable.ts'
+
+/** How a caller signs: the secret is in a credential, or as it was saved by a release that had none. */
+type StoredSignature = Omit<Signature, 'secret'> & { secret?: string; credentialId?: string }
 
 /** A WEBHOOK_TRIGGER of an active workflow. */
 export type Webhook = {
@@ -19,7 +23,7 @@ export type Webhook = {
   method: string
   /** The header that must hold the trigger's secret, in lower case; null if the trigger has no secret. */
   secretHeader: string | null
-  signature: Signature | null
+  signature: StoredSignature | null
   /** Whether the response waits for the execution, and for how long. */
   response: { mode: ResponseMode; timeoutMs: number; respond: WebhookRespond | undefined }
 }
@@ -66,13 +70,50 @@ export async function findWebhooks(store: Store, workflowId: string, path: strin
   return hooks
 }
 
-/** Throws UNAUTHENTICATED unless `given` is the trigger's secret. Compares in constant time. */
-export function checkWebhookSecret(hook: Webhook, given: string | undefined): void {
-  if (hook.secretHeader === null) return
-  const { secretHeader } = hook.node.config as { secretHeader: { value: string } }
-  if (given === undefined || !timingSafeEqual(digest(given), digest(secretHeader.value))) {
+/**
+ * Throws UNAUTHENTICATED unless `given` is the trigger's secret, and UNAVAILABLE if the trigger's credential is gone.
+ * Compares in constant time.
+ */
+export async function checkWebhookSecret(
+  store: Store,
+  hook: Webhook,
+  given: string | undefined,
+): Promise<void> {
+  const { secretHeader } = hook.node.config as TriggerConfig
+  if (hook.secretHeader === null || !secretHeader) return
+  const secret = secretHeader.value ?? (await openHookSecret(store, hook, secretHeader.credentialId))
+  if (given === undefined || !timingSafeEqual(digest(given), digest(secret))) {
     throw new Fault('UNAUTHENTICATED', `The header ${hook.secretHeader} must hold the secret of this webhook`)
   }
+}
+
+/** Checks a call's signature with the trigger's secret. Throws as checkSignature and checkWebhookSecret do. */
+export async function checkWebhookSignature(
+  store: Store,
+  hook: Webhook,
+  body: Uint8Array,
+  readHeader: (name: string) => string | undefined,
+): Promise<Delivery | undefined> {
+  const { signature } = hook
+  if (!signature) return undefined
+  const secret = signature.secret ?? (await openHookSecret(store, hook, signature.credentialId))
+  return checkSignature({ ...signature, secret }, body, readHeader)
+}
+
+/**
+ * Opens the secret of a webhook for one call. Without its credential nobody can be let in, and nobody who calls has
+ * done anything wrong: they may come again once the workflow has another one.
+ */
+async function openHookSecret(store: Store, { workflow }: Webhook, id: unknown): Promise<string> {
+  try {
+    const { type, data } = await openTeamCredential(store, workflow.teamId, String(id))
+    if (type === 'SIGNATURE' && typeof data.secret === 'string') return data.secret
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === 'NOT_FOUND')) throw error
+  }
+  throw new Fault('UNAVAILABLE', 'The credential that this webhook checks its calls with no longer exists', {
+    retryAfter: 60,
+  })
 }
 
 /**
@@ -162,8 +203,8 @@ export async function readWebhookAnswer(
 type TriggerConfig = {
   path?: string
   method?: string
-  secretHeader?: { name: string }
-  signature?: Signature
+  secretHeader?: { name: string; value?: string; credentialId?: string }
+  signature?: StoredSignature
   responseMode?: ResponseMode
   responseTimeoutMs?: number
   respond?: WebhookRespond

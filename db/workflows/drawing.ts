@@ -6,6 +6,7 @@ import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { invalid, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
+import { suspectSecrets } from '../secrets/suspicions.ts'
 import { bindApprovers, presentApprovers } from './approvers.ts'
 import { restoreSecrets } from './secrets.ts'
 import { readStoredVersion, type StoredVersion } from './versions.ts'
@@ -34,10 +35,17 @@ export async function checkGraph(
   teamId: string,
 ): Promise<CheckedGraph> {
   const { graph: read, warnings: told = [] } = drawing
-  if (read) return { graph: read, warnings: told }
+  if (read) return suspect(read, told, teamId)
   const { graph, problems, warnings } = await workInTurns(readGraph(drawing, uuid), teamId)
   if (problems.length > 0) throw invalid(problems)
-  return { graph, warnings }
+  return suspect(graph, warnings, teamId)
+}
+
+/** Adds warnings about what looks like a secret. */
+async function suspect(graph: Graph, told: Problem[], teamId: string): Promise<CheckedGraph> {
+  const named = new Set(told.map(({ path }) => path))
+  const more = await workInTurns(suspectSecrets(graph.nodes, named), teamId)
+  return { graph, warnings: [...told, ...more] }
 }
 
 /** A workflow's newest graph as its authors see it, secrets included. Throws NOT_FOUND. */
@@ -78,7 +86,7 @@ export async function drawGraph(
     if (expressions === undefined && stored.expressions !== base.expressions) return true
     return kept.some((part) => JSON.stringify(stored[part]) !== JSON.stringify(base[part]))
   }
-  if (graph && graph.expressions === rules) return { graph, warnings, isStale }
+  if (graph && graph.expressions === rules) return { ...(await suspect(graph, warnings, teamId)), isStale }
   const known = await presentVersion(store, teamId, id, row.version)
   const whole = { nodes: nodes ?? known.nodes, edges: edges ?? known.edges, expressions: rules, known }
   return { ...(await checkGraph(whole, teamId)), isStale }

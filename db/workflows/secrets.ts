@@ -1,6 +1,14 @@
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import { HIDDEN, listSecrets, type Path, replaceSecret, valueAt } from '../../workflows/graph/secrets.ts'
+import {
+  HIDDEN,
+  listMoved,
+  listSecrets,
+  moveSecret,
+  type Path,
+  replaceSecret,
+  valueAt,
+} from '../../workflows/graph/secrets.ts'
 import { getOwn, isObject } from '../../workflows/json.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { REDACTED } from '../redaction/detect.ts'
@@ -28,12 +36,15 @@ export function hideSecrets(node: GraphNode): GraphNode {
 
 /**
  * A copy of the node for an export, and the paths of the secrets that it lacks (`config.secretHeader.value`).
- * What a webhook demands is left out, so that an import makes a new one; what a request sends is `[hidden]`.
+ * What a webhook demands is left out, with the credential that has it, so that an import makes a new one; what a
+ * request sends is `[hidden]`. Other credentials are named as they are: their ids are no secret.
  */
 export function dropSecrets(node: GraphNode): { node: GraphNode; dropped: string[] } {
   const paths = listSecrets(node)
-  const rest = paths.reduce((kept, path) => replaceSecret(kept, path, undefined), hideSecrets(node))
-  return { node: rest, dropped: [...paths.map(namePath), ...listHidden(rest)] }
+  const moved = listMoved(node).filter(({ path }) => !paths.includes(path))
+  const all = [...paths, ...moved.map(({ path }) => path)]
+  const rest = all.reduce((kept, path) => moveSecret(kept, path, undefined), hideSecrets(node))
+  return { node: rest, dropped: [...all.map(namePath), ...listHidden(rest)] }
 }
 
 /** The paths of what a request sends and an export has hidden (`config.headers.Authorization`). */
@@ -42,7 +53,7 @@ export function listHidden(node: GraphNode): string[] {
 }
 
 /**
- * Puts the stored secrets back where a program sends the `[hidden]` that it has read. `problems` names every
+ * Puts the stored secrets, or the credentials that have them, back where a program sends the `[hidden]` that it has read. `problems` names every
  * other `[hidden]` in the place of a secret, which would be stored as the secret itself.
  */
 export function restoreSecrets(
@@ -53,11 +64,17 @@ export function restoreSecrets(
   const storedById = new Map(stored.map((node) => [node.id, node]))
   const restored = nodes.map((node, i) => {
     const named = listSecrets(node).filter((path) => valueAt(node.config, path) === HIDDEN)
-    const paths = [...named, ...findHidden(pickCarried(node))]
-    if (paths.length === 0) return node
+    const found = [...named, ...findHidden(pickCarried(node))]
+    if (found.length === 0) return node
     const old = storedById.get(node.id)
     const shown = old?.type === node.type ? hideSecrets(old) : undefined
-    const config = structuredClone(node.config)
+    // What was read before the secret was moved into a credential keeps the credential.
+    const moved = shown ? listMoved(shown).filter(({ path }) => named.includes(path)) : []
+    const paths = found.filter((path) => !moved.some((one) => one.path === path))
+    const { config } = moved.reduce(
+      (kept, { path, beside }) => moveSecret(kept, path, String(valueAt(shown!.config, beside))),
+      { ...node, config: structuredClone(node.config) },
+    )
     for (const path of paths) {
       const isSame = shown !== undefined && valueAt(shown.config, path) === valueAt(config, path)
       if (isSame) Object(valueAt(config, path.slice(0, -1)))[path.at(-1)!] = valueAt(old!.config, path)

@@ -19,6 +19,7 @@ import { invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
+import { type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
 import { placeCredentials } from './importedcredentials.ts'
 import { dropSecrets, listHidden } from './secrets.ts'
@@ -86,8 +87,21 @@ export async function exportWorkflow(scope: Scope, id: string): Promise<Workflow
   }
 }
 
-/** Converts a document without creating a workflow (BUILDER). Throws INVALID for an unknown format. */
-export async function planImport(scope: Scope, input: WorkflowImport): Promise<ImportedWorkflow> {
+/**
+ * Converts a document without creating a workflow (BUILDER): the report says which secrets would be moved into
+ * credentials. Throws INVALID for an unknown format.
+ */
+export async function planImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
+  const plan = await convertImport(scope, input)
+  const options = { teamId: input.teamId, name: plan.name, requests: true, dryRun: true }
+  const moved = await write(scope.store, (tx) => moveSecrets(tx, scope.store, plan.graph, options))
+  return { ...plan, report: tellMoved(plan, moved) }
+}
+
+/** The input for a new workflow, and which of its secrets were made up because the document lacks them. */
+type ConvertedWorkflow = ImportedWorkflow & { madeUp: ReadonlySet<string> }
+
+async function convertImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
   await demandTeam(scope, input.teamId, 'BUILDER')
   // The body may have come long after its headers.
   await write(scope.store, (tx) => demandStill(tx, { scope, least: 'BUILDER' }, input.teamId))
@@ -96,29 +110,60 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<I
     ? await readDocument(scope, input, workflow)
     : await readN8nWorkflow(input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const { nodes, dropped } = await placeCredentials(scope.store, input, plan.graph.nodes)
+  const { nodes, dropped, madeUp } = await placeCredentials(scope.store, input, plan.graph.nodes)
   const strangers = await findStrangers(scope, input.teamId, nodes)
   const report = completeReport({
     ...plan.report,
     problems: [...plan.report.problems, ...dropped, ...strangers],
   })
-  return { ...plan, graph: { ...plan.graph, nodes }, name: name === '' ? 'Imported workflow' : name, report }
+  const secrets = isDocument(workflow) ? workflow.secrets : []
+  return {
+    ...plan,
+    graph: { ...plan.graph, nodes },
+    name: name === '' ? 'Imported workflow' : name,
+    report,
+    madeUp: new Set([...secrets, ...madeUp]),
+  }
 }
 
 /**
- * Creates an inactive workflow from a document (BUILDER). Throws what planImport and createWorkflow throw.
+ * Creates an inactive workflow from a document (BUILDER). Secrets that are written into it are moved into credentials.
+ * Throws what planImport and createWorkflow throw.
  */
 export async function importWorkflow(
   scope: Scope,
   input: WorkflowImport,
-): Promise<{ workflow: Workflow; report: ImportReport }> {
-  const { report, ...plan } = await planImport(scope, input)
+): Promise<{ workflow: Workflow; report: ImportReport; warnings: Problem[]; credentials: MovedSecret[] }> {
+  const plan = await convertImport(scope, input)
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
   // that a webhook demands it would let everybody in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  const given = { ...plan, teamId: input.teamId }
-  const { warnings: _, ...workflow } = await createWorkflow(scope, given, { requests, report })
-  return { workflow, report }
+  const { report: _, madeUp: __, ...rest } = plan
+  let report = plan.report
+  const imported = (moved: Moved) => {
+    report = tellMoved(plan, moved)
+    return report
+  }
+  const given = { ...rest, teamId: input.teamId }
+  const { warnings, credentials, ...workflow } = await createWorkflow(scope, given, { requests, imported })
+  return { workflow, report, warnings, credentials }
+}
+
+/** The report with the secrets that are in credentials now, and with those that could not be moved. */
+function tellMoved({ report, graph, madeUp }: ConvertedWorkflow, { made, left }: Moved): ImportReport {
+  const nameNode = (path: string) => graph.nodes[Number(/\d+/.exec(path)?.[0])]?.name ?? null
+  const moved = made.flatMap(({ name, type, paths }) =>
+    paths
+      .filter((path) => !madeUp.has(path))
+      .map((path) => {
+        const message = `The secret is now in the credential "${name}" of the type ${type}, which the node names.`
+        return { node: nameNode(path), path, kind: 'moved', message, original: null } as const
+      }),
+  )
+  const kept = left.map(({ path, message }) => {
+    return { node: nameNode(path), path, kind: 'note', message, original: null } as const
+  })
+  return completeReport({ ...report, problems: [...report.problems, ...moved, ...kept] })
 }
 
 /** What the import of a workflow said about it (VIEWER). Throws NOT_FOUND, also for one that was not imported. */

@@ -103,6 +103,7 @@ export async function addVersion(
       approverIds: approverIds && json(approverIds),
       createdBy,
       restoredFrom,
+      secretsMoved: true,
     })
     .execute()
   await noteCredentials(tx, workflowId, version, graph)

@@ -15,6 +15,7 @@ import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
+import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { openGates } from '../starts/gate.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
@@ -43,8 +44,8 @@ export type WorkflowItem = Workflow & { nodeCount: number; lastExecutionStatus: 
 export type WorkflowDetail = Workflow &
   Pick<Graph, 'nodes' | 'edges'> & { expressions: Rules; settings: WorkflowSettings; version: number }
 
-/** A workflow that has been saved, and what in its graph may be a mistake. */
-type Warned<T> = T & { warnings: Problem[] }
+/** A workflow that has been saved, what in its graph may be a mistake, and the credentials that it has got secrets in. */
+type Warned<T> = T & { warnings: Problem[]; credentials: MovedSecret[] }
 
 const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', 'updatedAt'] as const
 
@@ -90,7 +91,8 @@ const MAX_DRAWINGS = 5
 /**
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
  * CONFLICT if the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but
- * for those that `imported` nodes have. It gets the newest rules for expressions unless the input names others.
+ * for those that `requests` have. Of an imported workflow, `imported` makes the report, and what is written into its
+ * requests is moved into credentials too. It gets the newest rules for expressions unless the input names others.
  */
 export async function createWorkflow(
   scope: Scope,
@@ -100,7 +102,7 @@ export async function createWorkflow(
     description?: string | null | undefined
     settings?: Partial<WorkflowSettings> | undefined
   },
-  { requests = [], report }: { requests?: GraphNode[]; report?: ImportReport } = {},
+  { requests = [], imported }: { requests?: GraphNode[]; imported?: (moved: Moved) => ImportReport } = {},
 ): Promise<Warned<Workflow>> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
@@ -113,7 +115,13 @@ export async function createWorkflow(
       const store = { ...scope.store, db: tx }
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
       if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
-      const version = await settleGraph(store, teamId, drawn, requests)
+      const settled = await settleGraph(store, teamId, drawn, requests)
+      const moved = await moveSecrets(tx, store, settled.graph, {
+        teamId,
+        name,
+        requests: imported !== undefined,
+      })
+      const version = { ...settled, graph: moved.graph }
       await checkReferences(store, teamId, version.graph)
       const result = await tx
         .insertInto('workflows')
@@ -129,13 +137,19 @@ export async function createWorkflow(
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
       await addVersion(tx, id, 1, version, scope.userId)
+      const report = imported?.(moved)
       if (report)
         await tx
           .insertInto('importReports')
           .values({ workflowId: id, report: json(report) })
           .execute()
       const details = { name, nodeCount: drawn.nodes.length }
-      return { result: { ...result, warnings }, resourceId: id, details }
+      const saved = {
+        ...result,
+        warnings: imported ? warnings : [...warnings, ...moved.left],
+        credentials: moved.made,
+      }
+      return { result: saved, resourceId: id, details, also: auditMoved(moved.made, id) }
     }),
   )
 }
@@ -211,13 +225,21 @@ export async function updateWorkflow(
       if (restore !== undefined) await readVersion(store, id, restore)
       const known = restore === undefined ? stored.graph : drawn!.graph
       const { strict = stored.graph.strict } = restore === undefined ? { ...patch.settings } : drawn!.graph
-      const saved = drawn
+      const settled = drawn
         ? await settleGraph(store, teamId, { ...drawn.graph, strict }, known.nodes)
         : { ...stored, graph: { ...stored.graph, strict } }
-      const { graph, approverIds } = saved
+      const isTouched = drawn !== undefined || strict !== stored.graph.strict
+      const moved = isTouched
+        ? await moveSecrets(tx, store, settled.graph, {
+            teamId,
+            name: patch.name ?? old.name,
+            known: stored.graph.nodes,
+          })
+        : { graph: settled.graph, made: [], left: [] }
+      const { graph } = moved
+      const { approverIds } = settled
       const redrawn =
-        (drawn !== undefined || strict !== stored.graph.strict) &&
-        identifyGraph(graph, approverIds) !== identifyGraph(stored.graph, stored.approverIds)
+        isTouched && identifyGraph(graph, approverIds) !== identifyGraph(stored.graph, stored.approverIds)
       const active = patch.active ?? old.active
       if (redrawn) await checkReferences(store, teamId, graph, id)
       // They may have been deleted while it was inactive.
@@ -244,7 +266,7 @@ export async function updateWorkflow(
       const changed = Object.entries(fields)
         .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
         .map(([key]) => key)
-      if (redrawn) await addVersion(tx, id, version, saved, scope.userId, restore)
+      if (redrawn) await addVersion(tx, id, version, { graph, approverIds }, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
         .set({ ...fields, settings: json(storeSettings(fields.settings)) })
@@ -254,12 +276,14 @@ export async function updateWorkflow(
         .executeTakeFirstOrThrow()
       if (changed.includes('settings')) await openGates(tx, id)
       const { nodes, edges, expressions = 1 } = graph
-      const warnings = drawn?.warnings ?? []
-      const result = { ...old, ...fields, updatedAt, nodes, edges, expressions, warnings }
+      const warnings = [...(drawn?.warnings ?? []), ...moved.left]
+      const news = { nodes, edges, expressions, warnings, credentials: moved.made }
+      const result = { ...old, ...fields, updatedAt, ...news }
       return {
         act: restore === undefined ? actOf(old.active, active) : 'WORKFLOW_VERSION_RESTORED',
         result,
         resourceId: id,
+        also: auditMoved(moved.made, id),
         details: {
           name: fields.name,
           changed,
@@ -313,6 +337,8 @@ async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
     if ((error as { constraint?: string }).constraint === 'workflows_team_id_name_key') {
       throw new Fault('CONFLICT', `The team already has a workflow named "${name}"`)
     }
+    if ((error as { constraint?: string }).constraint === 'credentials_team_id_name_key')
+      throw new Fault('CONFLICT', 'Others are naming credentials at the same time: try again')
     throw error
   }
 }

@@ -12,6 +12,7 @@ import {
 } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
+import { listCredentials } from './credentials.ts'
 import { callsPerItem, findNodeNames, type Graph, type GraphNode, isOnItems, languageOf } from './graph.ts'
 
 /** The most items that a FOR_EACH takes. */
@@ -156,8 +157,10 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
   return isPure
 }
 
-/** Whether a pure node is an activity of its own. */
-function isAlone({ type, config, retry, timeoutMs }: GraphNode): boolean {
+/** Whether a pure node is an activity of its own. One with a credential is: no segment opens a secret. */
+function isAlone(node: GraphNode): boolean {
+  const { type, config, retry, timeoutMs } = node
+  if (listCredentials(node).length > 0) return true
   const codeMs = nodeType(type)?.codeMs?.(config) ?? 0
   return retry !== undefined || timeoutMs !== undefined || codeMs > MAX_STEP_CODE_MS
 }

@@ -1,5 +1,6 @@
 import type { Rules } from '../expressions/rules.ts'
 import { nameType, type Problem } from '../problem.ts'
+import { checkLiterals } from '../secrets/literals.ts'
 import type { Work } from '../turns.ts'
 import { findInertKeys } from './advice/inert.ts'
 import { createKeeper } from './advice/kept.ts'
@@ -22,13 +23,16 @@ export type GivenGraph = {
   expressions?: Rules | undefined
   strict?: boolean | undefined
   known?: Graph | undefined
+  /** It is being imported: secrets that are written into it are moved into credentials, rather than refused. */
+  imported?: boolean | undefined
 }
 
 /**
  * Reads a graph from outside into its stored form and names everything that is wrong with it. The graph is
  * valid only if there are no problems. A node's `data` is used if it has no `config`; `makeId` makes ids for
  * nodes without one. Its texts are read under the rules `expressions`, which are 1 if missing. `known` is the stored
- * graph that it changes: what is wrong with an element alone that is the same there is only a warning.
+ * graph that it changes: what is wrong with an element alone that is the same there is only a warning, and so is a
+ * secret that is written into it there.
  */
 export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ graph: Graph } & Findings> {
   const problems: Problem[] = []
@@ -40,6 +44,7 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
   const whole = problems.length === 0
   const nodes: PlacedElement<GraphNode>[] = []
   const kept = new Set<GraphNode>()
+  const knownById = new Map(input.known?.nodes.map((node) => [node.id, node]))
   let characters = 0
   for (const [at, raw] of rawNodes.entries()) {
     const { length } = JSON.stringify(raw ?? null)
@@ -52,6 +57,11 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
     if (read && stored) kept.add(read.value)
     if (read) nodes.push(read)
     ;(stored ? warnings : problems).push(...own)
+    if (!read || input.imported) continue
+    const { value, configPath = `nodes[${at}].config` } = read
+    const literals = checkLiterals(value, configPath, input.expressions ?? 1, knownById.get(value.id))
+    problems.push(...literals.problems)
+    warnings.push(...literals.warnings)
   }
   nameUnnamed(nodes, input.known?.nodes ?? [])
 

@@ -61,3 +61,16 @@ export function replaceSecret(node: GraphNode, path: string[], value: string | u
   }
   return { ...node, config: place(node.config, path) }
 }
+
+/** A copy of the node that names a credential in the place of the secret at a path of its config. */
+export function moveSecret(node: GraphNode, path: string[], credentialId: string | undefined): GraphNode {
+  const beside = [...path.slice(0, -1), 'credentialId']
+  return replaceSecret(replaceSecret(node, path, undefined), beside, credentialId)
+}
+
+/** The paths of the node's secrets that are in credentials; the credential's id is at `credentialId` beside each. */
+export function listMoved(node: GraphNode): { path: string[]; beside: string[] }[] {
+  return (getOwn(SECRETS, node.type) ?? [])
+    .map((path) => ({ path, beside: [...path.slice(0, -1), 'credentialId'] }))
+    .filter(({ beside }) => typeof valueAt(node.config, beside) === 'string')
+}

@@ -23,7 +23,7 @@ export function* repairGraph(
 ): Work<{ graph: Graph; problems: Problem[] }> {
   let converted: ImportedGraph = { nodes, edges }
   for (let round = 0; ; round++) {
-    const read = yield* readGraph({ ...converted, expressions }, makeId)
+    const read = yield* readGraph({ ...converted, expressions, imported: true }, makeId)
     const byElement = Map.groupBy(read.problems, ({ path }) => /^(nodes|edges)\[\d+\]/.exec(path)?.[0])
     if (byElement.size === 0 || byElement.has(undefined) || round === ROUNDS) return read
     converted = repairElements(converted, (element) => byElement.get(element), report)

@@ -16,6 +16,7 @@ export const PROBLEM_KINDS = [
   'parameter',
   'credential',
   'secret',
+  'moved',
   'setting',
   'connection',
   'items',
@@ -53,6 +54,7 @@ const ACTIONS: Record<ProblemKind, string> = {
   expression: 'Write these expressions anew: the nodes fail when they need them.',
   credential: 'Set what the services and callers of these nodes need: credentials are not imported.',
   secret: 'Set these secrets again: they are not exported.',
+  moved: 'Nothing has to be done: secrets that were written into these nodes are in credentials now.',
   parameter: 'Check that these nodes work without the options that were left out.',
   setting: 'Check the settings that were left out.',
   connection: 'Connect these nodes in another way.',
@@ -61,9 +63,12 @@ const ACTIONS: Record<ProblemKind, string> = {
   note: 'Read the notes.',
 }
 
+/** Kinds that change nothing in what a node does. */
+const SILENT: ReadonlySet<ProblemKind> = new Set(['pinned', 'moved'])
+
 /** Adds the totals and the groups to a report, and each node's state. */
 export function completeReport(report: Omit<ImportReport, 'totals' | 'groups'>): ImportReport {
-  const noted = new Set(report.problems.filter(({ kind }) => kind !== 'pinned').map(({ node }) => node))
+  const noted = new Set(report.problems.filter(({ kind }) => !SILENT.has(kind)).map(({ node }) => node))
   const stopped = new Set(report.problems.filter(({ kind }) => kind === 'node').map(({ node }) => node))
   const mapped = report.mapped.map((one) => {
     const state = stopped.has(one.node) ? 'stopped' : noted.has(one.node) ? 'noted' : one.state

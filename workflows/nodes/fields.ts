@@ -44,6 +44,17 @@ export function computed<S extends v.GenericSchema>(schema: S) {
 
 export const textField = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'))
 
+/** For a secret that may be given itself, under `key`, or as a credential. What is given itself counts. */
+export function demandSecret<T extends object>(key: string, isDue: (value: T) => boolean = () => true) {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed || !isDue(dataset.value)) return
+    const given = dataset.value as Record<string, unknown>
+    if (given[key] !== undefined || given.credentialId !== undefined) return
+    const path = { type: 'object', origin: 'value', input: given, key, value: undefined } as const
+    addIssue({ message: 'is required, unless credentialId is set', path: [path as v.ObjectPathItem] })
+  })
+}
+
 /** For handles, paths of webhooks and names of events. */
 export const nameField = v.pipe(
   v.string('must be a string'),

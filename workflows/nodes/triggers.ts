@@ -1,8 +1,7 @@
 import * as v from 'valibot'
 import { findTimezone, parseCron } from '../graph/cron.ts'
-import { strictObject } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
-import { responseFields, signatureField } from './webhooks.ts'
+import { responseFields, secretHeaderField, signatureField } from './webhooks.ts'
 
 /** What a schedule does with a firing that is due while the execution of an earlier one goes on. */
 export const OVERLAPS = ['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll'] as const
@@ -32,10 +31,15 @@ export const TRIGGER_NODES = {
     config: v.object({
       path: nameField,
       method: v.optional(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`), 'POST'),
-      secretHeader: v.optional(strictObject({ name: textField, value: textField })),
+      secretHeader: v.optional(secretHeaderField),
       signature: v.optional(signatureField),
       ...responseFields,
     }),
+    credentialUses: ['SIGNATURE'],
+    credentialPaths: [
+      ['secretHeader', 'credentialId'],
+      ['signature', 'credentialId'],
+    ],
   }),
   SCHEDULE_TRIGGER: nodeTypeRow('trigger', {
     summary:

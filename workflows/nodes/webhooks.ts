@@ -1,6 +1,15 @@
 import * as v from 'valibot'
 import { strictObject } from '../object.ts'
-import { anyObject, computed, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
+import {
+  anyObject,
+  computed,
+  credentialField,
+  demandSecret,
+  nodeTypeRow,
+  oneOf,
+  textField,
+  wholeNumber,
+} from './fields.ts'
 
 export const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
 export type ResponseMode = (typeof RESPONSE_MODES)[number]
@@ -61,16 +70,26 @@ const headers = v.pipe(
 )
 
 /** How a webhook's caller proves its identity: by an HMAC of the body. */
-export const signatureField = strictObject({
-  header: headerName,
-  secret: textField,
-  algorithm: v.optional(oneOf('sha256', 'sha1', 'sha512'), 'sha256'),
-  encoding: v.optional(oneOf('hex', 'base64'), 'hex'),
-  prefix: v.optional(v.string('must be a string')),
-  timestampHeader: v.optional(headerName),
-  toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
-  deliveryHeader: v.optional(headerName),
-})
+export const signatureField = v.pipe(
+  strictObject({
+    header: headerName,
+    secret: v.optional(textField),
+    credentialId: v.optional(credentialField),
+    algorithm: v.optional(oneOf('sha256', 'sha1', 'sha512'), 'sha256'),
+    encoding: v.optional(oneOf('hex', 'base64'), 'hex'),
+    prefix: v.optional(v.string('must be a string')),
+    timestampHeader: v.optional(headerName),
+    toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
+    deliveryHeader: v.optional(headerName),
+  }),
+  demandSecret('secret'),
+)
+
+/** A header that must hold a secret. */
+export const secretHeaderField = v.pipe(
+  strictObject({ name: textField, value: v.optional(textField), credentialId: v.optional(credentialField) }),
+  demandSecret('value'),
+)
 
 /** What the caller gets whose answer no RESPOND_TO_WEBHOOK defines. Without it the execution's whole output. */
 const respondField = strictObject({

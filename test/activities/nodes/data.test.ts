@@ -622,7 +622,7 @@ test('saving a workflow names every fault of a config', async () => {
       { operation: 'add', value: 'x' },
       ['amount: is required for the operation add', 'unit: is required for the operation add'],
     ],
-    ['CRYPTO', { operation: 'hmac', value: 'x' }, ['secret: is required for the operation hmac']],
+    ['CRYPTO', { operation: 'hmac', value: 'x' }, ['secret: is required, unless credentialId is set']],
     [
       'RANDOM',
       { operation: 'roll' },

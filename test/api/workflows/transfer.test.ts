@@ -199,7 +199,8 @@ test('an exported workflow is imported as the same graph', async () => {
     edges: old.edges,
   })
   expect(young.nodes[1]).toEqual(old.nodes[1])
-  expect(young.nodes[0].config.secretHeader.value).toMatch(/^[\w-]{32}$/)
+  expect(young.nodes[0].config.secretHeader).toEqual({ name: 'X-Key', credentialId: expect.any(String) })
+  expect(young.nodes[0].config.secretHeader).not.toEqual(old.nodes[0].config.secretHeader)
   await host.ask('PUT', `/api/workflows/${id}`, { active: true })
   const call = await host.request(`/hooks/${id}/in`, {
     method: 'POST',

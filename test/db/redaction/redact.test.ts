@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type MaskPii, maskPartly, PII_KINDS, type PiiKind } from '../../../db/redaction/pii.ts'
-import { isSecretName, redact, redactText } from '../../../db/redaction/redact.ts'
+import { redact, redactText } from '../../../db/redaction/redact.ts'
+import { isSecretName } from '../../../workflows/secrets/secretnames.ts'
 
 const JWT =
   'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U'

@@ -216,7 +216,10 @@ test.each([
   [
     'WEBHOOK_TRIGGER',
     { path: 'a/b', secretHeader: { name: 'x' } },
-    ['config.path: must be 1 to 100 letters, digits, _ or -', 'config.secretHeader.value: is required'],
+    [
+      'config.path: must be 1 to 100 letters, digits, _ or -',
+      'config.secretHeader.value: is required, unless credentialId is set',
+    ],
   ],
 ])('%s refuses the config %j', (type, config, expected) => {
   expect(faults([{ id: 'a', type, config }])).toEqual(expected.map((fault) => `nodes[0].${fault}`))
