@@ -2,7 +2,7 @@ import type { OpenedCredential } from '../../../db/credentials/open.ts'
 import { decodeText } from '../../http/body.ts'
 import { HttpError } from '../../http/httperror.ts'
 import { authorizeWith } from '../authorize.ts'
-import type { CheckTools } from '../checks.ts'
+import type { CheckTools } from './check.ts'
 
 /** The largest answer that a check reads. */
 const MAX_BYTES = 4 * 1024 * 1024

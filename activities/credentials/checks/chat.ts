@@ -1,6 +1,6 @@
 import { listAllowedHosts } from '../authorize.ts'
-import type { CredentialCheck } from '../checks.ts'
 import { askWith, findBase } from './ask.ts'
+import type { CredentialCheck } from './check.ts'
 
 /** Slack's auth.test: its errors come with the status 200. */
 export const checkSlack: CredentialCheck = async (credential, tools) => {

@@ -1,6 +1,6 @@
-import type { CredentialCheck } from '../checks.ts'
 import { askWith, findBase } from './ask.ts'
 import { readText } from './chat.ts'
+import type { CredentialCheck } from './check.ts'
 
 /** Asks for the credential's `testUrl`. Without one nothing can be tried, which is said. */
 export const checkHttp: CredentialCheck = async (credential, tools) => {

@@ -1,6 +1,6 @@
 import type { OpenedCredential } from '../../../db/credentials/open.ts'
-import type { CheckTools, CredentialCheck } from '../checks.ts'
 import { askWith, findBase } from './ask.ts'
+import type { CheckTools, CredentialCheck } from './check.ts'
 
 /** The version of Azure's API that is asked for if the credential names none. */
 const AZURE_VERSION = '2024-10-21'
