@@ -9,7 +9,13 @@ import { findRequestFaults } from './requests.ts'
 import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
 
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
-export type ReferenceProblem = Problem & { at: number; key: string[]; id: string }
+export type ReferenceProblem = Problem & {
+  at: number
+  key: string[]
+  id: string
+  /** The credential fits, but not what the node does with it. */
+  ofRequest?: boolean
+}
 
 /**
  * Finds the credentials of a graph that are none of the team's, or of a type that their node does not take. Those
@@ -40,7 +46,14 @@ export async function findCredentialProblems(
     if (found && fits(found.type)) {
       const type = found.type as CredentialType
       const faults = findRequestFaults(nodes[at]!, { type, allowedHosts: found.allowedHosts })
-      return faults.map(({ path, message }) => ({ path: within(path), message, at, key, id }))
+      return faults.map(({ path, message }) => ({
+        path: within(path),
+        message,
+        at,
+        key,
+        id,
+        ofRequest: true,
+      }))
     }
     const path = within(key)
     const types = CREDENTIAL_TYPE_NAMES.filter(fits).join(', ')
@@ -48,6 +61,31 @@ export async function findCredentialProblems(
       ? `must be a credential of the type ${types}; "${found.name}" is of the type ${found.type}`
       : 'must be a credential of this team'
     return [{ path, message, at, key, id }]
+  })
+}
+
+/** What is to be told of a graph's credentials that cannot be used any more, until somebody changes or connects them. */
+export async function findBrokenCredentials(
+  store: Store,
+  teamId: string,
+  { nodes }: Pick<Graph, 'nodes'>,
+): Promise<Problem[]> {
+  const named = nodes.flatMap((node, at) => listCredentials(node).map((reference) => ({ ...reference, at })))
+  const ids = [...new Set(named.map(({ id }) => id))].filter((id) => isUuid(id))
+  if (ids.length === 0) return []
+  const rows = await store.db
+    .selectFrom('credentials')
+    .select(['id', 'broken'])
+    .where('teamId', '=', teamId)
+    .where(sql<boolean>`id = any(${ids}::uuid[])`)
+    .where('broken', 'is not', null)
+    .execute()
+  const broken = new Map(rows.map((row) => [row.id, row.broken]))
+  return named.flatMap(({ id, at, path }) => {
+    const why = broken.get(id)
+    if (!why) return []
+    const within = path.reduce<string>(joinPath, `nodes[${at}].config`)
+    return [{ path: within, message: `names a credential that cannot be used: ${why}` }]
   })
 }
 

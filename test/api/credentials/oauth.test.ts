@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { CREDENTIAL_CHECKS } from '../../../activities/credentials/checks.ts'
 import { findAccessToken } from '../../../activities/credentials/oauth/token.ts'
 import { createOutsides } from '../../../activities/http/outside.ts'
 import { purgeConnects } from '../../../db/credentials/connects.ts'
@@ -55,8 +54,11 @@ const code = 'a code'
 test('a credential is connected at a real authorization server, used, renewed and revoked', async () => {
   const id = await make(oidc.data)
   const check = async () =>
-    CREDENTIAL_CHECKS.OAUTH2!(await open(id), { store, http, dial: never, signal: neverEnds })
-  await expect(check()).rejects.toThrow('It is not connected')
+    (await call('POST', `/api/credentials/${id}/test?teamId=${teamId}`, builder.cookie)).body
+  expect(await check()).toMatchObject({
+    status: 'FAILED',
+    message: expect.stringContaining('It is not connected'),
+  })
   const { body } = await connect(id)
   const url = new URL(body.url)
   expect(url.href).toContain(`${oidc.url}/auth?prompt=consent&`)
@@ -89,15 +91,22 @@ test('a credential is connected at a real authorization server, used, renewed an
   expect([token, await ask(token)]).toEqual([data.accessToken, 200])
 
   // Rotation: the old refresh token does not work any more, so what follows shows that the new one was stored.
-  expect(await check()).toMatch(/^The access token was renewed; it ends at /)
-  expect(await check()).toMatch(/^The access token was renewed/)
+  const renewal = {
+    status: 'SUCCESS',
+    message: expect.stringMatching(/^The access token was renewed; it ends at /),
+  }
+  expect(await check()).toMatchObject(renewal)
+  expect(await check()).toMatchObject(renewal)
   const renewed = (await open(id)).data
   expect(renewed.refreshToken).not.toBe(data.refreshToken)
   expect(await ask(renewed.accessToken as string)).toBe(200)
 
   await oidc.revoke(renewed.refreshToken as string)
   expect(await ask(renewed.accessToken as string)).toBe(401)
-  await expect(check()).rejects.toThrow(/invalid_grant.*Connect it again/)
+  expect(await check()).toMatchObject({
+    status: 'FAILED',
+    message: expect.stringMatching(/invalid_grant.*Connect it again/),
+  })
   expect(await read(id)).toMatchObject({
     testStatus: 'FAILED',
     broken: expect.stringContaining('invalid_grant'),
@@ -118,16 +127,13 @@ test('a credential is connected at a real authorization server, used, renewed an
     where resource_id = ${id} order by seq`.execute(store.db)
   expect(rows.map(({ action }) => action)).toEqual([
     'CREDENTIAL_CREATED',
+    'CREDENTIAL_TESTED',
     'CREDENTIAL_CONNECTED',
+    ...['CREDENTIAL_TESTED', 'CREDENTIAL_TESTED', 'CREDENTIAL_TESTED'],
     'CREDENTIAL_CONNECTED',
   ])
-  expect(rows[1]!.details).toMatchObject({ refreshable: true })
+  expect(rows[2]!.details).toMatchObject({ refreshable: true })
 })
-
-const neverEnds = new AbortController().signal
-const never = async () => {
-  throw new Error('nobody dials')
-}
 
 test('the verifier is shown to the token server, and nothing of the state or verifier is stored in plain', async () => {
   const id = await make()
@@ -351,4 +357,55 @@ test('a person has at most five ways open to connect a credential, and old ones 
   await sql`update credential_connects set expires_at = now() where credential_id = ${id}`.execute(store.db)
   await purgeConnects(store)
   expect(await count()).toBe(0)
+})
+
+test('a test renews what can be renewed, tries the testUrl, and says what it could not do', async () => {
+  tokens.reset()
+  const run = async (data: object) => {
+    const id = await make(data)
+    const { body } = await call('POST', `/api/credentials/${id}/test?teamId=${teamId}`, builder.cookie)
+    return `${body.status} ${body.message}`
+  }
+  const { tokenUrl: _, ...plain } = tokens.data
+  expect(await run(plain)).toBe(
+    'SUCCESS Its data is complete. Without a tokenUrl its token is never renewed, and nothing was tried with it',
+  )
+  const testUrl = `${tokens.url}/api`
+  const { host } = new URL(testUrl)
+  expect(await run({ ...plain, testUrl })).toMatch(`. ${host} takes it`)
+  expect(await run({ ...plain, accessToken: 'other', testUrl })).toMatch(
+    /^FAILED .* refuses the credential with 401/,
+  )
+  expect(tokens.asked).toEqual([])
+  expect(await run({ ...tokens.data, testUrl })).toMatch(
+    /^SUCCESS The access token was renewed; .* takes it$/,
+  )
+  expect(await run(tokens.data)).toMatch(/^FAILED .*invalid_grant/)
+})
+
+test('a workflow says which of its credentials cannot be used, and why', async () => {
+  tokens.reset()
+  const id = await make({ ...tokens.data, refreshToken: 'wrong' })
+  const nodes = [
+    { id: 'a', type: 'MANUAL_TRIGGER' },
+    { id: 'b', type: 'HTTP_REQUEST', config: { url: 'https://api.example.com', credentialId: id } },
+  ]
+  const edges = [{ source: 'a', target: 'b' }]
+  const made = await call('POST', '/api/workflows', builder.cookie, {
+    teamId,
+    name: randomUUID(),
+    nodes,
+    edges,
+  })
+  const readIt = async () => (await call('GET', `/api/workflows/${made.body.id}`, service.admin)).body
+  expect(await readIt()).not.toHaveProperty('warnings')
+  await call('POST', `/api/credentials/${id}/test?teamId=${teamId}`, builder.cookie)
+  expect((await readIt()).warnings).toEqual([
+    {
+      path: 'nodes[1].config.credentialId',
+      message: expect.stringMatching(
+        /^names a credential that cannot be used: it got invalid_grant from .* Connect it again$/,
+      ),
+    },
+  ])
 })
