@@ -3,9 +3,10 @@ import type { HttpPass } from '../credentials/authorize.ts'
 import type { OpenFile } from '../files/files.ts'
 import { HttpError } from '../http/httperror.ts'
 import type { Handover } from '../messages/once.ts'
+import { requestFailure } from '../nodes/http.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import { readRetryAfter, requestFailure } from '../nodes/kit/retryafter.ts'
+import { readRetryAfter } from '../nodes/kit/retryafter.ts'
 
 /** A message as a node has it. */
 export type ChatMessage = {

@@ -4,13 +4,13 @@ import type { Authorization, Authorize } from '../http/authority.ts'
 import type { HttpRequest } from '../http/http.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { signForAws } from './aws.ts'
-import type { TokenFinder } from './credentials.ts'
+import type { Credentials } from './credentials.ts'
 
 /** What a request needs to be sent with a credential. */
 export type HttpPass = Pick<HttpRequest, 'authorize' | 'renew' | 'allowedHosts'>
 
 /** Is told of secrets that are made of others. */
-type Teller = Pick<TokenFinder, 'tell'>
+type Teller = Pick<Credentials, 'tell'>
 
 /** How a type of credential is shown to a server. It may tell `credentials` of secrets that it makes of others. */
 type Pass = (data: Record<string, string>, credentials: Teller) => Authorize
@@ -82,8 +82,13 @@ function unlessSet(headers: Record<string, string>, [name, value]: readonly [str
  * What lets a request pass with a credential that is open, and where it may go: `credentials` is the call's. Throws
  * a NodeFailure: InvalidConfig for a type that is none for HTTP, and those of findAccessToken.
  */
-export async function authorizeWith(opened: OpenedCredential, credentials: TokenFinder): Promise<HttpPass> {
-  if (BY_TOKEN.has(opened.type)) return restrict(opened, await authorizeByToken(opened, credentials))
+export async function authorizeWith(
+  opened: OpenedCredential,
+  credentials: Teller & Partial<Pick<Credentials, 'findToken'>>,
+): Promise<HttpPass> {
+  const { findToken } = credentials
+  if (findToken && BY_TOKEN.has(opened.type))
+    return restrict(opened, await authorizeByToken(opened, findToken))
   const pass = PASSES[opened.type]
   if (!pass)
     throw new NodeFailure(`The credential ${opened.name} is of the type ${opened.type}: none for HTTP`, {
@@ -95,12 +100,15 @@ export async function authorizeWith(opened: OpenedCredential, credentials: Token
 /** The types whose access token is got from a token server. */
 const BY_TOKEN = new Set<CredentialType>(['OAUTH2', 'GOOGLE_SERVICE_ACCOUNT'])
 
-async function authorizeByToken(opened: OpenedCredential, credentials: TokenFinder): Promise<HttpPass> {
-  let token = await credentials.findToken(opened)
+async function authorizeByToken(
+  opened: OpenedCredential,
+  findToken: Credentials['findToken'],
+): Promise<HttpPass> {
+  let token = await findToken(opened)
   return {
     authorize: () => ({ headers: { authorization: `Bearer ${token}` } }),
     async renew() {
-      const next = await credentials.findToken(opened, token ?? undefined)
+      const next = await findToken(opened, token ?? undefined)
       token = next ?? token
       return next !== null
     },

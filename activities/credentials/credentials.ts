@@ -4,10 +4,15 @@ import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
 import type { HttpClient } from '../http/http.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
-import { findAccessToken, type TokenTools } from './oauth/token.ts'
+import { findAccessToken } from './oauth/token.ts'
 
-/** Gets the access tokens of credentials, and keeps what is secret. */
-export type TokenFinder = {
+/** The credentials that a call of a node may open, and what it has opened. */
+export type Credentials = {
+  /**
+   * Opens a credential of the execution's team. Throws a NodeFailure, which no retry mends, if there is none of
+   * this id, if it is none of `uses`, or if it cannot be used any more.
+   */
+  open(id: unknown, ...uses: CredentialUse[]): Promise<OpenedCredential>
   /**
    * The access token of a credential that gets them from a token server, or another one than `refused`, which a server
    * has not taken; null if there is no other. Throws as findAccessToken does.
@@ -15,15 +20,6 @@ export type TokenFinder = {
   findToken(opened: OpenedCredential, refused?: string): Promise<string | null>
   /** Notes another secret of the call, such as a token that it has just got. */
   tell(secret: string): void
-}
-
-/** The credentials that a call of a node may open, and what it has opened. */
-export type Credentials = TokenFinder & {
-  /**
-   * Opens a credential of the execution's team. Throws a NodeFailure, which no retry mends, if there is none of
-   * this id, if it is none of `uses`, or if it cannot be used any more.
-   */
-  open(id: unknown, ...uses: CredentialUse[]): Promise<OpenedCredential>
   /** The exact values that are secret in what the call has opened: they are masked in all that it leaves behind. */
   secrets(): string[]
 }
@@ -36,7 +32,6 @@ export function createCredentials(
 ): Credentials {
   const secrets = new Set<string>()
   return {
-    ...createTokenFinder({ store, http }, secrets),
     async open(id, ...uses) {
       if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
       const opened = await openOrFail(store, await findTeam(), id)
@@ -53,19 +48,13 @@ export function createCredentials(
         })
       return opened
     },
-    secrets: () => [...secrets],
-  }
-}
-
-/** A finder that puts the secrets into the set. */
-export function createTokenFinder(tools: TokenTools, secrets: Set<string>): TokenFinder {
-  return {
     async findToken(opened, refused) {
-      const token = await findAccessToken(tools, opened, { refused })
+      const token = await findAccessToken({ store, http }, opened, { refused })
       if (token !== null) secrets.add(token)
       return token
     },
     tell: (secret) => void secrets.add(secret),
+    secrets: () => [...secrets],
   }
 }
 

@@ -14,11 +14,12 @@ import { CONNECT_PAGE_POLICY, renderConnectPage } from './page.ts'
 
 const CALLBACK = '/api/oauth2/callback'
 
+/** What the authorization server adds. What is none of its kind counts as missing: the page says so. */
 const Answer = v.object({
-  state: v.optional(boundedString(500)),
-  code: v.optional(boundedString(8_192)),
-  error: v.optional(boundedString(1_000, 0)),
-  iss: v.optional(boundedString(2_000, 0)),
+  state: v.optional(v.fallback(boundedString(500), '')),
+  code: v.optional(v.fallback(boundedString(8_192), '')),
+  error: v.optional(v.fallback(boundedString(1_000), 'unknown')),
+  iss: v.optional(v.fallback(boundedString(2_000), 'unknown')),
 })
 
 const ConnectSchema = v.pipe(
@@ -107,14 +108,13 @@ export function createOAuthRoutes(deps: ApiDeps) {
 type Back = v.InferOutput<typeof Answer>
 
 /** The faults that this page tells; all others are told as everywhere. */
-const STATUSES: Partial<Record<Fault['code'], 400 | 401 | 403 | 404 | 409 | 502>> = {
-  INVALID: 400,
+const STATUSES: Partial<Record<Fault['code'], 401 | 403 | 404 | 409>> = {
   UNAUTHENTICATED: 401,
   FORBIDDEN: 403,
   NOT_FOUND: 404,
   CONFLICT: 409,
 }
-const PAGES = [400, 401, 403, 404, 409]
+const PAGES = [401, 403, 404, 409]
 
 /** What an authorization server may say instead of a code (RFC 6749, 4.1.2.1). */
 const REFUSALS: Record<string, string> = {
@@ -135,7 +135,7 @@ async function comeBack(
 ): Promise<{ name: string; warning: string[] }> {
   const sessionId = await demandSession(deps, c)
   const scope = c.get('scope')
-  if (back.state === undefined)
+  if (!back.state)
     throw new Fault(
       'CONFLICT',
       'The authorization server has sent you back without the state that it was given',
@@ -148,7 +148,7 @@ async function comeBack(
       : 'The authorization server refused, with an error that is not in the standard'
     throw new Fault('CONFLICT', `${why}. The credential is as it was before`)
   }
-  if (back.code === undefined)
+  if (!back.code)
     throw new Fault('CONFLICT', 'The authorization server has sent you back with neither a code nor an error')
   const { grant, verifier } = connecting
   const outside = await deps.outside?.forTeam(grant.teamId)
@@ -204,11 +204,6 @@ function demandIssuer({ grant }: Connecting, iss: string | undefined): void {
     )
 }
 
-function respond(
-  c: Context<AppEnv>,
-  status: 200 | 400 | 401 | 403 | 404 | 409 | 502,
-  title: string,
-  lines: string[],
-) {
+function respond(c: Context<AppEnv>, status: 200 | 401 | 403 | 404 | 409, title: string, lines: string[]) {
   return c.html(renderConnectPage(title, lines), status, { 'Content-Security-Policy': CONNECT_PAGE_POLICY })
 }

@@ -206,7 +206,7 @@ export async function lockGrant(
     .select(COLUMNS)
     .where('id', '=', id)
     .where('teamId', '=', teamId)
-    .forUpdate()
+    .forNoKeyUpdate()
     .executeTakeFirst()
   if (!row) throw gone()
   return openGrant(keys, id, row)

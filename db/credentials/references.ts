@@ -64,6 +64,31 @@ export async function findCredentialProblems(
   })
 }
 
+/** What is to be told of a graph's credentials that cannot be used any more, until somebody changes or connects them. */
+export async function findBrokenCredentials(
+  store: Store,
+  teamId: string,
+  { nodes }: Pick<Graph, 'nodes'>,
+): Promise<Problem[]> {
+  const named = nodes.flatMap((node, at) => listCredentials(node).map((reference) => ({ ...reference, at })))
+  const ids = [...new Set(named.map(({ id }) => id))].filter((id) => isUuid(id))
+  if (ids.length === 0) return []
+  const rows = await store.db
+    .selectFrom('credentials')
+    .select(['id', 'broken'])
+    .where('teamId', '=', teamId)
+    .where(sql<boolean>`id = any(${ids}::uuid[])`)
+    .where('broken', 'is not', null)
+    .execute()
+  const broken = new Map(rows.map((row) => [row.id, row.broken]))
+  return named.flatMap(({ id, at, path }) => {
+    const why = broken.get(id)
+    if (!why) return []
+    const within = path.reduce<string>(joinPath, `nodes[${at}].config`)
+    return [{ path: within, message: `names a credential that cannot be used: ${why}` }]
+  })
+}
+
 /** Notes which credentials a new version names. */
 export async function noteCredentials(
   tx: Tx,

@@ -10,6 +10,7 @@ import type { Problem } from '../../workflows/problem.ts'
 import { type Act, covers } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
+import { findBrokenCredentials } from '../credentials/references.ts'
 import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -155,9 +156,13 @@ export async function createWorkflow(
 }
 
 /**
- * A workflow with its newest graph (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND.
+ * A workflow with its newest graph, and which of its credentials cannot be used any more (VIEWER). Only a BUILDER sees
+ * its secrets. Throws NOT_FOUND.
  */
-export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDetail> {
+export async function readWorkflow(
+  scope: Scope,
+  id: string,
+): Promise<WorkflowDetail & { warnings: Problem[] }> {
   const row = await scope.store.db
     .selectFrom('workflows')
     .select([...COLUMNS, 'version', 'settings'])
@@ -170,7 +175,8 @@ export async function readWorkflow(scope: Scope, id: string): Promise<WorkflowDe
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
   const { edges, expressions = 1 } = graph
   const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges, expressions }
-  return { ...row, settings: readSettings(row.settings, graph), ...shown }
+  const warnings = await findBrokenCredentials(scope.store, row.teamId, graph)
+  return { ...row, settings: readSettings(row.settings, graph), ...shown, warnings }
 }
 
 /** The entity tag of a workflow's current state: it changes with everything that an update can change. */

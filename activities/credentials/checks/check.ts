@@ -2,7 +2,7 @@ import type { OpenedCredential } from '../../../db/credentials/open.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { Dial } from '../../http/dial.ts'
 import type { HttpClient } from '../../http/http.ts'
-import type { TokenFinder } from '../credentials.ts'
+import type { Credentials } from '../credentials.ts'
 
 /** What a check of a credential may use; `signal` ends when its time is up, `credentials` is told of secrets. */
 export type CheckTools = {
@@ -10,7 +10,7 @@ export type CheckTools = {
   http: HttpClient
   dial: Dial
   signal: AbortSignal
-  credentials: TokenFinder
+  credentials: Pick<Credentials, 'tell'>
 }
 
 /**

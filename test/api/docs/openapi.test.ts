@@ -39,7 +39,7 @@ test('every tag says what it is about', () => {
 })
 
 /** What the page tells by which a browser comes back from an authorization server. */
-const TOLD = ['400', '401', '403', '404', '409']
+const TOLD = ['401', '403', '404', '409']
 
 test('every operation says what it does, for whom, and how it responds', () => {
   const ids = operations.map(({ operation }) => operation.operationId)
