@@ -1,6 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { SignatureV4 } from '@smithy/signature-v4'
 import type { Authorize, AuthorizedHop } from '../http/authority.ts'
+import { isStreamed } from '../http/streams.ts'
 import type { Credentials } from './credentials.ts'
 
 /** S3 and what is like it take the path as it is: others encode it once more. */
@@ -48,8 +49,13 @@ function describeRequest({ method, url, headers, body }: AuthorizedHop, asItIs: 
     hostname: url.hostname,
     path: asItIs ? encodePath(url.pathname) : url.pathname,
     query,
-    headers: { host: url.host, ...Object.fromEntries(Object.entries(headers).filter(isSigned)) },
-    ...(body ? { body } : {}),
+    headers: {
+      host: url.host,
+      ...Object.fromEntries(Object.entries(headers).filter(isSigned)),
+      // A body that is sent as it is read is not signed: that needs TLS, and S3 takes it.
+      ...(isStreamed(body) ? { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' } : {}),
+    },
+    ...(isStreamed(body) ? {} : body ? { body } : {}),
   }
 }
 

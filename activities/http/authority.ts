@@ -1,11 +1,12 @@
 import { HttpError } from './httperror.ts'
+import type { StreamedBody } from './streams.ts'
 
 /** A request that is about to be sent, for what signs it. Header names are in lower case. */
 export type AuthorizedHop = {
   method: string
   url: URL
   headers: Record<string, string>
-  body: Uint8Array | null
+  body: Uint8Array | StreamedBody | null
 }
 
 /** What a credential adds to a request. It wins over a header or parameter of the same name that is there. */

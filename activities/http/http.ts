@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
@@ -12,13 +13,14 @@ import {
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
 import { createEgress, type Egress, type EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
+import { isStreamed, readDecoded, type SaveBody, type StreamedBody } from './streams.ts'
 
 export type HttpRequest = {
   method: string
   /** http or https. A `user:password@` in it becomes a Basic Authorization header. */
   url: string
   headers?: Record<string, string>
-  body?: string | Uint8Array
+  body?: string | Uint8Array | StreamedBody
   /** For everything: name lookup, connecting, redirects, the whole response. Default 60,000. */
   timeoutMs?: number
   signal?: AbortSignal
@@ -28,6 +30,13 @@ export type HttpRequest = {
   redirects?: 'follow' | 'none'
   /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
   onBound?: (bytes: number) => void
+  /** The most bytes of a body that is saved; `maxBytes` is for the others. */
+  saveBytes?: number
+  /**
+   * Told the head of the response that is not followed: what it returns takes the body as it comes, and the response's
+   * own body is then empty. What that throws, the request throws.
+   */
+  save?: (head: { status: number; headers: Record<string, string>; url: URL }) => SaveBody | undefined
   watch?: HttpWatch
   /**
    * Says what a credential adds to a request: asked for the first one, and for each redirect that stays at its
@@ -53,6 +62,8 @@ export type HttpWatch = {
     url: string
     headers: Record<string, string>
     body: Uint8Array | null
+    /** The size of a body that is not held in memory. */
+    bytes?: number | undefined
   }): void
   received(head: { status: number; statusText: string; headers: Record<string, string> }): void
 }
@@ -117,13 +128,14 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   }, timeoutMs)
   if (req.signal?.aborted) onAbort()
   else req.signal?.addEventListener('abort', onAbort, { once: true })
+  let unsaved: { error: unknown } | undefined
   try {
     for (let hops = 0; ; hops++) {
       demandHost(req.allowedHosts, hop.url)
       const plain = { ...hop, headers: Object.fromEntries(hop.headers) }
       const { sent, shown } = await authority.apply(plain)
       demandSendable(authority, sent)
-      req.watch?.sent({ ...shown, url: shown.url.href })
+      req.watch?.sent({ ...shown, url: shown.url.href, ...describeBody(shown.body) })
       const response = await send(agents, sent, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
@@ -148,6 +160,16 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         hops--
         continue
       }
+      const save = req.save?.({ status, headers, url: hop.url })
+      if (save) {
+        const most = req.saveBytes ?? maxBytes
+        const decoded = readDecoded(response.body, headers['content-encoding'] ?? '', most, hop.url.host)
+        await save(decoded).catch((error) => {
+          if (!stop.signal.aborted) unsaved = { error }
+          throw error
+        })
+        return { status, headers, body: new Uint8Array() }
+      }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
@@ -156,6 +178,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
     }
   } catch (error) {
     if (renewal.threw(error)) throw error
+    if (unsaved) throw unsaved.error
     throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
   } finally {
     clearTimeout(timer)
@@ -189,7 +212,7 @@ function createRenewal({ renew }: HttpRequest) {
   }
 }
 
-type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | null }
+type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | StreamedBody | null }
 
 function readRequest(req: HttpRequest): Hop {
   const method = req.method.toUpperCase()
@@ -206,12 +229,16 @@ function readRequest(req: HttpRequest): Hop {
     method,
     url: readUrl(req.url, headers),
     headers,
-    body: req.body === undefined ? null : Buffer.from(req.body as string),
+    body: req.body === undefined ? null : isStreamed(req.body) ? req.body : Buffer.from(req.body as string),
   }
   if (!headers.has('user-agent')) headers.set('user-agent', 'Perdure')
   if (!headers.has('accept')) headers.set('accept', '*/*')
   if (!headers.has('accept-encoding')) headers.set('accept-encoding', 'gzip, br')
   return hop
+}
+
+function describeBody(body: AuthorizedHop['body']): Pick<Parameters<HttpWatch['sent']>[0], 'body' | 'bytes'> {
+  return isStreamed(body) ? { body: null, bytes: body.bytes } : { body }
 }
 
 function demandSendable(authority: Authority, { headers }: AuthorizedHop): void {
@@ -265,8 +292,10 @@ async function send(
     origin: hop.url.origin,
     path: hop.url.pathname + hop.url.search,
     method: hop.method as Dispatcher.HttpMethod,
-    headers: hop.headers,
-    body: hop.body,
+    headers: isStreamed(hop.body)
+      ? { ...hop.headers, 'content-length': String(hop.body.bytes) }
+      : hop.headers,
+    body: isStreamed(hop.body) ? Readable.from(hop.body.open()) : hop.body,
     signal,
   })
   // undici notices an abort only once it is connected, so a slow name server would delay it.

@@ -8,7 +8,7 @@ import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
 import { MAX_SQL_BYTES } from '../database/session.ts'
 import { createReturns } from '../fairness/returns.ts'
-import { readMaxBytes } from '../nodes/http.ts'
+import { readHeldBytes } from '../nodes/http.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
 const PATIENCE_MS = 20_000
@@ -115,6 +115,6 @@ function listEnvelopes(item: Item): Envelope[] {
 
 /** The most bytes that the answer to a node's call can have. */
 function weighAnswer({ type, config }: GraphNode): number {
-  if (type === 'HTTP_REQUEST') return readMaxBytes(config)
+  if (type === 'HTTP_REQUEST') return readHeldBytes(config)
   return type === 'DATABASE_QUERY' ? MAX_SQL_BYTES : 0
 }
