@@ -12,6 +12,7 @@ import { createExportRoutes } from './executions/export.ts'
 import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
 import { createEvaluateRoutes } from './expressions/evaluate.ts'
+import { createFileRoutes } from './files/files.ts'
 import { allowOrigins } from './http/cors.ts'
 import { createNotFoundHandler, respondWithError } from './http/errors.ts'
 import { compressJson } from './http/gzip.ts'
@@ -74,6 +75,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createBulkRoutes())
     .route('/', createEventRoutes(deps))
     .route('/', createRequestRoutes())
+    .route('/', createFileRoutes())
     .route('/', createWaitRoutes(deps))
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())

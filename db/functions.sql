@@ -219,16 +219,17 @@ begin
       where id = new.parent_id and status in ('PENDING', 'RUNNING')
     on conflict (subject_id, kind, key) do update set due_at = now();
   end if;
-  if not new.keep_outputs and not is_awaited(new.id, new.parent_id, new.detached) then
-    perform wipe_outputs(new.id);
+  if not (new.keep_inputs and new.keep_outputs) and not is_awaited(new.id, new.parent_id, new.detached) then
+    perform wipe_unkept(new.id, new.keep_outputs);
   end if;
   if exists (select from executions where parent_id = new.id and not detached) then
     perform cancel_executions(array(
       select id from executions
       where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING')),
       'The execution that waited for it has ended');
-    perform wipe_outputs(id) from executions
-      where parent_id = new.id and not detached and not keep_outputs and status not in ('PENDING', 'RUNNING');
+    perform wipe_unkept(id, keep_outputs) from executions
+      where parent_id = new.id and not detached and not (keep_inputs and keep_outputs)
+        and status not in ('PENDING', 'RUNNING');
   end if;
   if new.status = 'FAILED' and new.trigger <> 'ERROR' then
     insert into outbox (kind, subject_id, due_at)
@@ -332,8 +333,8 @@ CREATE OR REPLACE FUNCTION public.leave_answer()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform wipe_outputs(id) from executions
-    where id = old.execution_id and not keep_outputs and status not in ('PENDING', 'RUNNING')
+  perform wipe_unkept(id, keep_outputs) from executions
+    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
       and not is_awaited(id, parent_id, detached);
   return null;
 end $function$;
@@ -504,6 +505,19 @@ begin
       select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',
         'comment', null, 'form', null)), '[]') from json_array_elements(decisions) d)
     where execution_id = run and (data is not null or json_array_length(decisions) > 0);
+end $function$;
+
+-- Removes what an execution leaves behind that does not keep both its inputs and its
+-- outputs: its files, and its outputs if it does not keep them.
+CREATE OR REPLACE FUNCTION public.wipe_unkept(run uuid, keeps_outputs boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from execution_files where execution_id = run;
+  if not keeps_outputs then
+    perform wipe_outputs(run);
+  end if;
 end $function$;
 
 CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();

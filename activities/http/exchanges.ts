@@ -22,7 +22,7 @@ export function noteExchanges(
       if (number >= MAX_REQUESTS) return http.request(req)
       let exchange: Exchange | undefined
       const watch: HttpRequest['watch'] = {
-        sent({ method, url, headers, body }) {
+        sent({ method, url, headers, body, bytes = 0 }) {
           if (exchange) {
             const status = exchange.response?.status ?? 0
             exchange.redirects.push({ status, method, url })
@@ -31,7 +31,7 @@ export function noteExchanges(
           }
           exchange = {
             ...{ executionId, nodeId, iteration, attempt, number, startedAt: Date.now(), endedAt: null },
-            ...{ method, url, headers, body: body ? startOf(body, headers) : NO_BODY },
+            ...{ method, url, headers, body: body ? startOf(body, headers) : { ...NO_BODY, bytes } },
             ...{ redirects: [], response: null, error: null },
           }
           note(exchange)
@@ -44,8 +44,9 @@ export function noteExchanges(
         if (exchange) note({ ...exchange, ...more, endedAt: Date.now() })
       }
       try {
-        const answer = await http.request({ ...req, watch })
-        const body = startOf(answer.body, answer.headers)
+        let saved = 0
+        const answer = await http.request({ ...req, watch, ...countSaved(req, (bytes) => (saved += bytes)) })
+        const body = { ...startOf(answer.body, answer.headers), ...(saved > 0 ? { bytes: saved } : {}) }
         end(exchange?.response ? { response: { ...exchange.response, body } } : {})
         return answer
       } catch (error) {
@@ -53,6 +54,24 @@ export function noteExchanges(
         throw error
       }
     },
+  }
+}
+
+/** Tells how many bytes of the response's body somebody takes. */
+function countSaved({ save }: HttpRequest, add: (bytes: number) => void): Pick<HttpRequest, 'save'> {
+  if (!save) return {}
+  return {
+    save(head) {
+      const taken = save(head)
+      return taken && ((body) => taken(count(body, add)))
+    },
+  }
+}
+
+async function* count(body: AsyncIterable<Uint8Array>, add: (bytes: number) => void) {
+  for await (const chunk of body) {
+    add(chunk.length)
+    yield chunk
   }
 }
 

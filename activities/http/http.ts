@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../db/redaction/redact.ts'
@@ -5,13 +6,14 @@ import { type Agents, createAgents } from './agents.ts'
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
 import type { EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
+import { isStreamed, readDecoded, type SaveBody, type StreamedBody } from './streams.ts'
 
 export type HttpRequest = {
   method: string
   /** http or https. A `user:password@` in it becomes a Basic Authorization header. */
   url: string
   headers?: Record<string, string>
-  body?: string | Uint8Array
+  body?: string | Uint8Array | StreamedBody
   /** For everything: name lookup, connecting, redirects, the whole response. Default 60,000. */
   timeoutMs?: number
   signal?: AbortSignal
@@ -21,6 +23,13 @@ export type HttpRequest = {
   redirects?: 'follow' | 'none'
   /** Told the most bytes that the body can have, once the headers say so, and again when it has been read. */
   onBound?: (bytes: number) => void
+  /** The most bytes of a body that is saved; `maxBytes` is for the others. */
+  saveBytes?: number
+  /**
+   * Told the head of the response that is not followed: what it returns takes the body as it comes, and the response's
+   * own body is then empty. What that throws, the request throws.
+   */
+  save?: (head: { status: number; headers: Record<string, string>; url: URL }) => SaveBody | undefined
   watch?: HttpWatch
 }
 
@@ -31,6 +40,8 @@ export type HttpWatch = {
     url: string
     headers: Record<string, string>
     body: Uint8Array | null
+    /** The size of a body that is not held in memory. */
+    bytes?: number | undefined
   }): void
   received(head: { status: number; statusText: string; headers: Record<string, string> }): void
 }
@@ -80,6 +91,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   }, timeoutMs)
   if (req.signal?.aborted) onAbort()
   else req.signal?.addEventListener('abort', onAbort, { once: true })
+  let unsaved: { error: unknown } | undefined
   try {
     for (let hops = 0; ; hops++) {
       if (req.watch) tellSent(req.watch, hop)
@@ -103,6 +115,16 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         redirect(hop, status, join(response.headers.location))
         continue
       }
+      const save = req.save?.({ status, headers, url: hop.url })
+      if (save) {
+        const most = req.saveBytes ?? maxBytes
+        const decoded = readDecoded(response.body, headers['content-encoding'] ?? '', most, hop.url.host)
+        await save(decoded).catch((error) => {
+          if (!stop.signal.aborted) unsaved = { error }
+          throw error
+        })
+        return { status, headers, body: new Uint8Array() }
+      }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
@@ -110,6 +132,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
       return { status, headers, body }
     }
   } catch (error) {
+    if (unsaved) throw unsaved.error
     throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
   } finally {
     clearTimeout(timer)
@@ -117,10 +140,11 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   }
 }
 
-type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | null }
+type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | StreamedBody | null }
 
 function tellSent(watch: HttpWatch, { method, url, headers, body }: Hop): void {
-  watch.sent({ method, url: url.href, headers: Object.fromEntries(headers), body })
+  const sent = isStreamed(body) ? { body: null, bytes: body.bytes } : { body }
+  watch.sent({ method, url: url.href, headers: Object.fromEntries(headers), ...sent })
 }
 
 function readRequest(req: HttpRequest): Hop {
@@ -138,7 +162,7 @@ function readRequest(req: HttpRequest): Hop {
     method,
     url: readUrl(req.url, headers),
     headers,
-    body: req.body === undefined ? null : Buffer.from(req.body as string),
+    body: req.body === undefined ? null : isStreamed(req.body) ? req.body : Buffer.from(req.body as string),
   }
   if (!headers.has('user-agent')) headers.set('user-agent', 'Perdure')
   if (!headers.has('accept')) headers.set('accept', '*/*')
@@ -186,8 +210,11 @@ async function send(agents: Agents, hop: Hop, signal: AbortSignal): Promise<Disp
     origin: hop.url.origin,
     path: hop.url.pathname + hop.url.search,
     method: hop.method as Dispatcher.HttpMethod,
-    headers: Object.fromEntries(hop.headers),
-    body: hop.body,
+    headers: {
+      ...Object.fromEntries(hop.headers),
+      ...(isStreamed(hop.body) ? { 'content-length': String(hop.body.bytes) } : {}),
+    },
+    body: isStreamed(hop.body) ? Readable.from(hop.body.open()) : hop.body,
     signal,
   })
   // undici notices an abort only once it is connected, so a slow name server would delay it.

@@ -4,15 +4,20 @@ import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
+import { isObject } from '../../workflows/json.ts'
 import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
+import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
+import { readDispositionName } from '../files/disposition.ts'
+import type { FileValue } from '../files/files.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import { buildFileBody, buildMultipart, type FileBody, readFormPairs } from './kit/fileparts.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 import { shapeResponse } from './kit/response.ts'
 
@@ -24,6 +29,9 @@ const EXCERPT_BYTES = 16_384
 
 /** Larger bodies are read by another process: parsed, they may take many times their bytes. */
 const MAX_READ_HERE = 256 * 1024
+
+/** What of an answer that becomes a file is held in memory at once. */
+const HELD_BYTES = 2 * 1024 * 1024
 
 /** After how long a body is given to another process again, when none could be had. */
 const READ_AGAIN_MS = 1_000
@@ -39,9 +47,10 @@ const READ_AGAIN_MS = 1_000
  */
 export const runHttpRequest: NodeRunner = async (context) => {
   const { request, host } = await buildRequest(context)
+  const saving = saveAnswer(context, request)
   let response: Awaited<ReturnType<NodeContext['http']['request']>>
   try {
-    response = await context.http.request(request)
+    response = await context.http.request({ ...request, ...saving.request })
     context.sending?.answered()
   } catch (error) {
     if (error instanceof HttpError && ANSWERED.has(error.kind)) context.sending?.answered()
@@ -49,6 +58,7 @@ export const runHttpRequest: NodeRunner = async (context) => {
     throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
   const { status, headers, body } = response
+  if (saving.file) return { output: { status, headers, body: saving.file } }
   const message = `${request.method} ${host} responded with ${status}`
   const shape = context.config.response as ResponseShape | undefined
   if (status >= 400 && !shape?.neverError) {
@@ -95,6 +105,35 @@ async function readAway(
   }
 }
 
+/**
+ * With the responseType `file`, the body of an answer that is no failure becomes a file as it comes. One without a body
+ * is as usual.
+ */
+function saveAnswer({ config, files }: NodeContext, { method }: HttpRequest) {
+  const saving: { request: Partial<HttpRequest>; file?: FileValue } = { request: {} }
+  if (config.responseType !== 'file' || !files) return saving
+  const maxBytes = readHeldBytes(config)
+  saving.request = { maxBytes, saveBytes: readMaxBytes(config) }
+  saving.request.save = ({ status, headers, url }) => {
+    if (status >= 400 || status === 204 || status === 304 || method === 'HEAD') return undefined
+    const name = readDispositionName(headers['content-disposition']) ?? nameOf(url)
+    return async (body) => {
+      saving.file = await files.store({ name, mimeType: headers['content-type'] ?? '' }, body)
+    }
+  }
+  return saving
+}
+
+/** The last part of a URL's path, as a name for its file. */
+function nameOf({ pathname }: URL): string {
+  const last = pathname.split('/').at(-1) ?? ''
+  try {
+    return decodeURIComponent(last)
+  } catch {
+    return last
+  }
+}
+
 /** An answer came, but cannot be taken. */
 const ANSWERED = new Set<HttpErrorKind>(['too-large', 'redirect'])
 const RETRYABLE = new Set<HttpErrorKind>(['timeout', 'network'])
@@ -133,7 +172,8 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
   const all = readHeaders(parseText('headers', rendered.headers, context.config))
-  const sent = encodeBody(context.config, rendered.body)
+  const streamed = await readFileBody(context, rendered.body)
+  const sent = streamed ?? encodeBody(context.config, rendered.body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
@@ -149,7 +189,7 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     signal: context.signal,
     maxBytes: readMaxBytes(context.config),
     onBound: (bytes) => context.share?.shrink(bytes),
-    ...(sent ? { body: sent.text } : {}),
+    ...(streamed ? { body: streamed.stream } : sent ? { body: sent.text } : {}),
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
   return { request, host: target.host }
@@ -219,8 +259,25 @@ function readTimeout(value: unknown): number | undefined {
 }
 
 /** The most bytes that the answer may have. Also known before the node's config is rendered. */
-export function readMaxBytes({ maxBytes }: Record<string, unknown>): number {
-  return typeof maxBytes === 'number' ? maxBytes : MAX_ANSWER_BYTES
+function readMaxBytes({ maxBytes, responseType }: Record<string, unknown>): number {
+  if (typeof maxBytes === 'number') return maxBytes
+  // One more than a file may have: then the file says what is wrong.
+  return responseType === 'file' ? MAX_FILE_BYTES + 1 : MAX_ANSWER_BYTES
+}
+
+/** The most bytes of the answer that are held at once: of a file only a few pieces, if it is not a failure. */
+export function readHeldBytes(config: Record<string, unknown>): number {
+  return Math.min(readMaxBytes(config), config.responseType === 'file' ? HELD_BYTES : MAX_ANSWER_BYTES)
+}
+
+/** The body that is a file or has some; undefined for other types of bodies. */
+async function readFileBody({ config, files }: NodeContext, value: unknown): Promise<FileBody | undefined> {
+  if (value === null || value === undefined) return undefined
+  if (config.bodyType === 'file') return buildFileBody(files, value)
+  if (config.bodyType !== 'multipart') return undefined
+  if (!isObject(value))
+    throw invalidConfig('body', 'must be an object, whose keys are the fields of the form')
+  return buildMultipart(files, readFormPairs(value))
 }
 
 type Sent = { text: string; type: string }
@@ -243,7 +300,8 @@ function encodeBody(config: Record<string, unknown>, value: unknown): Sent | und
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
     return { text, type: 'text/plain; charset=utf-8' }
   }
-  if (kind !== 'json' && kind !== 'jsonText') throw invalidConfig('bodyType', 'must be json, form or text')
+  if (kind !== 'json' && kind !== 'jsonText')
+    throw invalidConfig('bodyType', 'must be json, form, text, file or multipart')
   const type = 'application/json'
   if (typeof value !== 'string' || (kind === 'json' && isExpression(config.body)))
     return { text: JSON.stringify(value), type }

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import { findHeaderFault, responseStatusField } from '../../workflows/nodes/webhooks.ts'
+import { demandFile } from '../files/store.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { listOwnItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
@@ -17,13 +18,15 @@ export const runRespondToWebhook: NodeRunner = async (context) => {
     headers: readHeaders(await evaluator.render(config.headers ?? {}, bindings)),
     body: await readBody(context),
   }
-  await context.answer(output)
+  const { store, executionId } = context.spot
+  const file = config.as === 'file' ? await demandFile(store, executionId, output.body) : undefined
+  await context.answer(file ? { ...output, fileId: file.id } : output)
   if (config.passOn !== true) return { output }
   const items = listOwnItems(context.inputs)
   return { output: items, places: { of: items, from: [...items.keys()] } }
 }
 
-/** `as` says what the body is: JSON that may be a text, a text, the first of the items, or all of them. */
+/** `as` says what the body is: JSON that may be a text, a text, the first of the items, all of them, or a file. */
 async function readBody({ config, bindings, evaluator, inputs }: NodeContext): Promise<unknown> {
   const { as, key, body } = config
   if (as === 'first' || as === 'all') {

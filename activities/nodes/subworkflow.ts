@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { isEnded } from '../../db/executions/status.ts'
 import { Fault } from '../../db/fault.ts'
+import { copyNamedFiles } from '../../db/files/named.ts'
 import type { Store } from '../../db/scope.ts'
 import { type ChildExecution, readChild, readChildOutput, startChild } from '../../db/starts/subworkflows.ts'
 import { isObject } from '../../workflows/json.ts'
@@ -66,7 +67,11 @@ async function leave({ spot }: NodeContext, child: ChildExecution | undefined): 
   if (!child) throw deleted()
   const { executionId, status, errorMessage } = child
   if (!isEnded(status)) return { pause: { until: null } }
-  if (status === 'SUCCESS') return { output: await readChildResult(spot.store, executionId) }
+  if (status === 'SUCCESS') {
+    const output = await readChildResult(spot.store, executionId)
+    await takeFiles(spot, executionId, output)
+    return { output }
+  }
   if (status === 'FAILED') {
     throw new NodeFailure(errorMessage ?? 'The sub-workflow failed', { type: 'SubWorkflowFailed' })
   }
@@ -81,6 +86,20 @@ async function readChildResult(store: Store, executionId: string): Promise<unkno
     return await readChildOutput(store, executionId)
   } catch (error) {
     throw error instanceof Fault && error.code === 'NOT_FOUND' ? deleted() : error
+  }
+}
+
+/** The files that the output names belong to this execution, too, from now on. */
+async function takeFiles(
+  { store, executionId }: NodeContext['spot'],
+  child: string,
+  output: unknown,
+): Promise<void> {
+  try {
+    await copyNamedFiles(store, child, executionId, output)
+  } catch (error) {
+    if (!(error instanceof Fault && error.code === 'TOO_LARGE')) throw error
+    throw new NodeFailure(error.message, { type: 'FileTooLarge' })
   }
 }
 

@@ -7,7 +7,7 @@ import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
 import { createReturns } from '../fairness/returns.ts'
-import { readMaxBytes } from '../nodes/http.ts'
+import { readHeldBytes } from '../nodes/http.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
 const PATIENCE_MS = 20_000
@@ -62,7 +62,7 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
   return {
     async take(node, input, { info, cancellationSignal }) {
       const inputs = OPENED_FACTOR * weighInputs(input)
-      const answer = node.type === 'HTTP_REQUEST' && !node.disabled ? readMaxBytes(node.config) : 0
+      const answer = node.type === 'HTTP_REQUEST' && !node.disabled ? readHeldBytes(node.config) : 0
       if (inputs + answer === 0) return undefined
       // Large inputs may be more than a team may have at all: such an attempt waits for all of its half.
       const bytes = Math.min(inputs + answer, Math.floor(budget.read().most / 2))

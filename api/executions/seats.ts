@@ -8,13 +8,16 @@ const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
 /** The kinds of requests that stay open, as error messages name them. */
-type Kind = 'event streams' | 'waiting requests'
+type Kind = 'event streams' | 'waiting requests' | 'uploads'
 
 /**
  * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may
  * be called again. It throws THROTTLED if the person or the team has too many, UNAVAILABLE if all are taken.
  */
-export function createSeats(kind: Kind, { ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM } = {}) {
+export function createSeats(
+  kind: Kind,
+  { ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM, ofAll = MAX_OPEN } = {},
+) {
   const taken = new Map<string, number>()
   const count = (key: string) => taken.get(key) ?? 0
   const add = (key: string, n: number) => {
@@ -31,7 +34,7 @@ export function createSeats(kind: Kind, { ofPerson = MAX_OF_PERSON, ofTeam = MAX
       if (count(team) >= ofTeam) {
         throw new Fault('THROTTLED', `The team has ${ofTeam} ${kind} open: close some of them`, wait)
       }
-      if (count('all') >= MAX_OPEN) {
+      if (count('all') >= ofAll) {
         throw new Fault('UNAVAILABLE', `Too many ${kind} are open; try again later`, wait)
       }
       const keys = [person, team, 'all']

@@ -40,6 +40,23 @@ export async function readBytes(c: Context): Promise<Uint8Array<ArrayBuffer>> {
 }
 
 /**
+ * The bytes of a request's body as they come. Whoever stops before their end leaves the rest to the server, which drains
+ * it, so that the client can read the response.
+ */
+export async function* readChunks(c: Context): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = c.req.raw.body?.getReader()
+  try {
+    while (reader) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    reader?.releaseLock()
+  }
+}
+
+/**
  * Parses JSON. Throws INVALID unless it is UTF-8, at most 64 levels deep, and without the key __proto__,
  * which a later copy could turn into a prototype.
  */

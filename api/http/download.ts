@@ -9,10 +9,10 @@ const LIFE_MS = 3_600_000
 const CHUNK_BYTES = 64 * 1024
 
 /** Passes the next part of the body to `put`, in pieces. Resolves to false after the last part. */
-export type WriteNext = (put: (piece: string) => void) => Promise<boolean>
+export type WriteNext = (put: (piece: string | Uint8Array) => void) => Promise<boolean>
 
 /**
- * A response body of text, produced part by part and only as fast as the client reads. If a part fails or is
+ * A response body, produced part by part and only as fast as the client reads. If a part fails or is
  * not read in time, the connection is destroyed, so that nobody mistakes an incomplete file for a complete
  * one. `close` is called when no more parts are needed, for whatever reason.
  */
@@ -78,12 +78,21 @@ function createChunks(next: WriteNext) {
   let more = true
   return async (): Promise<{ chunk: Uint8Array; isLast: boolean }> => {
     while (more && rest.length < CHUNK_BYTES) {
-      const pieces: string[] = []
-      more = await next((piece) => pieces.push(piece))
-      rest = Buffer.concat([rest, Buffer.from(pieces.join(''))])
+      const pieces: Uint8Array[] = [rest]
+      more = await next((piece) => pieces.push(typeof piece === 'string' ? Buffer.from(piece) : piece))
+      rest = Buffer.concat(pieces)
     }
     const chunk = new Uint8Array(rest.subarray(0, CHUNK_BYTES))
     rest = rest.subarray(chunk.length)
     return { chunk, isLast: !more && rest.length === 0 }
+  }
+}
+
+/** Gives what an iterator yields to streamParts, one part at a time. */
+export function writeEach(parts: AsyncIterator<Uint8Array>): WriteNext {
+  return async (put) => {
+    const { done, value } = await parts.next()
+    if (!done) put(value)
+    return !done
   }
 }

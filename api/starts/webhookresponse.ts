@@ -2,8 +2,10 @@ import type { Context } from 'hono'
 import type { StatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
+import { writeDisposition } from '../../activities/files/disposition.ts'
 import { readExecution } from '../../db/executions/executions.ts'
 import { isEnded } from '../../db/executions/status.ts'
+import { findFile } from '../../db/files/files.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
 import type { StartedExecution } from '../../db/starts/start.ts'
 import {
@@ -18,6 +20,7 @@ import { getOwn, isObject } from '../../workflows/json.ts'
 import { findHeaderFault, type WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { waitFor } from '../executions/wait.ts'
+import { sendFile } from '../files/send.ts'
 import { describeError } from '../http/errors.ts'
 import { ErrorSchema, idSchema, type ResponseSpec } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
@@ -72,6 +75,7 @@ export async function startAndRelayAnswer(
       : `The execution has not responded within ${timeoutMs} ms`
     return refuse(504, `${why}; the execution continues`)
   }
+  if (outcome.answer?.fileId !== undefined) return sendFileAnswer(deps, c, executionId, outcome)
   if (outcome.answer) return sendAnswer(c, outcome.answer)
   if (outcome.status !== 'SUCCESS') return refuse(500, END_MESSAGES[outcome.status] ?? 'The execution failed')
   const { respond } = hook.response
@@ -131,7 +135,13 @@ function findLast(output: unknown, ends: string[]): unknown {
 /**
  * `answer` is set by a RESPOND_TO_WEBHOOK node (mode responseNode), `output` is the execution's (lastNode).
  */
-type WebhookOutcome = { status: string; answer: WebhookAnswer | null; output: unknown }
+type WebhookOutcome = {
+  status: string
+  answer: WebhookAnswer | null
+  output: unknown
+  /** Notes that the request no longer waits. Only an answer that is a file leaves that to its end. */
+  leave: () => Promise<void>
+}
 
 /** Resolves once the execution has ended or has an answer; with undefined if `signal` is aborted first. */
 async function startAndAwait(
@@ -158,12 +168,14 @@ async function startAndAwait(
   )
   const hasOutput = mode === 'lastNode' && found?.status === 'SUCCESS'
   const output = hasOutput ? await readExecutionOutput(deps, hook, executionId) : null
-  if (held) {
-    leaveAnswer(deps.store, executionId).catch((err) =>
+  const leave = async () => {
+    if (!held) return
+    await leaveAnswer(deps.store, executionId).catch((err) =>
       log.warn({ err, executionId }, 'could not remove the answer of a webhook'),
     )
   }
-  return found && { ...found, output }
+  if (found?.answer?.fileId === undefined) void leave()
+  return found && { ...found, output, leave }
 }
 
 async function readExecutionOutput(deps: ApiDeps, hook: Webhook, executionId: string): Promise<unknown> {
@@ -177,8 +189,37 @@ const END_MESSAGES: Record<string, string> = {
   DELETED: 'The execution was deleted',
 }
 
+/** The statuses of responses that have no body. */
+const BODILESS = [204, 205, 304]
+
+/** Sends a file of the execution, which stays as long as that takes. */
+async function sendFileAnswer(
+  { store }: ApiDeps,
+  c: Context<AppEnv>,
+  executionId: string,
+  { answer, leave }: WebhookOutcome,
+): Promise<Response> {
+  const { status, headers, fileId } = answer!
+  if (BODILESS.includes(status)) {
+    void leave()
+    return sendAnswer(c, answer!)
+  }
+  const file = await findFile(store, executionId, fileId!)
+  if (!file) {
+    void leave()
+    return c.json({ ...describeError(c.req.path, 500, 'The file has been deleted'), executionId }, 500)
+  }
+  const own = Object.entries(headers).filter(([name, value]) => findHeaderFault(name, value) === undefined)
+  const given = {
+    'content-security-policy': SANDBOX,
+    'content-disposition': writeDisposition('attachment', file.name),
+    ...Object.fromEntries(own),
+  }
+  return sendFile(c, store, file, given, { status, close: leave })
+}
+
 function sendAnswer(c: Context<AppEnv>, { status, headers, body }: WebhookAnswer): Response {
-  const empty = body === null || [204, 205, 304].includes(status)
+  const empty = body === null || BODILESS.includes(status)
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json'
   if (!empty) c.header('Content-Type', type)

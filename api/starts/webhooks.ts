@@ -1,8 +1,8 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
+import { removeStored } from '../../db/files/store.ts'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
-import { checkSignature } from '../../db/starts/signature.ts'
 import {
   checkWebhookSecret,
   findWebhooks,
@@ -12,8 +12,9 @@ import {
 } from '../../db/starts/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { collectByName, parseBody, readBytes } from '../http/body.ts'
+import { collectByName } from '../http/body.ts'
 import { uuidField } from '../http/fields.ts'
+import { createReceiver } from './hookbody.ts'
 import { STARTED_RESPONSE, startAndRespond } from './start.ts'
 import { AWAITED_RESPONSES, startAndAcknowledge, startAndRelayAnswer } from './webhookresponse.ts'
 
@@ -25,6 +26,7 @@ const OneHook = v.object({ workflowId: uuidField, path: v.string() })
  * authorization, proxy-authorization, the secret header and the signature's are left out.
  */
 export function createWebhookRoutes(deps: ApiDeps) {
+  const receive = createReceiver(deps)
   return new Hono<AppEnv>().all(
     '/hooks/:workflowId/:path',
     accept({
@@ -34,7 +36,8 @@ export function createWebhookRoutes(deps: ApiDeps) {
       description:
         'Starts an execution of an active workflow at its WEBHOOK_TRIGGER with this path and method. The ' +
         'input is `{body, query, headers, method}`. The trigger may demand a secret in a header of its ' +
-        'choice, or a signature of the body. Its responseMode decides whether the response is 202 at once, ' +
+        'choice, or a signature of the body. If its config has `files`, the files of a form are stored, and so is ' +
+        'a body that is neither JSON, a form nor plain text. Its responseMode decides whether the response is 202 at once, ' +
         'or waits for the execution.',
       role: 'public',
       params: OneHook,
@@ -52,12 +55,9 @@ export function createWebhookRoutes(deps: ApiDeps) {
         throw new Fault('METHOD_NOT_ALLOWED', `This webhook accepts ${allowed}, not ${c.req.method}`)
       }
       checkWebhookSecret(hook, hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader))
-      const bytes = await readBytes(c)
-      const delivery = hook.signature
-        ? checkSignature(hook.signature, bytes, (name) => c.req.header(name))
-        : undefined
+      const { delivery, body, files } = await receive(c, hook)
       const asked = {
-        body: await parseBody(bytes, c.req.header('content-type')),
+        body,
         query: collectByName(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
       }
@@ -67,8 +67,14 @@ export function createWebhookRoutes(deps: ApiDeps) {
           : { ...asked, method: c.req.method }
       const started = await startWebhook(deps.store, hook, call, {
         delivery,
+        files,
         ...c.get('trace'),
+      }).catch(async (error) => {
+        await removeStored(deps.store, files)
+        throw error
       })
+      // The execution that was started before has those of its own request.
+      if (!started.fresh) await removeStored(deps.store, files)
       // Whoever has sent a repeated delivery first gets the answer of its execution.
       const { mode, respond } = hook.response
       if (mode === 'immediate' && respond) return startAndAcknowledge(deps, c, started, respond)

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
+import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { unseal } from '../seal.ts'
 import { addFiles, FILE_PURPOSE, namePiece, PIECE_BYTES, type StoredFile } from './store.ts'
@@ -33,16 +34,22 @@ export async function readFile(scope: Scope, executionId: string, id: string): P
 
 export type FileItem = StoredFile & { createdAt: Date }
 
-/** All files of an execution, in the order in which they came, for a member of its team. Throws NOT_FOUND. */
-export async function listFiles(scope: Scope, executionId: string): Promise<FileItem[]> {
+/** A page of the files of an execution, in the order in which they came, for a member of its team. Throws NOT_FOUND. */
+export async function listFiles(
+  scope: Scope,
+  executionId: string,
+  query: PageRequest,
+): Promise<Page<FileItem>> {
   await demandExecution(scope, executionId)
-  return scope.store.db
-    .selectFrom('executionFiles')
+  const found = scope.store.db.selectFrom('executionFiles').where('executionId', '=', executionId)
+  const content = await found
     .select(['id', 'name', 'mimeType', 'bytes', 'createdAt'])
-    .where('executionId', '=', executionId)
     .orderBy('createdAt')
     .orderBy('id')
+    .limit(query.size)
+    .offset(query.page * query.size)
     .execute()
+  return makePage(content, await countRows(found), query)
 }
 
 async function demandExecution({ store, ...scope }: Scope, id: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { MAX_FILE_BYTES, MAX_RUN_FILES } from '../../workflows/nodes/files.ts'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
@@ -7,12 +8,6 @@ import type { TeamPlan } from '../people/teams.ts'
 import type { Store } from '../scope.ts'
 import { seal } from '../seal.ts'
 import { cleanFileName, cleanMediaType } from './names.ts'
-
-/** The most bytes that a file may have: 64 MB. */
-export const MAX_FILE_BYTES = 64 * 1024 * 1024
-
-/** The most files that an execution may have, besides those that it has taken over from an earlier one. */
-export const MAX_RUN_FILES = 100
 
 /** The bytes that the files of a team may have together, by its team plan. */
 export const PLAN_FILE_BYTES = {
@@ -90,7 +85,7 @@ export async function storeFile(
     await persist(() => finish(store, owner, whole, number))
     return whole
   } catch (error) {
-    await removeStored(store, [file.id]).catch(() => {})
+    await removeStored(store, [file]).catch(() => {})
     throw error
   }
 }
@@ -222,8 +217,9 @@ export async function addFiles(
 }
 
 /** Removes files that belong to no execution, such as those whose execution was not started. */
-export async function removeStored(store: Store, ids: string[]): Promise<void> {
-  if (ids.length === 0) return
+export async function removeStored(store: Store, files: Pick<StoredFile, 'id'>[]): Promise<void> {
+  if (files.length === 0) return
+  const ids = files.map(({ id }) => id)
   await write(store, (tx) =>
     tx
       .updateTable('storedFiles')

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import { findErrorTrigger } from '../../workflows/graph/graph.ts'
+import { copyFiles } from '../files/files.ts'
 import type { Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
 import { addExecution, type StartedExecution } from './start.ts'
@@ -29,6 +30,12 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
   const node = findErrorTrigger(workflow.graph)
   if (!node) return { started: null, reason: `the error workflow ${errorWorkflowId} has no ERROR_TRIGGER` }
   const { name, settings: _, teamId: __, ...execution } = run
+  const hasFiles = await store.db
+    .selectFrom('executionFiles')
+    .select('id')
+    .where('executionId', '=', executionId)
+    .limit(1)
+    .executeTakeFirst()
   const failedNode = await findFailedNode(store, executionId, run.errorMessage)
   const started = await addExecution(store, workflow, {
     id: uuidv5('error', executionId),
@@ -36,6 +43,7 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     trigger: 'ERROR',
     data: { execution: { ...execution, failedNode }, workflow: { id: run.workflowId, name } },
     by: { kind: 'SYSTEM', id: null, name: 'error' },
+    adopt: hasFiles && ((tx, to) => copyFiles(tx, executionId, to, 'all')),
   })
   return { started }
 }

@@ -6,6 +6,8 @@ import { type Envelope, INPUT_REF, type Presets } from '../../workflows/run/plan
 import { isEnded } from '../executions/status.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault, missing } from '../fault.ts'
+import { copyFiles } from '../files/files.ts'
+import { findFileIds } from '../files/named.ts'
 import { copyOutputs } from '../records/outputs.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
@@ -76,6 +78,8 @@ export async function recoverExecution(
     onlyNode: run.onlyNode ?? undefined,
     given: Object.keys(given).length > 0 ? given : undefined,
     prepare: (tx) => copyOutputs(tx, store, id, newId, new Set(refs)).catch(rethrowGone),
+    // A loop of a retry may take over iterations, whoever named their files.
+    adopt: (tx, to) => copyFiles(tx, id, to, how === 'RETRY' ? 'all' : findFileIds(run.inputData, given)),
   })
   const kept = started.fresh
     ? { workflowVersion: workflow.version, given }

@@ -33,6 +33,16 @@ export function checkSignature(
   body: Uint8Array,
   readHeader: (name: string) => string | undefined,
 ): Delivery {
+  const signed = beginSignature(signature, readHeader)
+  signed.update(body)
+  return signed.check()
+}
+
+/** The same for a body that comes piece by piece. A timestamp that is missing or too old is refused at once. */
+export function beginSignature(
+  signature: Signature,
+  readHeader: (name: string) => string | undefined,
+): { update(piece: Uint8Array): void; check(): Delivery } {
   const { header, secret, algorithm = 'sha256', encoding = 'hex', prefix = '' } = signature
   const { timestampHeader, deliveryHeader } = signature
   const parts = (readHeader(header) ?? '').split(',').map((part) => part.trim())
@@ -52,23 +62,26 @@ export function checkSignature(
     }
     hmac.update(`${sent}.`)
   }
-  // Compared as strings: decoding would drop whatever follows a valid signature, and so accept it.
-  const expected = Buffer.from(normalize(hmac.update(body).digest(encoding), encoding))
-  const given = parts
-    .filter((part) => part.startsWith(prefix))
-    .map((part) => Buffer.from(normalize(part.slice(prefix.length), encoding)))
-  // All signatures are compared, so that the time taken does not show which one matched.
-  const matching = given.filter(
-    (bytes) => bytes.length === expected.length && timingSafeEqual(bytes, expected),
-  )
-  if (matching.length === 0) {
-    throw new Fault('UNAUTHENTICATED', `The header ${header} must hold the signature of the body`)
+  const check = (): Delivery => {
+    // Compared as strings: decoding would drop whatever follows a valid signature, and so accept it.
+    const expected = Buffer.from(normalize(hmac.digest(encoding), encoding))
+    const given = parts
+      .filter((part) => part.startsWith(prefix))
+      .map((part) => Buffer.from(normalize(part.slice(prefix.length), encoding)))
+    // All signatures are compared, so that the time taken does not show which one matched.
+    const matching = given.filter(
+      (bytes) => bytes.length === expected.length && timingSafeEqual(bytes, expected),
+    )
+    if (matching.length === 0) {
+      throw new Fault('UNAUTHENTICATED', `The header ${header} must hold the signature of the body`)
+    }
+    const stamp = timestampHeader === undefined ? undefined : expected.toString()
+    if (deliveryHeader === undefined) return { stamp }
+    const id = readHeader(deliveryHeader)?.trim()
+    if (id) return { id, stamp }
+    throw new Fault('UNAUTHENTICATED', `The header ${deliveryHeader} must hold the id of the delivery`)
   }
-  const stamp = timestampHeader === undefined ? undefined : expected.toString()
-  if (deliveryHeader === undefined) return { stamp }
-  const id = readHeader(deliveryHeader)?.trim()
-  if (id) return { id, stamp }
-  throw new Fault('UNAUTHENTICATED', `The header ${deliveryHeader} must hold the id of the delivery`)
+  return { update: (piece) => void hmac.update(piece), check }
 }
 
 /** Accepts hex in either case, and base64 in either alphabet, padded or not. */

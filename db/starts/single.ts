@@ -5,6 +5,8 @@ import { nodeType } from '../../workflows/nodes/nodes.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import type { Presets } from '../../workflows/run/plan.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { copyTeamFiles } from '../files/files.ts'
+import { findFileIds } from '../files/named.ts'
 import { demand, type Scope } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
 import { PINNED, wrapOutput } from './pins.ts'
@@ -53,6 +55,7 @@ export async function startSingleNode(
   const input = single.input ?? single.item ?? {}
   if (!isObject(input)) Object.assign(given, presetInput(wrapOutput(input)))
   const start = findStart(graph)
+  const files = findFileIds(input, nodes, single.item)
   return addExecution(
     store,
     { ...found, version, graph },
@@ -65,6 +68,7 @@ export async function startSingleNode(
       onlyNode: nodeId,
       asked: single.version,
       ...(Object.keys(given).length > 0 ? { given } : {}),
+      ...(files.size > 0 ? { adopt: (tx, id) => copyTeamFiles(tx, found.teamId, id, files) } : {}),
       idempotencyKey,
       traceparent,
       tracestate,

@@ -13,6 +13,8 @@ import {
 } from '../executions/callbacks.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault } from '../fault.ts'
+import { copyTeamFiles } from '../files/files.ts'
+import { findFileIds } from '../files/named.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
 import { findEarlier, hashData } from './earlier.ts'
@@ -74,6 +76,8 @@ export type StartInput = TraceContext & {
   act?: { scope: Scope; name: Act } | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>
+  /** Gives the execution its files, once its row is written. */
+  adopt?: ((tx: Tx, executionId: string) => Promise<void>) | undefined
 }
 
 /**
@@ -99,7 +103,11 @@ export async function startExecution(
   // An approval can be skipped by pinning it, so this needs the right to change the graph.
   const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
   const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  if (!hasPins && !target) {
+  // Whoever may start executions may read those of the team, and so give their files to a new one.
+  const files = findFileIds(input.data, pinned)
+  const adopt =
+    files.size > 0 ? (tx: Tx, id: string) => copyTeamFiles(tx, input.teamId, id, files) : undefined
+  if (!hasPins && !target && !adopt) {
     const started = await startUnchanged(store, workflowId, input.teamId, { ...input, trigger, by, right })
     if (started) return started
   }
@@ -113,7 +121,7 @@ export async function startExecution(
   demand(scope, workflow.teamId, right.least)
   const given = hasPins ? readPins(workflow.graph, pinned) : undefined
   const callback = target && makeCallback(store.keys, target)
-  return addExecution(store, workflow, { ...input, node, trigger, by, right, given, callback })
+  return addExecution(store, workflow, { ...input, node, trigger, by, right, given, callback, adopt })
 }
 
 /**
@@ -160,6 +168,7 @@ export async function addExecution(
     const added = await (workflow.settings.concurrency ||
     awaited ||
     start.prepare ||
+    start.adopt ||
     start.act ||
     start.callback
       ? insertGuarded(store, workflow, start)
@@ -246,6 +255,7 @@ function insertGuarded(
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const added = await insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)
     const { teamId } = workflow
+    if (added) await start.adopt?.(tx, added.executionId)
     if (added && callback) await insertCallback(tx, { executionId: added.executionId, teamId }, callback)
     return added
   }

@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import { findSubTrigger } from '../../workflows/graph/graph.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
 import { Fault } from '../fault.ts'
+import { copyFiles } from '../files/files.ts'
+import { findFileIds } from '../files/named.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { readExecutionOutput } from '../records/records.ts'
 import type { Store } from '../scope.ts'
@@ -55,8 +57,10 @@ export async function startChild(
   }
   const node = findSubTrigger(workflow.graph)
   if (!node) throw new Fault('CONFLICT', `The workflow "${workflow.name}" has no SUB_WORKFLOW_TRIGGER`)
+  const files = findFileIds(call.input)
   const started = await addExecution(store, workflow, {
     id,
+    adopt: files.size > 0 ? (tx) => copyFiles(tx, executionId, id, files) : undefined,
     node,
     trigger: 'SUB_WORKFLOW',
     data: call.input,

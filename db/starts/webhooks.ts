@@ -2,9 +2,11 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import type { ResponseMode, WebhookRespond } from '../../workflows/nodes/webhooks.ts'
+import type { ResponseMode, WebhookFiles, WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
+import { addFiles, type StoredFile } from '../files/store.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
@@ -22,13 +24,21 @@ export type Webhook = {
   signature: Signature | null
   /** Whether the response waits for the execution, and for how long. */
   response: { mode: ResponseMode; timeoutMs: number; respond: WebhookRespond | undefined }
+  /** What of the request's body becomes files; undefined if nothing does. */
+  files: WebhookFiles | undefined
 }
 
 /**
  * The response of an execution to its webhook's caller. `body` is sent as it is if a string, else as JSON;
  * null is no body.
  */
-export type WebhookAnswer = { status: number; headers: Record<string, string>; body: unknown }
+export type WebhookAnswer = {
+  status: number
+  headers: Record<string, string>
+  body: unknown
+  /** The id of the file whose bytes are the body. */
+  fileId?: string
+}
 
 const RESPONSE_TIMEOUT_MS = 30_000
 const PURPOSE = 'hook answer'
@@ -60,7 +70,7 @@ export async function findWebhooks(store: Store, workflowId: string, path: strin
     const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
     const timeoutMs = config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
     const response = { mode, timeoutMs, respond: config.respond }
-    return [{ workflow: workflow!, node, method, secretHeader, signature, response }]
+    return [{ workflow: workflow!, node, method, secretHeader, signature, response, files: config.files }]
   })
   if (hooks.length === 0) throw missing('webhook')
   return hooks
@@ -77,13 +87,17 @@ export function checkWebhookSecret(hook: Webhook, given: string | undefined): vo
 
 /**
  * Accepts an execution of the webhook's workflow that starts at the webhook. If an execution was started before
- * by the same id or by the same stamp of its `delivery`, returns that one. Throws as addExecution does.
+ * by the same id or by the same stamp of its `delivery`, returns that one. A fresh one gets the `files` that came with the call. Throws as addExecution does.
  */
 export async function startWebhook(
   store: Store,
   hook: Webhook,
   call: WebhookCall,
-  { delivery = {}, ...trace }: { delivery?: Delivery | undefined } & TraceContext,
+  {
+    delivery = {},
+    files = [],
+    ...trace
+  }: { delivery?: Delivery | undefined; files?: StoredFile[] } & TraceContext,
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
@@ -92,7 +106,9 @@ export async function startWebhook(
   // No client can send this key, since a header cannot hold a line feed.
   const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`
   const data = { ...call }
-  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, ...trace })
+  const adopt =
+    files.length > 0 ? (tx: Tx, id: string) => addFiles(tx, id, workflow.teamId, files) : undefined
+  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, adopt, ...trace })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */
@@ -167,6 +183,7 @@ type TriggerConfig = {
   responseMode?: ResponseMode
   responseTimeoutMs?: number
   respond?: WebhookRespond
+  files?: WebhookFiles
 }
 
 function digest(text: string): Buffer {

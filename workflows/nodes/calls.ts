@@ -10,6 +10,7 @@ import {
   textField,
   wholeNumber,
 } from './fields.ts'
+import { MAX_FILE_BYTES } from './files.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
 
@@ -35,43 +36,65 @@ const responseField = strictObject({
 })
 export type ResponseShape = v.InferOutput<typeof responseField>
 
-/** The largest answer that a node may ask for, and what it gets if it does not say. */
+/** The largest answer that a node may ask for, and what it gets if it does not say; a file may have more. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
+
+/** A file may have more bytes than another answer, and is no items. */
+function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown; response?: unknown }>() {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { responseType, maxBytes, response } = dataset.value
+    const add = (key: string, value: unknown, message: string) => {
+      const path = { type: 'object', origin: 'value', input: dataset.value, key, value } as const
+      addIssue({ message, path: [path as unknown as v.ObjectPathItem] })
+    }
+    if (responseType !== 'file' && Number(maxBytes) > MAX_ANSWER_BYTES)
+      add('maxBytes', maxBytes, `must be at most ${MAX_ANSWER_BYTES} unless responseType is file`)
+    if (responseType === 'file' && response !== undefined)
+      add('response', response, 'cannot be given with the responseType file')
+  })
+}
 
 /** Node types that send requests to other services. */
 export const CALL_NODES = {
   HTTP_REQUEST: nodeTypeRow('effect', {
     summary: 'Calls a URL; retries 429, 5xx and network errors; outputs {status, headers, body}.',
-    config: v.object({
-      url: textField,
-      method: v.optional(
-        computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
-        'GET',
-      ),
-      headers: v.optional(orScript(strictRecord(scalar))),
-      query: v.optional(orScript(anyObject)),
-      body: v.optional(v.unknown()),
-      bodyType: v.optional(
-        v.picklist(['json', 'form', 'text', 'jsonText'], 'must be json, form, text or jsonText'),
-        'json',
-      ),
-      contentType: v.optional(textField),
-      credentialId: v.optional(credentialField),
-      response: v.optional(responseField),
+    config: v.pipe(
+      v.object({
+        url: textField,
+        method: v.optional(
+          computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
+          'GET',
+        ),
+        headers: v.optional(orScript(strictRecord(scalar))),
+        query: v.optional(orScript(anyObject)),
+        body: v.optional(v.unknown()),
+        bodyType: v.optional(
+          v.picklist(
+            ['json', 'form', 'text', 'jsonText', 'file', 'multipart'],
+            'must be json, form, text, file, multipart or jsonText',
+          ),
+          'json',
+        ),
+        contentType: v.optional(textField),
+        credentialId: v.optional(credentialField),
+        response: v.optional(responseField),
 
-      responseType: v.optional(v.picklist(['json', 'text'], 'must be json or text')),
-      timeoutMs: v.optional(
-        computed(
-          v.pipe(
-            durationField,
-            v.minValue(1, 'must be at least 1'),
-            v.maxValue(3_600_000, 'must be at most an hour'),
+        responseType: v.optional(v.picklist(['json', 'text', 'file'], 'must be json, text or file')),
+        timeoutMs: v.optional(
+          computed(
+            v.pipe(
+              durationField,
+              v.minValue(1, 'must be at least 1'),
+              v.maxValue(3_600_000, 'must be at most an hour'),
+            ),
           ),
         ),
-      ),
-      // Not computed: it is read before anything else of the node.
-      maxBytes: v.optional(wholeNumber(1, MAX_ANSWER_BYTES), MAX_ANSWER_BYTES),
-    }),
+        // Not computed: it is read before anything else of the node.
+        maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
+      }),
+      checkFileAnswer(),
+    ),
     credentialUses: ['HTTP'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 300_000,

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { findTimezone, parseCron } from '../graph/cron.ts'
 import { strictObject } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
-import { responseFields, signatureField } from './webhooks.ts'
+import { responseFields, signatureField, webhookFilesField } from './webhooks.ts'
 
 /** What a schedule does with a firing that is due while the execution of an earlier one goes on. */
 export const OVERLAPS = ['skip', 'bufferOne', 'bufferAll', 'cancelOther', 'allowAll'] as const
@@ -34,6 +34,7 @@ export const TRIGGER_NODES = {
       method: v.optional(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`), 'POST'),
       secretHeader: v.optional(strictObject({ name: textField, value: textField })),
       signature: v.optional(signatureField),
+      files: v.optional(webhookFilesField),
       ...responseFields,
     }),
   }),

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { strictObject } from '../object.ts'
 import { anyObject, computed, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
+import { MAX_FILE_BYTES, MAX_RUN_FILES } from './files.ts'
 
 export const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
 export type ResponseMode = (typeof RESPONSE_MODES)[number]
@@ -84,6 +85,13 @@ const respondField = strictObject({
 })
 export type WebhookRespond = v.InferOutput<typeof respondField>
 
+/** Which bodies of requests become files, and their limits. */
+export const webhookFilesField = strictObject({
+  maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
+  maxCount: v.optional(wholeNumber(1, MAX_RUN_FILES)),
+})
+export type WebhookFiles = v.InferOutput<typeof webhookFilesField>
+
 /** The keys of a WEBHOOK_TRIGGER's config that say when to respond, and how long to wait for the response. */
 export const responseFields = {
   responseMode: v.optional(oneOf(...RESPONSE_MODES)),
@@ -98,12 +106,12 @@ export const WEBHOOK_NODES = {
     summary:
       'Responds to the webhook request that started the execution, if its trigger waits for that ' +
       '(responseMode responseNode); the first response counts. Its output is {status, headers, body}; a ' +
-      'string is sent as it is, null as no body, any other value as JSON.',
+      'string is sent as it is, null as no body, any other value as JSON; with as: file, the bytes of a file.',
     config: v.object({
       status: v.optional(computed(responseStatusField), 200),
       headers: v.optional(headers, {}),
       body: v.optional(v.unknown()),
-      as: v.optional(oneOf('json', 'text', 'first', 'all')),
+      as: v.optional(oneOf('json', 'text', 'first', 'all', 'file')),
       key: v.optional(textField),
       passOn: v.optional(v.boolean('must be true or false')),
     }),

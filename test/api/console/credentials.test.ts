@@ -130,11 +130,12 @@ describe.skipIf(missing)('in a browser', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Ask the CRM').waitFor()
     await dialog.getByRole('button', { name: 'Close' }).click()
-    const activated = await host.request(`/api/workflows/${workflowId}/activate`, {
-      method: 'POST',
+    const changed = await host.request(`/api/workflows/${workflowId}`, {
+      method: 'PUT',
       as: host.admin,
+      json: { active: true },
     })
-    expect(activated.status).toBe(200)
+    expect(changed.status).toBe(200)
     await page.getByRole('button', { name: 'Delete Used' }).click()
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await dialog.getByRole('alert').waitFor()

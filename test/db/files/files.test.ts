@@ -6,14 +6,13 @@ import { copyFiles, findFile, readPieces } from '../../../db/files/files.ts'
 import { cleanFileName, cleanMediaType } from '../../../db/files/names.ts'
 import {
   addFiles,
-  MAX_FILE_BYTES,
-  MAX_RUN_FILES,
   PIECE_BYTES,
   PLAN_FILE_BYTES,
   type StoredFile,
   storeFile,
 } from '../../../db/files/store.ts'
 import { sweepFiles } from '../../../db/files/sweep.ts'
+import { MAX_FILE_BYTES, MAX_RUN_FILES } from '../../../workflows/nodes/files.ts'
 import { createClient } from '../../support/client.ts'
 import { type Service, startService } from '../../support/service.ts'
 
