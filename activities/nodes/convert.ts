@@ -1,3 +1,4 @@
+import type * as v from 'valibot'
 import {
   delimiterField,
   fileNameField,
@@ -43,7 +44,7 @@ export const runConvertToFile: NodeRunner = async (context) => {
       : await renderKey(context, 'mimeType', mimeTypeField)
   const data = await writeJson(await findData(context, format), createPacer())
   const { header, columns, escapeFormulas, bom, indent } = config as WritingOptions
-  const rendered = async (key: 'delimiter' | 'sheet', schema: typeof sheetNameField) =>
+  const rendered = async (key: 'delimiter' | 'sheet', schema: v.GenericSchema<unknown, string>) =>
     config[key] === undefined ? undefined : renderKey(context, key, schema)
   const options = {
     header,

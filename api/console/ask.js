@@ -68,6 +68,16 @@ export async function askTagged(method, path, { json, query, headers, signal } =
   throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))
 }
 
+/** What stands at an address, as a text; throws Refusal. @param {string} path */
+export async function readText(path) {
+  const answer = await fetch(addressOf(path), { cache: 'no-store' }).catch(() => {
+    throw new Refusal(0, 'The service cannot be reached')
+  })
+  const text = await answer.text()
+  if (answer.ok) return text
+  throw new Refusal(answer.status, readJson(text)?.message ?? `The service responded with ${answer.status}`)
+}
+
 /** @param {string} text */
 function readJson(text) {
   try {

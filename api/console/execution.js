@@ -27,6 +27,7 @@ export async function showExecution({ main, id, signal, frame }) {
   document.title = `${run.workflowName} ${id.slice(-12)} · Perdure`
 
   const records = createRecords({
+    executionId: id,
     nodes: drawn?.nodes ?? [],
     load: (query) => ask('GET', `${path}/nodes`, { query, signal }),
     loadRequests: (recordId, query) => ask('GET', `${path}/nodes/${recordId}/requests`, { query, signal }),

@@ -19,6 +19,7 @@ const ICONS = {
   workflows: 'M3 4h4v3H3zM9 9h4v3H9zM5 7v3.5h4',
   executions: 'M5 3.5v9l7-4.500z',
   approvals: 'M8 2.500a5.500 5.500 0 1 0 0 11a5.500 5.500 0 0 0 0-11zM5.500 8.200l1.800 1.800 3.200-3.600',
+  credentials: 'M4.500 7.500V5.500a3.500 3.500 0 0 1 7 0v2M3.500 7.500h9v6h-9zM8 9.800v1.500',
   tokens: 'M9.800 9.200a3.500 3.500 0 1 0-3-3L2.500 10.500v3h3V12H7v-1.500z',
   guide:
     'M8 4.500C6.500 3.300 4.500 3 2.500 3v9c2 0 4 .300 5.500 1.500 1.500-1.200 3.500-1.500 5.500-1.500V3c-2 0-4 .300-5.500 1.500zM8 4.500v9',
@@ -40,6 +41,7 @@ export function createFrame(user, { signal, onTeam, onSignOut }) {
     link('workflows', 'Workflows'),
     link('executions', 'Executions'),
     link('approvals', 'Approvals'),
+    link('credentials', 'Credentials'),
     link('tokens', 'SDK tokens'),
   ]
   const guide = h('a', { href: '/api/docs/guide' }, sign('guide'), 'Guide')
@@ -114,6 +116,8 @@ export function createFrame(user, { signal, onTeam, onSignOut }) {
   function showLinks() {
     const tokens = links.find((one) => one.dataset.nav === 'tokens')
     if (tokens) tokens.hidden = !frame.can('ADMIN')
+    const credentials = links.find((one) => one.dataset.nav === 'credentials')
+    if (credentials) credentials.hidden = !frame.can('BUILDER')
   }
 
   // What one team's page shows is not the other team's: the switch leads to the list of the same kind.

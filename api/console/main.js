@@ -2,6 +2,7 @@ import { readAddress } from './address.js'
 import { showApprovals } from './approvals.js'
 import { isLeft, session } from './ask.js'
 import { showConfirm } from './confirm.js'
+import { showCredentials } from './credentials.js'
 import { h } from './dom.js'
 import { showEdit, showNew } from './editor.js'
 import { showExecution } from './execution.js'
@@ -30,6 +31,7 @@ const PAGES = [
   { path: /^\/executions\/([\w-]+)$/, nav: 'executions', title: 'Execution', show: showExecution },
   { path: /^\/approvals$/, nav: 'approvals', title: 'Approvals', show: showApprovals },
   { path: /^\/confirm$/, nav: '', title: 'Your e-mail', show: showConfirm },
+  { path: /^\/credentials$/, nav: 'credentials', title: 'Credentials', show: showCredentials },
   { path: /^\/tokens$/, nav: 'tokens', title: 'SDK tokens', show: showTokens },
 ]
 

@@ -1,4 +1,5 @@
 import { fill, h, newId } from './dom.js'
+import { showFiles } from './files.js'
 import { showJson } from './json.js'
 import { cell, linkRun, showFacts } from './lists.js'
 import { showRequests } from './requests.js'
@@ -11,10 +12,11 @@ import { formatDuration, showTime } from './time.js'
 /**
  * One node's record: a row, and beneath it what it took and gave.
  * @param {any} first
+ * @param {string} executionId
  * @param {import('./requests.js').LoadRequests} loadRequests
  * @returns {Row}
  */
-export function createRow(first, loadRequests) {
+export function createRow(first, executionId, loadRequests) {
   const id = newId('record')
   const button = h(
     'button',
@@ -101,6 +103,7 @@ export function createRow(first, loadRequests) {
           ? h('p', { class: 'quiet' }, 'No output')
           : showJson('Output', record.outputData),
       ),
+      showFiles(executionId, record.outputData, record.inputData),
       requests,
     )
   }

@@ -11,9 +11,9 @@ const SIZE = 100
 /**
  * The table of a run's node records, those of a loop's body under the loop by their iterations. `update` keeps what is
  * open open; `open` shows one node's values. Where a run has more records than it shows, `load` reads a page of all.
- * @param {{ nodes: { id: string, parentId?: string | null }[], load: (query: { page: number, size: number }) => Promise<import('./lists.js').Envelope>, loadRequests: import('./requests.js').LoadRequests }} options
+ * @param {{ executionId: string, nodes: { id: string, parentId?: string | null }[], load: (query: { page: number, size: number }) => Promise<import('./lists.js').Envelope>, loadRequests: import('./requests.js').LoadRequests }} options
  */
-export function createRecords({ nodes, load, loadRequests }) {
+export function createRecords({ executionId, nodes, load, loadRequests }) {
   const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
   /** @type {Map<string, Row>} */
   const rows = new Map()
@@ -81,7 +81,7 @@ export function createRecords({ nodes, load, loadRequests }) {
     }
     let at = body.firstChild
     for (const record of shown) {
-      const row = rows.get(record.id) ?? createRow(record, loadRequests)
+      const row = rows.get(record.id) ?? createRow(record, executionId, loadRequests)
       rows.set(record.id, row)
       for (const one of row.rows) {
         if (one === at) at = at.nextSibling

@@ -19,6 +19,7 @@ export type NodeBody = {
   errorMessage: string | null
   handle: string | null
   handles?: (string | null)[]
+  warnings?: { path: string; message: string }[]
 }
 
 export type ExecutionBody = {
