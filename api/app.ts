@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
+import { createCredentialTestRoutes } from './credentials/test.ts'
 import { createCredentialTypeRoutes } from './credentials/types.ts'
 import { createDocsRoutes } from './docs/docs.ts'
 import type { ApiDeps, AppEnv } from './env.ts'
@@ -81,6 +82,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createCredentialTypeRoutes())
+    .route('/', createCredentialTestRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createEvaluateRoutes(deps))
     .route('/', createLimitRoutes())

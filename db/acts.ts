@@ -51,6 +51,7 @@ export const ACTS = {
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
+  KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
 } as const satisfies Record<string, Kind & { role: Role }>

@@ -350,6 +350,7 @@ export interface SdkTokens {
 export interface SealKeys {
   id: string;
   notedAt: Generated<Timestamp>;
+  proof: Buffer | null;
 }
 
 export interface SealVersions {

@@ -42,6 +42,9 @@ Versions of the workers (DEPLOYMENT_BUILD_ID; on the Temporal of TEMPORAL_ADDRES
 
 The installation:
 
+  keys show                    List the keys that seal (PERDURE_KEYS): which one is current, and what each is needed for.
+  keys rotate                  Wrap every credential with the current key anew. The service may run meanwhile; what was
+                               interrupted goes on where it stopped.
   migrate                      Bring the database of DATABASE_URL up to date, and create the first admin.
   rebuild <executionId|--all>  Rebuild the rows of one execution, or of all, from their histories in Temporal.
   schema                       Write db/schema.ts and db/functions.sql from the migrations.
@@ -114,6 +117,14 @@ const COMMANDS: Record<string, Command> = {
     words: [0, 1],
     options: { unversioned: flagOption },
     run: async (...all) => (await import('./commands/deployment.ts')).runSetCurrent(...all),
+  },
+  'keys show': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/keys.ts')).runKeysShow(config),
+  },
+  'keys rotate': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/keys.ts')).runKeysRotate(config),
   },
   migrate: {
     words: [0, 0],

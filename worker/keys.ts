@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as v from 'valibot'
+import { findKeyFaults } from '../db/operation/sealkeys.ts'
+import type { Store } from '../db/scope.ts'
 import type { Keys } from '../db/seal.ts'
 import { type Config, ConfigError } from './config.ts'
 
@@ -36,6 +38,15 @@ export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean
     rmSync(draft, { force: true })
   }
   return loadKeys(path)!
+}
+
+/**
+ * Throws ConfigError unless the keys are those of the installation: none has other bytes than before, and none is
+ * missing that credentials need. Needs a database that is up to date.
+ */
+export async function demandKeys(store: Store): Promise<void> {
+  const faults = await findKeyFaults(store)
+  if (faults.length > 0) throw new ConfigError(faults.join('\n'))
 }
 
 function loadKeys(path: string): Keys | undefined {

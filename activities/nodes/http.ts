@@ -1,17 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenOutput } from '../../db/records/written.ts'
+import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'
 import { splitTemplate } from '../../workflows/expressions/expressions.ts'
+import { isHostOpen, OPEN_HOST } from '../../workflows/graph/openhost.ts'
 import { HIDDEN } from '../../workflows/graph/secrets.ts'
 import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
+import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { decodeText, parseResponseBody } from '../http/body.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
+import { joinUrl, takeUrlApart } from './kit/address.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 import { shapeResponse } from './kit/response.ts'
@@ -38,7 +42,8 @@ const READ_AGAIN_MS = 1_000
  * methods but GET, HEAD and OPTIONS carry an Idempotency-Key.
  */
 export const runHttpRequest: NodeRunner = async (context) => {
-  const { request, host } = await buildRequest(context)
+  const pass = await openPass(context)
+  const { request, host } = await buildRequest(context, pass)
   let response: Awaited<ReturnType<NodeContext['http']['request']>>
   try {
     response = await context.http.request(request)
@@ -52,7 +57,8 @@ export const runHttpRequest: NodeRunner = async (context) => {
   const message = `${request.method} ${host} responded with ${status}`
   const shape = context.config.response as ResponseShape | undefined
   if (status >= 400 && !shape?.neverError) {
-    const excerpt = excerptBody(decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type']), request)
+    const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
+    const excerpt = excerptBody(start, request, context.credentials?.secrets())
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
     const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
     throw new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
@@ -118,10 +124,15 @@ export function requestFailure(what: string, error: HttpError): NodeFailure {
   })
 }
 
-async function buildRequest(context: NodeContext): Promise<{ request: HttpRequest; host: string }> {
+async function buildRequest(
+  context: NodeContext,
+  pass: HttpPass | undefined,
+): Promise<{ request: HttpRequest; host: string }> {
   const computed = Object.entries(context.config).filter(([key]) => COMPUTED.has(key))
+  const { url } = context.config
+  const texts = { method: 'GET', headers: {}, ...Object.fromEntries(computed) }
   const rendered = (await context.evaluator.render(
-    { method: 'GET', headers: {}, ...Object.fromEntries(computed) },
+    pass ? { ...texts, url: takeUrlApart(url) } : texts,
     context.bindings,
   )) as Record<string, unknown>
   for (const [key, value] of computed) {
@@ -131,7 +142,7 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
-  const target = readUrl(rendered.url)
+  const target = readUrl(pass ? joinUrl(url, rendered.url) : rendered.url)
   for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
   const all = readHeaders(parseText('headers', rendered.headers, context.config))
@@ -152,9 +163,20 @@ async function buildRequest(context: NodeContext): Promise<{ request: HttpReques
     maxBytes: readMaxBytes(context.config),
     onBound: (bytes) => context.share?.shrink(bytes),
     ...(sent ? { body: sent.text } : {}),
+    ...pass,
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
   return { request, host: target.host }
+}
+
+/** What the node's credential lets the request do; undefined if it has none. */
+async function openPass({ config, credentials }: NodeContext): Promise<HttpPass | undefined> {
+  if (config.credentialId === undefined) return undefined
+  if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
+  const opened = await credentials.open(config.credentialId, 'HTTP')
+  const pass = await authorizeWith(opened, credentials)
+  if (!pass.allowedHosts && isHostOpen(config.url)) throw invalidConfig('url', OPEN_HOST)
+  return pass
 }
 
 /** A query or headers that were written as JSON in a text. */
@@ -275,11 +297,13 @@ export function readRetryAfter(value: string | undefined, now: number): number |
   return Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
 }
 
-/** The beginning of a response's text, without the secrets of the request: servers like to echo them. */
-function excerptBody(text: string, request: HttpRequest): string {
+/** The beginning of a response's text, without the secrets that were sent (or `opened`): servers like to echo them. */
+function excerptBody(text: string, request: HttpRequest, opened: string[] = []): string {
   const { url, headers = {}, body } = request
   const secrets = listRequestSecrets({ url, headers, body: typeof body === 'string' ? body : undefined })
-  const clean = redactText(text.slice(0, 4_096), { secrets })
+  // A secret that is cut in two is not found any more.
+  const known = opened.length > 0 ? createExactMask(opened).start(text) : text
+  const clean = redactText(known.slice(0, 4_096), { secrets })
   const line = clean.replace(/[\p{Cc}\p{Cs}\s]+/gu, ' ').trim()
   return line.length > EXCERPT ? `${line.slice(0, EXCERPT)}...` : line
 }

@@ -64,13 +64,14 @@ const TAGS: Record<string, string> = {
   Approvals: 'What people are asked to decide',
   Expressions: 'Trying expressions out',
   Variables: "A team's values for expressions",
+  Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }
 
 const INTRODUCTION = `Durable workflow automation: create workflows, which are graphs of nodes, and execute them
 over HTTP. Temporal carries each execution.
 
-**Credentials**: send the session cookie that \`POST /api/auth/login\` sets, or an SDK token of a team as
+**Signing in**: send the session cookie that \`POST /api/auth/login\` sets, or an SDK token of a team as
 \`Authorization: Bearer sdk_...\`.
 
 **Roles** in a team, each including the rights of those before it: VIEWER (SDK tokens only), OPERATOR,

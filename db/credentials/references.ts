@@ -5,10 +5,17 @@ import type { Graph } from '../../workflows/graph/graph.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
+import { findRequestFaults } from './requests.ts'
 import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
 
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
-export type ReferenceProblem = Problem & { at: number; key: string[]; id: string }
+export type ReferenceProblem = Problem & {
+  at: number
+  key: string[]
+  id: string
+  /** The credential fits, but not what the node does with it. */
+  ofRequest?: boolean
+}
 
 /**
  * Finds the credentials of a graph that are none of the team's, or of a type that their node does not take. Those
@@ -24,7 +31,7 @@ export async function findCredentialProblems(
   const ids = [...new Set(named.map(({ id }) => id))].filter((id) => isUuid(id)).sort()
   const rows = await store.db
     .selectFrom('credentials')
-    .select(['id', 'name', 'type'])
+    .select(['id', 'name', 'type', 'allowedHosts'])
     .where('teamId', '=', teamId)
     .where(sql<boolean>`id = any(${ids}::uuid[])`)
     .orderBy('id')
@@ -35,8 +42,20 @@ export async function findCredentialProblems(
     const found = byId.get(id)
     const fits = (type: string) =>
       credentialKind(type as CredentialType).uses.some((use) => uses.includes(use))
-    if (found && fits(found.type)) return []
-    const path = key.reduce<string>(joinPath, `nodes[${at}].config`)
+    const within = (keys: string[]) => keys.reduce<string>(joinPath, `nodes[${at}].config`)
+    if (found && fits(found.type)) {
+      const type = found.type as CredentialType
+      const faults = findRequestFaults(nodes[at]!, { type, allowedHosts: found.allowedHosts })
+      return faults.map(({ path, message }) => ({
+        path: within(path),
+        message,
+        at,
+        key,
+        id,
+        ofRequest: true,
+      }))
+    }
+    const path = within(key)
     const types = CREDENTIAL_TYPE_NAMES.filter(fits).join(', ')
     const message = found
       ? `must be a credential of the type ${types}; "${found.name}" is of the type ${found.type}`

@@ -21,7 +21,11 @@ export async function placeCredentials(
     ),
   )
   const dropped: ImportProblem[] = []
-  for (const { at, key, path, message, id } of await findCredentialProblems(store, teamId, { nodes })) {
+  for (const { at, key, path, message, id, ofRequest } of await findCredentialProblems(store, teamId, {
+    nodes,
+  })) {
+    // That is for the author to mend, as in any other graph.
+    if (ofRequest) continue
     const node = nodes[at]!
     nodes[at] = replaceCredential(node, key, undefined)
     dropped.push({

@@ -12,6 +12,7 @@ import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
 import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
+import { findKeyFaults } from '../../db/operation/sealkeys.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type Engine, startEngine } from '../engine/engine.ts'
@@ -57,6 +58,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
+  const faults = await untilDone('the database', () => findKeyFaults(store), log, stopping.signal)
+  if (faults && faults.length > 0) refuseToStart(kind, faults.join('\n'))
   const seals = { store, binds: config.sealBound, log }
   const sealer = await untilDone('the database', () => openSealer(seals), log, stopping.signal)
   if (!sealer) process.exit(0)
@@ -191,9 +194,13 @@ function readForProcess(kind: ProcessKind): Config {
     )
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    console.error(`perdure ${kind} cannot start:\n${error.message}`)
-    process.exit(2)
+    return refuseToStart(kind, error.message)
   }
+}
+
+function refuseToStart(kind: ProcessKind, why: string): never {
+  console.error(`perdure ${kind} cannot start:\n${why}`)
+  process.exit(2)
 }
 
 /** Calls `work` until it succeeds, and logs each error. Undefined if `signal` is aborted first. */

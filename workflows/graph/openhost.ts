@@ -23,3 +23,7 @@ export function isHostOpen(url: unknown): boolean {
   const [first, ...more] = parts
   return typeof first !== 'string' || (more.length > 0 && !isPastHost(first))
 }
+
+/** What is wrong with such a URL beside a credential that may go anywhere; it follows `url`. */
+export const OPEN_HOST =
+  'must have its host written in it: an expression before the path could send the credential to anybody, unless it has allowedHosts'

@@ -2,7 +2,7 @@ import { connect as connectTls } from 'node:tls'
 import { ImapFlow, type ImapTransportOptions } from 'imapflow'
 import { smtpFailure } from '../../mail/failures.ts'
 import { chooseTls, type MailLogin, openSmtp } from '../../mail/session.ts'
-import type { CredentialCheck } from '../checks.ts'
+import type { CredentialCheck } from './check.ts'
 
 /** Signs in at the SMTP server, and sends nothing. */
 export const checkSmtp: CredentialCheck = async ({ data }, { dial, signal }) => {

@@ -1,6 +1,5 @@
 import { isPastHost, splitUrl } from '../../../workflows/graph/openhost.ts'
 import { invalidConfig } from './failure.ts'
-import type { NodeContext } from './node.ts'
 
 /** Keeps the value of an expression a text, as it is beside others. */
 const BESIDE = '_'
@@ -50,9 +49,4 @@ export function joinUrl(url: unknown, rendered: unknown): string {
 function hasDots(url: string): boolean {
   const [path = ''] = url.replace(/^\s*https?:\/\//i, '').split(/[?#]/)
   return path.split(/[/\\]/).some((part) => /^(?:\.|%2e){1,2}$/i.test(part.trim()))
-}
-
-/** The config's URL once it is computed; see joinUrl. */
-export async function renderUrl({ config, evaluator, bindings }: NodeContext): Promise<string> {
-  return joinUrl(config.url, await evaluator.render(takeUrlApart(config.url), bindings))
 }

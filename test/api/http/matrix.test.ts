@@ -9,6 +9,7 @@ import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { createCredential } from '../../../db/credentials/credentials.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
@@ -154,6 +155,8 @@ async function makeWorld() {
     })
     .execute()
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const data = { token: 'a token' }
+  const credential = await createCredential(scope, { teamId, name: 'World', type: 'HTTP_BEARER', data })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
   await db
@@ -171,6 +174,7 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    credentialId: credential.id,
     approvalId,
     resumeToken,
   }
@@ -204,6 +208,7 @@ function fillPath(path: string, world: World): string {
     recordId: world.recordId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/credentials': world.credentialId,
     '/approvals': world.approvalId,
     name: 'paid',
     token: world.resumeToken,

@@ -1,0 +1,43 @@
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { isHostOpen, OPEN_HOST } from '../../workflows/graph/openhost.ts'
+import { isObject } from '../../workflows/json.ts'
+import { type CredentialType, credentialKind } from './types.ts'
+
+/** The headers in which credentials are sent, for those types whose data does not name them. */
+export const CREDENTIAL_HEADERS: Partial<Record<CredentialType, readonly string[]>> = {
+  OPENAI: ['authorization', 'openai-organization'],
+  ANTHROPIC: ['x-api-key'],
+  AZURE_OPENAI: ['api-key'],
+  GOOGLE_AI: ['x-goog-api-key'],
+  OPENAI_COMPATIBLE: ['authorization'],
+  SLACK: ['authorization'],
+  DISCORD: ['authorization'],
+  HTTP_BASIC: ['authorization'],
+  HTTP_BEARER: ['authorization'],
+  OAUTH2: ['authorization'],
+  GOOGLE_SERVICE_ACCOUNT: ['authorization'],
+  NOTION: ['authorization'],
+  AIRTABLE: ['authorization'],
+  AWS: ['authorization', 'x-amz-date', 'x-amz-security-token'],
+}
+
+/**
+ * What is wrong with a request that a node makes with a credential: a host that nobody can see while the credential may
+ * go anywhere, and headers that both would set. Paths are within the node's config.
+ */
+export function findRequestFaults(
+  { type: nodeType, config }: GraphNode,
+  { type, allowedHosts }: { type: CredentialType; allowedHosts: string[] | null },
+): { path: string[]; message: string }[] {
+  if (nodeType !== 'HTTP_REQUEST') return []
+  const faults: { path: string[]; message: string }[] = []
+  const { data, hosts } = credentialKind(type)
+  // The others have hosts of their own, or an address that they need.
+  const goesAnywhere = 'allowedHosts' in data.entries && !hosts && !allowedHosts
+  if (goesAnywhere && isHostOpen(config.url)) faults.push({ path: ['url'], message: OPEN_HOST })
+  const headers = isObject(config.headers) ? Object.keys(config.headers) : []
+  const set = CREDENTIAL_HEADERS[type] ?? []
+  for (const name of headers.filter((header) => set.includes(header.toLowerCase())))
+    faults.push({ path: ['headers', name], message: 'is set by the credential: leave it out' })
+  return faults
+}
