@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
+import { runWithFiles } from '../../support/files.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { type Answer, startWorld } from '../../support/servers/world.ts'
@@ -220,6 +221,99 @@ describe('Discord', () => {
     const nonces = new Set(asked.map(({ json }) => json.nonce))
     expect([...nonces]).toEqual([expect.stringMatching(/^[0-9a-f]{25}$/)])
   })
+})
+
+describe('files', () => {
+  const given = ['one', 'two'].map((word) => ({
+    name: `${word}.txt`,
+    mimeType: 'text/plain',
+    bytes: Buffer.from(`the bytes of ${word}`),
+  }))
+
+  async function sendFiles(config: object, files = given) {
+    const all = { text: 'Look', files: '{{ $input.files }}', ...config }
+    const run = await runWithFiles(host, { type: 'CHAT_MESSAGE', config: all }, files)
+    expect(nodeOf(run, 'node')).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+  }
+
+  test('Slack gets them one by one, without the token, and shares them at once', async () => {
+    const { asked, credentialId } = await vendor('SLACK', {
+      '/api/files.getUploadURLExternal': (count, url) => ({
+        json: { ok: true, upload_url: `${url}/upload/v1/F${count}?x=1`, file_id: `F${count}` },
+      }),
+      '/upload/v1/F1': () => ({ text: 'OK - 16' }),
+      '/upload/v1/F2': () => ({ text: 'OK - 16' }),
+      '/api/files.completeUploadExternal': () => ({
+        json: { ok: true, files: [{ id: 'F1' }, { id: 'F2' }] },
+      }),
+    })
+    await sendFiles({ credentialId, to: 'C1', thread: '16.0001' })
+    const uploads = asked.filter(({ path }) => path.startsWith('/upload'))
+    expect(uploads.map(({ body }) => body)).toEqual(['the bytes of one', 'the bytes of two'])
+    expect(uploads.map(({ request }) => request.headers.authorization)).toEqual([undefined, undefined])
+    expect(asked[0]?.body).toBe('filename=one.txt&length=16')
+    expect(asked.at(-1)?.json).toEqual({
+      files: [
+        { id: 'F1', title: 'one.txt' },
+        { id: 'F2', title: 'two.txt' },
+      ],
+      channel_id: 'C1',
+      initial_comment: 'Look',
+      thread_ts: '16.0001',
+    })
+  })
+
+  test('an upload that Slack sends elsewhere is not made', async () => {
+    const other = await vendor('SLACK', { '/upload': () => ({ text: 'OK' }) })
+    const { credentialId } = await vendor('SLACK', {
+      '/api/files.getUploadURLExternal': () => ({
+        json: { ok: true, upload_url: `${other.url}/upload`, file_id: 'F1' },
+      }),
+    })
+    const all = { credentialId, to: 'C1', files: '{{ $input.files }}' }
+    const run = await runWithFiles(host, { type: 'CHAT_MESSAGE', config: all }, given)
+    expect(nodeOf(run, 'node')).toMatchObject({
+      status: 'FAILED',
+      errorMessage: expect.stringContaining('the credential must not be sent to'),
+    })
+    expect(other.asked).toEqual([])
+  })
+
+  test('Telegram gets one as a document, and several as a group', async () => {
+    const result = { message_id: 1, chat: { id: 5 } }
+    const { asked, credentialId } = await vendor('TELEGRAM', {
+      [`/bot${TOKEN}/sendDocument`]: () => ({ json: { ok: true, result } }),
+      [`/bot${TOKEN}/sendMediaGroup`]: () => ({ json: { ok: true, result: [result, result] } }),
+    })
+    await sendFiles({ credentialId, to: 5 }, given.slice(0, 1))
+    await sendFiles({ credentialId, to: 5 })
+    const [one, many] = await Promise.all(asked.map(readForm))
+    expect(one!.get('caption')).toBe('Look')
+    expect(await (one!.get('document') as File).text()).toBe('the bytes of one')
+    expect(JSON.parse(String(many?.get('media')))).toEqual([
+      { type: 'document', media: 'attach://file0' },
+      { type: 'document', media: 'attach://file1', caption: 'Look' },
+    ])
+    expect((many!.get('file1') as File).name).toBe('two.txt')
+  })
+
+  test('Discord gets them with the message', async () => {
+    const { asked, credentialId } = await vendor('DISCORD', {
+      '/channels/77/messages': () => ({ json: { id: '99', channel_id: '77' } }),
+    })
+    await sendFiles({ credentialId, to: '77' })
+    const form = await readForm(asked[0]!)
+    expect(JSON.parse(String(form.get('payload_json')))).toMatchObject({
+      content: 'Look',
+      enforce_nonce: true,
+    })
+    expect(await (form.get('files[1]') as File).text()).toBe('the bytes of two')
+  })
+
+  function readForm({ request, body }: Asked): Promise<FormData> {
+    const headers = { 'content-type': request.headers['content-type'] ?? '' }
+    return new Response(body, { headers }).formData()
+  }
 })
 
 describe('what a message may not have', () => {

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
+import { runWithFiles } from '../../support/files.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { startMailbox } from '../../support/servers/mailbox.ts'
@@ -105,6 +107,30 @@ describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', async () 
     expect(head.replace(/^Envelope-to:.*(\n\s.*)*/m, '')).not.toContain('hidden@example.com')
     expect(mail).toContain('Hello Ada\n.\nA line with a dot alone')
     expect(mail).toContain('<p>Hello <b>Ada</b></p>')
+  })
+
+  test('attachments arrive byte by byte, whatever they are called', async () => {
+    const credentialId = await credential(login(exim.ports.plain))
+    const bytes = randomBytes(2_000_000)
+    const before = exim.mails().length
+    const run = await runWithFiles(
+      host,
+      {
+        type: 'SEND_EMAIL',
+        config: { ...ADA, credentialId, subject: 's', attachments: '{{ $input.files }}' },
+      },
+      [
+        { name: 'Grüße "1".pdf', mimeType: 'application/pdf', bytes },
+        { name: 'a.eml', mimeType: 'message/rfc822', bytes: Buffer.from('Subject: x\r\n\r\n.\r\n') },
+      ],
+    )
+    expect(nodeOf(run, 'node')).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+    await expect.poll(() => exim.mails().length).toBe(before + 1)
+    const mail = exim.mails().find((one) => one.includes('application/pdf')) ?? ''
+    expect(mail).toContain('Content-Type: application/octet-stream; name=a.eml')
+    const part = mail.slice(mail.indexOf('Content-Type: application/pdf'))
+    const base64 = part.slice(part.indexOf('\n\n') + 2, part.indexOf('\n--'))
+    expect(Buffer.from(base64, 'base64').equals(bytes)).toBe(true)
   })
 
   test('some recipients may be refused; if all are, the node fails, for good or for now', async () => {
