@@ -75,9 +75,9 @@ async function ask(
   method: string,
   sent: ChatBody,
 ): Promise<ChatAnswer> {
-  const { botToken } = line.credential.data
+  const token = encodeURIComponent(String(line.credential.data.botToken)).replaceAll('%3A', ':')
   await line.begin()
-  const { body, headers } = await line.post({ path: `bot${botToken}/${method}` }, sent)
+  const { body, headers } = await line.post({ path: `bot${token}/${method}` }, sent)
   if (!isObject(body) || typeof body.ok !== 'boolean') throw unreadable('Telegram')
   if (!body.ok) {
     line.refused()

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
+import { runWithFiles } from '../../support/files.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { startMailbox } from '../../support/servers/mailbox.ts'
@@ -107,6 +109,30 @@ describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', async () 
     expect(mail).toContain('<p>Hello <b>Ada</b></p>')
   })
 
+  test('attachments arrive byte by byte, whatever they are called', async () => {
+    const credentialId = await credential(login(exim.ports.plain))
+    const bytes = randomBytes(2_000_000)
+    const before = exim.mails().length
+    const run = await runWithFiles(
+      host,
+      {
+        type: 'SEND_EMAIL',
+        config: { ...ADA, credentialId, subject: 's', attachments: '{{ $input.files }}' },
+      },
+      [
+        { name: 'Grüße "1".pdf', mimeType: 'application/pdf', bytes },
+        { name: 'a.eml', mimeType: 'message/rfc822', bytes: Buffer.from('Subject: x\r\n\r\n.\r\n') },
+      ],
+    )
+    expect(nodeOf(run, 'node')).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+    await expect.poll(() => exim.mails().length).toBe(before + 1)
+    const mail = exim.mails().find((one) => one.includes('application/pdf')) ?? ''
+    expect(mail).toContain('Content-Type: application/octet-stream; name=a.eml')
+    const part = mail.slice(mail.indexOf('Content-Type: application/pdf'))
+    const base64 = part.slice(part.indexOf('\n\n') + 2, part.indexOf('\n--'))
+    expect(Buffer.from(base64, 'base64').equals(bytes)).toBe(true)
+  })
+
   test('some recipients may be refused; if all are, the node fails, for good or for now', async () => {
     const credentialId = await credential(login(exim.ports.plain))
     const some = await send({ credentialId, to: 'ada@example.com, refused@example.com' })
@@ -150,6 +176,9 @@ const ADA = { to: 'ada@example.com', from: 'robot@perdure.test' }
 const idOf = (mail = '') => /^Message-ID: (.*)$/m.exec(mail)?.[1]
 
 /** A server whose answer to each mail is what `answer` says: an error, nothing at all, or undefined to take it. */
+// A mail without its end makes reading it reject.
+const noMail = () => {}
+
 async function answering(answer: (count: number) => Error | 'hang up' | undefined) {
   const raw: string[] = []
   const box = await mailbox({
@@ -159,7 +188,7 @@ async function answering(answer: (count: number) => Error | 'hang up' | undefine
         const said = answer(raw.length)
         if (said !== 'hang up') return done(said)
         for (const one of box.server.connections) (one as { _socket: { destroy(): void } })._socket.destroy()
-      })
+      }, noMail)
     },
   })
   return { ...box, raw, credentialId: await credential(login(box.port)) }
@@ -260,7 +289,7 @@ describe('SEND_EMAIL never sends a mail twice', () => {
     const sent = await sending
     expect(sent).toMatchObject({ status: 'SUCCESS', retries: 1 })
     expect(box.state.connections).toBe(1)
-    await host.ask('DELETE', `/api/executions/${sent.id}`)
+    await host.store.db.deleteFrom('executions').where('id', '=', sent.id).execute()
     const left = host.store.db.selectFrom('messageNotes').selectAll().where('executionId', '=', sent.id)
     expect(await left.execute()).toEqual([])
   })
