@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -5,6 +6,8 @@ import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { openTeamCredential } from '../../../db/credentials/open.ts'
 import { moveStoredSecrets } from '../../../db/secrets/olderversions.ts'
+import { readGraph } from '../../../workflows/graph/read.ts'
+import { workInTurns } from '../../../workflows/turns.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import type { Body } from '../../support/service.ts'
@@ -66,7 +69,8 @@ async function createOld(nodes = NODES, edges = EDGES): Promise<string> {
   const bare = nodes.map(({ id }) => ({ id, type: id === 'start' ? 'MANUAL_TRIGGER' : 'NO_OP' }))
   const json = { teamId, name: `old ${++count}`, nodes: bare, edges }
   const { id } = await host.ask<Body>('POST', '/api/workflows', json)
-  const stored = nodes.map((node) => ({ name: node.id, onError: 'FAIL', config: {}, ...node }))
+  const read = readGraph({ nodes, edges, expressions: 2, imported: true }, randomUUID)
+  const stored = (await workInTurns(read, '')).graph.nodes
   await sql`update workflow_versions set nodes = ${JSON.stringify(stored)}::json, secrets_moved = false
     where workflow_id = ${id}`.execute(host.store.db)
   return id

@@ -386,7 +386,9 @@ test('an import moves the secrets that it finds, and its report says so', async 
     ]),
   )
   const theirs = (await service.call('GET', `/api/workflows/${abroad.body.id}`, other.cookie)).body.nodes
-  expect(theirs[0].config).not.toHaveProperty('credentialId')
+  // It has got a new one, for the secret that was left in the request.
+  expect(theirs[0].config.headers).toEqual({})
+  expect(theirs[0].config.credentialId).not.toBe(made.nodes[0].config.credentialId)
   expect(theirs[2].config.signature.credentialId).toEqual(expect.any(String))
 })
 
