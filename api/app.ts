@@ -3,6 +3,7 @@ import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
+import { createCredentialTestRoutes } from './credentials/test.ts'
 import { createCredentialTypeRoutes } from './credentials/types.ts'
 import { createDocsRoutes } from './docs/docs.ts'
 import type { ApiDeps, AppEnv } from './env.ts'
@@ -83,6 +84,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())
+    .route('/', createCredentialTestRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createEvaluateRoutes(deps))
     .route('/', createLimitRoutes())

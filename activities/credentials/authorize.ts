@@ -9,8 +9,11 @@ import type { Credentials } from './credentials.ts'
 /** What a request needs to be sent with a credential. */
 export type HttpPass = Pick<HttpRequest, 'authorize' | 'allowedHosts'>
 
+/** Is told of secrets that are made of others. */
+type Teller = Pick<Credentials, 'tell'>
+
 /** How a type of credential is shown to a server. It may tell `credentials` of secrets that it makes of others. */
-type Pass = (data: Record<string, string>, credentials: Credentials) => Authorize
+type Pass = (data: Record<string, string>, credentials: Teller) => Authorize
 
 const bearer =
   (key: string): Pass =>
@@ -79,7 +82,7 @@ function unlessSet(headers: Record<string, string>, [name, value]: readonly [str
  * What lets a request pass with a credential that is open, and where it may go: `credentials` is the call's. Throws
  * a NodeFailure (InvalidConfig) for a type that is none for HTTP.
  */
-export async function authorizeWith(opened: OpenedCredential, credentials: Credentials): Promise<HttpPass> {
+export async function authorizeWith(opened: OpenedCredential, credentials: Teller): Promise<HttpPass> {
   const pass = PASSES[opened.type]
   if (!pass)
     throw new NodeFailure(`The credential ${opened.name} is of the type ${opened.type}: none for HTTP`, {

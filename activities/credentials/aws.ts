@@ -7,7 +7,7 @@ import type { Credentials } from './credentials.ts'
 const AS_IT_IS = new Set(['s3', 's3-object-lambda', 's3-outposts', 's3express'])
 
 /** Signs each request by AWS's signature version 4, when it is sent. */
-export function signForAws(data: Record<string, string>, credentials: Credentials): Authorize {
+export function signForAws(data: Record<string, string>, credentials: Pick<Credentials, 'tell'>): Authorize {
   const { accessKeyId = '', secretAccessKey = '', sessionToken, region = '' } = data
   return async (hop) => {
     const { SignatureV4, clearCredentialCache } = await import('@smithy/signature-v4')

@@ -8,7 +8,7 @@ const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
 /** The kinds of requests that stay open, as error messages name them. */
-type Kind = 'event streams' | 'waiting requests'
+type Kind = 'event streams' | 'waiting requests' | 'tests of credentials'
 
 /**
  * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may
@@ -26,10 +26,10 @@ export function createSeats(kind: Kind, { ofPerson = MAX_OF_PERSON, ofTeam = MAX
       const wait = { retryAfter: 5 }
       const [person, team] = [`person ${personId}`, `team ${teamId}`]
       if (count(person) >= ofPerson) {
-        throw new Fault('THROTTLED', `You have ${ofPerson} ${kind} open: close some of them`, wait)
+        throw new Fault('THROTTLED', `You have ${ofPerson} ${kind} open: close some of them, or wait`, wait)
       }
       if (count(team) >= ofTeam) {
-        throw new Fault('THROTTLED', `The team has ${ofTeam} ${kind} open: close some of them`, wait)
+        throw new Fault('THROTTLED', `The team has ${ofTeam} ${kind} open: close some of them, or wait`, wait)
       }
       if (count('all') >= MAX_OPEN) {
         throw new Fault('UNAVAILABLE', `Too many ${kind} are open; try again later`, wait)

@@ -9,7 +9,13 @@ import { findRequestFaults } from './requests.ts'
 import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
 
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
-export type ReferenceProblem = Problem & { at: number; key: string[]; id: string }
+export type ReferenceProblem = Problem & {
+  at: number
+  key: string[]
+  id: string
+  /** The credential fits, but not what the node does with it. */
+  ofRequest?: boolean
+}
 
 /**
  * Finds the credentials of a graph that are none of the team's, or of a type that their node does not take. Those
@@ -40,7 +46,14 @@ export async function findCredentialProblems(
     if (found && fits(found.type)) {
       const type = found.type as CredentialType
       const faults = findRequestFaults(nodes[at]!, { type, allowedHosts: found.allowedHosts })
-      return faults.map(({ path, message }) => ({ path: within(path), message, at, key, id }))
+      return faults.map(({ path, message }) => ({
+        path: within(path),
+        message,
+        at,
+        key,
+        id,
+        ofRequest: true,
+      }))
     }
     const path = within(key)
     const types = CREDENTIAL_TYPE_NAMES.filter(fits).join(', ')

@@ -229,7 +229,7 @@ export const CREDENTIAL_TYPES = {
     }),
     secrets: ['secretAccessKey', 'sessionToken'],
     uses: ['HTTP'],
-    hosts: ['*.amazonaws.com'],
+    hosts: ['*.amazonaws.com', '*.amazonaws.com.cn'],
   },
   DATABASE: {
     summary: 'A PostgreSQL or MySQL database',

@@ -26,7 +26,11 @@ export async function placeCredentials(
   )
   const dropped: ImportProblem[] = []
   const madeUp: string[] = []
-  for (const { at, key, path, message, id } of await findCredentialProblems(store, teamId, { nodes })) {
+  for (const { at, key, path, message, id, ofRequest } of await findCredentialProblems(store, teamId, {
+    nodes,
+  })) {
+    // That is for the author to mend, as in any other graph.
+    if (ofRequest) continue
     const node = nodes[at]!
     const secret = listMoved(node).find(({ beside }) => beside.join() === key.join())
     const bare = replaceCredential(node, key, undefined)

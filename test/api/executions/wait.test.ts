@@ -162,7 +162,7 @@ test('a person has a bounded number of waiting requests; whoever disconnects fre
   const refused = await until(() => ask(20), { holds: ({ status }) => status === 429 })
   expect(refused.headers.get('retry-after')).toBe('5')
   expect(((await refused.json()) as { message: string }).message).toBe(
-    'You have 2 waiting requests open: close some of them',
+    'You have 2 waiting requests open: close some of them, or wait',
   )
   gone.abort()
   expect(await lost).toBe('AbortError')
