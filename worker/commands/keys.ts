@@ -1,6 +1,6 @@
 import { KEY_PLACES, type KeyPlace, type KeyUse, listKeyUse, rotateKeys } from '../../db/operation/keyuse.ts'
 import type { Config } from '../config.ts'
-import { demandKeys } from '../keys.ts'
+import { demandSealKeys } from '../keys.ts'
 import { asOperator, createOperatorScope } from './operator.ts'
 
 const NAMES: Record<KeyPlace, string> = {
@@ -42,7 +42,7 @@ const STATES = { yes: 'opens', no: 'absent', other: 'WRONG' }
  */
 export async function runKeysRotate(config: Config): Promise<void> {
   await asOperator(config, async (store) => {
-    await demandKeys(store)
+    await demandSealKeys(store)
     const { current } = store.keys
     const { rewrapped, closed } = await rotateKeys(createOperatorScope(store), (done) =>
       console.log(`${done} credentials are wrapped with ${current} anew`),
