@@ -17,8 +17,6 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   SLACK: checkSlack,
   TELEGRAM: checkTelegram,
   DISCORD: checkDiscord,
-  SMTP: checkSmtp,
-  IMAP: checkImap,
   HTTP_BASIC: checkHttp,
   HTTP_BEARER: checkHttp,
   HTTP_HEADER: checkHttp,

@@ -5,7 +5,6 @@ import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
-import { checkCredentials } from '../workflows/references.ts'
 import { addVersion, readStoredVersion } from '../workflows/versions.ts'
 import { auditMoved, type MovedSecret, moveSecrets } from './moves.ts'
 
@@ -38,7 +37,6 @@ export async function extractCredentials(
     const result = { workflowId, version, credentials: made, problems: left }
     const isSame = graph.nodes.every((node, at) => node === stored.graph.nodes[at])
     if (dryRun || isSame) return { result, unchanged: true }
-    await checkCredentials(store, teamId, graph)
     const next = version + 1
     await addVersion(tx, workflowId, next, { ...stored, graph }, scope.userId)
     await tx
@@ -49,7 +47,7 @@ export async function extractCredentials(
     return {
       result: { ...result, version: next },
       resourceId: workflowId,
-      details: { name, version: next, credentials: made.length, left: left.length },
+      details: { name, version: next, made: made.length, left: left.length },
       also: auditMoved(made, workflowId),
     }
   })

@@ -92,7 +92,7 @@ export async function moveSecrets(
       const given = valueAt(node.config, place)
       const value = typeof given !== 'string' || given === HIDDEN ? undefined : readSecret(node, given)
       const path = namePath(at, place)
-      if (value === undefined) continue
+      if (value === undefined || value.trim() === '') continue
       const { data, problems } = readCredentialData('SIGNATURE', { secret: value })
       if (problems.length > 0) {
         left.push({

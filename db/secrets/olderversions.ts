@@ -108,14 +108,8 @@ async function moveBatch(
     const all = [...found.values()]
     const result = { versions: rows.length, credentials: all.length }
     if (changed === 0) return { result, unchanged: true }
-    const versions = rows.map(({ version }) => version)
-    const details = {
-      name,
-      versions: changed,
-      from: versions[0],
-      to: versions.at(-1),
-      credentials: all.length,
-    }
+    const [from, to] = [rows[0]?.version, rows.at(-1)?.version]
+    const details = { name, versions: changed, from, to, made: all.length }
     return { result, resourceId: id, details, also: auditMoved(all, id) }
   })
 }

@@ -10,6 +10,8 @@ const MAX_SUSPICIONS = 20
 const NODE_WORK = 10
 const CHARACTER_WORK = 0.25
 
+const MAX_DEPTH = 64
+
 /** A longer text is looked at in pieces of this length, which overlap. */
 const PIECE = 60_000
 const OVERLAP = 2_000
@@ -57,15 +59,13 @@ function* looksSecret(text: string): Work<boolean> {
   return false
 }
 
-/** All texts of a config with their paths. */
-function listTexts(config: Record<string, unknown>): [Path, string][] {
-  const texts: [Path, string][] = []
+/** The texts of a config with their paths, down to MAX_DEPTH. */
+function* listTexts(config: Record<string, unknown>): Generator<[Path, string], void, void> {
   const open: [Path, unknown][] = [[[], config]]
   for (const [path, value] of open) {
-    if (typeof value === 'string') texts.push([path, value])
-    else if (Array.isArray(value)) open.push(...value.map((item, i): [Path, unknown] => [[...path, i], item]))
-    else if (typeof value === 'object' && value !== null)
-      open.push(...Object.entries(value).map(([key, item]): [Path, unknown] => [[...path, key], item]))
+    if (typeof value === 'string') yield [path, value]
+    if (typeof value !== 'object' || value === null || path.length === MAX_DEPTH) continue
+    const isList = Array.isArray(value)
+    for (const [key, item] of Object.entries(value)) open.push([[...path, isList ? Number(key) : key], item])
   }
-  return texts
 }

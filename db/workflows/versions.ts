@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import { compareGraphs, type GraphDiff } from '../../workflows/graph/diff.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { findLiterals } from '../../workflows/secrets/literals.ts'
 import { covers } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { change } from '../change.ts'
@@ -103,7 +104,8 @@ export async function addVersion(
       approverIds: approverIds && json(approverIds),
       createdBy,
       restoredFrom,
-      secretsMoved: true,
+      // What is still written into requests is left to those who move all of them.
+      secretsMoved: graph.nodes.every((node) => findLiterals(node, graph.expressions ?? 1).length === 0),
     })
     .execute()
   await noteCredentials(tx, workflowId, version, graph)

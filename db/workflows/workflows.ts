@@ -145,9 +145,11 @@ export async function createWorkflow(
           .values({ workflowId: id, report: json(report) })
           .execute()
       const details = { name, nodeCount: drawn.nodes.length }
+      const wasMoved = (path: string) => moved.made.some(({ paths }) => paths.includes(path))
       const saved = {
         ...result,
-        warnings: imported ? warnings : [...warnings, ...moved.left],
+        // What could not be moved is in the report of an import, and what was moved is no reason to warn any more.
+        warnings: imported ? warnings.filter(({ path }) => !wasMoved(path)) : [...warnings, ...moved.left],
         credentials: moved.made,
       }
       return { result: saved, resourceId: id, details, also: auditMoved(moved.made, id) }

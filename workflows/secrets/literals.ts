@@ -102,7 +102,7 @@ const HOLE = '\u{e000}'
  * The text of a URL with one character for each of its expressions, and a function that puts them back. Undefined if
  * it cannot be told where they end.
  */
-export function flattenUrl(
+function flattenUrl(
   url: string,
   rules: Rules,
 ): { flat: string; restore: (flat: string) => string } | undefined {
@@ -132,9 +132,7 @@ export function flattenUrl(
 }
 
 /** The parts of a flat URL: what is before the host, the host with its port, and what comes after it. */
-export function splitUrl(
-  flat: string,
-): { scheme: string; user: string; host: string; rest: string } | undefined {
+function partUrl(flat: string): { scheme: string; user: string; host: string; rest: string } | undefined {
   const scheme = /^\s{0,100}[a-z][a-z0-9+.-]{0,30}:\/\//i.exec(flat)?.[0]
   if (scheme === undefined) return undefined
   const length = flat.slice(scheme.length).search(/[/?#\\]/)
@@ -151,14 +149,14 @@ export function splitUrl(
 
 /** The host and port that every request of the URL goes to; undefined if an expression has a say in it. */
 export function readHost(url: unknown, rules: Rules): string | undefined {
-  const parts = typeof url === 'string' ? splitUrl(flattenUrl(url, rules)?.flat ?? '') : undefined
+  const parts = typeof url === 'string' ? partUrl(flattenUrl(url, rules)?.flat ?? '') : undefined
   // Without anything behind it, an expression could still extend the host.
   if (!parts || parts.host === '' || parts.host.includes(HOLE)) return undefined
   return URL.parse(`${parts.scheme.trim()}${parts.host}/`)?.host || undefined
 }
 
 function findInUrl(url: unknown, rules: Rules): Literal[] {
-  const parts = typeof url === 'string' ? splitUrl(flattenUrl(url, rules)?.flat ?? '') : undefined
+  const parts = typeof url === 'string' ? partUrl(flattenUrl(url, rules)?.flat ?? '') : undefined
   if (!parts) return []
   const { user, rest } = parts
   const isUser = !user.includes(HOLE) && (user.includes(':') || user.length >= TOKEN_CHARS)
@@ -185,7 +183,7 @@ function readParameter(text: string): { name: string; value: string } {
 /** The text of a URL without the user and password, or without the parameter, that a literal of it is. */
 export function cutFromUrl(url: string, { place, name, value }: Literal, rules: Rules): string {
   const { flat, restore } = flattenUrl(url, rules)!
-  const { scheme, user, host, rest } = splitUrl(flat)!
+  const { scheme, user, host, rest } = partUrl(flat)!
   if (place === 'user') return restore(`${scheme}${host}${rest}`)
   const [before = ''] = rest.split('#', 1)
   const path = before.slice(0, before.indexOf('?'))

@@ -176,17 +176,18 @@ test('redirects are shown, with what was sent at last', async () => {
 test('no secret is kept: of the headers, the URL and the body, nor where the server echoes them', async () => {
   const [header, cookie, token, word, basic] = ['h', 'c', 't', 'p', 'b'].map((one) => one + SECRET)
   const run = await host.run(
-    graph(`/echo?access_token=${token}&page=2`, {
+    graph('/echo?access_token={{ $input.token }}&page=2', {
       method: 'POST',
       headers: {
-        'X-Api-Key': header,
-        Cookie: `session=${cookie}`,
-        'Proxy-Authorization': `Basic ${btoa(`ada:${basic}`)}`,
-        Authorization: 'Bearer sk_live_0123456789abcdefABCDEF',
+        'X-Api-Key': '{{ $input.header }}',
+        Cookie: 'session={{ $input.cookie }}',
+        'Proxy-Authorization': 'Basic {{ $input.basic }}',
+        Authorization: 'Bearer {{ $input.key }}',
         'X-Plain': 'plain',
       },
       body: { password: word, card: '4111 1111 1111 1111', note: 'visible' },
     }),
+    { token, header, cookie, basic: btoa(`ada:${basic}`), key: 'sk_live_0123456789abcdefABCDEF' },
   )
   expect(run.status).toBe('SUCCESS')
   const [request] = await requestsOf(run)

@@ -250,6 +250,7 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   const text = JSON.stringify(example).replaceAll(EXAMPLE_ID, world.teamId)
   const body = JSON.parse(text.replaceAll('ada@example.com', address))
   if (operationId === 'signIn') body.password = PASSWORD
+  if (operationId === 'extractCredentials') body.workflowId = world.workflowId
   if (operationId === 'confirmEmail') body.token = emailToken
   if (operationId === 'changePassword')
     Object.assign(body, { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` })

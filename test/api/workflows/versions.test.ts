@@ -151,7 +151,7 @@ test('two versions are compared by node, path and edge', async () => {
   expect((await service.call('GET', `${versions}/1/diff/3`, viewer)).status).toBe(404)
 })
 
-test('secrets of old versions are shown only to a BUILDER; others see that one has changed', async () => {
+test('the secrets of old versions are in credentials of their own, so everybody sees that one has changed', async () => {
   const hook = (value?: string) => ({
     id: 'hook',
     type: 'WEBHOOK_TRIGGER',
@@ -159,20 +159,19 @@ test('secrets of old versions are shown only to a BUILDER; others see that one h
   })
   const { versions } = await create({ nodes: [hook()] }, { nodes: [hook('one')] }, { nodes: [hook('two')] })
   const shown = async (as: string) => ({
-    read: (await service.call('GET', `${versions}/2`, as)).body.nodes[0].config.secretHeader.value,
+    read: (await service.call('GET', `${versions}/2`, as)).body.nodes[0].config.secretHeader,
     added: (await service.call('GET', `${versions}/1/diff/2`, as)).body.nodes.changed[0].changes,
     changed: (await service.call('GET', `${versions}/2/diff/3`, as)).body.nodes.changed[0].changes,
   })
-  expect(await shown(builder)).toEqual({
-    read: 'one',
-    added: [{ path: 'config.secretHeader', to: { name: 'X-Key', value: 'one' } }],
-    changed: [{ path: 'config.secretHeader.value', from: 'one', to: 'two' }],
-  })
-  for (const as of [operator, viewer]) {
+  const { credentialId: one } = (await shown(builder)).read
+  const { credentialId: two } = (await service.call('GET', `${versions}/3`, builder)).body.nodes[0].config
+    .secretHeader
+  expect([one, two]).toEqual([expect.any(String), expect.any(String)])
+  for (const as of [builder, operator, viewer]) {
     expect(await shown(as)).toEqual({
-      read: '[hidden]',
-      added: [{ path: 'config.secretHeader', to: { name: 'X-Key', value: '[hidden]' } }],
-      changed: [{ path: 'config.secretHeader.value', from: '[hidden]', to: '[hidden]' }],
+      read: { name: 'X-Key', credentialId: one },
+      added: [{ path: 'config.secretHeader', to: { name: 'X-Key', credentialId: one } }],
+      changed: [{ path: 'config.secretHeader.credentialId', from: one, to: two }],
     })
   }
 })

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { takeLock } from '../../../worker/local/lock.ts'
 import { onServer } from '../../support/database.ts'
@@ -282,3 +283,21 @@ test('user confirm confirms an e-mail, or a change to it, and is audited; of sev
     .execute()
   expect(entries).toEqual([1, 2].map(() => ({ actorKind: 'SYSTEM', actorName: 'cli', resourceId: ada.id })))
 }, 120_000)
+
+test('secrets move moves the secrets of stored graphs, and has nothing to do the second time', async () => {
+  const { admin, teamId } = service
+  const nodes = [
+    { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', secretHeader: { name: 'X', value: 'a' } } },
+  ]
+  const made = await service.call('POST', '/api/workflows', admin, { teamId, name: 'old', nodes, edges: [] })
+  // As a release before credentials stored it.
+  await sql`update workflow_versions set secrets_moved = false, nodes = ${JSON.stringify([
+    { name: 'In', onError: 'FAIL', ...nodes[0] },
+  ])}::json where workflow_id = ${made.body.id}`.execute(service.store.db)
+  const first = await perdure(['secrets', 'move'])
+  expect(first).toMatchObject({ code: 0, err: '' })
+  expect(first.out).toContain('moved their secrets into 1 new credentials')
+  expect((await perdure(['secrets', 'move'])).out).toContain('into 0 new credentials')
+  const read = await service.call('GET', `/api/workflows/${made.body.id}/versions/1`, admin)
+  expect(read.body.nodes[0].config.secretHeader).toEqual({ name: 'X', credentialId: expect.any(String) })
+})
