@@ -5,11 +5,14 @@ import { inject } from 'vitest'
 import type { EgressOptions } from '../../activities/http/egress.ts'
 import { createOutsides } from '../../activities/http/outside.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
+import type { CredentialData } from '../../db/credentials/seal.ts'
+import type { CredentialType } from '../../db/credentials/types.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
 import { findTeamEgress } from '../../db/operation/egress.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../worker/engine/engine.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
+import { plantCredential } from './credentials.ts'
 import { CHILD, type Example } from './engine/graphs.ts'
 import { startService } from './service.ts'
 
@@ -103,9 +106,13 @@ export type Running = Awaited<ReturnType<typeof startRunning>>
 
 /** Executes an example, after creating it and the workflow that it calls. Returns the execution's id. */
 export async function startExample(host: Running, example: Example): Promise<string> {
-  const { child } = example
-  const text = JSON.stringify(example)
-  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : example
+  const { child, credentials = {} } = example
+  let text = JSON.stringify(example)
+  for (const [name, { type, data }] of Object.entries(credentials)) {
+    const id = await plantCredential(host.store, host.teamId, type as CredentialType, data as CredentialData)
+    text = text.replaceAll(name, id)
+  }
+  const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : JSON.parse(text)
   return host.execute(await host.create(graph), example.data)
 }
 

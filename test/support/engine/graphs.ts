@@ -24,6 +24,8 @@ export type Example = {
   records: Record<string, string>
   /** Another workflow. Its id replaces CHILD in this graph. */
   child?: Pick<Example, 'nodes' | 'edges'>
+  /** Credentials that are created first. The id of each replaces its name in this graph. */
+  credentials?: Record<string, { type: string; data: object }>
   /**
    * What is done to the execution once the node `when` is
    * RUNNING; `answer` resumes all its pauses but those at `late`.
@@ -63,6 +65,41 @@ export function examples(url: string): Record<string, Example> {
       data: { a: 1 },
       status: 'SUCCESS',
       records: { start: 'SUCCESS', set: 'SUCCESS', pass: 'SUCCESS' },
+    },
+    database: {
+      nodes: [
+        start,
+        {
+          id: 'sql',
+          type: 'DATABASE_QUERY',
+          onError: 'BRANCH',
+          retry: { maxAttempts: 2, initialIntervalMs: 10 },
+          config: {
+            credentialId: 'CREDENTIAL_SQL',
+            query: 'select $1::int as n',
+            params: ['{{ $input.n }}'],
+            readOnly: true,
+          },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges('start -> sql', 'sql:error -> rescue'),
+      credentials: {
+        // Nobody listens there.
+        CREDENTIAL_SQL: {
+          type: 'DATABASE',
+          data: {
+            host: '127.0.0.1',
+            port: 1,
+            database: 'shop',
+            username: 'ada',
+            password: 'nobody-needs-it',
+          },
+        },
+      },
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', sql: 'FAILED', rescue: 'SUCCESS' },
     },
     scheduled: {
       nodes: [
