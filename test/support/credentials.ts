@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../../db/connection.ts'
-import { sealCredential } from '../../db/credentials/seal.ts'
+import { type CredentialData, sealCredential } from '../../db/credentials/seal.ts'
 import type { CredentialType } from '../../db/credentials/types.ts'
 import type { Keys } from '../../db/seal.ts'
 
@@ -9,7 +9,7 @@ export async function plantCredential(
   { db, keys }: { db: Database; keys: Keys },
   teamId: string,
   type: CredentialType,
-  data: Record<string, string | number | boolean | string[]>,
+  data: CredentialData,
 ): Promise<string> {
   const id = randomUUID()
   const sealed = sealCredential(keys, { teamId, id, type }, data)

@@ -66,6 +66,41 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', set: 'SUCCESS', pass: 'SUCCESS' },
     },
+    database: {
+      nodes: [
+        start,
+        {
+          id: 'sql',
+          type: 'DATABASE_QUERY',
+          onError: 'BRANCH',
+          retry: { maxAttempts: 2, initialIntervalMs: 10 },
+          config: {
+            credentialId: 'CREDENTIAL_SQL',
+            query: 'select $1::int as n',
+            params: ['{{ $input.n }}'],
+            readOnly: true,
+          },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges('start -> sql', 'sql:error -> rescue'),
+      credentials: {
+        // Nobody listens there.
+        CREDENTIAL_SQL: {
+          type: 'DATABASE',
+          data: {
+            host: '127.0.0.1',
+            port: 1,
+            database: 'shop',
+            username: 'ada',
+            password: 'nobody-needs-it',
+          },
+        },
+      },
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', sql: 'FAILED', rescue: 'SUCCESS' },
+    },
     scheduled: {
       nodes: [
         { ...start, type: 'SCHEDULE_TRIGGER', config: { cron: '0 0 1 1 *' } },
