@@ -76,8 +76,15 @@ test('a key with other bytes under a known id is refused at the start of every k
     expect(ended.output).not.toMatch(/\.ts:\d/)
   })
   await Promise.all(starts)
-  const migrated = await host.end(['worker/cli.ts', 'migrate'], wrong)
-  expect([migrated.code, migrated.output]).toEqual([2, expect.stringContaining('has other bytes')])
+  // What a command of the operator signs with it would break the audit chain.
+  for (const command of [['migrate'], ['token', 'create'], ['keys', 'rotate']]) {
+    const refused = await host.end(['worker/cli.ts', ...command], wrong)
+    expect([command, refused.code, refused.output]).toEqual([
+      command,
+      2,
+      expect.stringContaining('has other bytes'),
+    ])
+  }
   // A new key has an id of its own.
   await host.startsWith(`${write('k2', randomBytes(32))},${own(host)}`)
   const shown = await host.end(['worker/cli.ts', 'keys', 'show'], wrong)
