@@ -90,6 +90,64 @@ describe('what a credential adds', () => {
   })
 })
 
+describe('a credential that is refused', () => {
+  /** A server that takes only the token `good`, and what it was asked. */
+  async function guard() {
+    const seen: string[] = []
+    const { url } = await serve(async (req, res) => {
+      let body = ''
+      for await (const part of req) body += part
+      seen.push(`${req.method} ${req.headers.authorization ?? 'none'} ${body}`)
+      res.statusCode = req.headers.authorization === 'good' ? 200 : 401
+      res.end('x'.repeat(20_000))
+    })
+    return { url, seen }
+  }
+
+  const passOf = (tokens: string[]) => ({
+    authorize: () => ({ headers: { authorization: tokens[0]! } }),
+    renew: async () => {
+      tokens.shift()
+      return tokens.length > 0
+    },
+  })
+
+  test('is renewed once, and the request is sent once more, with its body', async () => {
+    const { url, seen } = await guard()
+    const send = (tokens: string[]) => local.request({ method: 'POST', url, body: 'b', ...passOf(tokens) })
+    expect((await send(['old', 'good'])).status).toBe(200)
+    expect(seen.splice(0)).toEqual(['POST old b', 'POST good b'])
+    expect((await send(['old', 'bad', 'good'])).status).toBe(401)
+    expect(seen.splice(0)).toEqual(['POST old b', 'POST bad b'])
+    const last = await send(['old'])
+    expect([last.status, last.body.length]).toEqual([401, 20_000])
+    expect(seen).toEqual(['POST old b'])
+  })
+
+  test('is not renewed for what another origin says', async () => {
+    const other = await guard()
+    const { url } = await serve((_req, res) => res.writeHead(307, { location: other.url }).end())
+    const answer = await local.request({ method: 'GET', url, ...passOf(['old', 'good']) })
+    expect([answer.status, other.seen]).toEqual([401, ['GET none ']])
+  })
+
+  test('passes on why it cannot be renewed, and does not outlast the time of the request', async () => {
+    const { url } = await guard()
+    const why = new Error('why')
+    const authorize = passOf(['old']).authorize
+    const refused = local.request({ method: 'GET', url, authorize, renew: () => Promise.reject(why) })
+    await expect(refused).rejects.toBe(why)
+    const hanging = local.request({
+      method: 'GET',
+      url,
+      authorize,
+      renew: () => new Promise(() => {}),
+      timeoutMs: 300,
+    })
+    await expectKind(hanging, 'timeout')
+  })
+})
+
 describe('allowed hosts', () => {
   test('are checked before each connection, also that of a redirect', async () => {
     let hits = 0

@@ -51,7 +51,7 @@ export async function startTokenServer() {
     const token = req.headers.authorization?.replace(/^Bearer /, '') ?? ''
     const status = state.takes.has(token) ? 200 : 401
     calls.push({ method: req.method!, token, body: await readBody(req), status })
-    respond(res, status, status === 200 ? { hello: 'you' } : { error: 'who are you?' })
+    respond(res, status, status === 200 ? { hello: 'you', token } : { error: 'who are you?' })
   }
 
   const server = createServer((req, res) => {
