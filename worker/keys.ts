@@ -44,7 +44,7 @@ export function readKeys(config: Pick<Config, 'keys' | 'dataDir'>, make: boolean
  * Throws ConfigError unless the keys are those of the installation: none has other bytes than before, and none is
  * missing that credentials need. Needs a database that is up to date.
  */
-export async function demandKeys(store: Store): Promise<void> {
+export async function demandSealKeys(store: Store): Promise<void> {
   const faults = await findKeyFaults(store)
   if (faults.length > 0) throw new ConfigError(faults.join('\n'))
 }

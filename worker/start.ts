@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { openDatabase } from '../db/connection.ts'
 import { migrate } from '../db/migrate.ts'
 import { type Config, ConfigError, nameHost, readConfig } from './config.ts'
-import { demandKeys, readKeys } from './keys.ts'
+import { demandSealKeys, readKeys } from './keys.ts'
 import { type Program, type SupervisedChild, superviseChild } from './local/children.ts'
 import { endOrphans, type InstallationLock, takeLock } from './local/lock.ts'
 import { choosePort } from './local/ports.ts'
@@ -64,7 +64,7 @@ async function start(config: Config): Promise<void> {
   const ran = await migrate(db).catch((error) => {
     throw new Error(`the database could not be migrated: ${error.message}`)
   })
-  await demandKeys({ db, keys })
+  await demandSealKeys({ db, keys })
   say(`Migrations: ${ran.length === 0 ? 'none to run' : `ran ${ran.join(', ')}`}`)
 
   const url = `http://${nameHost(config.host)}:${port}`

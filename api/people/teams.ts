@@ -136,7 +136,7 @@ export function createTeamRoutes(deps: ApiDeps) {
         tag: 'Teams',
         summary: 'Delete a team and everything in it',
         description:
-          'Deletes its workflows, executions, SDK tokens and memberships permanently. Open executions are ended.',
+          'Deletes its workflows, executions, credentials, SDK tokens and memberships permanently. Open executions are ended.',
         role: 'ADMIN',
         params: InTeam,
         responses: { 200: messageResponse('Team deleted') },

@@ -23,6 +23,7 @@ const venv = join(CACHE, `schemathesis-${VERSION}`)
 const WORKFLOWS = 20
 const LISTENING = 3
 const EXECUTIONS = 40
+const CREDENTIALS = 10
 
 const GRAPH = {
   nodes: [
@@ -55,6 +56,12 @@ async function makeNames(service: Installation): Promise<Record<string, string>>
   const executions: string[] = []
   for (let i = 0; i < EXECUTIONS; i++)
     executions.push(await service.execute(workflows[i % WORKFLOWS]!, { i }))
+  const credentials = await Promise.all(
+    Array.from({ length: CREDENTIALS }, async (_, i) => {
+      const json = { teamId: service.teamId, name: `credential ${i}`, type: 'DEMO', data: {} }
+      return (await service.ask<{ id: string }>('POST', '/api/credentials', json)).id
+    }),
+  )
   // Workflows whose webhooks are called must not be among those that are changed and deleted.
   const listening = workflows.splice(0, LISTENING)
   return {
@@ -62,6 +69,7 @@ async function makeNames(service: Installation): Promise<Record<string, string>>
     PERDURE_TOKEN: readFileSync(join(service.dataDir, 'token'), 'utf8').trim(),
     PERDURE_TEAM: service.teamId,
     PERDURE_WORKFLOWS: JSON.stringify(workflows),
+    PERDURE_CREDENTIALS: JSON.stringify(credentials),
     PERDURE_EXECUTIONS: JSON.stringify(executions),
     PERDURE_HOOKS: fileURLToPath(new URL('schemathesis.py', import.meta.url)),
   }

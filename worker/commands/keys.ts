@@ -1,6 +1,6 @@
 import { KEY_PLACES, type KeyPlace, type KeyUse, listKeyUse, rotateKeys } from '../../db/operation/keyuse.ts'
+import type { Store } from '../../db/scope.ts'
 import type { Config } from '../config.ts'
-import { demandKeys } from '../keys.ts'
 import { asOperator, createOperatorScope } from './operator.ts'
 
 const NAMES: Record<KeyPlace, string> = {
@@ -16,22 +16,23 @@ const UNKNOWN =
 
 /** `keys show`: prints a line for each key: whether it is here, and how much is sealed or signed with it. */
 export async function runKeysShow(config: Config): Promise<void> {
-  await asOperator(config, async (store) => {
-    const uses = await listKeyUse(store)
-    for (const use of uses) {
-      const state = use.current ? 'current' : STATES[use.here]
-      console.log(`${use.id.padEnd(8)}  ${state.padEnd(7)}  ${describeUse(use)}`)
-      if (use.current && use.here === 'other') process.exitCode = 1
-    }
-    console.log(UNKNOWN)
-    for (const { id, here, credentials } of uses) {
-      if (here === 'other')
-        console.log(`${id} has other bytes here than the key that was used under this id.`)
-      if (here === 'no' && credentials > 0)
-        console.log(`${id} is missing here: the service cannot start without it.`)
-      if (here === 'other' || (here === 'no' && credentials > 0)) process.exitCode = 1
-    }
-  })
+  await asOperator(config, showKeys, { anyKeys: true })
+}
+
+async function showKeys(store: Store): Promise<void> {
+  const uses = await listKeyUse(store)
+  for (const use of uses) {
+    const state = use.current ? 'current' : STATES[use.here]
+    console.log(`${use.id.padEnd(8)}  ${state.padEnd(7)}  ${describeUse(use)}`)
+    if (use.current && use.here === 'other') process.exitCode = 1
+  }
+  console.log(UNKNOWN)
+  for (const { id, here, credentials } of uses) {
+    if (here === 'other') console.log(`${id} has other bytes here than the key that was used under this id.`)
+    if (here === 'no' && credentials > 0)
+      console.log(`${id} is missing here: the service cannot start without it.`)
+    if (here === 'other' || (here === 'no' && credentials > 0)) process.exitCode = 1
+  }
 }
 
 const STATES = { yes: 'opens', no: 'absent', other: 'WRONG' }
@@ -42,7 +43,6 @@ const STATES = { yes: 'opens', no: 'absent', other: 'WRONG' }
  */
 export async function runKeysRotate(config: Config): Promise<void> {
   await asOperator(config, async (store) => {
-    await demandKeys(store)
     const { current } = store.keys
     const { rewrapped, closed } = await rotateKeys(createOperatorScope(store), (done) =>
       console.log(`${done} credentials are wrapped with ${current} anew`),

@@ -1,7 +1,7 @@
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { readKeys } from '../keys.ts'
+import { demandSealKeys, readKeys } from '../keys.ts'
 import { seedAdmin } from '../local/seed.ts'
 
 /** `migrate`: brings the database of DATABASE_URL up to date and creates the first admin. */
@@ -12,6 +12,7 @@ export async function runMigrate(config: Config): Promise<void> {
   const { db, close } = openDatabase(config.databaseUrl, { max: 2, name: 'perdure migrate' })
   try {
     const ran = await migrate(db)
+    await demandSealKeys({ db, keys })
     console.log(ran.length === 0 ? 'The database is up to date' : `Ran ${ran.join(', ')}`)
     const made = await seedAdmin({ db, keys }, config)
     if (made) {

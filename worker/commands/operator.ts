@@ -2,14 +2,19 @@ import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { type Scope, type Store, serviceScope } from '../../db/scope.ts'
 import { type Config, ConfigError } from '../config.ts'
-import { readKeys } from '../keys.ts'
+import { demandSealKeys, readKeys } from '../keys.ts'
 import { readAddresses } from '../local/lock.ts'
 
 /**
  * Calls `work` with the database of DATABASE_URL, else with that of the `npm start` that is running on the
- * data folder. Throws ConfigError if there is neither.
+ * data folder. Throws ConfigError if there is neither, or if the keys are not those of the installation: what a wrong one
+ * signs breaks the audit chain. `anyKeys`: for a command that only looks at them.
  */
-export async function asOperator<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
+export async function asOperator<T>(
+  config: Config,
+  work: (store: Store) => Promise<T>,
+  { anyKeys = false } = {},
+): Promise<T> {
   const url = config.databaseUrl ?? readAddresses(config.dataDir)?.databaseUrl
   if (!url) {
     throw new ConfigError(
@@ -24,6 +29,7 @@ export async function asOperator<T>(config: Config, work: (store: Store) => Prom
     if (unaudited) console.error(`perdure: no audit chain takes this entry: ${JSON.stringify(unaudited)}`)
   })
   try {
+    if (!anyKeys) await demandSealKeys(store)
     return await work(store)
   } finally {
     await close()

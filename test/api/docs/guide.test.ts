@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { GUIDE_CONTENTS } from '../../../api/docs/guide.ts'
 import { translateSchema } from '../../../api/docs/jsonschema.ts'
 import { nameAnchor } from '../../../api/docs/markdown.ts'
+import { CREDENTIAL_TYPE_NAMES, credentialKind } from '../../../db/credentials/types.ts'
 import { FAILURE_TYPES } from '../../../workflows/nodes/failures.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
 import type { NodeType } from '../../../workflows/nodes/nodetype.ts'
@@ -118,6 +119,18 @@ describe('the Markdown files', () => {
       const missing = Object.keys(properties).filter((key) => !section.includes(`\`${key}\``))
       expect(section, `nodes.md has no section "### ${type}"`).not.toBe('')
       expect(missing, `the section "### ${type}" of nodes.md must name these in backticks`).toEqual([])
+    }
+  })
+
+  test('the chapter on credentials names every type with all its keys', () => {
+    const { prose } = texts.find(({ path }) => path.endsWith('/credentials.md'))!
+    const rows = prose.split('\n').filter((line) => line.startsWith('| `'))
+    for (const type of CREDENTIAL_TYPE_NAMES) {
+      const row = rows.find((line) => line.split('|')[1]!.includes(`\`${type}\``)) ?? ''
+      const missing = Object.keys(credentialKind(type).data.entries).filter(
+        (key) => !row.includes(`\`${key}\``),
+      )
+      expect([type, missing]).toEqual([type, []])
     }
   })
 

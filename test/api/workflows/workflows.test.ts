@@ -547,6 +547,7 @@ test('node types are listed with the JSON Schema of their config', async () => {
     handles: [null],
     retry: { maxAttempts: 1, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 60_000 },
     timeoutMs: 10_000,
+    credentialUses: [],
     config: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
