@@ -33,6 +33,7 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
   const { metrics, tracing } = options
   const service = await startService({
     ...(metrics ? { metrics } : {}),
+    ...(options.log ? { log: options.log } : {}),
     tracing,
     outside: { forTeam: (teamId) => outside.forTeam(teamId), close: () => outside.close() },
     carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),

@@ -21,6 +21,8 @@ declare module 'vitest' {
     temporalPorts: number[]
     /** Path of the Temporal CLI that runs the server; empty if TEST_TEMPORAL_ADDRESS names a server. */
     temporalCli: string
+    /** The file in which that server keeps everything; empty for another. */
+    temporalFile: string
     /** Path of the workflow bundle, which is made once for all test files. */
     workflowBundle: string
   }
@@ -104,6 +106,7 @@ export default async function setup(project: TestProject) {
       project.provide('temporalAddress', named)
       project.provide('temporalCli', '')
       project.provide('temporalPorts', [])
+      project.provide('temporalFile', '')
       return
     }
     const found = await describeTemporal({
@@ -117,5 +120,6 @@ export default async function setup(project: TestProject) {
     project.provide('temporalAddress', found.address)
     project.provide('temporalCli', found.program.command)
     project.provide('temporalPorts', found.guardedPorts)
+    project.provide('temporalFile', found.file)
   }
 }

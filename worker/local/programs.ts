@@ -43,11 +43,12 @@ export async function describePostgres(
  */
 export async function describeTemporal(
   place: ProgramPlace & { cache: string; namespace: string; byHand: string | undefined },
-): Promise<{ program: Program; address: string; from: string; guardedPorts: number[] }> {
+): Promise<{ program: Program; address: string; from: string; file: string; guardedPorts: number[] }> {
   const { path, from } = await findTemporal(place.byHand, place.cache, place.say)
   const folder = join(place.dataDir, 'temporal')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const address = `127.0.0.1:${place.port}`
+  const file = join(folder, 'temporal.db')
   const [httpPort, metricsPort] = [await findFree(), await findFree()]
   const program: Program = {
     name: 'temporal',
@@ -56,7 +57,7 @@ export async function describeTemporal(
       port: place.port,
       httpPort,
       metricsPort,
-      file: join(folder, 'temporal.db'),
+      file,
       namespace: place.namespace,
       durable: place.durable,
     }),
@@ -68,7 +69,7 @@ export async function describeTemporal(
     check: () => checkServer(address, place.namespace),
     readyMs: 60_000,
   }
-  return { program, address, from, guardedPorts: [httpPort, metricsPort] }
+  return { program, address, from, file, guardedPorts: [httpPort, metricsPort] }
 }
 
 /** Describes the process with API and worker for its supervision. It is up when its own /readyz says so. */

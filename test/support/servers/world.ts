@@ -11,8 +11,12 @@ export type Answer = (given: {
   count: number
 }) => unknown
 
-/** Starts a loopback server that answers each path as `answers` says, and others with 404. */
-export async function startWorld(answers: Record<string, Answer>) {
+/** Starts a loopback server that answers each path as `answers` says, and others as `otherwise` does: with 404. */
+export async function startWorld(
+  answers: Record<string, Answer>,
+  otherwise: (request: IncomingMessage, response: ServerResponse) => unknown = (_, response) =>
+    response.writeHead(404).end(),
+) {
   const counts = new Map<string, number>()
   const server = createServer(async (request, response) => {
     const body = await text(request)
@@ -21,7 +25,7 @@ export async function startWorld(answers: Record<string, Answer>) {
     counts.set(path, count)
     const answer = answers[path]
     if (answer) answer({ request, body, response, count })
-    else response.writeHead(404).end()
+    else otherwise(request, response)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
