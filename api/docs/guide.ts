@@ -15,7 +15,16 @@ const BASE = '/api/docs/guide'
 export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   {
     title: 'Building workflows',
-    chapters: ['first-workflow', 'expressions', 'nodes', 'items', 'loops-and-waits', 'triggers', 'versions'],
+    chapters: [
+      'first-workflow',
+      'expressions',
+      'nodes',
+      'items',
+      'loops-and-waits',
+      'triggers',
+      'files',
+      'versions',
+    ],
   },
   { title: 'Working with executions', chapters: ['recovery', 'export-and-import', 'api', 'people'] },
   {

@@ -9,6 +9,7 @@ import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { storeFile } from '../../../db/files/store.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
@@ -153,6 +154,10 @@ async function makeWorld() {
       startedAt: new Date(),
     })
     .execute()
+  const bytes = (async function* () {
+    yield Buffer.from('a file')
+  })()
+  const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
@@ -171,6 +176,7 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    fileId: file.id,
     approvalId,
     resumeToken,
   }
@@ -202,6 +208,7 @@ function fillPath(path: string, world: World): string {
     '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
     nodeId: 'pass',
     recordId: world.recordId,
+    fileId: world.fileId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
     '/approvals': world.approvalId,
