@@ -10,6 +10,7 @@ import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
+import { storeFile } from '../../../db/files/store.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
@@ -154,6 +155,10 @@ async function makeWorld() {
       startedAt: new Date(),
     })
     .execute()
+  const bytes = (async function* () {
+    yield Buffer.from('a file')
+  })()
+  const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
   const data = { token: 'a token' }
   const credential = await createCredential(scope, { teamId, name: 'World', type: 'HTTP_BEARER', data })
@@ -178,6 +183,7 @@ async function makeWorld() {
     variableId: variable.id,
     credentialId: credential.id,
     connectableId: connectable.id,
+    fileId: file.id,
     approvalId,
     resumeToken,
   }
@@ -211,6 +217,7 @@ function fillPath(path: string, world: World): string {
     '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
     nodeId: 'pass',
     recordId: world.recordId,
+    fileId: world.fileId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
