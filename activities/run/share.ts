@@ -8,6 +8,7 @@ import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
 import { MAX_SQL_BYTES } from '../database/session.ts'
 import { createReturns } from '../fairness/returns.ts'
+import { MAX_EXTRACTED_BYTES } from '../nodes/extract.ts'
 import { readHeldBytes } from '../nodes/http.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
@@ -63,7 +64,7 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
   return {
     async take(node, input, { info, cancellationSignal }) {
       const inputs = OPENED_FACTOR * weighInputs(input)
-      const answer = node.disabled ? 0 : weighAnswer(node)
+      const answer = node.disabled ? 0 : findHeldBytes(node)
       if (inputs + answer === 0) return undefined
       // Large inputs may be more than a team may have at all: such an attempt waits for all of its half.
       const bytes = Math.min(inputs + answer, Math.floor(budget.read().most / 2))
@@ -96,6 +97,14 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
   }
 }
 
+/** The most bytes that a node holds of what comes from outside of the run's values: an answer, or a file. */
+function findHeldBytes({ type, config }: GraphNode): number {
+  if (type === 'HTTP_REQUEST') return readHeldBytes(config)
+  if (type === 'DATABASE_QUERY') return MAX_SQL_BYTES
+  // A file is copied once, for the process that reads it.
+  return type === 'EXTRACT_FROM_FILE' ? 2 * MAX_EXTRACTED_BYTES : 0
+}
+
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
 export function weighInputs({ outputs, item }: AttemptInput): number {
   const sizes = new Map<string, number>()
@@ -111,10 +120,4 @@ function listEnvelopes(item: Item): Envelope[] {
   if ('ends' in result) return Object.values(result.ends)
   if ('merge' in result) return result.merge
   return 'error' in result ? [] : [result]
-}
-
-/** The most bytes that the answer to a node's call can have. */
-function weighAnswer({ type, config }: GraphNode): number {
-  if (type === 'HTTP_REQUEST') return readHeldBytes(config)
-  return type === 'DATABASE_QUERY' ? MAX_SQL_BYTES : 0
 }

@@ -2,6 +2,7 @@ import { ask, listen, poll } from './ask.js'
 import { showApproval } from './decide.js'
 import { openDialog } from './dialog.js'
 import { fill, h } from './dom.js'
+import { showFiles } from './files.js'
 import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
 import { showCrumbs, showFacts, showHeading } from './lists.js'
@@ -151,6 +152,7 @@ export async function showExecution({ main, id, signal, frame }) {
       values,
       showJson('Input', run.inputData),
       run.outputData !== null && showJson('Output', run.outputData),
+      showFiles(id, run.outputData, run.inputData),
     )
   }
 

@@ -160,3 +160,21 @@ test('settings that a format does not know, or that are wrong, are refused when 
     'data: is required for the format xml',
   ])
 })
+
+test('a file of 32 MB is read, and a larger one is refused before it is', async () => {
+  const line = `${'x'.repeat(99)}\n`
+  // Larger than what a node can output: made of a file of an archive, which is packed small.
+  const packed = (bytes: number) =>
+    makeArchive([{ name: 'all.txt', bytes: line.repeat(bytes / 100) }]).toString('base64')
+  const steps = (data: string): Step[] => [
+    ['CONVERT_TO_FILE', { format: 'base64', data, name: 'a.zip' }],
+    ['EXTRACT_FROM_FILE', { entry: 'all.txt', as: 'file' }],
+    ['EXTRACT_FROM_FILE', { format: 'csv' }],
+  ]
+  expect(await outcome(steps(packed(30_000_000)))).toMatch(
+    /^all\.txt has 28\.6 MB: at most 16 MB are read as a text/,
+  )
+  expect(await outcome(steps(packed(40_000_000)).slice(0, 2))).toMatch(
+    /^a\.zip: all\.txt has 38\.1 MB unpacked; at most 32 MB/,
+  )
+})

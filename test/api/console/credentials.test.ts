@@ -162,7 +162,9 @@ describe.skipIf(missing)('in a browser', () => {
     expect(file).toMatchObject({ mimeType: 'image/png' })
     await signIn(`#/executions/${run.id}`)
     await page.locator('tr[data-node=both] button').click()
-    const files = page.getByRole('region', { name: 'Files' })
+    // Below the records are those of the run's own output.
+    expect(await page.getByRole('region', { name: 'Files' }).count()).toBe(2)
+    const files = page.locator('tr.details').getByRole('region', { name: 'Files' })
     await files.getByRole('link', { name: 'dot.png' }).waitFor()
     const image = files.getByAltText('dot.png')
     await expect.poll(() => image.evaluate((one) => Reflect.get(one, 'naturalWidth'))).toBe(1)

@@ -33,9 +33,9 @@ function begin(workflowId: string, size: number, now: number): Upload {
     method: 'POST',
     headers: { 'content-type': 'application/octet-stream', 'content-length': size },
   })
-  const answer = once(sent, 'response').then(async ([response]: [IncomingMessage]) => ({
-    status: response.statusCode!,
-    body: await text(response),
+  const answer = once(sent, 'response').then(async ([response]) => ({
+    status: Number((response as IncomingMessage).statusCode),
+    body: await text(response as IncomingMessage),
   }))
   answer.catch(() => {})
   sent.write(randomBytes(now))

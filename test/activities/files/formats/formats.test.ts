@@ -199,6 +199,14 @@ test('the text of a PDF comes by page; damaged, encrypted and scanned ones are t
     text: '',
     warnings: [expect.stringMatching(/no text/)],
   })
+  const key = '<0000000000000000000000000000000000000000000000000000000000000000>'
+  const encrypted = makePdf(
+    [writePage('x')],
+    `/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/P -4/O${key}/U${key}>>`,
+  )
+  expect(await failure(read('a.pdf', encrypted))).toBe(
+    'InvalidInput: a.pdf is encrypted: it can only be read with a password',
+  )
   expect(await failure(read('a.pdf', '%PDF-1.4\nnothing'))).toMatch(
     /^InvalidInput: a\.pdf is not a PDF that can be read/,
   )
