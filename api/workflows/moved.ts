@@ -13,6 +13,11 @@ const moved = v.object({
   ),
 })
 
+/** For the descriptions of routes that save a graph. */
+export const ABOUT_SECRETS =
+  'Secrets that are written into requests are refused; those of webhooks and of CRYPTO are moved into credentials, ' +
+  'which `credentials` lists.'
+
 /** A credential that has got a secret of a graph. */
 export const MovedSecretSchema = v.pipe(v.object({ id: idSchema, ...moved.entries }), v.title('MovedSecret'))
 

@@ -221,7 +221,8 @@ export function createTransferRoutes() {
           'one node that works on items as it did in n8n, and texts that begin with `=` stay as they were ' +
           'written. If the document refers to other workflows, ' +
           '`workflows` maps their ids to the ids of the workflows here that replace them, and `credentials` those of ' +
-          'credentials. A node loses a credential that is none of the team, which the report says. With ' +
+          'credentials. A node loses a credential that is none of the team, which the report says. Secrets ' +
+          'that are written into the graph are moved into credentials. With ' +
           '`dryRun=true` nothing is created, and the response is the converted graph.',
         role: 'BUILDER',
         query: ImportQuery,

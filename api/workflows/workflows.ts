@@ -29,7 +29,7 @@ import { carryOutEach } from '../outbox.ts'
 import { listWarnings } from '../warnings.ts'
 import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema, rulesField, rulesSchema } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
-import { listMovedSecrets, movedEntry } from './moved.ts'
+import { ABOUT_SECRETS, listMovedSecrets, movedEntry } from './moved.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 
@@ -141,7 +141,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         summary: 'Create a workflow',
         description:
           'The new workflow is inactive. All problems of the graph are reported at once. An inactive ' +
-          `workflow may lack a trigger, or have nodes that no trigger leads to. ${ABOUT_UNKNOWN_KEYS}`,
+          `workflow may lack a trigger, or have nodes that no trigger leads to. ${ABOUT_SECRETS} ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',
         query: v.object(unknownKeysQuery),
         json: NewWorkflow,
@@ -177,7 +177,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Read a workflow',
         description:
-          'Includes its newest graph. Secrets of webhooks are only shown to BUILDER and higher roles.',
+          'Includes its newest graph. Secrets that are still written into it are only shown to BUILDER and higher roles.',
         role: 'member',
         of: 'workflows',
         params: ById,
@@ -197,7 +197,7 @@ export function createWorkflowRoutes(deps: ApiDeps) {
           'Changes the fields that are given and keeps the others. A changed graph, `expressions` or ' +
           '`settings.strict` becomes a new version; ' +
           'executions keep the version that they started with. Without If-Match the last write wins. ' +
-          `An element that is the same as before is never refused for what is wrong with it alone. ${ABOUT_UNKNOWN_KEYS}`,
+          `An element that is the same as before is never refused for what is wrong with it alone. ${ABOUT_SECRETS} ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',
         of: 'workflows',
         params: ById,
