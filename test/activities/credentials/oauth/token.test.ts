@@ -240,6 +240,7 @@ describe('a token server that fails', () => {
     ['JSON without a token', (res) => respond(res, 200, { ok: true })],
     ['a token that no header can carry', (res) => respond(res, 200, { access_token: 'a\r\nx: y' })],
     ['an error of its own', (res) => respond(res, 400, { error: 'constructor' })],
+    ['no answer', () => {}],
     ['a redirect', (res) => res.writeHead(302, { location: '/elsewhere' }).end()],
     ['a broken connection', (res) => res.destroy()],
     ['a body without an end', (res) => res.write('x'.repeat(300_000))],
