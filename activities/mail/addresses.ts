@@ -18,7 +18,7 @@ export function isMailAddress(text: string): boolean {
  * <ada@example.com>`; the domains become ASCII. Null and empty texts are no addresses. Throws an Error whose message
  * follows the name of the field.
  */
-export function readAddresses(value: unknown): MailAddress[] {
+export function readMailAddresses(value: unknown): MailAddress[] {
   const list = Array.isArray(value) ? value : [value]
   return list.flatMap((entry) => {
     if (entry === null || entry === undefined) return []

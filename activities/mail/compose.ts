@@ -5,7 +5,7 @@ import type { OpenFile } from '../files/files.ts'
 import type { MailAddress } from './addresses.ts'
 
 /** A mail as a node has it. Its texts come from users, so nothing in it may name a file or a URL to read. */
-export type Mail = {
+export type NodeMail = {
   from: MailAddress
   to: MailAddress[]
   cc: MailAddress[]
@@ -26,14 +26,14 @@ const BASE64_GROWTH = 78 / 57
 const MIME_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i
 
 /** About how many bytes the mail has once it is written, without writing it. */
-export function weighMail({ subject, text = '', html = '', attachments }: Mail): number {
+export function weighMail({ subject, text = '', html = '', attachments }: NodeMail): number {
   const texts = Buffer.byteLength(subject) + Buffer.byteLength(text) + Buffer.byteLength(html)
   const files = attachments.reduce((sum, { bytes }) => sum + bytes * BASE64_GROWTH + 500, 0)
   return Math.ceil(texts * 1.1 + files + 2_000)
 }
 
 /** Writes a mail as RFC 5322 and MIME have it, reading its attachments on the way. Bcc is left out. */
-export function writeMail({ attachments, ...mail }: Mail): Readable {
+export function writeMail({ attachments, ...mail }: NodeMail): Readable {
   const composer = new MailComposer({
     ...mail,
     // A text may not have NUL in it.
@@ -57,7 +57,7 @@ function findMimeType(type: string): string {
 }
 
 /** Who gets the mail, as the server is told: each address once, and none of the names. */
-export function addressMail({ from, to, cc, bcc }: Mail): { from: string; to: string[] } {
+export function addressMail({ from, to, cc, bcc }: NodeMail): { from: string; to: string[] } {
   const all = [...to, ...cc, ...bcc].map(({ address }) => address)
   return { from: from.address, to: [...new Set(all)] }
 }

@@ -1,7 +1,7 @@
 import type { CredentialData } from '../../db/credentials/seal.ts'
 import { MAX_MAIL_BYTES, MAX_MAIL_TEXT_BYTES, MAX_RECIPIENTS } from '../../workflows/nodes/messages.ts'
-import { type MailAddress, readAddresses } from '../mail/addresses.ts'
-import { addressMail, type Mail, makeMessageId, weighMail, writeMail } from '../mail/compose.ts'
+import { type MailAddress, readMailAddresses } from '../mail/addresses.ts'
+import { addressMail, makeMessageId, type NodeMail, weighMail, writeMail } from '../mail/compose.ts'
 import { smtpFailure } from '../mail/failures.ts'
 import { type MailLogin, openSmtp } from '../mail/session.ts'
 import { openFiles } from '../messages/files.ts'
@@ -58,7 +58,7 @@ async function sendMail(context: NodeContext, handover: Handover): Promise<objec
   }
 }
 
-async function renderMail(context: NodeContext, data: CredentialData): Promise<Mail> {
+async function renderMail(context: NodeContext, data: CredentialData): Promise<NodeMail> {
   const { config, idempotencyKey } = context
   const from = await renderSender(context, data)
   const [to, cc, bcc, replyTo] = await Promise.all(
@@ -109,7 +109,7 @@ async function renderAddresses(
 
 function readOrExplain(key: string, value: unknown): MailAddress[] {
   try {
-    return readAddresses(value)
+    return readMailAddresses(value)
   } catch (error) {
     throw invalidConfig(key, (error as Error).message)
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
-import { runWithFiles } from '../../support/files.ts'
+import { runWithFiles } from '../../support/files/withfiles.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { type Answer, startWorld } from '../../support/servers/world.ts'

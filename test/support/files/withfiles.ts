@@ -1,7 +1,7 @@
-import { storeFile } from '../../db/files/store.ts'
-import type { ExecutionBody } from './client.ts'
-import { edges } from './engine/graphs.ts'
-import type { Running } from './running.ts'
+import { storeFile } from '../../../db/files/store.ts'
+import type { ExecutionBody } from '../client.ts'
+import { edges } from '../engine/graphs.ts'
+import type { Running } from '../running.ts'
 
 export type GivenFile = { name: string; mimeType: string; bytes: Uint8Array }
 
