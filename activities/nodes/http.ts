@@ -58,7 +58,8 @@ export const runHttpRequest: NodeRunner = async (context) => {
     response = await context.http.request({ ...request, ...saving.request })
     context.sending?.answered()
   } catch (error) {
-    if (error instanceof HttpError && ANSWERED.has(error.kind)) context.sending?.answered()
+    if (error instanceof NodeFailure || (error instanceof HttpError && ANSWERED.has(error.kind)))
+      context.sending?.answered()
     context.signal.throwIfAborted()
     throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
