@@ -5,7 +5,7 @@ import { setOwn } from '../../workflows/json.ts'
 import { HttpError } from '../http/httperror.ts'
 import {
   checkColumns,
-  chooseTls,
+  chooseEncryption,
   guardStream,
   type Login,
   MAX_SQL_BYTES,
@@ -91,7 +91,7 @@ const UNKNOWN_VARIABLE = 'HY000/1193'
 async function connect(login: Login, { dial, signal }: SqlTools): Promise<Connection> {
   const open = async (encrypted: boolean | undefined) => {
     const socket = await dial(login.host, login.port, { signal })
-    const { encrypt, verify } = chooseTls(login, socket)
+    const { encrypt, verify } = chooseEncryption(login, socket)
     const tls = encrypted ?? encrypt !== 'never'
     return { socket, encrypt, signIn: () => signIn(login, socket, signal, { tls, verify }) }
   }

@@ -7,7 +7,7 @@ import { createPacer } from '../expressions/pace.ts'
 import { HttpError } from '../http/httperror.ts'
 import {
   checkColumns,
-  chooseTls,
+  chooseEncryption,
   guardStream,
   type Login,
   MAX_SQL_BYTES,
@@ -134,7 +134,7 @@ async function openStream(login: Login, { dial, signal }: SqlTools): Promise<Soc
   signal.addEventListener('abort', stop, { once: true })
   socket.on('error', () => {})
   try {
-    const { encrypt, verify } = chooseTls(login, socket)
+    const { encrypt, verify } = chooseEncryption(login, socket)
     if (encrypt === 'never') return guardStream(socket)
     socket.write(SSL_REQUEST)
     const answer = await readByte(socket)

@@ -71,7 +71,7 @@ export function readLogin({ data }: OpenedCredential): Login {
  * How a connection is encrypted: always, or only if the server can. `auto` is encrypted and verified to a public
  * address; to an inner one encrypted if the server can, and verified if the credential has the authority's certificate.
  */
-export function chooseTls(
+export function chooseEncryption(
   { tls, ca }: Login,
   socket: Socket,
 ): { encrypt: 'always' | 'offered' | 'never'; verify: boolean } {
