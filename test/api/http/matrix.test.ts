@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { createOutsides } from '../../../activities/http/outside.ts'
 import { createApp } from '../../../api/app.ts'
 import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
 import { isInTeam } from '../../../api/docs/roles.ts'
@@ -66,7 +67,10 @@ const table = routes.flatMap(({ method, path, handler }) => {
   }))
 })
 
-const service = await keep(startService({ rateLimits: false, signUp: 'open', emailProof: () => 'mail' }))
+const outside = createOutsides({ allowLoopback: false, allow: [] })
+const service = await keep(
+  startService({ rateLimits: false, signUp: 'open', emailProof: () => 'mail', outside }),
+)
 const stranger = await service.otherTeam()
 const people: Record<string, { id: string; email: string; cookie: string }> = {
   'a stranger': stranger,
