@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import type { Outsides } from '../activities/egress/outside.ts'
 import type { Evaluator } from '../activities/expressions/evaluator.ts'
-import type { Outsides } from '../activities/http/outside.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'

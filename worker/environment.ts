@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import * as v from 'valibot'
-import { findEgressRuleFault } from '../activities/http/egressrules.ts'
+import { findEgressRuleFault } from '../activities/egress/egressrules.ts'
 import { SAMPLERS } from '../activities/tracing.ts'
 import { findPasswordFault } from '../db/people/strength.ts'
 import { TEAM_PLANS } from '../db/people/teams.ts'

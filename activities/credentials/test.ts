@@ -3,7 +3,7 @@ import type { CredentialTest } from '../../db/credentials/tests.ts'
 import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import type { Store } from '../../db/scope.ts'
-import type { Outside } from '../http/outside.ts'
+import type { Outside } from '../egress/outside.ts'
 import { CREDENTIAL_CHECKS } from './checks.ts'
 
 /** How long a test may take. */

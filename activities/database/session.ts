@@ -2,7 +2,7 @@ import { isIP, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import ipaddr from 'ipaddr.js'
 import type { OpenedCredential } from '../../db/credentials/open.ts'
-import type { Dial } from '../http/dial.ts'
+import type { Dial } from '../egress/dial.ts'
 
 /** The most bytes that the rows of a statement may have. */
 export const MAX_SQL_BYTES = 8 * 1024 * 1024

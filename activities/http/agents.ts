@@ -1,6 +1,6 @@
 import { Agent } from 'undici'
-import type { Egress } from './egress.ts'
-import { isHookPath } from './ownplaces.ts'
+import type { Egress } from '../egress/egress.ts'
+import { isHookPath } from '../egress/ownplaces.ts'
 
 /** Pools of connections that follow the egress rules. */
 export type Agents = {

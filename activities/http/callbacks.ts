@@ -11,9 +11,9 @@ import {
 import type { Store } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
 import { isObject } from '../../workflows/json.ts'
+import type { Outsides } from '../egress/outside.ts'
 import { readRetryAfter } from '../nodes/kit/retryafter.ts'
 import { HttpError, type HttpErrorKind } from './httperror.ts'
-import type { Outsides } from './outside.ts'
 
 /** What delivering callbacks needs. */
 export type CallbackCarrier = { store: Store; outside: Outsides; log: Logger }

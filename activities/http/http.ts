@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
+import { createEgress, type Egress, type EgressOptions } from '../egress/egress.ts'
 import { type Agents, createAgents } from './agents.ts'
 import {
   type Authority,
@@ -11,7 +12,6 @@ import {
   demandHost,
 } from './authority.ts'
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
-import { createEgress, type Egress, type EgressOptions } from './egress.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 import { isStreamed, readDecoded, type SaveBody, type StreamedBody } from './streams.ts'
 
@@ -96,7 +96,7 @@ const FRAMING = new Set(
 
 /**
  * The one HTTP client for all requests whose target a user can choose. Its connections follow the egress
- * rules (activities/http/egress.ts) and are kept alive and pooled per origin. It follows at most 5 redirects
+ * rules (activities/egress/egress.ts) and are kept alive and pooled per origin. It follows at most 5 redirects
  * itself, without credentials to another origin, and uses no proxy from the environment. `findEgress` returns the
  * rules that hold at the moment, if they are not always those of the options.
  */

@@ -1,4 +1,4 @@
-import { CONNECT_TIMEOUT_MS } from './egress.ts'
+import { CONNECT_TIMEOUT_MS } from '../egress/egress.ts'
 
 export type HttpErrorKind =
   /** The address behind the URL, or behind a redirect, is not allowed. */

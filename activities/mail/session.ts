@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import ipaddr from 'ipaddr.js'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import type { Dial } from '../http/dial.ts'
+import type { Dial } from '../egress/dial.ts'
 import type { Handover } from '../messages/once.ts'
 
 /** Where to sign in, and how. */

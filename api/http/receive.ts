@@ -88,7 +88,7 @@ function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
   if (header) exposure.note(`a request came through a proxy (it had the header ${header.slice(0, 40)})`)
 }
 
-// The egress rules refuse most of these calls already, before they are made (activities/http/ownplaces.ts).
+// The egress rules refuse most of these calls already, before they are made (activities/egress/ownplaces.ts).
 function isForbiddenCall({ store }: ApiDeps, c: Context): boolean {
   const mark = c.req.header(CALL_MARK)
   if (mark === undefined || /^\/(hooks|resume)\//.test(c.req.path)) return false

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { findEgressRuleFault } from '../../activities/http/egressrules.ts'
+import { findEgressRuleFault } from '../../activities/egress/egressrules.ts'
 import { readTeamEgress, updateTeamEgress } from '../../db/operation/egress.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'

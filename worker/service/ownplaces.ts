@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { OwnPlace } from '../../activities/http/ownplaces.ts'
+import type { OwnPlace } from '../../activities/egress/ownplaces.ts'
 import { isLoopback } from '../../api/http/host.ts'
 import type { Config } from '../config.ts'
 import { listEmbeddedPorts } from '../local/lock.ts'

@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
+import type { Outsides } from '../../activities/egress/outside.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
-import type { Outsides } from '../../activities/http/outside.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'

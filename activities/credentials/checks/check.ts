@@ -1,6 +1,6 @@
 import type { OpenedCredential } from '../../../db/credentials/open.ts'
 import type { Store } from '../../../db/scope.ts'
-import type { Dial } from '../../http/dial.ts'
+import type { Dial } from '../../egress/dial.ts'
 import type { HttpClient } from '../../http/http.ts'
 import type { Credentials } from '../credentials.ts'
 

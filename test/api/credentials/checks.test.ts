@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, test } from 'vitest'
 import { CREDENTIAL_CHECKS } from '../../../activities/credentials/checks.ts'
-import { createOutsides } from '../../../activities/http/outside.ts'
+import { createOutsides } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 

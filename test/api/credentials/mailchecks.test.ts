@@ -1,6 +1,6 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createOutsides } from '../../../activities/http/outside.ts'
+import { createOutsides } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { AUTHORITY, CERT } from '../../support/servers/certificate.ts'
 import { useLoopback } from '../../support/servers/loopback.ts'

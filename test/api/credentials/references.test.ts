@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { createCredentials } from '../../../activities/credentials/credentials.ts'
-import { NOWHERE } from '../../../activities/http/outside.ts'
+import { NOWHERE } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
 

@@ -6,17 +6,9 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
-import {
-  createRandom,
-  KEYS,
-  makeGarbage,
-  makeHeaders,
-  makeJson,
-  type Random,
-  TEXTS,
-} from '../../support/hostile.ts'
 import { keep } from '../../support/keep.ts'
 import { PASSWORD, startService } from '../../support/service.ts'
+import { createRandom, KEYS, makeGarbage, makeHeaders, makeJson, type Random, TEXTS } from './hostile.ts'
 
 // FUZZ=10000 sends more requests. FUZZ_SEED repeats an earlier round.
 const COUNT = Number(process.env.FUZZ ?? 2_000)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { afterAll, afterEach, expect } from 'vitest'
-import type { EgressOptions } from '../../../activities/http/egress.ts'
+import type { EgressOptions } from '../../../activities/egress/egress.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
 import { HttpError, type HttpErrorKind } from '../../../activities/http/httperror.ts'
 

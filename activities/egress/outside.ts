@@ -1,8 +1,8 @@
+import { createHttpClient, type HttpClient } from '../http/http.ts'
+import { HttpError } from '../http/httperror.ts'
 import { createDial, type Dial } from './dial.ts'
 import { createEgress, type EgressOptions } from './egress.ts'
 import type { EgressRules } from './egressrules.ts'
-import { createHttpClient, type HttpClient } from './http.ts'
-import { HttpError } from './httperror.ts'
 
 /** The ways out of the service, by the egress rules that hold for a team. */
 export type Outside = { http: HttpClient; dial: Dial }

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { createEgress, type EgressOptions } from '../../../activities/http/egress.ts'
+import { createEgress, type EgressOptions } from '../../../activities/egress/egress.ts'
 import { CERT, KEY } from '../../support/servers/certificate.ts'
 import { expectKind, LOCAL, text, useLoopback } from '../../support/servers/loopback.ts'
 

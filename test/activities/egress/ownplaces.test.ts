@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
-import { isHookPath, type OwnPlace } from '../../../activities/http/ownplaces.ts'
+import { isHookPath, type OwnPlace } from '../../../activities/egress/ownplaces.ts'
 import { expectKind, text, useLoopback } from '../../support/servers/loopback.ts'
 
 const { clientOf, serve } = useLoopback()

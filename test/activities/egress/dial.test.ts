@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { createDial, type Dial } from '../../../activities/http/dial.ts'
-import { createEgress, type EgressOptions } from '../../../activities/http/egress.ts'
+import { createDial, type Dial } from '../../../activities/egress/dial.ts'
+import { createEgress, type EgressOptions } from '../../../activities/egress/egress.ts'
 import { expectKind, LOCAL } from '../../support/servers/loopback.ts'
 
 const STRICT: EgressOptions = { allowLoopback: false, allow: [] }

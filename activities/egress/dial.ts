@@ -1,6 +1,6 @@
 import { isIP, type Socket } from 'node:net'
+import { HttpError, toHttpError } from '../http/httperror.ts'
 import { CONNECT_TIMEOUT_MS, type Egress } from './egress.ts'
-import { HttpError, toHttpError } from './httperror.ts'
 
 /**
  * Connects to a host and port by the egress rules, as HTTP requests are: literals, names, and the address that was
