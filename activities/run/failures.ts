@@ -30,7 +30,9 @@ export function describeFailure(error: unknown): NodeError & { type: FailureType
  * node: it does not count against its attempts and is retried.
  */
 export function isInfrastructure(error: unknown): boolean {
-  return judgeError(error) === 'away' || (error instanceof NodeFailure && error.type === EXPRESSIONS_DOWN)
+  // What a node says of its own failure may be somebody else's words: of a server that it has called, for example.
+  if (error instanceof NodeFailure) return error.type === EXPRESSIONS_DOWN
+  return judgeError(error) === 'away'
 }
 
 /**
