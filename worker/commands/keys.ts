@@ -6,6 +6,7 @@ import { asOperator, createOperatorScope } from './operator.ts'
 const NAMES: Record<KeyPlace, string> = {
   outputs: 'outputs',
   requests: 'sent requests',
+  files: 'pieces of files',
   callbacks: 'callbacks',
   audit: 'audit entries',
 }

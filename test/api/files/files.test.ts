@@ -293,7 +293,7 @@ describe('a download', async () => {
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/html',
       'content-length': '600000',
-      'content-disposition': `attachment; filename="a_.html"; filename*=UTF-8''a%22.html`,
+      'content-disposition': `attachment; filename="a_22.html"; filename*=UTF-8''a%2522.html`,
       'content-security-policy': "sandbox; default-src 'none'",
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',

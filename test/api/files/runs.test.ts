@@ -103,7 +103,7 @@ test('a file that HTTP_REQUEST gets is sent on whole: as a body, and in a form',
         send({ bodyType: 'file', body: '{{ $nodes.get.body }}' }),
         { ...send({ bodyType: 'multipart', body: form }), id: 'form' },
       ],
-      ['start>get', 'get>send', 'send>form'],
+      ['start -> get', 'get -> send', 'send -> form'],
     ),
   )
   expect(run.errorMessage).toBe(null)
@@ -149,7 +149,7 @@ test('a redirect and another attempt send the file from the beginning', async ()
         send({ ...body, url: `${base}/moved` }),
         { ...send({ ...body, url: `${base}/flaky` }, retry), id: 'again' },
       ],
-      ['start>get', 'get>send', 'send>again'],
+      ['start -> get', 'get -> send', 'send -> again'],
     ),
   )
   expect(run.errorMessage).toBe(null)
@@ -166,14 +166,14 @@ test.each([
   ['/half', {}, 'connection closed before the response was complete'],
 ])('of an answer that is no whole file, %s %j, nothing is kept', async (path, config, message) => {
   const before = await countFiles()
-  const run = await host.run(graph([get(path, config)], ['start>get']))
+  const run = await host.run(graph([get(path, config)], ['start -> get']))
   expect([run.status, run.errorMessage]).toEqual(['FAILED', expect.stringContaining(message)])
   expect(await countFiles()).toBe(before)
 })
 
 test('an answer is unpacked; one without a body is none', async () => {
   const nodes = [get('/zip'), { ...get('/none'), id: 'none' }]
-  const run = await host.run(graph(nodes, ['start>get', 'get>none']))
+  const run = await host.run(graph(nodes, ['start -> get', 'get -> none']))
   const value = bodyOf(run, 'get') as Value
   expect(value.file).toMatchObject({ name: 'z.bin', bytes: 700_000 })
   expect(await sha(await download(run.id, value))).toBe(HASH)
@@ -181,7 +181,7 @@ test('an answer is unpacked; one without a body is none', async () => {
 })
 
 test('the file of another execution or team is none, wherever it is named', async () => {
-  const { id, ...first } = await host.run(graph([get()], ['start>get']))
+  const { id, ...first } = await host.run(graph([get()], ['start -> get']))
   const { file } = bodyOf({ id, ...first }, 'get') as Value
   // Within a config, so that nobody has given it to the execution.
   const literal = { file: { ...file } }
@@ -192,31 +192,31 @@ test('the file of another execution or team is none, wherever it is named', asyn
     { bodyType: 'file', body: { file: { ...file, id: "' or true --" } } },
     { bodyType: 'file', body: 'no file' },
   ]) {
-    const run = await host.run(graph([send(config)], ['start>send']))
+    const run = await host.run(graph([send(config)], ['start -> send']))
     expect([run.status, run.errorMessage]).toEqual([
       'FAILED',
       expect.stringMatching(/none of this execution|is not a file/),
     ])
   }
   const respond = { id: 'send', type: 'RESPOND_TO_WEBHOOK', config: { as: 'file', body: literal } }
-  expect(await host.run(graph([respond], ['start>send']))).toMatchObject({
+  expect(await host.run(graph([respond], ['start -> send']))).toMatchObject({
     status: 'FAILED',
     errorMessage: expect.stringContaining('none of this execution'),
   })
 })
 
 test('a start, a sub-workflow, a retry, a rerun and an error workflow share the files of before', async () => {
-  const first = await host.run(graph([get()], ['start>get']))
+  const first = await host.run(graph([get()], ['start -> get']))
   const value = bodyOf(first, 'get') as Value
   const forward = send({ bodyType: 'file', body: '{{ $trigger.doc }}' })
-  const started = await host.run(graph([forward], ['start>send']), { doc: value })
+  const started = await host.run(graph([forward], ['start -> send']), { doc: value })
   expect(bodyOf(started, 'send')).toMatchObject({ hash: HASH })
 
   const sub = { id: 'start', type: 'SUB_WORKFLOW_TRIGGER', config: {} }
   const made = { ...get('/zip'), id: 'made' }
   const child = await host.create({
     nodes: [sub, forward, made] as never,
-    edges: edges('start>send', 'send>made'),
+    edges: edges('start -> send', 'send -> made'),
   })
   const call = {
     id: 'call',
@@ -224,7 +224,7 @@ test('a start, a sub-workflow, a retry, a rerun and an error workflow share the 
     config: { workflowId: child, input: { doc: '{{ $nodes.get.body }}' } },
   }
   const on = send({ bodyType: 'file', body: '{{ $nodes.call.body }}' })
-  const parent = await host.run(graph([get(), call, on], ['start>get', 'get>call', 'call>send']))
+  const parent = await host.run(graph([get(), call, on], ['start -> get', 'get -> call', 'call -> send']))
   expect(parent.errorMessage).toBe(null)
   expect(bodyOf(parent, 'send')).toMatchObject({ hash: HASH })
 
@@ -233,7 +233,7 @@ test('a start, a sub-workflow, a retry, a rerun and an error workflow share the 
     edges: [],
   })
   const fail = { id: 'fail', type: 'STOP_AND_ERROR', config: { message: 'no' } }
-  const failing = graph([get(), forward, fail], ['start>get', 'get>send', 'send>fail'])
+  const failing = graph([get(), forward, fail], ['start -> get', 'get -> send', 'send -> fail'])
   const workflowId = await host.create({ ...failing, settings: { errorWorkflowId: errorWorkflow } as never })
   const failed = await host.ended(await host.execute(workflowId, { doc: value }))
   expect(failed.status).toBe('FAILED')
@@ -276,7 +276,7 @@ test('a start, a sub-workflow, a retry, a rerun and an error workflow share the 
 test('files go with their execution, by every way, and their bytes with the last copy', async () => {
   const pieces = await countPieces()
   const files = await countFiles()
-  const workflowId = await host.create(graph([get()], ['start>get']))
+  const workflowId = await host.create(graph([get()], ['start -> get']))
   const first = await host.ended(await host.execute(workflowId))
   const value = bodyOf(first, 'get') as Value
   await host.ended(await host.execute(workflowId, { doc: value }))
@@ -287,7 +287,7 @@ test('files go with their execution, by every way, and their bytes with the last
   await sweepFiles(host.store)
   expect(await countPieces()).toBe(pieces)
 
-  const unkept = graph([get()], ['start>get'])
+  const unkept = graph([get()], ['start -> get'])
   for (const saveData of [
     { inputs: true, outputs: false },
     { inputs: false, outputs: true },
@@ -315,7 +315,11 @@ test('a webhook is answered with a file, which stays until it is sent', async ()
       config: { as: 'file', body: '{{ $trigger.body }}', status: 201, headers: { 'X-Own': 'yes' } },
     }
     const settings = keeps ? {} : { settings: { saveData: { inputs: false, outputs: false } } as never }
-    const id = await host.create({ nodes: [hook, answer] as never, edges: edges('hook>answer'), ...settings })
+    const id = await host.create({
+      nodes: [hook, answer] as never,
+      edges: edges('hook -> answer'),
+      ...settings,
+    })
     await host.ask('PUT', `/api/workflows/${id}`, { active: true })
     const response = await host.request(`/hooks/${id}/in`, {
       method: 'POST',

@@ -33,10 +33,10 @@ function begin(workflowId: string, size: number, now: number): Upload {
     method: 'POST',
     headers: { 'content-type': 'application/octet-stream', 'content-length': size },
   })
-  const answer = once(sent, 'response').then(async ([response]) => ({
-    status: Number((response as IncomingMessage).statusCode),
-    body: await text(response as IncomingMessage),
-  }))
+  const answer = once(sent, 'response').then(async ([first]) => {
+    const response = first as IncomingMessage
+    return { status: response.statusCode!, body: await text(response) }
+  })
   answer.catch(() => {})
   sent.write(randomBytes(now))
   return { sent, answer }

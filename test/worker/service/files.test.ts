@@ -97,7 +97,7 @@ test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory
   }
   const id = await host.create({
     nodes: [hook, send, get, answer] as never,
-    edges: edges('hook>send', 'send>get', 'get>answer'),
+    edges: edges('hook -> send', 'send -> get', 'get -> answer'),
   })
   await host.ask('PUT', `/api/workflows/${id}`, { active: true })
   const service = host.holder().children.service.pid
