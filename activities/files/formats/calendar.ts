@@ -135,7 +135,7 @@ function writeEvent(at: number, item: unknown, now: Date): ICAL.Component {
   const event = new ICAL.Component('vevent')
   const stamp = String(given.stamp ?? now.toISOString())
   event.addPropertyWithValue('uid', String(given.uid ?? `${at}-${stamp}@perdure`))
-  event.addPropertyWithValue('dtstamp', readTime(stamp, undefined))
+  event.addPropertyWithValue('dtstamp', readTime(stamp))
   const zone = typeof given.timezone === 'string' ? given.timezone : undefined
   addTime(event, 'dtstart', String(given.start), zone)
   if (typeof given.end === 'string') addTime(event, 'dtend', given.end, zone)
@@ -177,13 +177,13 @@ function isRule(text: string): boolean {
 
 function addTime(event: ICAL.Component, name: string, text: string, zone: string | undefined): void {
   const property = new ICAL.Property(name)
-  const time = readTime(text, zone)
+  const time = readTime(text)
   property.setValue(time)
   if (zone !== undefined && !time.isDate && !text.endsWith('Z')) property.setParameter('tzid', zone)
   event.addProperty(property)
 }
 
-function readTime(text: string, _zone: string | undefined): ICAL.Time {
+function readTime(text: string): ICAL.Time {
   return text.includes('T')
     ? ICAL.Time.fromDateTimeString(text.replace(/\.\d+/, ''))
     : ICAL.Time.fromDateString(text)
