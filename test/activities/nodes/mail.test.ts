@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { sql } from 'kysely'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
 import { runWithFiles } from '../../support/files/withfiles.ts'
 import { keep } from '../../support/keep.ts'
@@ -61,8 +61,12 @@ async function send(config: object, { data = {}, ...more }: Record<string, unkno
   }
 }
 
-describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', async () => {
-  const exim = noMailServers ? undefined! : await keep(startExim())
+describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', () => {
+  let exim: Awaited<ReturnType<typeof startExim>>
+  beforeAll(async () => {
+    exim = await startExim()
+  })
+  afterAll(() => exim?.stop())
 
   test('a mail arrives as the node says, with names, copies, headers and both texts', async () => {
     const credentialId = await credential(login(exim.ports.plain))

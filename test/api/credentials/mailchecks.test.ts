@@ -1,5 +1,5 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createOutsides } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { AUTHORITY, CERT } from '../../support/servers/certificate.ts'
@@ -33,10 +33,15 @@ async function check(type: 'SMTP' | 'IMAP', data: object) {
   return { status, message }
 }
 
-describe.skipIf(noMailServers)('with real servers (exim, dovecot)', async () => {
-  const servers = noMailServers
-    ? undefined!
-    : { SMTP: await keep(startExim()), IMAP: await keep(startDovecot()) }
+describe.skipIf(noMailServers)('with real servers (exim, dovecot)', () => {
+  let servers: Record<'SMTP' | 'IMAP', Awaited<ReturnType<typeof startDovecot>>>
+  beforeAll(async () => {
+    servers = { SMTP: await startExim(), IMAP: await startDovecot() }
+  })
+  afterAll(async () => {
+    await servers?.SMTP.stop()
+    await servers?.IMAP.stop()
+  })
 
   describe.each(['SMTP', 'IMAP'] as const)('%s', (type) => {
     test('signs in, in every kind of TLS', async () => {
