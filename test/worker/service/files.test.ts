@@ -133,11 +133,6 @@ test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory
   }
   expect(seen).toEqual([HASH, HASH])
   const most = Math.max(...growth.values())
-  console.log(
-    'growth',
-    [...growth.values()].map((n) => (n / MEGABYTE).toFixed(1)),
-    [...before.values()].map((n) => (n / MEGABYTE).toFixed(1)),
-  )
   expect(growth.size).toBeGreaterThan(0)
   expect(most).toBeLessThan(SIZE)
 }, 300_000)
