@@ -64,7 +64,7 @@ export function checkLiterals(
 }
 
 const WAY_OUT = 'put it into a credential (POST /api/credentials) and name that by credentialId'
-const REFUSED = `must not be written into the graph: ${WAY_OUT}, or read it from $vars`
+const REFUSED = `must not be written into the graph: ${WAY_OUT}`
 const KEPT = `is written into the graph: ${WAY_OUT}; POST /api/credentials/extract does so for a whole workflow`
 
 /** What a literal is, in words that begin a message. It never has the value. */

@@ -62,7 +62,7 @@ test('secrets that are written into a request are refused, all at once, with the
   )
   expect(answer.body.errors[0].message).toBe(
     'the secret in the header Authorization must not be written into the graph: put it into a credential ' +
-      '(POST /api/credentials) and name that by credentialId, or read it from $vars',
+      '(POST /api/credentials) and name that by credentialId',
   )
   for (const secret of ['hunter2', 'pa55word', 'wJalr', 'session=abc', 's3cr3t', '12345678'])
     expect(answer.text).not.toContain(secret)
