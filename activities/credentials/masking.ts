@@ -77,12 +77,12 @@ async function maskWritten(mask: ExactMask, written: WrittenOutput): Promise<Wri
 function maskError(error: unknown, secrets: string[], mask: ExactMask, depth = 0): unknown {
   if (!(error instanceof Error) || depth > MAX_CAUSES) return redact(error, { secrets })
   const { message, stack, cause } = error
-  const said: Record<string, unknown> = { message: redactText(message, { secrets }) }
-  if (stack !== undefined) said.stack = redactText(stack, { secrets })
+  const said: Record<string, unknown> = { message: redactText(mask.excerpt(message), { secrets }) }
+  if (stack !== undefined) said.stack = redactText(mask.excerpt(stack), { secrets })
   if (cause !== undefined) said.cause = maskError(cause, secrets, mask, depth + 1)
   if (error instanceof NodeFailure && error.notes) said.notes = mask.value(error.notes)
   for (const [name, value] of Object.entries(error))
-    if (typeof value === 'string') said[name] = mask.text(value)
+    if (typeof value === 'string') said[name] = mask.excerpt(value)
   // Defined, since some errors of the platform have a message that cannot be assigned.
   for (const [name, value] of Object.entries(said))
     Object.defineProperty(error, name, {
@@ -108,7 +108,7 @@ function maskExchange(mask: ExactMask, exchange: Exchange): Exchange {
       ...mask.value({ statusText: response.statusText, headers: response.headers }),
       body: maskStart(mask, response.body),
     },
-    error: error === null ? null : mask.text(error),
+    error: error === null ? null : mask.excerpt(error),
   }
 }
 
