@@ -13,7 +13,7 @@ export type ExactMask = {
   /** A message with excerpts of what others said: before the `...` where one ends, a secret may be cut in two, too. */
   excerpt(text: string): string
   /** The same for the bytes of a text, as they come: a secret is found across their pieces. */
-  bytes(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined>
+  bytes(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined>
   /** A copy of a JSON value; the same value if there is nothing to mask in it. */
   value<T>(value: T): T
   /** The same for the JSON text of a value, in turns with what others do. */
@@ -92,7 +92,7 @@ const MASK = Buffer.from(REDACTED)
 
 /** Masks `forms`, the longest first. As much is held back as one that begins there may need. */
 async function* maskBytes(
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   forms: Buffer[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const longest = Math.max(1, ...forms.map((form) => form.length))
