@@ -64,13 +64,14 @@ export async function makeCall(
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
+  const files = createFiles(deps.store, context.id, signal)
   const reach = {
     http: noteExchanges(outside.http, attempt, (exchange) =>
       deps.attempts.noteExchange(masking.exchange(exchange)),
     ),
     dial: outside.dial,
     credentials,
-    files: createFiles(deps.store, context.id, signal),
+    files: masking.files(files),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
@@ -95,8 +96,7 @@ export async function makeCall(
     if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
     const error = masking.error(thrown)
     // An answer that could not be stored may travel to the next attempt, and its files with it.
-    if (!hasAnswer)
-      await reach.files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
+    if (!hasAnswer) await files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)
     if (!isTurnedAway(error)) throw error
     const afterMs = deps.places.processes.turnAway(await findTeam(deps, context))

@@ -4,6 +4,7 @@ import { type WrittenOutput, writeOutputAside } from '../../db/records/written.t
 import { createExactMask, type ExactMask } from '../../db/redaction/exact.ts'
 import { redact, redactText } from '../../db/redaction/redact.ts'
 import type { BodyStart, Exchange } from '../../db/requests/exchange.ts'
+import type { Files } from '../files/files.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 import type { Credentials } from './credentials.ts'
@@ -22,7 +23,16 @@ export type Masking = {
   /** An error, in which also is masked what looks like a secret. */
   error(error: unknown): unknown
   exchange(exchange: Exchange): Exchange
+  /**
+   * The files that the call stores: a text is masked as an output is. Other bytes stay as they are, since a mask would
+   * only break them.
+   */
+  files(files: Files): Files
 }
+
+/** The types of media that are read as text. */
+const TEXT =
+  /^\s*(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|yaml|x-yaml|ndjson|javascript|x-www-form-urlencoded)\s*(?:;|$))/i
 
 export function createMasking(credentials: Pick<Credentials, 'secrets'>): Masking {
   let known: ExactMask | undefined
@@ -57,6 +67,15 @@ export function createMasking(credentials: Pick<Credentials, 'secrets'>): Maskin
       const mask = find()?.mask
       return mask ? maskExchange(mask, exchange) : exchange
     },
+    files: (files) => ({
+      open: files.open,
+      async store(what, bytes) {
+        const mask = find()?.mask
+        if (!mask) return files.store(what, bytes)
+        const pieces = bytes instanceof Uint8Array ? [bytes] : bytes
+        return files.store(mask.value(what), TEXT.test(what.mimeType) ? mask.bytes(pieces) : bytes)
+      },
+    }),
   }
 }
 
@@ -77,12 +96,12 @@ async function maskWritten(mask: ExactMask, written: WrittenOutput): Promise<Wri
 function maskError(error: unknown, secrets: string[], mask: ExactMask, depth = 0): unknown {
   if (!(error instanceof Error) || depth > MAX_CAUSES) return redact(error, { secrets })
   const { message, stack, cause } = error
-  const said: Record<string, unknown> = { message: redactText(message, { secrets }) }
-  if (stack !== undefined) said.stack = redactText(stack, { secrets })
+  const said: Record<string, unknown> = { message: redactText(mask.excerpt(message), { secrets }) }
+  if (stack !== undefined) said.stack = redactText(mask.excerpt(stack), { secrets })
   if (cause !== undefined) said.cause = maskError(cause, secrets, mask, depth + 1)
   if (error instanceof NodeFailure && error.notes) said.notes = mask.value(error.notes)
   for (const [name, value] of Object.entries(error))
-    if (typeof value === 'string') said[name] = mask.text(value)
+    if (typeof value === 'string') said[name] = mask.excerpt(value)
   // Defined, since some errors of the platform have a message that cannot be assigned.
   for (const [name, value] of Object.entries(said))
     Object.defineProperty(error, name, {
@@ -108,7 +127,7 @@ function maskExchange(mask: ExactMask, exchange: Exchange): Exchange {
       ...mask.value({ statusText: response.statusText, headers: response.headers }),
       body: maskStart(mask, response.body),
     },
-    error: error === null ? null : mask.text(error),
+    error: error === null ? null : mask.excerpt(error),
   }
 }
 

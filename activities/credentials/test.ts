@@ -20,8 +20,8 @@ export async function testCredential(
 ): Promise<CredentialTest> {
   const secrets = new Set(listSecretValues(opened))
   const mask = (message: string) => {
-    const known = createExactMask(secrets).start(message)
-    return redactText(known, { secrets })
+    const known = createExactMask(secrets)
+    return redactText(known.start(known.excerpt(message)), { secrets })
   }
   const check = CREDENTIAL_CHECKS[opened.type]
   if (!check) return { status: 'SUCCESS', message: NO_CHECK }

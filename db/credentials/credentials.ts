@@ -100,7 +100,7 @@ export async function updateCredential(
   const { keys } = scope.store
   return guardCredentialName(patch.name ?? '', () =>
     change(scope, 'CREDENTIAL_UPDATED', teamId, async (tx) => {
-      const { sealed, wrapped, ...old } = await lockCredential(tx, id)
+      const { sealed, wrapped, renewer, ...old } = await lockCredential(tx, id)
       const place = { teamId, id, type: old.type }
       const name = patch.name ?? old.name
       const changed = name === old.name ? [] : ['name']
@@ -118,6 +118,8 @@ export async function updateCredential(
             revision: old.revision + 1,
             expiresAt: differing.includes('accessToken') ? null : old.expiresAt,
             broken: null,
+            // Nobody waits because of what failed with other data.
+            ...(renewer === null ? { renewerUntil: null, renewalFailure: null } : {}),
             testStatus: null,
             testMessage: null,
             lastTestedAt: null,
@@ -161,7 +163,7 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
 async function lockCredential(tx: Tx, id: string) {
   const row = await tx
     .selectFrom('credentials')
-    .select([...DETAIL, 'sealed', 'wrapped', 'revision'])
+    .select([...DETAIL, 'sealed', 'wrapped', 'revision', 'renewer'])
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()

@@ -1,4 +1,5 @@
 import { Fault } from '../fault.ts'
+import { LEAST_PARTIAL } from '../redaction/detect.ts'
 import type { Store } from '../scope.ts'
 import { type CredentialData, openCredential } from './seal.ts'
 import { type CredentialType, credentialKind } from './types.ts'
@@ -39,6 +40,19 @@ export async function openTeamCredential(
 export function listSecretValues({ type, data }: Pick<OpenedCredential, 'type' | 'data'>): string[] {
   return credentialKind(type).secrets.flatMap((key) => {
     const value = data[key]
-    return typeof value === 'string' && value !== '' ? [value] : []
+    if (typeof value !== 'string' || value === '') return []
+    return type === 'HTTP_HEADER' ? [value, ...listHeaderSecrets(value)] : [value]
   })
+}
+
+/**
+ * What is secret by itself in a header: the token behind its scheme, the password in one of Basic, and the longer values
+ * of cookies and parameters. Servers tell it without what stands around it.
+ */
+function listHeaderSecrets(header: string): string[] {
+  const [, scheme = '', token = ''] = /^\s*([\w-]+)\s+(\S+)\s*$/.exec(header) ?? []
+  const pair = /^basic$/i.test(scheme) ? Buffer.from(token, 'base64').toString() : ''
+  const values = header.matchAll(/(?<![\w.-])[\w.-]+="?([^\s;,"]{12,})/g)
+  const all = [token, pair.slice(pair.indexOf(':') + 1), ...[...values].map(([, value]) => value as string)]
+  return all.filter((one) => one.length >= LEAST_PARTIAL)
 }

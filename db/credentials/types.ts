@@ -44,6 +44,10 @@ const port = v.pipe(
 const url = v.pipe(
   text,
   v.check((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'must be a URL with http or https'),
+  v.check((value) => {
+    const { username = '', password = '' } = URL.parse(value) ?? {}
+    return username === '' && password === ''
+  }, 'must not have a user name or password in it, which would not be kept secret'),
   v.metadata({ kind: 'url' }),
 )
 const flag = v.boolean('must be true or false')

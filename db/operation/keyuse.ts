@@ -9,10 +9,11 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
   outputs: { from: sql`blobs`, keyId: idWithin('sealed') },
   requests: { from: sql`node_requests`, keyId: idWithin('sealed') },
   files: { from: sql`file_pieces`, keyId: idWithin('sealed') },
+  messages: { from: sql`message_notes`, keyId: idWithin('sealed') },
   callbacks: { from: sql`callbacks`, keyId: idWithin('target') },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
-export const KEY_PLACES = ['outputs', 'requests', 'files', 'callbacks', 'audit'] as const
+export const KEY_PLACES = ['outputs', 'requests', 'files', 'messages', 'callbacks', 'audit'] as const
 export type KeyPlace = (typeof KEY_PLACES)[number]
 
 /** How long the counting of one place may take. */

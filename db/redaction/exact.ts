@@ -10,6 +10,10 @@ export type ExactMask = {
   text(text: string): string
   /** The beginning of a text, at whose end a secret may be cut in two: what is left of it is masked too. */
   start(text: string): string
+  /** A message with excerpts of what others said: before the `...` where one ends, a secret may be cut in two, too. */
+  excerpt(text: string): string
+  /** The same for the bytes of a text, as they come: a secret is found across their pieces. */
+  bytes(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined>
   /** A copy of a JSON value; the same value if there is nothing to mask in it. */
   value<T>(value: T): T
   /** The same for the JSON text of a value, in turns with what others do. */
@@ -43,14 +47,24 @@ export function createExactMask(secrets: Iterable<string>): ExactMask {
     return same ? given : Object.fromEntries(masked)
   }
 
+  function maskEnd(clean: string): string {
+    let cut = clean.length
+    for (const form of forms) cut = Math.min(cut, findCutForm(clean, form))
+    return cut < clean.length ? clean.slice(0, cut) + REDACTED : clean
+  }
+
   return {
     text,
-    start(given) {
-      const clean = text(given)
-      let cut = clean.length
-      for (const form of forms) cut = Math.min(cut, findCutForm(clean, form))
-      return cut < clean.length ? clean.slice(0, cut) + REDACTED : clean
+    start: (given) => maskEnd(text(given)),
+    excerpt(given) {
+      const parts = text(given).split(CUT)
+      return parts.map((part, at) => (at < parts.length - 1 ? maskEnd(part) : part)).join(CUT)
     },
+    bytes: (pieces) =>
+      maskBytes(
+        pieces,
+        forms.map((form) => Buffer.from(form)),
+      ),
     value: value as <T>(given: T) => T,
     async json(given) {
       let clean = given
@@ -69,6 +83,47 @@ export function createExactMask(secrets: Iterable<string>): ExactMask {
       all.some((secret) => secret.length < LEAST_PARTIAL && json.includes(writeInside(secret)))
     )
   }
+}
+
+/** Where an excerpt ends. */
+const CUT = '...'
+
+const MASK = Buffer.from(REDACTED)
+
+/** Masks `forms`, the longest first. As much is held back as one that begins there may need. */
+async function* maskBytes(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  forms: Buffer[],
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const longest = Math.max(1, ...forms.map((form) => form.length))
+  let held: Buffer = Buffer.alloc(0)
+  for await (const piece of pieces) {
+    const all = Buffer.concat([held, piece])
+    held = yield* maskUpTo(all, all.length - longest + 1, forms)
+  }
+  yield* maskUpTo(held, held.length, forms)
+}
+
+/** Masks what begins before `end`, and returns the rest. */
+function* maskUpTo(all: Buffer, end: number, forms: Buffer[]): Generator<Uint8Array, Buffer, undefined> {
+  const next = forms.map((form) => all.indexOf(form))
+  let at = 0
+  while (at < end) {
+    let first = -1
+    for (const [i, form] of forms.entries()) {
+      if (next[i]! >= 0 && next[i]! < at) next[i] = all.indexOf(form, at)
+      if (next[i]! >= 0 && next[i]! < end && (first < 0 || next[i]! < next[first]!)) first = i
+    }
+    if (first < 0) {
+      yield all.subarray(at, end)
+      at = end
+    } else {
+      if (next[first]! > at) yield all.subarray(at, next[first])
+      yield MASK
+      at = next[first]! + forms[first]!.length
+    }
+  }
+  return all.subarray(at)
 }
 
 /** Of these characters JSON is made outside of its strings. */

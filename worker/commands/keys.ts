@@ -7,6 +7,7 @@ const NAMES: Record<KeyPlace, string> = {
   outputs: 'outputs',
   requests: 'sent requests',
   files: 'pieces of files',
+  messages: 'sent messages',
   callbacks: 'callbacks',
   audit: 'audit entries',
 }

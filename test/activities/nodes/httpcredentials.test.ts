@@ -53,6 +53,13 @@ const world = await keep(
     },
     '/busy': ({ request, response }) =>
       response.writeHead(503).end(`no: ${' '.repeat(4_000)}${request.headers.authorization}`),
+    '/file': ({ request, response }) => {
+      const type = new URL(request.url!, 'http://a').searchParams.get('type')!
+      const name = `attachment; filename="${KEY.replaceAll('/', '')}.txt"`
+      response.writeHead(200, { 'content-type': type, 'content-disposition': name })
+      response.write(`got ${KEY.slice(0, 4)}`)
+      setImmediate(() => response.end(`${KEY.slice(4)}, ${request.headers.authorization}.`))
+    },
     '/cut': ({ response }) => response.writeHead(500).end('y'.repeat(16_380) + KEY),
   }),
 )
@@ -428,6 +435,31 @@ describe('what a call leaves behind', () => {
       expect(nodeOf(ended, 'read').outputData).toMatchObject({ key: '[redacted]' })
       expectNothing(ended)
     }
+  })
+
+  test('in a file of text that an answer becomes, but not in one of other bytes', async () => {
+    const credentialId = await make('HTTP_BEARER', { token: KEY })
+    async function fetchFile(type: string) {
+      const url = `${world.url}/file?type=${encodeURIComponent(type)}`
+      const ended = await run({ url, credentialId, responseType: 'file' })
+      const { body } = nodeOf(ended, 'call').outputData as {
+        body: { file: { id: string; bytes: number; mimeType: string } }
+      }
+      const response = await host.request(`/api/executions/${ended.id}/files/${body.file.id}`, {
+        as: host.admin,
+      })
+      const text = await response.text()
+      expect(text).toHaveLength(body.file.bytes)
+      return text
+    }
+    for (const type of [
+      'text/plain; charset=utf-8',
+      'application/x-yaml',
+      'application/problem+xml',
+      'text/csv',
+    ])
+      expect([type, await fetchFile(type)]).toEqual([type, 'got [redacted], Bearer [redacted].'])
+    expect(await fetchFile('application/zip')).toBe(`got ${KEY}, Bearer ${KEY}.`)
   })
 
   test('in errors, while the node is tried again too, and where a text is cut', async () => {

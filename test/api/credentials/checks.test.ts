@@ -196,6 +196,32 @@ describe('a test', () => {
       expect(message).not.toContain(form)
   })
 
+  test('has nothing of a secret that the excerpt of a response cuts in two', async () => {
+    const long: Answer = (_, response) => response.writeHead(401).end(`${'y'.repeat(188)} ${KEY} and more`)
+    const { message } = await check('HTTP_BEARER', { token: KEY, testUrl: base }, long)
+    expect(message).toMatch(/yy \[redacted\]\.\.\.$/)
+  })
+
+  test('of a header finds the token behind its scheme, and the values of cookies', async () => {
+    const echo = (text: string): Answer => {
+      return (_, response) => response.writeHead(401).end(text)
+    }
+    const header = (value: string) => ({ name: 'X-Auth', value, testUrl: base })
+    for (const value of [
+      `Token ${KEY}`,
+      `Basic ${Buffer.from(`me:${KEY}`).toString('base64')}`,
+      `lang=en; sid=${KEY}`,
+      `Token token="${KEY}"`,
+    ]) {
+      const { message } = await check(
+        'HTTP_HEADER',
+        header(value),
+        echo(`no such key: (${KEY}), Token or lang en`),
+      )
+      expect(message, value).toContain('no such key: ([redacted]), Token or lang en')
+    }
+  })
+
   test('of Slack and Telegram heeds an error that comes with the status 200', async () => {
     const no = json({ ok: false, error: 'invalid_auth', description: 'Unauthorized' })
     expect(await check('SLACK', { botToken: KEY, baseUrl: base }, no)).toMatchObject({

@@ -110,6 +110,19 @@ test('everything that is wrong is named at once: fields, required keys and those
     ])
 })
 
+test('an address with a password in it is refused, without being repeated', async () => {
+  const within = 'https://me:pa55word-canary@api.example.com/v1'
+  for (const [type, data] of [
+    ['OPENAI', { apiKey: 'k', baseUrl: within }],
+    ['AZURE_OPENAI', { apiKey: 'k', endpoint: within }],
+    ['HTTP_BEARER', { token: 't', testUrl: 'https://pa55word-canary@api.example.com' }],
+  ] as const) {
+    const [said, ...more] = faultsOf(await create('within', type, data))
+    expect(said).toMatch(/^data\.\w+ must not have a user name or password in it/)
+    expect([more, said!.includes('canary')]).toEqual([[], false])
+  }
+})
+
 test('an unknown type is refused with the list of the known ones, in a body and in a filter', async () => {
   const [said] = faultsOf(await create('x', 'HTTP_BEARRER', { token: 't' }))
   for (const type of CREDENTIAL_TYPE_NAMES) expect(said).toContain(type)

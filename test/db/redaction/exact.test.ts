@@ -54,6 +54,29 @@ describe('a mask of exact values', () => {
     expect(mask.start('so cana')).toBe('so cana')
   })
 
+  test('masks what is left of a secret before the dots of an excerpt', () => {
+    expect(mask.excerpt('it said: canary/W... (42)')).toBe('it said: [redacted]... (42)')
+    expect(mask.excerpt('it said: canary%2FW... and more')).toBe('it said: [redacted]... and more')
+    expect(mask.excerpt(`whole: ${SECRET}...`)).toBe('whole: [redacted]...')
+    expect(mask.excerpt('it said: cana... and canary')).toBe('it said: cana... and canary')
+    expect(createExactMask(['dots...inside']).excerpt('a dots...inside b')).toBe('a [redacted] b')
+  })
+
+  test('masks a secret in bytes, however they are cut into pieces', async () => {
+    const text = `${listEchoes(SECRET).join(' | ')} ünd ${SECRET}${SECRET} canary`
+    const clean = mask.text(text)
+    expect(clean.match(/redacted/g)).toHaveLength(listEchoes(SECRET).length + 2)
+    for (const size of [1, 2, 7, 64, 10_000]) {
+      const bytes = Buffer.from(text)
+      async function* cut() {
+        for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+      }
+      const pieces: Uint8Array[] = []
+      for await (const piece of mask.bytes(cut())) pieces.push(piece)
+      expect(Buffer.concat(pieces).toString(), String(size)).toBe(clean)
+    }
+  })
+
   test('masks a short secret where it is a whole value', async () => {
     const short = createExactMask(['pw', ':', '12'])
     const value = { pw: 'pw', text: 'the pw of pw', a: ':', list: [12, 123, '12', ',":"'] }

@@ -6,6 +6,8 @@ import { sql } from 'kysely'
 import { afterAll, expect, inject, test } from 'vitest'
 import { openTeamCredential } from '../../../db/credentials/open.ts'
 import { sealCredential } from '../../../db/credentials/seal.ts'
+import { noteSending, noteSent } from '../../../db/messages/notes.ts'
+import { listKeyUse } from '../../../db/operation/keyuse.ts'
 import type { Keys } from '../../../db/seal.ts'
 import { findFree } from '../../../worker/local/ports.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'
@@ -210,3 +212,15 @@ test('what cannot be opened is left as it is, and is named', async () => {
     .executeTakeFirst()
   expect(row?.keyId).toBe('k2')
 }, 60_000)
+
+test('the messages that nodes have sent are counted with the key that they are sealed with', async () => {
+  const { store, teamId, call, admin } = await install()
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const made = await call('POST', '/api/workflows', admin, { name: 'w', teamId, nodes: [start], edges: [] })
+  const begun = await call('POST', `/api/workflows/${made.body.id}/execute`, admin, { teamId })
+  expect(begun.status).toBe(202)
+  const place = { executionId: begun.body.id ?? begun.body.executionId, activity: 'send' }
+  await noteSent(store, place, { call: randomUUID(), output: { messageId: 'm' } })
+  await noteSending(store, { ...place, activity: 'other' }, { call: randomUUID(), again: false })
+  expect(await listKeyUse(store)).toMatchObject([{ id: 'k1', others: { messages: 1 } }])
+})

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { findAccessToken } from '../../../../activities/credentials/oauth/token.ts'
 import { openDatabase } from '../../../../db/connection.ts'
-import { createCredential } from '../../../../db/credentials/credentials.ts'
+import { createCredential, updateCredential } from '../../../../db/credentials/credentials.ts'
 import { openTeamCredential } from '../../../../db/credentials/open.ts'
 import { serviceScope } from '../../../../db/scope.ts'
 import { keep } from '../../../support/keep.ts'
@@ -213,6 +213,17 @@ describe('many at once', () => {
     expect(server.asked).toHaveLength(1)
     expect((await failureOf(find(id))).retryAfterMs).toBeGreaterThan(50_000)
     expect((await readRow(id)).broken).toBeNull()
+  })
+
+  test('are not kept from a server by a failure with other data', async () => {
+    const id = await make(server.data, { expiresAt: inS(-1) })
+    server.state.misbehave = (res) => respond(res, 503, {}, { 'retry-after': '60' })
+    expect(await failureOf(find(id))).toMatchObject({ type: 'CredentialUnavailable' })
+    server.reset()
+    await updateCredential(scope, id, { name: randomUUID() })
+    expect(await failureOf(find(id))).toMatchObject({ type: 'CredentialUnavailable' })
+    await updateCredential(scope, id, { data: { authentication: 'body' } })
+    expect(await find(id)).toBe('access-2')
   })
 
   test('go on without a holder that has died, once its time is over', async () => {
