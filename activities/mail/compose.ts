@@ -23,7 +23,8 @@ export type NodeMail = {
 /** The bytes of an attachment grow by the line breaks of base64, too. */
 const BASE64_GROWTH = 78 / 57
 
-const MIME_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i
+const MIME_TYPE =
+  /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}(; charset=[\w.:-]{1,40})?$/i
 
 /** About how many bytes the mail has once it is written, without writing it. */
 export function weighMail({ subject, text = '', html = '', attachments }: NodeMail): number {

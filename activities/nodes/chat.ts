@@ -15,6 +15,9 @@ import { renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
+/** How often the bytes of a message's files are held at once: as they are, as parts of a form, and as its body. */
+export const HELD_FOR_CHAT = 3
+
 const VENDORS: Partial<Record<CredentialType, ChatVendor>> = { SLACK, TELEGRAM, DISCORD }
 
 const idText = v.union([
@@ -73,6 +76,7 @@ async function renderMessage(context: NodeContext, vendor: ChatVendor): Promise<
   for (const key of vendor.reserved)
     if (Object.hasOwn(options, key)) throw invalidConfig(`options.${key}`, 'is set by the node itself')
   const files = await openFiles(context, 'files', MAX_MAIL_BYTES)
+  context.share?.shrink(HELD_FOR_CHAT * files.reduce((sum, { bytes }) => sum + bytes, 0))
   if (files.length > vendor.maxFiles)
     throw invalidConfig('files', `must have at most ${vendor.maxFiles} files for ${vendor.name}`)
   const text = config.text === undefined ? undefined : await renderText(context, 'text')

@@ -1,10 +1,18 @@
 import * as v from 'valibot'
+import type { OpenedCredential } from '../../db/credentials/open.ts'
 import { sqlParamsField, sqlRowsField } from '../../workflows/nodes/databases.ts'
 import { describeIssue } from '../../workflows/problem.ts'
 import { openSentNote, type SentNote, uncertain } from '../database/once.ts'
 import { openSession } from '../database/open.ts'
 import { takePlace } from '../database/places.ts'
-import { readLogin, SqlError, type SqlResult, type SqlSession, type Statement } from '../database/session.ts'
+import {
+  readLogin,
+  SqlError,
+  type SqlResult,
+  type SqlSession,
+  type SqlTools,
+  type Statement,
+} from '../database/session.ts'
 import { writeUpsert } from '../database/upsert.ts'
 import { HttpError } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
@@ -13,6 +21,9 @@ import type { NodeContext, NodeRunner } from './kit/node.ts'
 const DEFAULT_ROWS = 1_000
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_MESSAGE = 1_000
+
+/** How long a server may take to sign the node in, and again to begin the transaction: its place is wanted by others. */
+const ANSWER_MS = 15_000
 
 /** How much later than the server the client ends a statement: only if the server does not do it itself. */
 const LATE_MS = 1_000
@@ -45,7 +56,7 @@ export const runDatabaseQuery: NodeRunner = async (context) => {
   const leave = await takePlace(credential.teamId, signal)
   const stage: Stage = { noted: false, sent: false, committing: false, repeats }
   try {
-    const session = await openSession(credential, { dial, signal })
+    const session = await openInTime(credential, { dial, signal })
     const done = await transact(session, { context, statements, readOnly, note, stage })
     return { output: rowCount === undefined ? done : { ...done, rowCount } }
   } catch (error) {
@@ -55,6 +66,20 @@ export const runDatabaseQuery: NodeRunner = async (context) => {
   } finally {
     leave()
   }
+}
+
+async function openInTime(credential: OpenedCredential, { dial, signal }: SqlTools): Promise<SqlSession> {
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(noAnswer()), ANSWER_MS)
+  try {
+    return await openSession(credential, { dial, signal: AbortSignal.any([signal, late.signal]) })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function noAnswer(): SqlError {
+  return new SqlError('lost', `the server did not answer within ${ANSWER_MS} ms`)
 }
 
 /** How far the statement has come, and whether it may be carried out again. */
@@ -84,7 +109,9 @@ async function transact(
   if (signal.aborted) onAbort()
   else signal.addEventListener('abort', onAbort, { once: true })
   try {
+    timer = setTimeout(() => cancel(noAnswer()), ANSWER_MS)
     await session.begin({ readOnly, timeoutMs })
+    clearTimeout(timer)
     stage.noted = note !== undefined
     await note?.begin()
     ending.signal.throwIfAborted()

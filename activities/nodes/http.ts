@@ -286,8 +286,7 @@ function readTimeout(value: unknown): number | undefined {
 /** The most bytes that the answer may have. Also known before the node's config is rendered. */
 function readMaxBytes({ maxBytes, responseType }: Record<string, unknown>): number {
   if (typeof maxBytes === 'number') return maxBytes
-  // One more than a file may have: then the file says what is wrong.
-  return responseType === 'file' ? MAX_FILE_BYTES + 1 : MAX_ANSWER_BYTES
+  return responseType === 'file' ? MAX_FILE_BYTES : MAX_ANSWER_BYTES
 }
 
 /** The most bytes of the answer that are held at once: of a file only a few pieces, if it is not a failure. */

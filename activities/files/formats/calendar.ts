@@ -113,6 +113,9 @@ const WRITTEN = [
   'organizer',
 ]
 
+/** The keys whose texts may have several lines. iCalendar knows no way to write a line break in the others. */
+const LINES = ['summary', 'description', 'location']
+
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?Z?)?$/
 
 /**
@@ -140,7 +143,7 @@ function writeEvent(at: number, item: unknown, now: Date): ICAL.Component {
   addTime(event, 'dtstart', String(given.start), zone)
   if (typeof given.end === 'string') addTime(event, 'dtend', given.end, zone)
   for (const key of ['summary', 'description', 'location', 'url', 'status', 'organizer'])
-    if (typeof given[key] === 'string') event.addPropertyWithValue(key, given[key])
+    if (typeof given[key] === 'string') event.addPropertyWithValue(key, given[key].replace(/\r\n?/g, '\n'))
   if (typeof given.rule === 'string') event.addPropertyWithValue('rrule', ICAL.Recur.fromString(given.rule))
   return event
 }
@@ -154,6 +157,9 @@ function findFaults(item: Record<string, unknown>): string[] {
     if (key === 'allDay') {
       if (typeof value !== 'boolean') faults.push('allDay must be true or false')
     } else if (typeof value !== 'string') faults.push(`${key} must be a string`)
+    else if (!LINES.includes(key) && /\p{Cc}/u.test(value))
+      faults.push(`${key} must be a single line without control characters`)
+    else if (/[^\P{Cc}\t\r\n]/u.test(value)) faults.push(`${key} must not have control characters`)
     else if (['start', 'end', 'stamp'].includes(key) && !isDate(value))
       faults.push(`${key} must be a date such as 2026-01-31, 2026-01-31T08:30:00 or 2026-01-31T08:30:00Z`)
     else if (key === 'rule' && !isRule(value))

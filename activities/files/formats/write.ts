@@ -11,6 +11,7 @@ const MARK = '\ufeff'
 
 /** Excel's own limits. */
 const MAX_ROWS = 1_048_576
+const MAX_COLUMNS = 16_384
 const MAX_CELL_CHARS = 32_767
 
 /** The most cells of a workbook. */
@@ -67,6 +68,7 @@ async function writeWorkbook(
   { header = true, columns: chosen, sheet }: WritingOptions,
 ): Promise<Uint8Array> {
   const columns = chosen ?? (await findColumns(items))
+  if (header) demandWidth(columns.length)
   const head = header && columns.length > 0 ? [columns.map((name) => makeCell(name, 0))] : []
   if (items.length + head.length > MAX_ROWS)
     throw invalidData(`has ${items.length} items; a sheet has at most ${MAX_ROWS} rows`)
@@ -77,6 +79,7 @@ async function writeWorkbook(
       : isObject(item)
         ? columns.map((name) => (Object.hasOwn(item, name) ? item[name] : null))
         : [item]
+    demandWidth(values.length)
     cells += values.length
     if (cells > MAX_CELLS) throw invalidData(`has more than ${MAX_CELLS} cells`)
     return values.map((value) => makeCell(value, at))
@@ -86,15 +89,27 @@ async function writeWorkbook(
   return new Uint8Array(await blob.arrayBuffer())
 }
 
+function demandWidth(columns: number): void {
+  if (columns > MAX_COLUMNS) throw invalidData(`has ${columns} columns; a sheet has at most ${MAX_COLUMNS}`)
+}
+
 function makeCell(value: unknown, at: number): Cell {
   if (value === null || value === undefined) return null
   if (typeof value === 'number') return { value, type: Number }
   if (typeof value === 'boolean') return { value, type: Boolean }
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  if (text.length <= MAX_CELL_CHARS) return { value: text, type: String }
+  if (text.length <= MAX_CELL_CHARS) return { value: escapeText(text), type: String }
   throw invalidData(
     `has a text of ${text.length} characters at index ${at}; a cell has at most ${MAX_CELL_CHARS}`,
   )
+}
+
+/** XML has no control characters, so a workbook writes them as `_x0001_`, and so that an underscore that looks like that. */
+function escapeText(text: string): string {
+  return text.replace(/_(?=x[\da-f]{4}_)/gi, '_x005F_').replace(/[^\P{Cc}\t\n\x7f-\x9f]/gu, (sign) => {
+    const code = sign.charCodeAt(0).toString(16).padStart(4, '0')
+    return `_x${code.toUpperCase()}_`
+  })
 }
 
 function invalidData(problem: string): NodeFailure {

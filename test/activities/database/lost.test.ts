@@ -242,6 +242,21 @@ describe('a server that does not keep to the protocol harms nobody but itself', 
     expect(node.status).toBe('FAILED')
   })
 
+  test('one that takes the connection, and then says nothing, does not keep its place for long', async () => {
+    const silent = await listen(() => {})
+    const signedInOnly = await listen((socket) => socket.write(signedIn))
+    const limited = [{ port: silent }, { port: silent, dialect: 'mysql' }, { port: signedInOnly }].map(
+      async (more) => query(await plant(more), { query: 'select 1' }, { maxAttempts: 1 }),
+    )
+    for (const node of await Promise.all(limited)) {
+      expect([node.status, node.errorMessage]).toEqual([
+        'FAILED',
+        expect.stringMatching(/connection to the database was lost/),
+      ])
+      expect(node.durationMs).toBeLessThan(25_000)
+    }
+  })
+
   test('one that never answers is given up when the node is', async () => {
     const port = await listen(() => {})
     for (const dialect of ['postgresql', 'mysql']) {

@@ -136,6 +136,26 @@ test('attempts without room for their values come again by the same calendar, th
   await Promise.allSettled([...waiting, ...refill])
 })
 
+test('a message with files takes its share for their bytes; one without takes none', async () => {
+  const budget = createBudget(1_000_000_000)
+  const shares = createShares({} as Store, budget)
+  const input = { outputs: {}, context: { workflowId: 'w' }, node: { timeoutMs: 1_000 } } as AttemptInput
+  const activity = {
+    info: { startToCloseTimeoutMs: 61_000 },
+    cancellationSignal: new AbortController().signal,
+  } as Context
+  const take = (config: Record<string, unknown>) => {
+    const node = { id: 'chat', name: 'chat', type: 'CHAT_MESSAGE', config, onError: 'FAIL' } as GraphNode
+    return shares.take(node, input, activity)
+  }
+  expect(await take({ to: 'C1', text: 'Hi' })).toBe(undefined)
+  const share = await take({ to: 'C1', files: '{{ $input.files }}' })
+  expect(budget.read().held).toBe(75 * 1024 * 1024)
+  share!.shrink(3_000)
+  expect(budget.read().held).toBe(3_000)
+  share!.release()
+})
+
 test('an attempt that ends because its execution was deleted tells how many only returned their slot', async () => {
   const gone = () => {
     throw new Fault('NOT_FOUND', 'the execution is gone')

@@ -366,3 +366,31 @@ test('data that a format cannot have is refused, with all that is wrong in an ev
   )
   expect(await failure(write('ics', [{}]))).toMatch(/start is required/)
 })
+
+test('no text of an event can add a line to its calendar', async () => {
+  const event = { start: '2026-01-31', summary: 'a\r\nATTACH:b\rc', description: 'a\tb' }
+  const written = (await write('ics', [event])).toString()
+  expect(written.split('\r\n').map((line) => line.split(/[:;]/)[0])).toEqual(
+    'BEGIN VERSION PRODID BEGIN UID DTSTAMP DTSTART SUMMARY DESCRIPTION END END '.split(' '),
+  )
+  expect(written).toContain('SUMMARY:a\\nATTACH:b\\nc\r\n')
+  const line = 'a\r\nATTACH:x'
+  const faults = 'uid url status timezone organizer rule'
+    .split(' ')
+    .map(async (key) => failure(write('ics', [{ start: '2026-01-31T08:00:00', [key]: line }])))
+  for (const fault of await Promise.all(faults))
+    expect(fault).toMatch(/^InvalidInput: the event at index 0: \w+ must be a single line/)
+  expect(await failure(write('ics', [{ start: '2026-01-31', summary: 'a\0b' }]))).toMatch(
+    /summary must not have control characters/,
+  )
+})
+
+test('a workbook keeps its texts as they are, and has no more columns than Excel reads', async () => {
+  const items = [{ a: 'b\u0001\0\u001f', b: '_x0041_ _x_ __x005f_', c: 'x\r\ny\tz' }]
+  expect(await read('a.xlsx', await write('xlsx', items))).toMatchObject({ items })
+  const wide = Object.fromEntries(Array.from({ length: 16_385 }, (_, at) => [`c${at}`, 1]))
+  for (const rows of [[wide], [Object.keys(wide)]])
+    expect(await failure(write('xlsx', rows))).toBe(
+      'InvalidInput: data has 16385 columns; a sheet has at most 16384',
+    )
+})
