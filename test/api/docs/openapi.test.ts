@@ -47,9 +47,10 @@ test('every operation says what it does, for whom, and how it responds', () => {
   for (const { at, operation } of operations) {
     const { summary, description, tags, responses, requestBody } = operation
     expect([at, summary.length > 3, description.length > 10, tags.length]).toEqual([at, true, true, 1])
-    // Every operation has one successful response. Streams, webhooks, waits and dry runs have another one beside it.
+    // Every operation has one successful response. Streams, webhooks, waits, dry runs and downloads have another one
+    // beside it.
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
-    const chosen = choices.includes(at) ? '200' : ''
+    const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : ''
     const beside = at.includes('/hooks/') ? 'default' : at.endsWith('/events') ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
@@ -72,6 +73,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
       const also = {
         'get /api/executions/team/{teamId}/export': 'text/csv',
         'get /api/docs/guide/{chapter}': 'text/markdown',
+        'get /api/executions/{id}/files/{fileId}': '*/*',
       }[at]
       const texts = also && status === '200' ? [also] : []
       const types = bodiless ? [] : [media, ...texts]

@@ -543,6 +543,7 @@ test('node types are listed with the JSON Schema of their config', async () => {
   expect(body.find((row: Body) => row.type === 'TEMPLATE')).toEqual({
     type: 'TEMPLATE',
     kind: 'pure',
+    credentialUses: [],
     summary: expect.stringMatching(/\w.*\.$/),
     handles: [null],
     retry: { maxAttempts: 1, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 60_000 },
