@@ -517,6 +517,8 @@ begin
   delete from execution_files where execution_id = run;
   if not keeps_outputs then
     perform wipe_outputs(run);
+    -- They hold the outputs of nodes that have sent something.
+    delete from message_notes where execution_id = run;
   end if;
 end $function$;
 

@@ -92,7 +92,7 @@ export async function storeFile(
 
 /** The bytes in pieces of PIECE_BYTES, of which the last may be shorter, and is empty if there are none. */
 async function* cutPieces(bytes: AsyncIterable<Uint8Array>) {
-  const buffer = Buffer.allocUnsafe(PIECE_BYTES)
+  let buffer = Buffer.alloc(0)
   let filled = 0
   for await (const chunk of bytes) {
     for (let at = 0; at < chunk.length; ) {
@@ -101,12 +101,21 @@ async function* cutPieces(bytes: AsyncIterable<Uint8Array>) {
         filled = 0
       }
       const taken = chunk.subarray(at, at + PIECE_BYTES - filled)
+      buffer = makeRoom(buffer, filled + taken.length)
       buffer.set(taken, filled)
       filled += taken.length
       at += taken.length
     }
   }
   yield { piece: buffer.subarray(0, filled), isLast: true }
+}
+
+/** A form may bring many small files at once: none of them takes much more memory than it has bytes. */
+function makeRoom(buffer: Buffer, bytes: number): Buffer<ArrayBuffer> {
+  if (bytes <= buffer.length) return buffer as Buffer<ArrayBuffer>
+  const larger = Buffer.allocUnsafe(Math.min(PIECE_BYTES, 4 * bytes))
+  larger.set(buffer)
+  return larger
 }
 
 function begin(store: Store, owner: FileOwner, id: string, room: number): Promise<void> {

@@ -163,6 +163,39 @@ test('a statement that a lost process has sent is not sent again; one that was u
   await expect(late.begin()).rejects.toMatchObject({ type: 'Abandoned' })
 })
 
+test('each item has its own statement, and a retry carries out only those that failed', async () => {
+  const credentialId = await plant({})
+  await client.query('create table once (id int, ok boolean check (ok))')
+  const workflow = await host.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      {
+        id: 'sql',
+        type: 'DATABASE_QUERY',
+        config: {
+          credentialId,
+          query: 'insert into once select $1::int, $1::int <> 3 or exists (select from things where id = 9)',
+          params: ['{{ $item.id }}'],
+        },
+        perItem: true,
+      },
+    ],
+    edges: [{ source: 'start', target: 'sql' }],
+  } as never)
+  const items = [1, 2, 3, 4].map((id) => ({ id }))
+  const first = await host.ended(await host.execute(workflow, { items }))
+  expect(first.status).toBe('FAILED')
+  await client.query('insert into things values (9)')
+  const { executionId } = await host.ask<{ executionId: string }>(
+    'POST',
+    `/api/executions/${first.id}/retry`,
+    {},
+  )
+  expect(await host.ended(executionId)).toMatchObject({ status: 'SUCCESS', errorMessage: null })
+  const { rows } = await client.query('select id from once order by id')
+  expect(rows.map(({ id }) => id)).toEqual([1, 2, 3, 4])
+})
+
 describe('a server that does not keep to the protocol harms nobody but itself', () => {
   const message = (type: string, body: Buffer | string = '') => {
     const bytes = Buffer.from(body)

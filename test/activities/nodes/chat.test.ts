@@ -342,3 +342,23 @@ describe('what a message may not have', () => {
     expect(asked).toEqual([])
   })
 })
+
+test('an execution that does not keep its outputs keeps no note of what it has sent either', async () => {
+  const { credentialId } = await vendor('TELEGRAM', {
+    [`/bot${TOKEN}/sendMessage`]: () => ({ json: { ok: true, result: { message_id: 7 } } }),
+  })
+  const nodes = [
+    { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+    { id: 'chat', type: 'CHAT_MESSAGE', config: { credentialId, to: '1', text: 'Hi' } },
+  ]
+  const countNotes = async (outputs: boolean) => {
+    const settings = { saveData: { inputs: true, outputs } }
+    const graph = { nodes, edges: edges('start -> chat'), settings }
+    const run = await host.ended(await host.execute(await host.create(graph as never)))
+    expect(run.status).toBe('SUCCESS')
+    const rows = host.store.db.selectFrom('messageNotes').select('state').where('executionId', '=', run.id)
+    return (await rows.execute()).length
+  }
+  expect(await countNotes(true)).toBe(1)
+  expect(await countNotes(false)).toBe(0)
+})
