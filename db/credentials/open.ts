@@ -36,13 +36,22 @@ export async function openTeamCredential(
   return { ...rest, id, teamId, type, data }
 }
 
+/** Shorter names, and addresses of mail, are those of people. */
+const KEY_AS_NAME = /^[^\s@]{12,}$/
+
 /** The exact values of a credential that are secret. */
 export function listSecretValues({ type, data }: Pick<OpenedCredential, 'type' | 'data'>): string[] {
-  return credentialKind(type).secrets.flatMap((key) => {
-    const value = data[key]
-    if (typeof value !== 'string' || value === '') return []
-    return type === 'HTTP_HEADER' ? [value, ...listHeaderSecrets(value)] : [value]
-  })
+  const texts = (keys: readonly string[]) =>
+    keys.map((key) => data[key]).filter((value) => typeof value === 'string')
+  const values = texts(credentialKind(type).secrets).filter((value) => value !== '')
+  if (type === 'HTTP_HEADER') return values.flatMap((value) => [value, ...listHeaderSecrets(value)])
+  if (type === 'HTTP_BASIC') return [...values, ...listKeys(String(data.username), String(data.password))]
+  return values
+}
+
+/** Many services take a key as the user name, and no password or any short word. */
+function listKeys(username: string, password: string): string[] {
+  return password.length < LEAST_PARTIAL && KEY_AS_NAME.test(username) ? [username] : []
 }
 
 /**
@@ -52,7 +61,9 @@ export function listSecretValues({ type, data }: Pick<OpenedCredential, 'type' |
 function listHeaderSecrets(header: string): string[] {
   const [, scheme = '', token = ''] = /^\s*([\w-]+)\s+(\S+)\s*$/.exec(header) ?? []
   const pair = /^basic$/i.test(scheme) ? Buffer.from(token, 'base64').toString() : ''
+  const [username = '', ...password] = pair.split(':')
+  const login = [password.join(':'), ...listKeys(username, password.join(':'))]
   const values = header.matchAll(/(?<![\w.-])[\w.-]+="?([^\s;,"]{12,})/g)
-  const all = [token, pair.slice(pair.indexOf(':') + 1), ...[...values].map(([, value]) => value as string)]
+  const all = [token, ...login, ...[...values].map(([, value]) => value as string)]
   return all.filter((one) => one.length >= LEAST_PARTIAL)
 }

@@ -210,6 +210,7 @@ describe('a test', () => {
     for (const value of [
       `Token ${KEY}`,
       `Basic ${Buffer.from(`me:${KEY}`).toString('base64')}`,
+      `Basic ${Buffer.from(`${KEY}:x`).toString('base64')}`,
       `lang=en; sid=${KEY}`,
       `Token token="${KEY}"`,
     ]) {
@@ -220,6 +221,19 @@ describe('a test', () => {
       )
       expect(message, value).toContain('no such key: ([redacted]), Token or lang en')
     }
+  })
+
+  test('takes a user name without a password for a key', async () => {
+    const echo: Answer = (_, response) => response.writeHead(401).end(`no such key: ${KEY}`)
+    const of = (password: string) => check('HTTP_BASIC', { username: KEY, password, testUrl: base }, echo)
+    for (const none of ['', 'x', 'api']) expect((await of(none)).message).toContain('no such key: [redacted]')
+    const known: Answer = (_, response) =>
+      response.writeHead(401).end('admin is no friend of ada@example.com')
+    for (const username of ['admin', 'ada@example.com'])
+      expect((await check('HTTP_BASIC', { username, password: '', testUrl: base }, known)).message).toContain(
+        'admin is no friend of ada@example.com',
+      )
+    expect((await of('a password')).message).toContain(`no such key: ${KEY}`)
   })
 
   test('of Slack and Telegram heeds an error that comes with the status 200', async () => {
