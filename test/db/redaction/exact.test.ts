@@ -108,6 +108,7 @@ describe('a mask of exact values', () => {
           const text = await exact.json(JSON.stringify(whole))
           const masked = JSON.parse(text)
           expect(masked.texts).toEqual(exact.value(whole).texts)
+          expect(exact.value(whole).texts).toEqual(whole.texts.map(exact.text))
           for (const secret of secrets.filter((one) => one.length >= 6 && !'[redacted]'.includes(one)))
             for (const one of masked.texts) if (!one.includes('[redacted]')) expect(one).not.toContain(secret)
         },
