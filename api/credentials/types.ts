@@ -40,7 +40,7 @@ const CredentialTypeSchema = v.pipe(
     ),
     keys: v.array(KeySchema),
   }),
-  v.title('CredentialType'),
+  v.title('CredentialTypeItem'),
 )
 
 /** The types of credentials, with the keys of their data. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { DateTime } from 'luxon'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
@@ -75,7 +76,7 @@ test('imports an n8n workflow that splits a list, makes a request for each item 
   expect(shop.calls.at(-1)?.body).toEqual({
     text: 'Eve (Paris): 30\nAda (Paris): 10',
     count: 2,
-    day: new Date().toISOString().slice(0, 10),
+    day: DateTime.now().setZone('Europe/Berlin').toISODate(),
   })
 })
 
