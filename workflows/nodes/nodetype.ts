@@ -30,4 +30,6 @@ export type NodeType = {
   credentialPaths?: readonly (readonly string[])[]
   retry: Required<Retry>
   timeoutMs: number
+  /** Its attempts wait in the queue of calls to models and tools of agents. */
+  queue?: 'models'
 }

@@ -38,6 +38,8 @@ export type PlanNode = {
   onError: OnError
   retry: Required<Retry>
   timeoutMs: number
+  /** Its attempts wait in the queue of calls to models and tools of agents. */
+  queue?: 'models'
   /** How long its code may take, in milliseconds of processor time. */
   codeMs?: number
   /** The ids of nodes whose outputs its config names. */
@@ -93,9 +95,9 @@ export type PlanEdge = { source: string; handle: string | null; target: string }
  * How a node runs. `trigger`: its output is what started the run. `pure`: computes from its inputs alone, in
  * a segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its
  * own. `loop`: its children run once per iteration. `pause`: waits for somebody outside, who writes into its
- * row.
+ * row. `agent`: works in steps, each an activity of its own, as many as it wants.
  */
-export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause'] as const
+export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause', 'agent'] as const
 export type NodeKind = (typeof NODE_KINDS)[number]
 
 /** What a node's failure does: end the run, go on with the error as output, or leave by `error`. */
