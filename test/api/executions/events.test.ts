@@ -329,7 +329,7 @@ test('a person, with all their tokens, and a team have only so many streams, and
 })
 
 test('a client that reads nothing is cut off', async () => {
-  const another = await addProcess((db) => db, { checkMs: 50, stallMs: 200 })
+  const another = await addProcess((db) => db, { checkMs: 50, stallMs: 1_500 })
   const run = await runs.addRun()
   const path = `/api/executions/${run}/events`
   const answer = await another.app.request(path, { headers: { cookie: service.admin } })
