@@ -73,7 +73,7 @@ export async function makeCall(
     dial: outside.dial,
     credentials,
     files: masking.files(files),
-    meter: createMeter(deps, input, { info, teamId, signal: unwanted }),
+    meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
