@@ -31,7 +31,8 @@ export function validateJson(schema: unknown, value: unknown): Fit {
     // A schema that refers to itself goes on until the stack is full.
     if (error instanceof RangeError && /call stack/.test(error.message))
       return { unusable: 'it is nested too deeply, or refers to itself without an end' }
-    throw error
+    if (error instanceof RangeError) throw error
+    return { unusable: cut(String(error)) }
   }
 }
 
