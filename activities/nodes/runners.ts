@@ -43,7 +43,7 @@ type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : ne
  * The runner of each node type. Triggers and loops have none: a trigger's output is the data that started the
  * run, and a loop only repeats its children.
  */
-export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, NodeRunner> = {
+export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agent'>>, NodeRunner> = {
   SET: runSet,
   IF_ELSE: runIfElse,
   SWITCH: runSwitch,
