@@ -33,7 +33,9 @@ export function findRequestFaults(
   key: Path,
   { type, allowedHosts }: { type: CredentialType; allowedHosts: string[] | null },
 ): { path: Path; message: string }[] {
-  const request = listRequests(node).find(({ path }) => path.length === key.length - 1 && startsWith(key, path))
+  const request = listRequests(node).find(
+    ({ path }) => path.length === key.length - 1 && startsWith(key, path),
+  )
   if (!request) return []
   const { config, path } = request
   const faults: { path: Path; message: string }[] = []

@@ -41,10 +41,7 @@ export async function findSubWorkflowProblems(
 }
 
 /** The workflows that a node calls, and where in its config each is named. */
-function listCalled(
-  type: string,
-  config: Record<string, unknown>,
-): { workflowId: unknown; key: string }[] {
+function listCalled(type: string, config: Record<string, unknown>): { workflowId: unknown; key: string }[] {
   if (type === 'SUB_WORKFLOW') return [{ workflowId: config.workflowId, key: 'workflowId' }]
   if (type !== 'AI_AGENT' || !Array.isArray(config.tools)) return []
   return config.tools.flatMap((tool, at) =>

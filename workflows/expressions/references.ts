@@ -73,7 +73,14 @@ export function* findReferences(
       }
       // Counted before any is parsed.
       if (!bare.has(key)) count += item.split('{{').length - 1
-      const reading = { path: at, isCondition: bare.has(key), found, meter, rules, knowsArgs: kind === 'args' }
+      const reading = {
+        path: at,
+        isCondition: bare.has(key),
+        found,
+        meter,
+        rules,
+        knowsArgs: kind === 'args',
+      }
       const read = language >= 2 && isScriptText(item) ? readScriptText : readText
       if (bare.has(key) || count <= MAX_EXPRESSIONS) yield* read(item, reading)
       else {
@@ -124,10 +131,7 @@ type Reading = {
 }
 
 /** Reads the expressions of one string, and adds what they refer to and what is wrong with them. */
-function* readText(
-  text: string,
-  { path, isCondition, found, meter, rules, knowsArgs }: Reading,
-): Work<void> {
+function* readText(text: string, { path, isCondition, found, meter, rules, knowsArgs }: Reading): Work<void> {
   let from = 0
   try {
     for (const part of isCondition ? [splitCondition(text)] : eachPart(text)) {
@@ -233,10 +237,7 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
  * Reads a text that begins with `=`: a template in JavaScript. Each expression is parsed twice, to find its end
  * and to read it.
  */
-function* readScriptText(
-  text: string,
-  { path, isCondition, found, meter, knowsArgs }: Reading,
-): Work<void> {
+function* readScriptText(text: string, { path, isCondition, found, meter, knowsArgs }: Reading): Work<void> {
   yield SCRIPT_SCAN_WORK * text.length
   let template: ScriptTemplate
   try {

@@ -332,7 +332,15 @@ function* checkReferences(
   for (const { value: node, path, configPath = path } of nodes) {
     const { conditions, texts, reads } = nodeType(node.type) ?? {}
     const asked = conditions?.(node.config)
-    const found = yield* findReferences(node.config, configPath, asked, meter, rules, true, texts?.(node.config))
+    const found = yield* findReferences(
+      node.config,
+      configPath,
+      asked,
+      meter,
+      rules,
+      true,
+      texts?.(node.config),
+    )
     for (const { path: key, id } of reads?.(node.config) ?? [])
       found.nodes.push({ id, path: `${configPath}.${key}`, place: () => locate(id, 0, id.length) })
     const own = kept.has(node) ? warnings : problems

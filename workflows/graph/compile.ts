@@ -273,7 +273,15 @@ function* planNode(
     nodes,
     context,
     pairs: isPaired,
-  } = yield* findReferences(node.config, 'config', conditions, undefined, rules, false, type.texts?.(node.config))
+  } = yield* findReferences(
+    node.config,
+    'config',
+    conditions,
+    undefined,
+    rules,
+    false,
+    type.texts?.(node.config),
+  )
   const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
   for (const { id } of type.reads?.(node.config) ?? []) needs.add(id)

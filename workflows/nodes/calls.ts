@@ -58,10 +58,7 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
 /** What a request over HTTP has, whoever sends it. */
 export const requestFields = {
   url: textField,
-  method: v.optional(
-    computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
-    'GET',
-  ),
+  method: v.optional(computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)), 'GET'),
   headers: v.optional(orScript(strictRecord(scalar))),
   query: v.optional(orScript(anyObject)),
   body: v.optional(v.unknown()),

@@ -99,10 +99,7 @@ export const DATABASE_NODES = {
   DATABASE_QUERY: nodeTypeRow('effect', {
     summary:
       'Carries out one SQL statement, or writes rows that are new or known; outputs {rows, rowCount, columns}.',
-    config: v.pipe(
-      v.object(statementFields),
-      fitMode(),
-    ),
+    config: v.pipe(v.object(statementFields), fitMode()),
     credentialUses: ['DATABASE'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 660_000,

@@ -5,7 +5,15 @@ import { DEFAULT_CODE_MS, MAX_CODE_MS, MAX_MEMORY_MB, MIN_MEMORY_MB } from '../j
 import { isObject } from '../json.ts'
 import { requestFields } from './calls.ts'
 import { fitMode, statementFields } from './databases.ts'
-import { anyObject, computed, credentialField, oneOf, textField, wholeNumber } from './fields.ts'
+import {
+  anyObject,
+  computed,
+  credentialField,
+  isOneExpression,
+  oneOf,
+  textField,
+  wholeNumber,
+} from './fields.ts'
 import type { NodeType } from './nodetype.ts'
 import { workflowIdField } from './pauses.ts'
 
@@ -48,16 +56,32 @@ const unbraced = v.pipe(
   v.check((text) => !text.includes('{{'), 'must be a name as it stands, without {{ }}'),
 )
 
+/** A text of which expressions give a part. */
+function isMixed(body: unknown): boolean {
+  if (typeof body !== 'string') return false
+  return (body.includes('{{') || body.startsWith('=')) && !isOneExpression(body)
+}
+
 /** What the tools of each kind have. Expressions of theirs know the arguments of a call as `$args`. */
 const TOOLS = {
-  HTTP: v.object({
-    type: v.literal('HTTP'),
-    ...told,
-    ...requestFields,
-    bodyType: v.optional(oneOf('json', 'form', 'text', 'jsonText'), 'json'),
-    responseType: v.optional(oneOf('json', 'text')),
-    idempotent: v.optional(flag),
-  }),
+  HTTP: v.pipe(
+    v.object({
+      type: v.literal('HTTP'),
+      ...told,
+      ...requestFields,
+      bodyType: v.optional(oneOf('json', 'form', 'text'), 'json'),
+      responseType: v.optional(oneOf('json', 'text')),
+      idempotent: v.optional(flag),
+    }),
+    v.forward(
+      v.check(
+        ({ bodyType, body }) => bodyType === 'text' || !isMixed(body),
+        'must not have expressions within a text, since an argument could then change its structure: write an object, ' +
+          'whose values may be expressions, or one expression',
+      ),
+      ['body'],
+    ),
+  ),
   SUB_WORKFLOW: v.object({
     type: v.literal('SUB_WORKFLOW'),
     ...told,
@@ -162,9 +186,7 @@ export const listToolCode: NonNullable<NodeType['conditions']> = (config) =>
 export const listToolReads: NonNullable<NodeType['reads']> = (config) =>
   listTools(config).flatMap(([at, { type, nodes }]) =>
     type === 'RUN' && Array.isArray(nodes)
-      ? nodes.flatMap((id, i) =>
-          typeof id === 'string' ? [{ path: `tools[${at}].nodes[${i}]`, id }] : [],
-        )
+      ? nodes.flatMap((id, i) => (typeof id === 'string' ? [{ path: `tools[${at}].nodes[${i}]`, id }] : []))
       : [],
   )
 
