@@ -3,6 +3,7 @@ import type { Path } from '../graph/secrets.ts'
 import { MAX_CODE } from '../javascript/code.ts'
 import { DEFAULT_CODE_MS, MAX_CODE_MS, MAX_MEMORY_MB, MIN_MEMORY_MB } from '../javascript/limits.ts'
 import { isObject } from '../json.ts'
+import { checkJsonSchema } from '../jsonschema/schema.ts'
 import { requestFields } from './calls.ts'
 import { fitMode, statementFields } from './databases.ts'
 import {
@@ -40,6 +41,14 @@ const description = v.pipe(
 const parameters = v.pipe(
   anyObject,
   v.check(({ type }) => type === 'object', 'must be a JSON Schema with the type object'),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { value } = dataset
+    for (const { path: key, message } of checkJsonSchema(value)) {
+      const within = { type: 'object', origin: 'value', input: value, key, value: undefined } as const
+      addIssue({ message, ...(key === '' ? {} : { path: [within] }) })
+    }
+  }),
 )
 
 const told = { name: toolName, description, parameters, approval: v.optional(flag) }
