@@ -42,9 +42,7 @@ export async function openAgentStep(values: RunValues, agent: AgentInput): Promi
 
 async function openOutcome(values: RunValues, task: SettledTask): Promise<TaskOutcome> {
   const { callId } = task
-  return 'error' in task
-    ? { callId, error: task.error }
-    : { callId, output: await values.open(task.output) }
+  return 'error' in task ? { callId, error: task.error } : { callId, output: await values.open(task.output) }
 }
 
 /**
@@ -58,8 +56,7 @@ export async function runAgentStep(
   runners: Partial<Record<string, StepRunner>> = STEP_RUNNERS,
 ): Promise<NodeResult> {
   const runner = getOwn(runners, node.type)
-  if (!runner)
-    throw new NodeFailure(`No runner for the steps of ${node.type}`, { type: 'UnknownNodeType' })
+  if (!runner) throw new NodeFailure(`No runner for the steps of ${node.type}`, { type: 'UnknownNodeType' })
   try {
     const output = await callOnce(context, step, (own) => runner(own, step))
     if ('tasks' in output) demandTasks(output.tasks)
@@ -71,7 +68,9 @@ export async function runAgentStep(
 }
 
 function demandTasks(tasks: AgentTask[]): void {
-  const isLong = tasks.some(({ callId, tool }) => callId.length > MAX_TASK_NAME || tool.length > MAX_TASK_NAME)
+  const isLong = tasks.some(
+    ({ callId, tool }) => callId.length > MAX_TASK_NAME || tool.length > MAX_TASK_NAME,
+  )
   if (tasks.length <= MAX_TASKS && !isLong) return
   const message = isLong
     ? `The model gave a call of a tool a name or an id of more than ${MAX_TASK_NAME} characters`
@@ -100,5 +99,9 @@ export async function packAgentStep(
   const record = { input, output: await pack(result.output, RECORD_BYTES) }
   if ('done' in result) return { output: await pack(result.done, inlineBytes), ...rest, agent: { record } }
   const { tasks } = result
-  return { output: NOTHING, ...rest, agent: { record, state: await pack(result.state, CARRIED_BYTES), tasks } }
+  return {
+    output: NOTHING,
+    ...rest,
+    agent: { record, state: await pack(result.state, CARRIED_BYTES), tasks },
+  }
 }

@@ -1,4 +1,5 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
+import { runAgent } from './agent.ts'
 import type { StepRunner } from './step.ts'
 
 type AgentTypeName = {
@@ -6,4 +7,6 @@ type AgentTypeName = {
 }[NodeTypeName]
 
 /** The runner of the steps of each node type of kind `agent`. */
-export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {}
+export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {
+  AI_AGENT: runAgent,
+}

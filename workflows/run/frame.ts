@@ -72,7 +72,14 @@ export type Loop = {
 
 export function createFrame(loopId = '', iteration = '', at = 0, item?: Item): Frame {
   const frame = { iteration, loopId, at, ...(item ? { item } : {}) }
-  return { ...frame, outcomes: emptyOutcomes(), outputs: bare(), loops: bare(), waits: bare(), agents: bare() }
+  return {
+    ...frame,
+    outcomes: emptyOutcomes(),
+    outputs: bare(),
+    loops: bare(),
+    waits: bare(),
+    agents: bare(),
+  }
 }
 
 /** Restores a frame from JSON: its records by node id get no prototype, since an id may be `toString`. */
