@@ -1,5 +1,6 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runSummarizeStep } from '../nodes/models/summarize.ts'
+import { runAgent } from './agent.ts'
 import type { StepRunner } from './step.ts'
 
 type AgentTypeName = {
@@ -9,4 +10,5 @@ type AgentTypeName = {
 /** The runner of the steps of each node type of kind `agent`. */
 export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {
   SUMMARIZE: runSummarizeStep,
+  AI_AGENT: runAgent,
 }

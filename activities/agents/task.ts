@@ -1,6 +1,3 @@
-import { HttpError } from '../http/httperror.ts'
-import { sendOnce } from '../messages/once.ts'
-import { isUnsent } from '../models/failures.ts'
 import { runCode } from '../nodes/code.ts'
 import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -10,7 +7,6 @@ import { askApprovers } from './approve.ts'
 import { findTool } from './calls.ts'
 import { isToolOf, readAgentConfig } from './config.ts'
 import { callServerTool } from './mcp/tools.ts'
-import { repeatsTool } from './repeats.ts'
 import type { AgentState, AskedCall } from './state.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
 import { callHttpTool } from './tools/http.ts'
@@ -37,25 +33,26 @@ export async function runAgentTask(context: NodeContext, { state, task }: Task):
     const { pause, output } = await runSubWorkflow({ ...own, config: { workflowId, input: given } })
     return pause ? { kind: 'task', input, pause } : { kind: 'task', input, output }
   }
-  const output = repeatsTool(tool)
-    ? await callTool(own, tool, call, remote, async () => {})
-    : await callOnce(own, tool, call, remote)
-  return { kind: 'task', input, output }
+  return { kind: 'task', input, output: await callTool(own, tool, call, remote) }
 }
 
-/** Carries out a call; `begin` is called as late as possible before anything that cannot be undone. */
+/** Carries out a call, with `context.begin` as late as possible before anything that cannot be undone. */
 async function callTool(
   context: NodeContext,
   tool: Tool,
   call: AskedCall,
   remote: AgentState['remote'],
-  begin: () => Promise<void>,
 ): Promise<unknown> {
+  const begin = context.begin ?? (async () => {})
   switch (tool.type) {
     case 'HTTP':
       return callHttpTool(context, tool, begin)
     case 'MCP':
-      return callServerTool(context, tool, { remote: remote.find(({ name }) => name === call.name)!, call, begin })
+      return callServerTool(context, tool, {
+        remote: remote.find(({ name }) => name === call.name)!,
+        call,
+        begin,
+      })
     case 'RUN':
       return callRunTool(context, tool, call.arguments)
     case 'CODE':
@@ -70,33 +67,4 @@ async function callTool(
     default:
       throw new NodeFailure(`The tool ${call.name} cannot be called`, { type: 'InvalidConfig' })
   }
-}
-
-/** Carries out a call at most once, whatever happens to its attempts: else its outcome is unknown. */
-async function callOnce(
-  context: NodeContext,
-  tool: Tool,
-  call: AskedCall,
-  remote: AgentState['remote'],
-): Promise<unknown> {
-  const once = { what: `The call of ${call.name}`, uncertain: 'OutcomeUnknown', repeat: false } as const
-  return sendOnce(context, once, async (handover) => {
-    try {
-      return await callTool(context, tool, call, remote, handover.begin)
-    } catch (error) {
-      if (!isInDoubt(error)) handover.refused()
-      throw error
-    }
-  })
-}
-
-/** Whether the other side may have done what it was asked, although no answer came. */
-function isInDoubt(error: unknown): boolean {
-  if (!(error instanceof NodeFailure)) return true
-  if (error.type === 'DatabaseUncertain' || error.type === 'HttpAborted') return true
-  const { cause } = error
-  return (
-    (error.type === 'HttpNetwork' || error.type === 'HttpTimeout') &&
-    !(cause instanceof HttpError && isUnsent(cause))
-  )
 }

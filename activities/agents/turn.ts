@@ -7,8 +7,8 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { askCalls, planTasks } from './calls.ts'
 import { type AgentConfig, readAgentConfig } from './config.ts'
-import { answerCalls } from './outcomes.ts'
 import { findRemoteTools, listOffered } from './offer.ts'
+import { answerCalls } from './outcomes.ts'
 import { type AgentState, demandRoom } from './state.ts'
 import type { AgentStep, AgentStepResult, TaskOutcome } from './step.ts'
 
@@ -86,7 +86,8 @@ async function openTurn(
 
 async function openConversation(context: NodeContext): Promise<ModelMessage[]> {
   const instructions = await renderText(context, 'instructions')
-  const prompt = context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
+  const prompt =
+    context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
   return [
     { role: 'system', content: instructions },
     { role: 'user', content: prompt },
@@ -113,7 +114,8 @@ function demandBudget({ maxTokens, maxCost }: AgentConfig, { tokens, cost }: Age
     const message = 'The vendor has not reported what the agent has used, so maxCost cannot be kept'
     throw new NodeFailure(message, { type: 'BudgetExceeded' })
   }
-  if (cost >= maxCost && (cost > 0 || maxCost === 0) && !(maxCost === 0 && cost === 0))
+  // What costs nothing may go on with a budget of nothing.
+  if (cost > 0 && cost >= maxCost)
     throw new NodeFailure(`The agent has used ${cost} US dollars; maxCost is ${maxCost}`, {
       type: 'BudgetExceeded',
     })

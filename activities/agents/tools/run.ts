@@ -22,7 +22,11 @@ export function describeRunTool({ name, description, nodes }: ToolOf<'RUN'>): To
       properties: {
         node: { type: 'string', enum: nodes, description: 'The id of the node' },
         path: { type: 'string', description: 'A field of the output, such as rows[0].id' },
-        from: { type: 'integer', minimum: 0, description: 'The first character of a long output that is shown' },
+        from: {
+          type: 'integer',
+          minimum: 0,
+          description: 'The first character of a long output that is shown',
+        },
       },
       required: ['node'],
       additionalProperties: false,
@@ -47,7 +51,9 @@ export async function callRunTool(
   const output = bindings.nodes[id]
   const value = typeof path === 'string' && path !== '' ? getField(output, path) : output
   if (value === undefined)
-    throw new NodeFailure(`the output of ${id} has no ${String(path).slice(0, 200)}`, { type: 'InvalidInput' })
+    throw new NodeFailure(`the output of ${id} has no ${String(path).slice(0, 200)}`, {
+      type: 'InvalidInput',
+    })
   const text = JSON.stringify(value)
   const start = typeof from === 'number' ? from : 0
   if (text.length <= MAX_SHOWN && start === 0) return { value }
