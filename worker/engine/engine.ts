@@ -37,6 +37,7 @@ import { nameQueue } from '../../workflows/run/plan.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
+import { startReplying } from './replying.ts'
 import { type DeploymentVersion, watchRouting } from './routing.ts'
 import type { LOST } from './runchecks.ts'
 import { startSweeper } from './sweeper.ts'
@@ -271,6 +272,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   // Whoever does not wait for the end of the one learns of it by the other.
   stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
+  const stopReplying = startReplying({ store, log }, options.bus)
   const { place = null, leaseStore = store } = options
   const leases = startLeases({ store, leaseStore, client, processId, place, log })
   const sweeper = startSweeper({
@@ -331,6 +333,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       for (const { reason } of failed) log.error({ err: reason }, 'the worker stopped with an error')
       clearTimeout(closing)
       await called
+      await stopReplying()
       await leases.stop(failed.length === 0)
       await projector.stop()
       await attempts.flush()
