@@ -24,7 +24,7 @@ export type Replies = ReturnType<typeof createReplies>
 
 /** Where the text of an attempt belongs in the reply of its chat; undefined if it is no part of one. */
 export function findReplySpot({ context, node }: AttemptInput, attempt: number): ReplySpot | undefined {
-  return context.trigger === 'CHAT' && (node as { reply?: true }).reply
+  return context.trigger === 'CHAT' && node.reply
     ? { executionId: context.id, step: 1, attempt, after: 0 }
     : undefined
 }

@@ -16,6 +16,7 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
+import { UsageSchema } from '../monitoring/amounts.ts'
 import { carryOutEach } from '../outbox.ts'
 import type { Seats } from './seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
@@ -46,7 +47,7 @@ const values = v.pipe(
   v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
 )
 // The document lists planned triggers too, so that generated clients still know all values when they come.
-const PLANNED_TRIGGERS = ['CHAT', 'EVALUATION', 'PLAYBOOK'] as const
+const PLANNED_TRIGGERS = ['EVALUATION', 'PLAYBOOK'] as const
 const trigger = v.picklist([...EXECUTION_TRIGGERS, ...PLANNED_TRIGGERS])
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const retriedFrom = v.pipe(
@@ -148,6 +149,15 @@ const NodeExecutionSchema = v.pipe(
         v.examples([[{ level: 'log', text: '3 orders' }]]),
       ),
     ),
+    usage: v.optional(
+      v.pipe(
+        UsageSchema,
+        v.description(
+          'What its calls to models took, with those of all attempts; left out if it has made none. That of an ' +
+            'agent is the sum of its steps',
+        ),
+      ),
+    ),
   }),
   v.title('NodeExecution'),
 )
@@ -211,6 +221,12 @@ export const ExecutionSchema = v.pipe(
     callback: v.pipe(
       v.nullable(CallbackSchema),
       v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),
+    ),
+    usage: v.pipe(
+      v.nullable(UsageSchema),
+      v.description(
+        'What its calls to models took, those of its sub-workflows not included; null if it has made none',
+      ),
     ),
     nodeExecutions: v.pipe(
       v.array(NodeExecutionSchema),
