@@ -72,6 +72,7 @@ export async function makeCall(
     dial: outside.dial,
     credentials,
     files: masking.files(files),
+    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
