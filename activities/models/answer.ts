@@ -42,6 +42,7 @@ export async function readAnswer(
   const texts: string[] = []
   const open = new Map<string, Open>()
   let chars = 0
+  let calls = 0
   let end: LanguageModelV4FinishReason | undefined
   const grow = (more: number) => {
     chars += more
@@ -85,13 +86,13 @@ export async function readAnswer(
       }
       case 'tool-input-start':
         began()
+        if (++calls > MAX_CALLS)
+          throw uselessAnswer(vendor, `has more than ${MAX_CALLS} calls of tools`, false)
         break
       case 'tool-call': {
         if (part.providerExecuted) break
         began()
         grow(part.input.length + part.toolName.length)
-        if (answer.toolCalls.length >= MAX_CALLS)
-          throw uselessAnswer(vendor, `has more than ${MAX_CALLS} calls of tools`, false)
         const call = { ...readCall(part.input), id: chooseId(part.toolCallId, ids), name: part.toolName }
         answer.toolCalls.push(call)
         answer.parts.push({
