@@ -27,7 +27,7 @@ const MAX_NAME = 200
 
 /**
  * Asks a model once: one request, never repeated here, its answer read as it comes. The text goes to `onText` and to
- * the reader of the chat as it comes. The call is noted before it is sent, and its end whatever becomes of it.
+ * `context.reply` as it comes: what is not meant for the chat's reader is asked with a context without it. The call is noted before it is sent, and its end whatever becomes of it.
  *
  * Throws a NodeFailure. Final: ModelRefused (the vendor refuses the request, or its filter the whole answer),
  * ModelUnpriced, InvalidConfig, those of credentials, HttpRefusedAddress and HttpRefusedHost. Retryable:

@@ -22,7 +22,8 @@ async function start(type: CredentialType, script: VendorScript) {
   const starts = { ANTHROPIC: startAnthropic, GOOGLE_AI: startGoogle }
   const server = await (starts[type as 'ANTHROPIC'] ?? startOpenAi)(script)
   open.push(server)
-  const address = type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
+  const address: Record<string, string> =
+    type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
   return {
     server,
     ask: (more: Parameters<typeof models.ask>[3] = {}, request = HI) =>

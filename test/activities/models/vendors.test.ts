@@ -20,7 +20,8 @@ async function start(type: CredentialType, script: VendorScript) {
   const starts = { ANTHROPIC: startAnthropic, GOOGLE_AI: startGoogle }
   const server = await (starts[type as 'ANTHROPIC'] ?? startOpenAi)(script)
   open.push(server)
-  const address = type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
+  const address: Record<string, string> =
+    type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
   const texts: string[] = []
   const ask = (request: ModelRequest, model = 'some-model') =>
     models.ask(type, { apiKey: KEY, ...address }, request, { model, onText: (text) => texts.push(text) })
