@@ -80,6 +80,7 @@ export async function makeCall(
     files: masking.files(files),
     meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
     ...(reply ? { reply } : {}),
+    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
