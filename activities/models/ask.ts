@@ -1,3 +1,4 @@
+import { findBase } from '../credentials/checks/ask.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { judgeError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
@@ -43,8 +44,10 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
     throw invalidConfig('model', `must be the name of a model, of at most ${MAX_NAME} characters`)
   const opened = await credentials.open(ask.credentialId, 'LLM')
   const provider = opened.type
-  await demandPrice(context, provider, ask)
-  const note = openNote(context, { provider, model, credentialId: String(ask.credentialId) })
+  // Only there the address tells whose prices count.
+  const baseUrl = provider === 'OPENAI_COMPATIBLE' ? findBase(opened, '') : undefined
+  await demandPrice(context, { provider, baseUrl }, ask)
+  const note = openNote(context, { provider, model, credentialId: String(ask.credentialId), baseUrl })
   const vendor = nameVendor(opened, credentials.secrets())
   const silenceMs = ask.silenceMs ?? SILENCE_MS
   const line = provider === 'DEMO' ? undefined : await openLine(context, opened, { vendor, note, silenceMs })
@@ -78,11 +81,11 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
 
 async function demandPrice(
   { meter }: NodeContext,
-  provider: string,
+  { provider, baseUrl }: { provider: string; baseUrl: string | undefined },
   { model, budget }: ModelAsk,
 ): Promise<void> {
   if (budget?.maxCost === undefined) return
-  if (await meter?.isPriced(provider, model)) return
+  if (await meter?.isPriced(provider, model, baseUrl)) return
   throw new NodeFailure(
     `maxCost needs the price of the model ${model} of ${provider}, which is not known: set a price for your team, or leave maxCost out`,
     { type: 'ModelUnpriced' },

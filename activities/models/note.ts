@@ -1,4 +1,5 @@
 import type { NodeContext } from '../nodes/kit/node.ts'
+import type { UsageMeter } from './meter.ts'
 import type { ModelUsage } from './model.ts'
 
 /** What is noted of one call: begun before it is sent, ended once, whatever becomes of it. */
@@ -18,7 +19,7 @@ export type ModelCallNote = {
 /** Notes a call with the meter of the attempt, and with the metrics of the process. */
 export function openNote(
   { meter }: Pick<NodeContext, 'meter'>,
-  call: { provider: string; model: string; credentialId: string },
+  call: Parameters<UsageMeter['begin']>[0],
 ): ModelCallNote {
   let started:
     | { at: number; row: Awaited<ReturnType<NonNullable<NodeContext['meter']>['begin']>> | undefined }
