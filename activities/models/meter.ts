@@ -11,12 +11,7 @@ export type UsageMeter = {
    */
   isPriced(provider: string, model: string, baseUrl?: string): Promise<boolean>
   /** Notes a call that is about to be sent. Throws if it cannot be noted: then it must not be sent. */
-  begin(call: {
-    provider: string
-    model: string
-    credentialId: string
-    baseUrl?: string | undefined
-  }): Promise<{
+  begin(call: { provider: string; model: string; credentialId: string; baseUrl?: string }): Promise<{
     /** Notes its end, with what the vendor reported, and returns the cost in US dollars; null if it is not known. */
     end(outcome: {
       status: ModelCallStatus
