@@ -267,6 +267,7 @@ export interface MessageNotes {
 }
 
 export interface NodeExecutions {
+  agent: unknown | null;
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
@@ -289,6 +290,8 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+  step: number | null;
+  tool: string | null;
 }
 
 export interface NodeRequests {

@@ -82,7 +82,7 @@ export function presetOutputs(plan: Plan, given: Presets): Plan {
   const nodes = plan.nodes.map((node): PlanNode => {
     const gift = given[node.id]
     if (!gift || node.silent || node.kind === 'trigger') return node
-    const { alone: _, loop: __, ...rest } = node
+    const { alone: _, loop: __, queue: ___, ...rest } = node
     return { ...rest, kind: 'pure', given: gift, needs: [] }
   })
   return { ...plan, nodes }
@@ -197,7 +197,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
   const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
   const id = itemNodeId(node.id)
-  const { needs, pairs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const { needs, pairs, retry, timeoutMs, queue, readsInput, readsItem: _, ...head } = node
   const loop: LoopSpec = {
     mode: 'each',
     concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
@@ -207,6 +207,7 @@ function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [Lo
   }
   const one = {
     ...{ needs, retry, timeoutMs },
+    ...(queue ? { queue } : {}),
     ...(readsInput ? { readsInput } : {}),
     ...(pairs ? { pairs } : {}),
   }
@@ -301,6 +302,7 @@ function* planNode(
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    ...(type.queue ? { queue: type.queue } : {}),
     ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
     ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),
