@@ -1,4 +1,5 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
+import { runSummarizeStep } from '../nodes/models/summarize.ts'
 import { runAgent } from './agent.ts'
 import type { StepRunner } from './step.ts'
 
@@ -9,4 +10,5 @@ type AgentTypeName = {
 /** The runner of the steps of each node type of kind `agent`. */
 export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {
   AI_AGENT: runAgent,
+  SUMMARIZE: runSummarizeStep,
 }

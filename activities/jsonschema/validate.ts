@@ -1,5 +1,5 @@
-import { compileSchema, type JsonError } from 'json-schema-library'
-import { findPath } from '../../workflows/jsonschema/schema.ts'
+import type { JsonError } from 'json-schema-library'
+import { findPath, readJsonSchema } from '../../workflows/jsonschema/schema.ts'
 import { nameType, quoteShort } from '../../workflows/problem.ts'
 
 /** What a value lacks to fit a schema, each as `path: message`; or what is wrong with the schema itself. */
@@ -15,7 +15,7 @@ const MAX_MESSAGE = 300
  */
 export function validateJson(schema: unknown, value: unknown): Fit {
   try {
-    const node = compileSchema(schema as Record<string, unknown>)
+    const node = readJsonSchema(schema as Record<string, unknown>)
     const [fault] = node.schemaErrors ?? []
     if (fault) return { unusable: cut(fault.message) }
     const { errors } = node.validate(value)
@@ -31,7 +31,8 @@ export function validateJson(schema: unknown, value: unknown): Fit {
     // A schema that refers to itself goes on until the stack is full.
     if (error instanceof RangeError && /call stack/.test(error.message))
       return { unusable: 'it is nested too deeply, or refers to itself without an end' }
-    throw error
+    if (error instanceof RangeError) throw error
+    return { unusable: cut(String(error)) }
   }
 }
 

@@ -1,4 +1,13 @@
-import { compileSchema, type JsonError } from 'json-schema-library'
+import {
+  compileSchema,
+  type Draft,
+  draft04,
+  draft06,
+  draft07,
+  draft2019,
+  draft2020,
+  type JsonError,
+} from 'json-schema-library'
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
 
@@ -15,6 +24,29 @@ const DATA = new Set(['const', 'enum', 'default', 'examples'])
 /** Keywords whose values are objects of schemas by names of the author. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'])
 
+/** The drafts, of which a schema names one by `$schema`: without it, it is of the last. */
+const DRAFTS = [draft04, draft06, draft07, draft2019, draft2020].map(withOwnProperties)
+
+/** The draft, but for the library's fault that a value's `constructor` is a property of every schema. */
+function withOwnProperties(draft: Draft): Draft {
+  const keywords = draft.keywords.map((keyword) => {
+    const { parse } = keyword
+    if (keyword.keyword !== 'properties' || !parse) return keyword
+    const parseOwn: typeof parse = (node) => {
+      const errors = parse(node)
+      if (node.properties) node.properties = Object.assign(Object.create(null), node.properties)
+      return errors
+    }
+    return { ...keyword, parse: parseOwn }
+  })
+  return { ...draft, keywords }
+}
+
+/** Reads a schema for the library that interprets it: no code is compiled. It may throw for one not checked before. */
+export function readJsonSchema(schema: Record<string, unknown>): ReturnType<typeof compileSchema> {
+  return compileSchema(schema, { drafts: DRAFTS })
+}
+
 /**
  * What is wrong with a JSON Schema, each with its path in there; an empty list if it can be used. Without `$schema` it
  * is one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself.
@@ -27,7 +59,7 @@ export function checkJsonSchema(schema: unknown): Problem[] {
     return [{ path: '', message: `must have at most ${MAX_SCHEMA} characters of JSON` }]
   const problems = findForeignReferences(schema, '', false)
   try {
-    for (const error of compileSchema(schema).schemaErrors ?? []) {
+    for (const error of readJsonSchema(schema).schemaErrors ?? []) {
       const path = findPath(schema, error.data.pointer)
       if (problems.every((known) => known.path !== path)) problems.push({ path, message: describe(error) })
     }

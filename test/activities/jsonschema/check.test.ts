@@ -37,9 +37,9 @@ test('a value that fits has no problems, also with names that every object has',
   expect(await check(order, { id: 'o-1', total: 2.5, lines: [{ count: 1 }], state: 'paid' })).toEqual([])
   const odd = JSON.parse('{"properties": {"__proto__": {"type": "string"}}, "required": ["constructor"]}')
   expect(await check(odd, JSON.parse('{"__proto__": "a", "constructor": 1}'))).toEqual([])
-  expect(await check(odd, JSON.parse('{"__proto__": 1}'))).toEqual([
-    'the value: must have the property "constructor"',
+  expect((await check(odd, JSON.parse('{"__proto__": 1}'))).sort()).toEqual([
     '__proto__: must be string, not a number',
+    'the value: must have the property "constructor"',
   ])
 })
 
