@@ -1,4 +1,6 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
+import { runSummarizeStep } from '../nodes/models/summarize.ts'
+import { runAgent } from './agent.ts'
 import type { StepRunner } from './step.ts'
 
 type AgentTypeName = {
@@ -6,4 +8,7 @@ type AgentTypeName = {
 }[NodeTypeName]
 
 /** The runner of the steps of each node type of kind `agent`. */
-export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {}
+export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {
+  AI_AGENT: runAgent,
+  SUMMARIZE: runSummarizeStep,
+}

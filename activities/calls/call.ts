@@ -8,6 +8,7 @@ import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
 import { noteExchanges } from '../http/exchanges.ts'
+import { createMeter } from '../models/usage.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { describeFailure, finalIfDeleted, isInfrastructure } from '../run/failures.ts'
@@ -74,6 +75,7 @@ export async function makeCall(
     dial: outside.dial,
     credentials,
     files: masking.files(files),
+    meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined

@@ -22,6 +22,9 @@ import { runLimit } from './limit.ts'
 import { runSendEmail } from './mail.ts'
 import { runMap } from './map.ts'
 import { runMerge } from './merge.ts'
+import { runClassify } from './models/classify.ts'
+import { runExtract } from './models/extract.ts'
+import { runLlm } from './models/llm.ts'
 import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
@@ -74,6 +77,9 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   DATABASE_QUERY: runDatabaseQuery,
   SEND_EMAIL: runSendEmail,
   CHAT_MESSAGE: runChatMessage,
+  LLM: runLlm,
+  CLASSIFY: runClassify,
+  EXTRACT: runExtract,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

@@ -16,6 +16,7 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
+import { UsageSchema } from '../monitoring/amounts.ts'
 import { carryOutEach } from '../outbox.ts'
 import type { Seats } from './seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
@@ -168,6 +169,7 @@ const NodeExecutionSchema = v.pipe(
         v.examples([[{ level: 'log', text: '3 orders' }]]),
       ),
     ),
+    usage: v.optional(UsageSchema),
   }),
   v.title('NodeExecution'),
 )
@@ -231,6 +233,12 @@ export const ExecutionSchema = v.pipe(
     callback: v.pipe(
       v.nullable(CallbackSchema),
       v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),
+    ),
+    usage: v.pipe(
+      v.nullable(UsageSchema),
+      v.description(
+        'What its calls to models took, those of its sub-workflows not included; null if it has made none',
+      ),
     ),
     nodeExecutions: v.pipe(
       v.array(NodeExecutionSchema),

@@ -6,6 +6,7 @@ import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { readRecordUsage, type Usage } from '../usage/usage.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
 import {
   countRecords,
@@ -53,6 +54,8 @@ export type NodeExecution = {
   /** What was noted beside the output; missing if there is nothing. */
   warnings?: NodeNotes['warnings']
   console?: NodeNotes['console']
+  /** What its calls to models took; missing if it has made none. */
+  usage?: Usage
 }
 
 export type ExecutionRecords = {
@@ -65,11 +68,11 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`.
+ * `{value}`. `modelCalls` is how many calls to models it has made.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null },
+  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number },
 ): Promise<ExecutionRecords> {
   const nodes = execution.nodes ?? (await readShown(store, execution.id))
   const total = execution.nodes ? nodes.length : await countAll(store, execution)
@@ -79,7 +82,9 @@ export async function readNodeExecutions(
   // The execution's output first: the records may use up the bytes that one response can show.
   const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  return { nodeExecutions: await showNodes(nodes, values), nodeExecutionsTotal: total, outputData }
+  const shown = await showNodes(nodes, values)
+  if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
+  return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
 /** The output of an execution that ended SUCCESS, as it is; undefined if its outputs were not kept. */
@@ -131,7 +136,23 @@ export async function listNodeExecutions(
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  return makePage(await showNodes(nodes, values), total, query)
+  const shown = await showNodes(nodes, values)
+  await addUsage(store, id, nodes, shown)
+  return makePage(shown, total, query)
+}
+
+/** Adds to records what their calls to models took. `nodes` are the same records as they are stored. */
+async function addUsage(
+  store: Store,
+  executionId: string,
+  nodes: StoredNode[],
+  shown: NodeExecution[],
+): Promise<void> {
+  const usageOf = await readRecordUsage(store, executionId, nodes)
+  for (const [index, node] of nodes.entries()) {
+    const usage = usageOf(node)
+    if (usage) shown[index]!.usage = usage
+  }
 }
 
 async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
