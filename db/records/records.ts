@@ -1,6 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
-import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
+import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { stepKey } from '../../workflows/run/walk.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
@@ -25,6 +26,12 @@ export type NodeExecution = {
   nodeType: string
   /** The loop's iteration that it belongs to, from 0; `3.0` in a loop in a loop; null outside of loops. */
   iteration: string | null
+  /**
+   * For a step of an agent: its number, from 1, and the tool that it calls (null in a turn of the model). Null in all
+   * other records, the agent's own among them.
+   */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: Date
   completedAt: Date | null
@@ -120,11 +127,12 @@ export async function listNodeExecutions(
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
-  const { status, nodeId, page, size } = query
-  const all = status === undefined && nodeId === undefined
-  const total = all ? await countAll(store, execution) : await countRecords(store, id, { status, nodeId })
+  const { status, nodeId, steps, page, size } = query
+  const filter = { status, nodeId, steps }
+  const all = status === undefined && nodeId === undefined && steps !== false
+  const total = all ? await countAll(store, execution) : await countRecords(store, id, filter)
   if (page * size >= total) return makePage([], total, query)
-  const nodes = await readPage(store, id, { status, nodeId }, { size, offset: page * size })
+  const nodes = await readPage(store, id, filter, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
@@ -149,7 +157,7 @@ async function addUsage(
 
 async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, notes, ...row } of nodes) {
+  for (const { output, loop, agent, givenBy, notes, ...row } of underAgents(nodes)) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
@@ -161,14 +169,36 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      inputData: asObject(await values.input(row.nodeId, row.iteration)),
-      outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+      ...(row.step === null
+        ? {
+            inputData: asObject(await values.input(row.nodeId, row.iteration)),
+            outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+          }
+        : {
+            inputData: agent ? asObject(await values.own(agent.input)) : {},
+            outputData: output === null ? null : asObject(await values.own(output as Envelope)),
+          }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
       ...notes,
     })
   }
   return shown
+}
+
+/** The records with an agent's steps right under its own, whatever else began meanwhile. */
+function underAgents(nodes: StoredNode[]): StoredNode[] {
+  const keyOf = ({ nodeId, iteration }: StoredNode) => stepKey(nodeId, iteration)
+  const steps = Map.groupBy(
+    nodes.filter(({ step }) => step !== null),
+    keyOf,
+  )
+  if (steps.size === 0) return nodes
+  const own = new Set(nodes.filter(({ step }) => step === null).map(keyOf))
+  // A page may begin within the steps of an agent.
+  return nodes.flatMap((node) =>
+    node.step !== null ? (own.has(keyOf(node)) ? [] : [node]) : [node, ...(steps.get(keyOf(node)) ?? [])],
+  )
 }
 
 /** A handle as it is shown, which may be several that are stored as one text. */

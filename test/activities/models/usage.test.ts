@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { noteModelCall } from '../../../db/usage/calls.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
-import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/modelcalls.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
+import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/usage/calls.ts'
 
 const service = await keep(startService())
 const runs = createRuns(service)

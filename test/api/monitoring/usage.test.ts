@@ -4,8 +4,8 @@ import type { ModelUsage } from '../../../activities/models/model.ts'
 import { nodeExecutionId } from '../../../db/records/projection.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
-import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/modelcalls.ts'
 import { type Service, startService } from '../../support/service.ts'
+import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/usage/calls.ts'
 
 const service = await keep(startService({ rateLimits: false }))
 const { db } = service.store

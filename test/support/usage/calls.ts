@@ -1,7 +1,7 @@
-import type { ModelUsage } from '../../activities/models/model.ts'
-import { createMeter } from '../../activities/models/usage.ts'
-import type { AttemptInput } from '../../workflows/run/messages.ts'
-import type { Service } from './service.ts'
+import type { ModelUsage } from '../../../activities/models/model.ts'
+import { createMeter } from '../../../activities/models/usage.ts'
+import type { AttemptInput } from '../../../workflows/run/messages.ts'
+import type { Service } from '../service.ts'
 
 /** Which attempt calls a model, and with which signals. */
 export type MeteredAttempt = {
