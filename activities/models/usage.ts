@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Info } from '@temporalio/activity'
 import { validate } from 'uuid'
-import { type ModelCaller, noteModelCall, noteModelCallEnd } from '../../db/usage/calls.ts'
+import { type ModelCallEnd, type ModelCaller, noteModelCall, noteModelCallEnd } from '../../db/usage/calls.ts'
 import { findModelPrices } from '../../db/usage/prices.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -26,8 +26,8 @@ type Metered = {
 
 /** The meter of one attempt, which notes its calls to models. While PostgreSQL is away, it waits. */
 export function createMeter(
-  { store }: Pick<ActivityDeps, 'store'>,
-  { context, node, iteration }: Pick<AttemptInput, 'context' | 'node' | 'iteration'>,
+  { store, log }: Pick<ActivityDeps, 'store' | 'log'>,
+  { context, node, iteration, agent }: Pick<AttemptInput, 'context' | 'node' | 'iteration' | 'agent'>,
   { info, teamId, signal, unwanted }: Metered,
 ): UsageMeter {
   const { activityId, attempt } = info
@@ -40,7 +40,7 @@ export function createMeter(
     workflowId: context.workflowId,
     nodeId: node.id,
     iteration,
-    step: readStep(activityId),
+    step: agent?.step ?? null,
   }
   const readPrices = () => retryOutages(signal, () => findModelPrices(store, teamId))
   let calls = 0
@@ -52,8 +52,14 @@ export function createMeter(
       const at = new Date()
       const call = ++calls
       const to = { ...called, credentialId: validate(credentialId) ? credentialId : null }
-      const end = (outcome: Parameters<typeof noteModelCallEnd>[3]) =>
-        retryOutages(unwanted, () => noteModelCallEnd(store, by, call, outcome))
+      // The call is made, whatever becomes of its row: left open, it counts as one of which nobody knows the cost.
+      const end = (outcome: ModelCallEnd) =>
+        retryOutages(unwanted, () => noteModelCallEnd(store, by, call, outcome)).catch((err) =>
+          log.error(
+            { err, executionId: by.executionId, outcome },
+            'the end of a call to a model was not noted',
+          ),
+        )
       await retryOutages(signal, () => noteModelCall(store, by, call, to))
       if (signal.aborted) {
         await end({ status: 'REFUSED', ...FREE, firstMs: null, latencyMs: 0 })
@@ -88,12 +94,6 @@ const FREE = {
   tokens: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
   cost: '0',
   price: null,
-}
-
-/** The step of an agent that an activity carries out, which ends its id; null for all others. */
-function readStep(activityId: string): number | null {
-  const step = /!(\d{1,9})$/.exec(activityId)?.[1]
-  return step === undefined ? null : Number(step)
 }
 
 const isCounted = (usage: ModelUsage) =>

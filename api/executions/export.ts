@@ -15,6 +15,7 @@ import { streamParts, type WriteNext } from '../http/download.ts'
 import { InTeam } from '../http/fields.ts'
 import { queryInteger } from '../http/query.ts'
 import { countSchema, idSchema, timeSchema } from '../http/responses.ts'
+import { UsageSchema } from '../monitoring/amounts.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id ' +
@@ -47,6 +48,7 @@ const ExportedSchema = v.pipe(
     startedAt: v.nullable(timeSchema),
     completedAt: v.nullable(timeSchema),
     durationMs: v.nullable(countSchema),
+    usage: v.nullable(UsageSchema),
     nodeExecutions: v.array(
       v.object({
         nodeId: v.string(),
@@ -63,6 +65,7 @@ const ExportedSchema = v.pipe(
         completedAt: v.nullable(timeSchema),
         durationMs: v.nullable(countSchema),
         error: v.nullable(v.string()),
+        usage: v.optional(UsageSchema),
       }),
     ),
   }),

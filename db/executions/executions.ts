@@ -100,7 +100,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
   if (!row) throw missing('execution')
   demand(scope, row.teamId, 'VIEWER')
   const { sums } = row
-  const { outputData, ...nodes } = await readNodeExecutions(scope.store, { ...row, modelCalls: sums.calls })
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
   return {
     id,
     workflowId: row.workflowId,
@@ -123,7 +123,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     retries: row.retries,
     onlyNode: row.onlyNode,
     callback: showCallback(row.callback),
-    usage: sums.calls > 0 ? readSums(sums) : null,
+    usage: sums && readSums(sums),
     ...nodes,
   }
 }

@@ -10,6 +10,7 @@ import { type RedactionRules, redact } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
 import type { DB } from '../schema.ts'
 import type { Scope } from '../scope.ts'
+import { ALL_SUMS, findUsage, type RecordSums, type Usage } from '../usage/usage.ts'
 import { takeExportSlot } from './exportslots.ts'
 
 /** An execution as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
@@ -22,6 +23,8 @@ export type ExportedExecution = {
   startedAt: string | null
   completedAt: string | null
   durationMs: number | null
+  /** What its calls to models took; null if it has made none. CSV has no columns for it. */
+  usage: Usage | null
 }
 
 /** A node record as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
@@ -39,6 +42,8 @@ export type ExportedNode = {
   completedAt: string | null
   durationMs: number | null
   error: string | null
+  /** What its calls to models took; missing if it has made none. */
+  usage?: Usage
 }
 
 type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
@@ -46,7 +51,7 @@ type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
 /**
  * A row as it is fetched. Times are in ms since 1970: Date objects for a million rows would cost too much.
  */
-type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
+type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs' | 'usage'> &
   Pick<ExportedNode, 'nodeType' | 'nodeName'> & {
     started: number | null
     completed: number | null
@@ -58,6 +63,8 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
     nodeStarted: number
     nodeCompleted: number | null
     nodeError: string | null
+    /** In the first row of an execution. */
+    sums: RecordSums[] | null
   }
 
 /** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
@@ -127,7 +134,7 @@ export async function openExport(
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
     const visit = createVisit(await readRules(tx))
-    await declareCursor(tx, teamId, since)
+    await declareCursor(tx, teamId, since, asked.format)
     // At once, so that an error can become the response, and a small export frees its connection now.
     let ahead: Row[] | undefined = await fetch()
     return {
@@ -157,7 +164,13 @@ export async function openExport(
  * PostgreSQL carries the lateral join out as a loop over the executions, so the rows come in this order, and
  * the first ones at once: nothing has to sort them all.
  */
-async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, since: Date): Promise<void> {
+async function declareCursor(
+  tx: ControlledTransaction<DB>,
+  teamId: string,
+  since: Date,
+  format: string,
+): Promise<void> {
+  const sums = format === 'json' ? ALL_SUMS : sql`null::json`
   // An open snapshot keeps PostgreSQL from removing deleted rows. If this process hangs, the server ends it.
   await sql`set local idle_in_transaction_session_timeout = '1h'`.execute(tx)
   // Compiling the query would cost more than it saves.
@@ -168,12 +181,13 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
       n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
-      n.error_message as "nodeError"
+      n.error_message as "nodeError", case when coalesce(n.place, 1) = 1 then e.sums end as sums
     from (
-      select * from executions where team_id = ${teamId} and created_at >= ${since}
+      select e.*, ${sums} as sums from executions e where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
     left join lateral (
-      select * from node_executions where execution_id = e.id
+      select *, row_number() over (order by started_at, position, node_id, iteration) as place
+      from node_executions where execution_id = e.id
       order by started_at, position, node_id, iteration) n on true`.execute(tx)
 }
 
@@ -204,11 +218,17 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
     return clean
   }
   let execution: ExportedExecution | undefined
+  let usageOf = findUsage([])
   return async (rows, each) => {
     let since = performance.now()
     for (const row of rows) {
-      if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
-      each(execution, row.nodeId === null ? null : readNode(row, row.nodeId, mask))
+      if (execution?.executionId !== row.executionId) {
+        usageOf = findUsage(row.sums ?? [])
+        execution = { ...readExecution(row, mask), usage: usageOf(null) ?? null }
+      }
+      const usage = row.nodeId === null ? undefined : usageOf({ ...row, nodeId: row.nodeId })
+      const node = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
+      each(execution, usage && node ? { ...node, usage } : node)
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()
@@ -216,7 +236,7 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
   }
 }
 
-function readExecution(row: Row, mask: (text: string) => string): ExportedExecution {
+function readExecution(row: Row, mask: (text: string) => string): Omit<ExportedExecution, 'usage'> {
   const { executionId, workflowId, workflowName, status, trigger, started, completed } = row
   return {
     executionId,

@@ -68,11 +68,12 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`. `modelCalls` is how many calls to models it has made.
+ * `{value}`.  `sums` are what its calls to models took; null if it
+ * has made none.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number },
+  execution: CountedExecution & { nodes: StoredNode[] | null; sums: object | null },
 ): Promise<ExecutionRecords> {
   const nodes = execution.nodes ?? (await readShown(store, execution.id))
   const total = execution.nodes ? nodes.length : await countAll(store, execution)
@@ -82,8 +83,8 @@ export async function readNodeExecutions(
   // The execution's output first: the records may use up the bytes that one response can show.
   const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  const shown = await showNodes(nodes, values)
-  if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
+  const usageOf = execution.sums ? await readRecordUsage(store, execution.id, nodes) : undefined
+  const shown = await showNodes(nodes, values, usageOf)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
@@ -136,28 +137,19 @@ export async function listNodeExecutions(
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  const shown = await showNodes(nodes, values)
-  await addUsage(store, id, nodes, shown)
-  return makePage(shown, total, query)
+  const usageOf = await readRecordUsage(store, id, nodes)
+  return makePage(await showNodes(nodes, values, usageOf), total, query)
 }
 
-/** Adds to records what their calls to models took. `nodes` are the same records as they are stored. */
-async function addUsage(
-  store: Store,
-  executionId: string,
+async function showNodes(
   nodes: StoredNode[],
-  shown: NodeExecution[],
-): Promise<void> {
-  const usageOf = await readRecordUsage(store, executionId, nodes)
-  for (const [index, node] of nodes.entries()) {
-    const usage = usageOf(node)
-    if (usage) shown[index]!.usage = usage
-  }
-}
-
-async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
+  values: RecordValues,
+  usageOf: (record: StoredNode) => Usage | undefined = () => undefined,
+): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, agent, givenBy, notes, ...row } of underAgents(nodes)) {
+  for (const node of underAgents(nodes)) {
+    const { output, loop, agent, givenBy, notes, ...row } = node
+    const usage = usageOf(node)
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
@@ -181,6 +173,7 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
       ...notes,
+      ...(usage ? { usage } : {}),
     })
   }
   return shown

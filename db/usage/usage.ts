@@ -56,9 +56,9 @@ export function readSums({ calls, unpriced, priced, input, output, cached, reaso
   }
 }
 
-/** What an execution's calls took, as a column of a select from `executions`: JSON of Sums. */
-export const RUN_SUMS = sql<Sums>`(select to_json(s) from (
-  select ${SUMS} from model_calls c where c.execution_id = executions.id) s)`
+/** What an execution's calls took, as a column of a select from `executions`: JSON of Sums; null if it has made none. */
+export const RUN_SUMS = sql<Sums | null>`(select to_json(s) from (
+  select ${SUMS} from model_calls c where c.execution_id = executions.id having count(*) > 0) s)`
 
 /** What all calls of an execution took so far; zeros if it has made none. */
 export async function readRunUsage({ db }: Pick<Store, 'db'>, executionId: string): Promise<Usage> {
@@ -68,35 +68,49 @@ export async function readRunUsage({ db }: Pick<Store, 'db'>, executionId: strin
 }
 
 /** Which record a usage is of. `step` is null for that of a node, which has its steps in it. */
-export type RecordKey = { nodeId: string; iteration: string; step?: number | null | undefined }
+export type RecordKey = { nodeId: string; iteration: string; step: number | null }
+
+/** The sums of a record, or with `level` 3 those of its execution. */
+export type RecordSums = RecordKey & Sums & { level: 0 | 1 | 3 }
+
+/** The columns of RecordSums over rows of `model_calls c`, and what they are grouped by. */
+const RECORD_SUMS = sql`c.node_id as "nodeId", c.iteration, c.step, grouping(c.node_id, c.step) as level, ${SUMS}`
+const BY_RECORD = sql`(c.node_id, c.iteration), (c.node_id, c.iteration, c.step)`
 
 /**
- * What the calls of an execution's records took: undefined for a record that has called no model. An agent's own record
- * has the sum of its steps.
+ * What an execution's calls took, in all and by record, as a column of a select from `executions e`: JSON of RecordSums;
+ * null if it has made none.
+ */
+export const ALL_SUMS = sql`(select json_agg(s) from (
+  select ${RECORD_SUMS} from model_calls c where c.execution_id = e.id
+  group by grouping sets ((), ${BY_RECORD}) having count(*) > 0) s)`
+
+/**
+ * What the calls of an execution's records took. An agent's own record has the sum of its steps.
  */
 export async function readRecordUsage(
   { db }: Pick<Store, 'db'>,
   executionId: string,
   records: RecordKey[],
-): Promise<(record: RecordKey) => Usage | undefined> {
+): Promise<UsageOf> {
   const nodeIds = records.map(({ nodeId }) => nodeId)
   const iterations = records.map(({ iteration }) => iteration)
-  const { rows } = await sql<
-    Sums & { nodeId: string; iteration: string; step: number | null; whole: boolean }
-  >`
-    select c.node_id, c.iteration, c.step, grouping(c.step) = 1 as whole, ${SUMS} from model_calls c
-    where c.execution_id = ${executionId}
+  const { rows } = await sql<RecordSums>`
+    select ${RECORD_SUMS} from model_calls c where c.execution_id = ${executionId}
       and (c.node_id, c.iteration) in (select * from unnest(${nodeIds}::text[], ${iterations}::text[]))
-    group by grouping sets ((c.node_id, c.iteration), (c.node_id, c.iteration, c.step))`.execute(db)
-  const known = new Map(
-    rows
-      .filter(({ whole, step }) => whole || step !== null)
-      .map(({ nodeId, iteration, step, ...sums }) => [
-        nameRecord({ nodeId, iteration, step }),
-        readSums(sums),
-      ]),
-  )
-  return (record) => known.get(nameRecord(record))
+    group by grouping sets (${BY_RECORD})`.execute(db)
+  return findUsage(rows)
+}
+
+/** Finds the usage of a record, or with null that of the execution; undefined if it has called no model. */
+type UsageOf = (record: RecordKey | null) => Usage | undefined
+
+export function findUsage(rows: RecordSums[]): UsageOf {
+  const known = new Map(rows.map(({ level, ...row }) => [level === 3 ? null : nameRecord(row), row]))
+  return (record) => {
+    const sums = known.get(record && nameRecord(record))
+    return sums && readSums(sums)
+  }
 }
 
 const nameRecord = ({ nodeId, iteration, step }: RecordKey) => `${nodeId}#${iteration}!${step ?? ''}`

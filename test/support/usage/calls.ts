@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import type { ModelUsage } from '../../../activities/models/model.ts'
 import { createMeter } from '../../../activities/models/usage.ts'
 import type { AttemptInput } from '../../../workflows/run/messages.ts'
@@ -19,11 +20,12 @@ export function openMeter(
   { store, teamId: first }: Pick<Service, 'store' | 'teamId'>,
   { executionId, workflowId, teamId = first, activityId, attempt = 1, signal }: MeteredAttempt,
 ) {
-  const [, nodeId, iteration = ''] = /^([^#!]+)(?:#([^!]+))?/.exec(activityId)!
-  const input = { context: { id: executionId, workflowId }, node: { id: nodeId }, iteration }
+  const [, nodeId, iteration = '', step] = /^([^#!]+)(?:#([^!]+))?(?:!(\d+))?$/.exec(activityId)!
+  const agent = step === undefined ? undefined : { step: Number(step) }
+  const input = { context: { id: executionId, workflowId }, node: { id: nodeId }, iteration, agent }
   const over = signal ?? new AbortController().signal
   const metered = { info: { activityId, attempt }, teamId, signal: over, unwanted: over }
-  return createMeter({ store }, input as unknown as AttemptInput, metered)
+  return createMeter({ store, log: pino({ level: 'silent' }) }, input as unknown as AttemptInput, metered)
 }
 
 /** A call that has been answered. */
