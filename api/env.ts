@@ -80,7 +80,13 @@ export type ApiDeps = {
   streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number; ofPerson?: number; ofTeam?: number }
   /** How many requests that wait for the end of an execution a person and a team may have open. */
   waiting?: { ofPerson?: number; ofTeam?: number }
-  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
+  isReady: () => Promise<{
+    database: boolean
+    temporal: boolean
+    worker: boolean
+    models?: boolean
+    account?: boolean
+  }>
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
   /** The one guarded door to the world. Without it, credentials cannot be tested. */
