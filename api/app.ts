@@ -23,6 +23,8 @@ import { guardHost } from './http/host.ts'
 import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
+import { createPriceRoutes } from './monitoring/prices.ts'
+import { createUsageRoutes } from './monitoring/usage.ts'
 import { createEgressRoutes } from './operation/egress.ts'
 import { createHealthRoutes } from './operation/health.ts'
 import { createLimitRoutes } from './operation/limits.ts'
@@ -95,6 +97,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())
     .route('/', createEgressRoutes())
+    .route('/', createUsageRoutes())
+    .route('/', createPriceRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

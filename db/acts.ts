@@ -41,6 +41,7 @@ export const ACTS = {
   CREDENTIAL_DELETED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  MODEL_PRICES_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   /** Secrets of a workflow's graph are in credentials now. */
   CREDENTIALS_EXTRACTED: { role: 'BUILDER', resource: 'WORKFLOW' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },

@@ -9,6 +9,8 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
 
+export type Numeric = ColumnType<string, number | string, number | string>;
+
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface AuditEntries {
@@ -266,7 +268,47 @@ export interface MessageNotes {
   state: string;
 }
 
+export interface ModelCalls {
+  activityId: string;
+  attempt: number;
+  cachedTokens: number | null;
+  cacheWriteTokens: number | null;
+  call: number;
+  caller: string;
+  cost: Numeric | null;
+  createdAt: Generated<Timestamp>;
+  credentialId: string | null;
+  executionId: string;
+  firstMs: number | null;
+  inputTokens: number | null;
+  iteration: string;
+  latencyMs: number | null;
+  model: string;
+  nodeId: string;
+  outputTokens: number | null;
+  price: unknown | null;
+  provider: string;
+  reasoningTokens: number | null;
+  status: Generated<string>;
+  step: number | null;
+  teamId: string;
+  workflowId: string;
+}
+
+export interface ModelPrices {
+  cachedInputPerMillion: Numeric | null;
+  cacheWritePerMillion: Numeric | null;
+  inputPerMillion: Numeric;
+  model: string;
+  outputPerMillion: Numeric;
+  position: number;
+  provider: string | null;
+  teamId: string;
+  validFrom: Timestamp | null;
+}
+
 export interface NodeExecutions {
+  agent: unknown | null;
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
@@ -289,6 +331,8 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+  step: number | null;
+  tool: string | null;
 }
 
 export interface NodeRequests {
@@ -506,6 +550,8 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   messageNotes: MessageNotes;
+  modelCalls: ModelCalls;
+  modelPrices: ModelPrices;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   outbox: Outbox;

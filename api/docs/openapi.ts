@@ -65,6 +65,7 @@ const TAGS: Record<string, string> = {
   Expressions: 'Trying expressions out',
   Variables: "A team's values for expressions",
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
+  Monitoring: 'What calls to models take and cost',
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }
 

@@ -6,6 +6,7 @@ import { makePage, type Page } from '../page.ts'
 import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
 import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
+import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
@@ -39,6 +40,8 @@ export type ExecutionDetail = {
   /** The only node that was executed; null if all were. */
   onlyNode: string | null
   callback: CallbackView | null
+  /** What its calls to models took; null if it has made none. */
+  usage: Usage | null
 } & ExecutionRecords
 
 /** A team's executions, newest first (VIEWER). A `workflowId` of another team matches nothing. */
@@ -91,11 +94,13 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     )
     .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
+    .select(RUN_SUMS.as('sums'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('execution')
   demand(scope, row.teamId, 'VIEWER')
-  const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
+  const { sums } = row
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, { ...row, modelCalls: sums.calls })
   return {
     id,
     workflowId: row.workflowId,
@@ -118,6 +123,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     retries: row.retries,
     onlyNode: row.onlyNode,
     callback: showCallback(row.callback),
+    usage: sums.calls > 0 ? readSums(sums) : null,
     ...nodes,
   }
 }

@@ -31,6 +31,9 @@ export type ExportedNode = {
   nodeName: string
   /** The loop's iteration, `3` or `3.0`; null outside of loops. CSV has no column for it. */
   iteration: string | null
+  /** As in the record. CSV has no columns for them. */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: string
   completedAt: string | null
@@ -49,6 +52,8 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
     completed: number | null
     nodeId: string | null
     iteration: string
+    step: number | null
+    tool: string | null
     nodeStatus: string
     nodeStarted: number
     nodeCompleted: number | null
@@ -161,7 +166,7 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
     declare export no scroll cursor for
     select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
-      n.node_type as "nodeType", n.node_name as "nodeName", n.iteration, n.status as "nodeStatus",
+      n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
       n.error_message as "nodeError"
     from (
@@ -226,12 +231,14 @@ function readExecution(row: Row, mask: (text: string) => string): ExportedExecut
 }
 
 function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
-  const { nodeType, nodeName, iteration, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  const { nodeType, nodeName, iteration, step, tool, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
     nodeId: mask(graphNodeId(nodeId)),
     nodeType,
     nodeName: mask(nodeName),
     iteration: iteration || null,
+    step: step ?? null,
+    tool: tool == null ? null : mask(tool),
     status: nodeStatus,
     startedAt: toIso(nodeStarted)!,
     completedAt: toIso(nodeCompleted),

@@ -21,6 +21,8 @@ export type NodeChange = {
   nodeId: string
   /** As in the record: null outside of loops. */
   iteration: string | null
+  step: number | null
+  tool: string | null
   nodeName: string
   nodeType: string
   status: string
@@ -94,7 +96,7 @@ export async function readChanges(
       (${after === undefined} or not b.known or e.status not in ('PENDING', 'RUNNING')) and ${isFresh('e.changed')} as fresh,
       e.changed is null or e.changed >= b.future or pg_visible_in_snapshot(e.changed, b.up_to) as visible,
       (select coalesce(json_agg(r), '[]') from (
-        select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
+        select n.id, n.node_id as "nodeId", nullif(split_part(n.iteration, '!', 1), '') as iteration, n.step, n.tool, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
           case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"

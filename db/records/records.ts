@@ -1,10 +1,12 @@
 import { isObject } from '../../workflows/json.ts'
-import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
+import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { stepKey } from '../../workflows/run/walk.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { readRecordUsage, type Usage } from '../usage/usage.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
 import {
   countRecords,
@@ -24,6 +26,12 @@ export type NodeExecution = {
   nodeType: string
   /** The loop's iteration that it belongs to, from 0; `3.0` in a loop in a loop; null outside of loops. */
   iteration: string | null
+  /**
+   * For a step of an agent: its number, from 1, and the tool that it calls (null in a turn of the model). Null in all
+   * other records, the agent's own among them.
+   */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: Date
   completedAt: Date | null
@@ -46,6 +54,8 @@ export type NodeExecution = {
   /** What was noted beside the output; missing if there is nothing. */
   warnings?: NodeNotes['warnings']
   console?: NodeNotes['console']
+  /** What its calls to models took; missing if it has made none. */
+  usage?: Usage
 }
 
 export type ExecutionRecords = {
@@ -58,11 +68,11 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`.
+ * `{value}`. `modelCalls` is how many calls to models it has made.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null },
+  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number },
 ): Promise<ExecutionRecords> {
   const nodes = execution.nodes ?? (await readShown(store, execution.id))
   const total = execution.nodes ? nodes.length : await countAll(store, execution)
@@ -72,7 +82,9 @@ export async function readNodeExecutions(
   // The execution's output first: the records may use up the bytes that one response can show.
   const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  return { nodeExecutions: await showNodes(nodes, values), nodeExecutionsTotal: total, outputData }
+  const shown = await showNodes(nodes, values)
+  if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
+  return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
 /** The output of an execution that ended SUCCESS, as it is; undefined if its outputs were not kept. */
@@ -115,20 +127,37 @@ export async function listNodeExecutions(
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
-  const { status, nodeId, page, size } = query
-  const all = status === undefined && nodeId === undefined
-  const total = all ? await countAll(store, execution) : await countRecords(store, id, { status, nodeId })
+  const { status, nodeId, steps, page, size } = query
+  const filter = { status, nodeId, steps }
+  const all = status === undefined && nodeId === undefined && steps !== false
+  const total = all ? await countAll(store, execution) : await countRecords(store, id, filter)
   if (page * size >= total) return makePage([], total, query)
-  const nodes = await readPage(store, id, { status, nodeId }, { size, offset: page * size })
+  const nodes = await readPage(store, id, filter, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  return makePage(await showNodes(nodes, values), total, query)
+  const shown = await showNodes(nodes, values)
+  await addUsage(store, id, nodes, shown)
+  return makePage(shown, total, query)
+}
+
+/** Adds to records what their calls to models took. `nodes` are the same records as they are stored. */
+async function addUsage(
+  store: Store,
+  executionId: string,
+  nodes: StoredNode[],
+  shown: NodeExecution[],
+): Promise<void> {
+  const usageOf = await readRecordUsage(store, executionId, nodes)
+  for (const [index, node] of nodes.entries()) {
+    const usage = usageOf(node)
+    if (usage) shown[index]!.usage = usage
+  }
 }
 
 async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, notes, ...row } of nodes) {
+  for (const { output, loop, agent, givenBy, notes, ...row } of underAgents(nodes)) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
@@ -140,14 +169,36 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      inputData: asObject(await values.input(row.nodeId, row.iteration)),
-      outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+      ...(row.step === null
+        ? {
+            inputData: asObject(await values.input(row.nodeId, row.iteration)),
+            outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+          }
+        : {
+            inputData: agent ? asObject(await values.own(agent.input)) : {},
+            outputData: output === null ? null : asObject(await values.own(output as Envelope)),
+          }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
       ...notes,
     })
   }
   return shown
+}
+
+/** The records with an agent's steps right under its own, whatever else began meanwhile. */
+function underAgents(nodes: StoredNode[]): StoredNode[] {
+  const keyOf = ({ nodeId, iteration }: StoredNode) => stepKey(nodeId, iteration)
+  const steps = Map.groupBy(
+    nodes.filter(({ step }) => step !== null),
+    keyOf,
+  )
+  if (steps.size === 0) return nodes
+  const own = new Set(nodes.filter(({ step }) => step === null).map(keyOf))
+  // A page may begin within the steps of an agent.
+  return nodes.flatMap((node) =>
+    node.step !== null ? (own.has(keyOf(node)) ? [] : [node]) : [node, ...(steps.get(keyOf(node)) ?? [])],
+  )
 }
 
 /** A handle as it is shown, which may be several that are stored as one text. */

@@ -2,7 +2,7 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import * as v from 'valibot'
 import { type Form, readForm } from '../../workflows/graph/form.ts'
 import { describeIssues } from '../../workflows/problem.ts'
-import { stepKey } from '../../workflows/run/walk.ts'
+import { splitStep, stepKey } from '../../workflows/run/walk.ts'
 import { covers, type Role } from '../acts.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
@@ -11,7 +11,7 @@ import { type Errand, enqueue } from '../outbox.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES } from './pauses.ts'
+import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES, showPlace } from './pauses.ts'
 
 /** The statuses of a pause, except RECEIVED, which is for events. */
 export const APPROVAL_STATUSES = PAUSE_STATUSES.filter((status) => status !== 'RECEIVED')
@@ -29,6 +29,8 @@ export type Approval = {
   nodeId: string
   nodeName: string
   iteration: string | null
+  /** The number of the agent's step that waits; null for other nodes. */
+  step: number | null
   message: string | null
   approvers: string[]
   form: Form | null
@@ -145,7 +147,8 @@ export async function decideApproval(
     } as const
     if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
     const settled = { ...row, decisions, status, ...updated } as Row
-    const { executionId, workflowId, nodeId, iteration } = row
+    const { executionId, workflowId, nodeId } = row
+    const { iteration, step } = splitStep(row.iteration)
     return {
       result: { approval: showApproval(settled, held, person), errand: enough ? errand : null },
       resourceId: id,
@@ -156,6 +159,7 @@ export async function decideApproval(
         workflowId,
         nodeId,
         iteration,
+        ...(step === null ? {} : { step }),
         comment: input.comment ?? null,
       },
     }
@@ -203,7 +207,7 @@ function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
   const { starterId: _, approverIds: __, ...shown } = row
   const undecided = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
   const mayDecide = undecided && findRefusal(row, scope) === undefined
-  return { ...shown, iteration: row.iteration === '' ? null : row.iteration, mayDecide }
+  return { ...shown, ...showPlace(row.iteration), mayDecide }
 }
 
 /**

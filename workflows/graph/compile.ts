@@ -274,9 +274,18 @@ function* planNode(
     nodes,
     context,
     pairs: isPaired,
-  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  } = yield* findReferences(
+    node.config,
+    'config',
+    conditions,
+    undefined,
+    rules,
+    false,
+    type.texts?.(node.config),
+  )
   const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
+  for (const { id } of type.reads?.(node.config) ?? []) needs.add(id)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
   const own = type.kind === 'pure' && isAlone(node)
