@@ -87,6 +87,8 @@ export type Config = {
   modelStopGraceMs: number
   /** How many calls to models and tools of agents one worker makes at once. */
   modelCallsAtOnce: number
+  /** How long a model's vendor may send nothing before it is given up. */
+  modelSilenceMs: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
@@ -175,6 +177,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
     modelStopGraceMs: 1_000 * set.MODEL_STOP_GRACE_SECONDS,
     modelCallsAtOnce: set.MODEL_CALLS_AT_ONCE,
+    modelSilenceMs: 1_000 * set.MODEL_SILENCE_SECONDS,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }

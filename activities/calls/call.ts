@@ -76,6 +76,7 @@ export async function makeCall(
     credentials,
     files: masking.files(files),
     meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
+    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined

@@ -12,6 +12,7 @@ import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { Files } from '../../files/files.ts'
 import type { HttpClient } from '../../http/http.ts'
+import type { Metrics } from '../../metrics.ts'
 import type { UsageMeter } from '../../models/meter.ts'
 import type { NoteKeeper } from './notes.ts'
 
@@ -49,6 +50,8 @@ export type NodeContext = {
    * as possible before anything that may have an effect; what it throws, the task fails with.
    */
   begin?: () => Promise<void>
+  /** How models are asked in this process. Only attempts have it. */
+  models?: { silenceMs?: number | undefined; metrics?: Metrics | undefined }
   /** The reply node of a chat has it, in attempts. */
   reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
