@@ -85,7 +85,13 @@ export type ApiDeps = {
   replyStreams?: { ofPerson?: number; ofTeam?: number; ofVisitor?: number }
   /** The replies that are written and read in this process. Without them, only what others write is read. */
   replies?: Replies | undefined
-  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
+  isReady: () => Promise<{
+    database: boolean
+    temporal: boolean
+    worker: boolean
+    models?: boolean
+    account?: boolean
+  }>
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
   /** The one guarded door to the world. Without it, credentials cannot be tested. */

@@ -35,6 +35,7 @@ import type { Bus } from '../../db/bus.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
 import { nameQueue } from '../../workflows/run/plan.ts'
+import { readWaiting } from './backlog.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
@@ -112,6 +113,8 @@ export type Engine = {
   /** For each kind of task: how many the worker is working on, and the most it takes. */
   readSlots(): Record<'node' | 'model' | 'segment' | 'workflow', [used: number, most: number]>
   readBudget(): BudgetReading
+  /** What waits in Temporal for any worker of this task queue. */
+  readWaiting(): ReturnType<typeof readWaiting>
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
    */
@@ -322,6 +325,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       }
     },
     readBudget: budget.read,
+    readWaiting: () => readWaiting(client, taskQueue),
     carryOut: (errand) => carryOutErrand(carrier, errand),
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),

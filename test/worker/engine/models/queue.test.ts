@@ -120,7 +120,10 @@ test('a worker that stops lets its calls to models end, and takes no others', as
   const run = await host.ended(id)
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 0])
   expect(callsOf(target, id, 'call')).toHaveLength(1)
-  await sleep(1_000)
+  // It waits in Temporal, which says so.
+  const waiting = async () => (await host.engine.readWaiting()).model
+  await until(waiting, { holds: (model) => model.waiting === 1 && model.oldest > 1 })
+  expect((await host.engine.readWaiting()).node).toEqual({ waiting: 0, oldest: 0 })
   expect(callsOf(target, late, 'call')).toHaveLength(0)
   const next = await host.addEngine()
   try {
