@@ -65,7 +65,7 @@ async function forget(id: string, { db } = store): Promise<void> {
 const save = (id: string, fold: ReturnType<typeof createFold>) =>
   saveProjection(store, id, fold.project(), { values: true })
 
-describe.each(['waits', 'loops', 'calls', 'approvals'])('the example "%s"', (name) => {
+describe.each(['waits', 'loops', 'calls', 'approvals', 'agents', 'asking agent'])('the example "%s"', (name) => {
   test('has the same rows wherever its projection was interrupted', async () => {
     const { id } = await runExample(forced, examples(target.url)[name]!)
     const right = await readRows(id)
