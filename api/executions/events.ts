@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
-import { demandExecution, readChanges, readCursor } from '../../db/records/changes.ts'
+import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
+import { readChanges, readCursor } from '../../db/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById } from '../http/fields.ts'
@@ -39,10 +40,10 @@ export function createEventRoutes(deps: ApiDeps) {
       const { id } = c.req.valid('param')
       const { store, bus } = deps
       const scope = c.get('scope')
-      const teamId = await demandExecution(scope, id)
+      const { teamId, hidden } = await openExecution(scope, id)
       const cursor = readCursor((c.req.header('last-event-id') ?? '').split(',').at(-1)!.trim())
       if (cursor.ended) {
-        const changes = await readChanges(store, id, cursor)
+        const changes = await readChanges(store, id, cursor, hidden)
         if (changes?.ended && !changes.run && changes.nodes.length === 0) return c.body(null, 204)
       }
       c.header('Content-Type', 'text/event-stream; charset=utf-8')
@@ -55,9 +56,13 @@ export function createEventRoutes(deps: ApiDeps) {
       const body = streamExecution({
         feeds,
         executionId: id,
+        hidden,
         cursor,
         stopping: bus.stopping,
-        check: async () => demandExecution(await authenticate(deps, c, { counts: false }), id),
+        check: async () => {
+          const now = await openExecution(await authenticate(deps, c, { counts: false }), id)
+          if (now.hidden && !hidden) throw isPrivate()
+        },
         drop: () => incoming?.socket?.destroy(),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId: id }, 'an event stream failed'),

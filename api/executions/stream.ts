@@ -5,6 +5,8 @@ import type { FeedReader, Feeds } from './feeds.ts'
 export type StreamOptions = {
   feeds: Feeds
   executionId: string
+  /** Whether the values of the execution are hidden from the client. */
+  hidden: boolean
   /** What the client has received already. */
   cursor: Cursor
   /** Aborted when the service stops. */
@@ -40,7 +42,7 @@ const HEARTBEAT = ': \n\n'
  * execution has ended or is deleted, when the caller loses the right to follow it, or when the service stops.
  */
 export function streamExecution(options: StreamOptions): ReadableStream<Uint8Array> {
-  const { feeds, executionId, stopping } = options
+  const { feeds, executionId, hidden, stopping } = options
   const { heartbeatMs = HEARTBEAT_MS, checkMs = CHECK_MS, stallMs = STALL_MS } = options
   const encoder = new TextEncoder()
   const { sleep, wake } = createSleeper()
@@ -80,7 +82,7 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
   }
 
   async function join(): Promise<FeedReader | undefined> {
-    const joined = await feeds.join(executionId, wake)
+    const joined = await feeds.join(executionId, hidden, wake)
     if (!over) return joined
     joined.leave()
     return undefined
