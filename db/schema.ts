@@ -350,6 +350,7 @@ export interface ModelPrices {
 }
 
 export interface NodeExecutions {
+  agent: unknown | null;
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
@@ -372,6 +373,8 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+  step: number | null;
+  tool: string | null;
 }
 
 export interface NodeRequests {

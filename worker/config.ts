@@ -83,6 +83,10 @@ export type Config = {
   logLevel: string
   /** How long the calls under way may go on when a worker stops. */
   stopGraceMs: number
+  /** How long calls to models may, when it is stopped by SIGTERM. */
+  modelStopGraceMs: number
+  /** How many calls to models and tools of agents one worker makes at once. */
+  modelCallsAtOnce: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
@@ -169,6 +173,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
+    modelStopGraceMs: 1_000 * set.MODEL_STOP_GRACE_SECONDS,
+    modelCallsAtOnce: set.MODEL_CALLS_AT_ONCE,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
   }

@@ -57,6 +57,8 @@ async function findFailedNode(store: Store, executionId: string, message: string
     .select(sql<string | null>`nullif(iteration, '')`.as('iteration'))
     .where('executionId', '=', executionId)
     .where('status', '=', 'FAILED')
+    // Not a step of an agent: the agent itself has failed.
+    .where('step', 'is', null)
     .orderBy(sql`error_message = ${message}`, (order) => order.desc().nullsLast())
     .orderBy('completedAt', 'desc')
     .limit(1)

@@ -44,6 +44,11 @@ export type NodeContext = {
   dial?: Dial
   /** Only attempts have it: every call to a model is noted there before it is sent. */
   meter?: UsageMeter
+  /**
+   * A task of an agent that must not be repeated has it: commits the note that its tool is called now. It is called as late
+   * as possible before anything that may have an effect; what it throws, the task fails with.
+   */
+  begin?: () => Promise<void>
   /** The reply node of a chat has it, in attempts. */
   reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
