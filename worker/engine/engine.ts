@@ -37,6 +37,7 @@ import type { Store } from '../../db/scope.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
+import { startReplying } from './replying.ts'
 import { type DeploymentVersion, watchRouting } from './routing.ts'
 import type { LOST } from './runchecks.ts'
 import { startSweeper } from './sweeper.ts'
@@ -243,6 +244,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   })
   const stopped = worker.run()
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
+  const stopReplying = startReplying({ store, log }, options.bus)
   const { place = null, leaseStore = store } = options
   const leases = startLeases({ store, leaseStore, client, processId, place, log })
   const sweeper = startSweeper({
@@ -295,6 +297,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       )
       clearTimeout(closing)
       await called
+      await stopReplying()
       await leases.stop(hasPutDown)
       await projector.stop()
       await attempts.flush()
