@@ -1,3 +1,4 @@
+import type { AgentTask } from '../../workflows/run/agents.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 
 /**
@@ -5,16 +6,7 @@ import type { NodeContext } from '../nodes/kit/node.ts'
  * the node, or asks for tasks. A `task` is one call of a tool. The tasks of a turn are done one after the other, in
  * their order; then comes the next turn, with what became of them.
  */
-export type AgentTask = {
-  /** The id that the model gave the call. What it is called with is in the state. */
-  callId: string
-  /** The name of the tool, for the record. */
-  tool: string
-  /** Whether a task whose worker was lost may be done again; else its outcome is unknown. */
-  repeats: boolean
-  /** It waits for somebody outside the run: a sub-workflow, an approval. */
-  pauses?: true
-}
+export type { AgentTask }
 
 /** What became of a task: a failure is for the model to see, and does not end the node. */
 export type TaskOutcome = { callId: string } & (

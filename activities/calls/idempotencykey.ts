@@ -3,6 +3,7 @@ import type { Info } from '@temporalio/activity'
 import { readUnanswered, type SentRequest, type StartedAttempt } from '../../db/records/attempts.ts'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
+import { joinStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { Sending } from '../nodes/kit/node.ts'
 import { retryOutages } from '../run/outages.ts'
@@ -14,13 +15,15 @@ const ANSWERED = Buffer.alloc(0)
 
 /** How the record of an attempt names it. */
 export function describeAttempt(
-  { context, node, iteration }: AttemptInput,
+  { context, node, iteration, agent }: AttemptInput,
   { scheduledTimestampMs }: Pick<Info, 'scheduledTimestampMs'>,
   attempt: number,
 ): StartedAttempt {
   const at = new Date(scheduledTimestampMs)
   const { id: nodeId, name: nodeName, type: nodeType } = node
-  return { executionId: context.id, nodeId, iteration, nodeName, nodeType, attempt, at }
+  const tool = agent?.kind === 'task' ? { tool: agent.task.tool } : {}
+  const path = joinStep(iteration, agent?.step)
+  return { executionId: context.id, nodeId, iteration: path, nodeName, nodeType, attempt, at, ...tool }
 }
 
 /**

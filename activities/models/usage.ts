@@ -16,18 +16,19 @@ const MOST_TOKENS = 1_000_000_000
 /** PostgreSQL's largest integer. */
 const MOST_MS = 2 ** 31 - 1
 
-/**
- * The meter of one attempt, which notes its calls to models. `signal` ends its waiting for PostgreSQL, and is aborted
- * once nobody wants the attempt's result.
- */
+/** `signal` is aborted when the attempt is over, `unwanted` once nobody wants to know what has become of it. */
+type Metered = {
+  info: Pick<Info, 'activityId' | 'attempt'>
+  teamId: string
+  signal: AbortSignal
+  unwanted: AbortSignal
+}
+
+/** The meter of one attempt, which notes its calls to models. While PostgreSQL is away, it waits. */
 export function createMeter(
   { store }: Pick<ActivityDeps, 'store'>,
   { context, node, iteration }: Pick<AttemptInput, 'context' | 'node' | 'iteration'>,
-  {
-    info,
-    teamId,
-    signal,
-  }: { info: Pick<Info, 'activityId' | 'attempt'>; teamId: string; signal: AbortSignal },
+  { info, teamId, signal, unwanted }: Metered,
 ): UsageMeter {
   const { activityId, attempt } = info
   const by: ModelCaller = {
@@ -52,7 +53,7 @@ export function createMeter(
       const call = ++calls
       const to = { ...called, credentialId: validate(credentialId) ? credentialId : null }
       const end = (outcome: Parameters<typeof noteModelCallEnd>[3]) =>
-        retryOutages(signal, () => noteModelCallEnd(store, by, call, outcome))
+        retryOutages(unwanted, () => noteModelCallEnd(store, by, call, outcome))
       await retryOutages(signal, () => noteModelCall(store, by, call, to))
       if (signal.aborted) {
         await end({ status: 'REFUSED', ...FREE, firstMs: null, latencyMs: 0 })

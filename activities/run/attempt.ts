@@ -112,11 +112,12 @@ type Leave = (answer: KeptAnswer | undefined) => void
  */
 async function leaveIteration(
   deps: ActivityDeps,
-  { node, context, iteration }: AttemptInput,
+  { node, context, iteration, agent }: AttemptInput,
   failure: unknown,
 ): Promise<void> {
   const isFinal = failure instanceof ApplicationFailure && failure.nonRetryable && node.onError === 'FAIL'
-  if (!isFinal || node.parentId === undefined) return
+  // A failed task of an agent is for the next turn to see.
+  if (!isFinal || node.parentId === undefined || agent?.kind === 'task') return
   try {
     const { nodes } = await readVersion(deps.store, context.workflowId, context.version)
     await abandonPauses(deps, context.id, nodes, node.parentId, iteration, true)

@@ -109,9 +109,10 @@ function findHeldBytes({ type, config }: GraphNode): number {
 }
 
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
-export function weighInputs({ outputs, item }: AttemptInput): number {
+export function weighInputs({ outputs, item, agent }: AttemptInput): number {
   const sizes = new Map<string, number>()
-  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : [])]) {
+  const state = agent?.state ? [agent.state] : []
+  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : []), ...state]) {
     if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
   }
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)

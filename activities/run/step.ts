@@ -8,7 +8,7 @@ import { getOwn } from '../../workflows/json.ts'
 import { joinPath } from '../../workflows/problem.ts'
 import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
-import type { TakenEdge } from '../../workflows/run/walk.ts'
+import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
@@ -44,6 +44,8 @@ export type NodeStep = {
   iteration: string
   /** The item of the iteration. It is also `$input` for nodes that have no node before them in the body. */
   item?: Item | undefined
+  /** The number of the agent's step. */
+  agentStep?: number | undefined
   attempt: number
   idempotencyKey: string
   signal: AbortSignal
@@ -131,7 +133,7 @@ export async function prepareStep(
       tracestate: context.tracestate,
       nodeId: node.id,
       nodeName: node.name,
-      iteration,
+      iteration: joinStep(iteration, step.agentStep),
     },
     signal: step.signal,
     attempt: step.attempt,

@@ -149,15 +149,7 @@ const NodeExecutionSchema = v.pipe(
         v.examples([[{ level: 'log', text: '3 orders' }]]),
       ),
     ),
-    usage: v.optional(
-      v.pipe(
-        UsageSchema,
-        v.description(
-          'What its calls to models took, with those of all attempts; left out if it has made none. That of an ' +
-            'agent is the sum of its steps',
-        ),
-      ),
-    ),
+    usage: v.optional(UsageSchema),
   }),
   v.title('NodeExecution'),
 )

@@ -41,7 +41,15 @@ export const usageFields = {
   unpricedCalls,
 }
 
-export const UsageSchema = v.pipe(v.object(usageFields), v.title('ModelUsage'))
+/** The usage of an execution or of one of its records. */
+export const UsageSchema = v.pipe(
+  v.object(usageFields),
+  v.title('ModelUsage'),
+  v.description(
+    'What calls to models took, with those of all attempts. A record that has called no model has none; that of an ' +
+      'agent is the sum of its steps',
+  ),
+)
 
 /** The same fields with the names that a total has. */
 export const totalFields = {

@@ -7,7 +7,7 @@ import { nodeExecutionId } from '../records/projection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
-/** A node of an execution, in one iteration; `iteration` is '' outside of loops. */
+/** A node of an execution, in one iteration, or a step of it (see joinStep); `iteration` is '' outside of loops. */
 export type NodeInstance = { executionId: string; nodeId: string; nodeName: string; iteration: string }
 
 /** OPEN until it is settled, once: it is decided or received, expires, or its execution or iteration ends. */
@@ -162,12 +162,12 @@ export async function abandonLoopPauses(
     with abandoned as (
       update pauses set status = 'ABANDONED', settled_at = now()
       where execution_id = ${executionId} and status = 'OPEN' and node_id = any(${nodeIds}::text[])
-        and (iteration like ${inside} or iteration = ${own}::text))
+        and (iteration like ${inside} or split_part(iteration, '!', 1) = ${own}::text))
     select cancel_executions(array(
       select id from executions
       where parent_id = ${executionId} and not detached and status in ('PENDING', 'RUNNING')
         and split_part(parent_key, '#', 1) = any(${nodeIds}::text[])
-        and (split_part(parent_key, '#', 2) like ${inside} or split_part(parent_key, '#', 2) = ${own}::text)),
+        and (split_part(parent_key, '#', 2) like ${inside} or split_part(split_part(parent_key, '#', 2), '!', 1) = ${own}::text)),
       'The execution that started it no longer waits for it')`.execute(tx),
   )
 }

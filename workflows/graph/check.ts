@@ -146,8 +146,10 @@ function checkItems(node: GraphNode, path: string): Problem[] {
   const problems: Problem[] = []
   const complain = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
   const fits = kind === 'pure' || kind === 'effect' || type === 'SUB_WORKFLOW'
+  const isAgent = kind === 'agent'
   for (const field of ['perItem', 'allItems'] as const)
-    if (node[field] && !fits) complain(field, `cannot be set for a node of type ${type}`)
+    if (node[field] && !fits && !(isAgent && field === 'perItem'))
+      complain(field, `cannot be set for a node of type ${type}`)
   if (perItem && allItems) complain('allItems', 'cannot be set together with perItem')
   if (fits && kind === 'pure' && typeof perItem === 'object' && perItem.concurrency !== undefined)
     complain('perItem.concurrency', `cannot be set for a node of type ${type}, which calls nobody`)

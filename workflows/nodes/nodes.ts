@@ -7,6 +7,7 @@ import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
 import { ITEM_NODES } from './items.ts'
 import { MESSAGE_NODES } from './messages.ts'
+import { MODEL_NODES } from './models.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
 import { TRIGGER_NODES } from './triggers.ts'
@@ -23,6 +24,7 @@ export const NODES = {
   ...FORMAT_NODES,
   ...DATABASE_NODES,
   ...MESSAGE_NODES,
+  ...MODEL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
 } as const satisfies Record<string, NodeType>

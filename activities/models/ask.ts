@@ -1,0 +1,123 @@
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeContext } from '../nodes/kit/node.ts'
+import { judgeError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
+import { startDemo } from './demo.ts'
+import { nameVendor, uselessAnswer, type Vendor } from './failures.ts'
+import { openLine } from './line.ts'
+import type { ModelReply, ModelRequest } from './model.ts'
+import { openNote } from './note.ts'
+import { startAnswer } from './providers.ts'
+
+export type ModelAsk = {
+  /** The id of a credential that is for models; its type is the provider. */
+  credentialId: unknown
+  /** The vendor's name of the model; of Azure that of the deployment. */
+  model: string
+  request: ModelRequest
+  /** Told each piece of text as it comes. */
+  onText?: (text: string) => void
+  /** With `maxCost` (US dollars) the model must have a known price. Spending is watched by the caller. */
+  budget?: { maxCost?: number | undefined } | undefined
+  /** How long the vendor may send nothing, in milliseconds. Default 30,000. */
+  silenceMs?: number
+}
+
+const SILENCE_MS = 30_000
+const MAX_NAME = 200
+
+/**
+ * Asks a model once: one request, never repeated here, its answer read as it comes. The text goes to `onText` and to
+ * the reader of the chat as it comes. The call is noted before it is sent, and its end whatever becomes of it.
+ *
+ * Throws a NodeFailure. Final: ModelRefused (the vendor refuses the request, or its filter the whole answer),
+ * ModelUnpriced, InvalidConfig, those of credentials, HttpRefusedAddress and HttpRefusedHost. Retryable:
+ * ModelUnavailable (408, 409, 425, 429, 5xx, after Retry-After; network errors, silence, an answer that breaks off) and
+ * ModelAnswer (an answer that is not in the vendor's protocol, or empty; final if it is too long, or if all its tokens
+ * went into reasoning). Throws the signal's reason once that is aborted.
+ */
+export async function askModel(context: NodeContext, ask: ModelAsk): Promise<ModelReply> {
+  const { credentials, signal } = context
+  if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
+  const { model, request } = ask
+  if (typeof model !== 'string' || model.trim() === '' || model.length > MAX_NAME)
+    throw invalidConfig('model', `must be the name of a model, of at most ${MAX_NAME} characters`)
+  const opened = await credentials.open(ask.credentialId, 'LLM')
+  const provider = opened.type
+  await demandPrice(context, provider, ask)
+  const note = openNote(context, { provider, model, credentialId: String(ask.credentialId) })
+  const vendor = nameVendor(opened, credentials.secrets())
+  const silenceMs = ask.silenceMs ?? SILENCE_MS
+  const line = provider === 'DEMO' ? undefined : await openLine(context, opened, { vendor, note, silenceMs })
+  let answer: ModelAnswer | undefined
+  let cost: number | null = null
+  try {
+    if (!line) await note.begin()
+    const stream = line
+      ? await startAnswer(opened, model, request, line, signal)
+      : startDemo(model, request, signal)
+    answer = await readAnswer(stream, {
+      vendor,
+      began: note.first,
+      said(text) {
+        context.reply?.write(text)
+        ask.onText?.(text)
+      },
+    })
+    note.succeed(answer.usage)
+  } catch (error) {
+    signal.throwIfAborted()
+    const fault = line?.fault() ?? error
+    throw fault instanceof NodeFailure ? fault : judgeError(vendor, fault)
+  } finally {
+    line?.close()
+    cost = await note.end()
+  }
+  demandContent(vendor, answer)
+  return writeReply(provider, request, answer, cost)
+}
+
+async function demandPrice(
+  { meter }: NodeContext,
+  provider: string,
+  { model, budget }: ModelAsk,
+): Promise<void> {
+  if (budget?.maxCost === undefined) return
+  if (await meter?.isPriced(provider, model)) return
+  throw new NodeFailure(
+    `maxCost needs the price of the model ${model} of ${provider}, which is not known: set a price for your team, or leave maxCost out`,
+    { type: 'ModelUnpriced' },
+  )
+}
+
+function demandContent(vendor: Vendor, { text, toolCalls, finish }: ModelAnswer): void {
+  if (text.trim() !== '' || toolCalls.length > 0) return
+  if (finish === 'filter')
+    throw new NodeFailure(`${vendor.name} has filtered the whole answer`, { type: 'ModelRefused' })
+  if (finish === 'length') throw uselessAnswer(vendor, 'has used up its tokens before its first word', false)
+  throw uselessAnswer(vendor, 'is empty')
+}
+
+function writeReply(
+  provider: string,
+  { schema }: ModelRequest,
+  { text, toolCalls, finish, usage, parts }: ModelAnswer,
+  cost: number | null,
+): ModelReply {
+  const object = schema ? readObject(text) : undefined
+  // What only the same provider understands: without it, the text and the calls say all.
+  const isSigned = parts.some((part) => part.type === 'reasoning' || part.providerOptions !== undefined)
+  return {
+    text,
+    toolCalls,
+    ...(object === undefined ? {} : { object }),
+    finish,
+    usage,
+    cost,
+    message: {
+      role: 'assistant',
+      content: text,
+      ...(toolCalls.length > 0 ? { toolCalls } : {}),
+      ...(isSigned ? { parts: { provider, value: parts } } : {}),
+    },
+  }
+}

@@ -1,0 +1,72 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider'
+import type { ModelMessage, ModelRequest } from './model.ts'
+
+type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>
+/** A part of an answer as the vendors' libraries have it. */
+export type AnswerPart = Assistant['content'][number]
+
+/** A request in the form that the vendors' libraries take. Parts of another provider's answers are left out. */
+export function writePrompt(
+  provider: string,
+  { messages, tools, temperature, maxTokens }: ModelRequest,
+): LanguageModelV4CallOptions {
+  return {
+    prompt: joinToolResults(messages.map((message) => writeMessage(provider, message))),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
+    ...(tools && tools.length > 0
+      ? {
+          tools: tools.map(({ name, description, parameters }) => ({
+            type: 'function' as const,
+            name,
+            description,
+            inputSchema: parameters,
+          })),
+        }
+      : {}),
+  }
+}
+
+function writeMessage(provider: string, message: ModelMessage): LanguageModelV4Message {
+  switch (message.role) {
+    case 'system':
+      return { role: 'system', content: message.content }
+    case 'user':
+      return { role: 'user', content: [{ type: 'text', text: message.content }] }
+    case 'assistant':
+      return { role: 'assistant', content: writeAnswer(provider, message) }
+    case 'tool': {
+      const { toolCallId, toolName, result, failed } = message
+      const text = typeof result === 'string' ? result : (JSON.stringify(result) ?? 'null')
+      const output = { type: failed ? ('error-text' as const) : ('text' as const), value: text }
+      return { role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] }
+    }
+  }
+}
+
+function writeAnswer(
+  provider: string,
+  { content, toolCalls = [], parts }: Extract<ModelMessage, { role: 'assistant' }>,
+): AnswerPart[] {
+  if (parts?.provider === provider && Array.isArray(parts.value)) return parts.value as AnswerPart[]
+  return [
+    ...(content === '' ? [] : [{ type: 'text' as const, text: content }]),
+    ...toolCalls.map(({ id, name, arguments: input }) => ({
+      type: 'tool-call' as const,
+      toolCallId: id,
+      toolName: name,
+      input,
+    })),
+  ]
+}
+
+/** Vendors want the results of one answer's calls in one message. */
+function joinToolResults(messages: LanguageModelV4Message[]): LanguageModelV4Message[] {
+  const joined: LanguageModelV4Message[] = []
+  for (const message of messages) {
+    const last = joined.at(-1)
+    if (message.role === 'tool' && last?.role === 'tool') last.content.push(...message.content)
+    else joined.push(message)
+  }
+  return joined
+}
