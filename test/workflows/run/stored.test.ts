@@ -63,7 +63,8 @@ const KEYS = {
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
   Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
-  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item agent',
+  AttemptInput:
+    'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item agent',
   AttemptResult: 'output handle returned notes agent',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',
