@@ -2,8 +2,7 @@ import { sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { durationOf } from '../executions/list.ts'
 import { isEnded } from '../executions/status.ts'
-import { readOwner } from '../owners.ts'
-import { demand, type Scope, type Store } from '../scope.ts'
+import type { Store } from '../scope.ts'
 import { showHandles } from './records.ts'
 
 /**
@@ -67,12 +66,13 @@ const PAGE = 500
  * Reads what changed in an execution after the cursor, up to its `to`, else up to now; null if there is no
  * such execution. A row holds the id of the transaction that changed it last, and a snapshot sees exactly the
  * transactions that had ended when it was taken. So nothing is missed or read twice, in whatever order they
- * commit.
+ * commit. If the values of the execution are `hidden`, so are errors and handles.
  */
 export async function readChanges(
   store: Store,
   executionId: string,
   cursor: Cursor,
+  hidden: boolean,
 ): Promise<Changes | null> {
   const { from, to = null, after } = cursor
   // Restored rows may hold ids of transactions that this cluster has yet to reach: they count as old.
@@ -112,25 +112,18 @@ export async function readChanges(
     startedAt: startedAt?.toISOString() ?? null,
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),
-    errorMessage,
+    errorMessage: hidden ? null : errorMessage,
     cancelRequested,
   }
   const more = row.nodes.length > PAGE
   return {
     upTo: row.upTo,
     run: row.fresh ? run : null,
-    nodes: row.nodes.slice(0, PAGE).map(readNode),
+    nodes: row.nodes.slice(0, PAGE).map((node) => readNode(node, hidden)),
     more,
     status,
     ended: isEnded(status) && row.visible && !more,
   }
-}
-
-/** Throws NOT_FOUND or FORBIDDEN unless the caller may follow the execution (VIEWER). */
-export async function demandExecution(scope: Scope, id: string): Promise<string> {
-  const teamId = await readOwner(scope.store, 'executions', id)
-  demand(scope, teamId, 'VIEWER')
-  return teamId
 }
 
 /** The current snapshot: as `from` of a cursor, it leaves out all that has changed until now. */
@@ -179,13 +172,13 @@ type Row = {
   nodes: Omit<NodeChange, 'durationMs'>[]
 }
 
-function readNode(row: Omit<NodeChange, 'durationMs'>): NodeChange {
+function readNode(row: Omit<NodeChange, 'durationMs'>, hidden: boolean): NodeChange {
   const startedAt = new Date(row.startedAt)
   const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
   return {
     ...row,
     nodeId: graphNodeId(row.nodeId),
-    ...showHandles(row.handle),
+    ...(hidden ? { handle: null, errorMessage: null } : showHandles(row.handle)),
     startedAt: startedAt.toISOString(),
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),

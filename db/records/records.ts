@@ -1,6 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
 import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
@@ -61,11 +62,12 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`. `modelCalls` is how many calls to models it has made.
+ * `{value}`. `modelCalls` is how many calls to models it has made; if its values are
+ * `hidden`, none is shown.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number },
+  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number; hidden: boolean },
 ): Promise<ExecutionRecords> {
   const nodes = execution.nodes ?? (await readShown(store, execution.id))
   const total = execution.nodes ? nodes.length : await countAll(store, execution)
@@ -73,9 +75,9 @@ export async function readNodeExecutions(
   const beside = total > nodes.length ? await readRecordsBefore(store, execution.id, plan, nodes) : []
   const values = deriveValues(store, execution.id, plan, [...nodes, ...beside])
   // The execution's output first: the records may use up the bytes that one response can show.
-  const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
+  const ends = execution.status === 'SUCCESS' && !execution.hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  const shown = await showNodes(nodes, values)
+  const shown = await showNodes(nodes, execution.hidden ? null : values)
   if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
@@ -116,6 +118,7 @@ export async function listNodeExecutions(
       'onlyNode',
       'recordCount',
     ])
+    .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw missing('execution')
@@ -128,7 +131,8 @@ export async function listNodeExecutions(
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  const shown = await showNodes(nodes, values)
+  const hidden = isHiddenFrom(scope, execution.teamId, execution.privacy)
+  const shown = await showNodes(nodes, hidden ? null : values)
   await addUsage(store, id, nodes, shown)
   return makePage(shown, total, query)
 }
@@ -147,7 +151,8 @@ async function addUsage(
   }
 }
 
-async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
+/** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
+async function showNodes(nodes: StoredNode[], values: RecordValues | null): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
   for (const { output, loop, givenBy, notes, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
@@ -155,17 +160,18 @@ async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<Nod
     shown.push({
       ...row,
       nodeId: graphNodeId(row.nodeId),
-      ...showHandles(row.handle),
+      ...(values ? showHandles(row.handle) : { handle: null, errorMessage: null }),
       iteration: row.iteration === '' ? null : row.iteration,
       startedAt,
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      inputData: asObject(await values.input(row.nodeId, row.iteration)),
-      outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+      inputData: values ? asObject(await values.input(row.nodeId, row.iteration)) : {},
+      outputData:
+        output === null || !values ? null : asObject(await values.output(row.nodeId, row.iteration)),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
-      ...notes,
+      ...(values ? notes : {}),
     })
   }
   return shown
