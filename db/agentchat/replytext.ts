@@ -4,6 +4,7 @@ import { openEnvelope } from '../records/outputs.ts'
 import type { ExecutionShape } from '../records/stored.ts'
 import type { Store } from '../scope.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
+import { readStoredText } from './chunks.ts'
 
 /**
  * The text of the node that replies in an ended execution, as its records have it: an LLM's text, or the texts of all
@@ -33,7 +34,8 @@ export async function readReplyText(
 
 /** What there is of the text of a reply whose execution was stopped: '' if there is nothing. */
 export async function readTextSoFar(store: Store, execution: ExecutionShape): Promise<string> {
-  return (await readReplyText(store, execution)).text
+  const stored = await readStoredText(store, execution.id)
+  return stored === '' ? (await readReplyText(store, execution)).text : stored
 }
 
 async function findReply(store: Store, execution: ExecutionShape) {

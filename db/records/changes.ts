@@ -100,7 +100,7 @@ export async function readChanges(
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
           case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"
-        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
+        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')} and (${!hidden} or n.step is null)
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))
         order by n.started_at, n.id limit ${PAGE + 1}) r) as nodes
@@ -121,10 +121,7 @@ export async function readChanges(
   return {
     upTo: row.upTo,
     run: row.fresh ? run : null,
-    nodes: row.nodes
-      .slice(0, PAGE)
-      .filter(({ step }) => step === null || !hidden)
-      .map((node) => readNode(node, hidden)),
+    nodes: row.nodes.slice(0, PAGE).map((node) => readNode(node, hidden)),
     more,
     status,
     ended: isEnded(status) && row.visible && !more,

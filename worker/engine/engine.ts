@@ -13,6 +13,7 @@ import {
 } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { createReplies, type Replies } from '../../activities/agentchat/replies.ts'
 import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createCalls } from '../../activities/calls/calls.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
@@ -55,6 +56,8 @@ export type EngineOptions = {
   version?: DeploymentVersion | undefined
   /** The ways out for what users' calls reach. The caller closes it after the engine has stopped. */
   outside: Outsides
+  /** The replies of chats that are read in this process too. Without them, others read what is written here. */
+  replies?: Replies | undefined
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   /** When a stuck execution that is to end is ended, and when one counts as lost; tests set other times. */
@@ -198,6 +201,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   } = options
   const modelStopGraceMs = Math.max(stopGraceMs, options.modelStopGraceMs ?? 0)
   const putDown = new AbortController()
+  const { replies = createReplies({ store, bus: options.bus, log }) } = options
   const calls = createCalls({ isWanted: (call) => wantsResult(client, call) })
   const shared = { store, metrics, tracing, log }
   const deps = {
@@ -209,6 +213,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     places,
     firstTasks,
     shares,
+    replies,
     processId,
     putDown: putDown.signal,
     knowsLost: () => leases.knowsLost(),
@@ -337,6 +342,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await leases.stop(failed.length === 0)
       await projector.stop()
       await attempts.flush()
+      await replies.stop()
       await evaluator.close()
     },
   }
