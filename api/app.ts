@@ -1,5 +1,7 @@
 import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import { createChatMessageRoutes } from './agentchat/messages.ts'
+import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
@@ -88,6 +90,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps))
     .route('/', createChatSessionRoutes())
+    .route('/', createChatMessageRoutes(deps, createReplyStreams(deps)))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())

@@ -203,6 +203,16 @@ begin
   return new;
 end $function$;
 
+-- The chunks of a reply that is saved, or gone, are needed no more.
+CREATE OR REPLACE FUNCTION public.drop_chunks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from agent_chat_chunks where execution_id = old.execution_id;
+  return null;
+end $function$;
+
 -- The reply of an execution that has ended, or is gone, is due to be saved.
 CREATE OR REPLACE FUNCTION public.end_reply()
  RETURNS trigger
@@ -562,7 +572,9 @@ begin
   end if;
 end $function$;
 
+CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION drop_chunks();
 CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION leave_reply();
+CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
 CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
 CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
 CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();

@@ -13,6 +13,18 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AgentChatChunks {
+  after: number;
+  attempt: number;
+  createdAt: Generated<Timestamp>;
+  executionId: string;
+  isLast: boolean;
+  position: number;
+  seq: number;
+  step: number;
+  text: string;
+}
+
 export interface AgentChatMessages {
   attempts: Generated<number>;
   content: string;
@@ -571,6 +583,7 @@ export interface WorkflowVersions {
 }
 
 export interface DB {
+  agentChatChunks: AgentChatChunks;
   agentChatMessages: AgentChatMessages;
   agentChatPurges: AgentChatPurges;
   agentChatSessions: AgentChatSessions;

@@ -23,8 +23,13 @@ export function createReplies({ store, bus, log }: { store: Store; bus: Bus; log
 export type Replies = ReturnType<typeof createReplies>
 
 /** Where the text of an attempt belongs in the reply of its chat; undefined if it is no part of one. */
-export function findReplySpot({ context, node }: AttemptInput, attempt: number): ReplySpot | undefined {
-  return context.trigger === 'CHAT' && node.reply
-    ? { executionId: context.id, step: 1, attempt, after: 0 }
-    : undefined
+export function findReplySpot(
+  { context, node, agent }: AttemptInput,
+  attempt: number,
+): ReplySpot | undefined {
+  if (context.trigger !== 'CHAT' || !node.reply || agent?.kind === 'task') return undefined
+  const { step = 1, settled = [] } = agent ?? {}
+  // Between two turns are the tasks of the first one.
+  const after = step === 1 ? 0 : step - 1 - settled.length
+  return { executionId: context.id, step, attempt, after }
 }

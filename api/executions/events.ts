@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
-import { type Cursor, demandExecution, readChanges, readCursor } from '../../db/records/changes.ts'
+import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
+import { type Cursor, readChanges, readCursor } from '../../db/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import {
@@ -45,10 +46,10 @@ export function createEventRoutes(deps: ApiDeps) {
       const { id } = c.req.valid('param')
       const { store, bus } = deps
       const scope = c.get('scope')
-      const teamId = await demandExecution(scope, id)
+      const { teamId, hidden } = await openExecution(scope, id)
       const cursor = readCursor(readLastEventId(c))
       if (cursor.ended) {
-        const changes = await readChanges(store, id, cursor)
+        const changes = await readChanges(store, id, cursor, hidden)
         if (changes?.ended && !changes.run && changes.nodes.length === 0) return c.body(null, 204)
       }
       setEventHeaders(c)
@@ -56,9 +57,12 @@ export function createEventRoutes(deps: ApiDeps) {
       const leave = seats.take(scope.userId!, teamId)
       const log = c.get('log')
       const body = streamEvents({
-        join: (wake) => joinFeed(feeds, id, cursor, wake),
+        join: (wake) => joinFeed(feeds, { id, hidden, cursor }, wake),
         stopping: bus.stopping,
-        check: async () => demandExecution(await authenticate(deps, c, { counts: false }), id),
+        check: async () => {
+          const now = await openExecution(await authenticate(deps, c, { counts: false }), id)
+          if (now.hidden && !hidden) throw isPrivate()
+        },
         drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId: id }, 'an event stream failed'),
@@ -70,8 +74,12 @@ export function createEventRoutes(deps: ApiDeps) {
 }
 
 /** Reads a feed from a cursor on: a client that reads slowly skips states that have changed again since. */
-async function joinFeed(feeds: Feeds, id: string, from: Cursor, wake: () => void): Promise<EventReader> {
-  const { isBehind, read, leave } = await feeds.join(id, wake)
+async function joinFeed(
+  feeds: Feeds,
+  { id, hidden, cursor: from }: { id: string; hidden: boolean; cursor: Cursor },
+  wake: () => void,
+): Promise<EventReader> {
+  const { isBehind, read, leave } = await feeds.join(id, hidden, wake)
   let cursor = from
   return {
     isBehind: () => isBehind(cursor),

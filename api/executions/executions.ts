@@ -200,6 +200,13 @@ export const ExecutionSchema = v.pipe(
     workflowVersion: versionSchema,
     status,
     trigger,
+    hidden: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether its values are not shown, because it is part of a chat of somebody else: then there are no inputs, ' +
+          'outputs, errors, requests and files, and no steps of agents',
+      ),
+    ),
     inputData: values,
     outputData: v.nullable(values),
     errorMessage,

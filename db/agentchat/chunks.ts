@@ -100,6 +100,27 @@ export async function readChunks(store: Store, places: ReplyPlace[]): Promise<Re
   return rows
 }
 
+/** The text of a reply that is stored so far: up to the first chunk that is missing. */
+export async function readStoredText(store: Store, executionId: string): Promise<string> {
+  const { rows } = await sql<Pick<ReplyChunk, 'step' | 'after' | 'position' | 'text' | 'isLast'> & { size: number }>`
+    select step, after, position, text, is_last, char_length(text) as size from agent_chat_chunks c
+    where execution_id = ${executionId} and attempt = (
+      select max(attempt) from agent_chat_chunks b where b.execution_id = c.execution_id and b.step = c.step)
+    order by step, position, seq`.execute(store.db)
+  let known = { step: 0, length: 0, isOver: true }
+  const parts: string[] = []
+  for (const { step, after, position, text, isLast, size } of rows) {
+    if (step !== known.step) {
+      if (!known.isOver || after !== known.step) break
+      known = { step, length: 0, isOver: false }
+    }
+    if (position !== known.length) break
+    known = { step, length: position + size, isOver: isLast }
+    parts.push(text)
+  }
+  return parts.join('')
+}
+
 /** What is known of a reply: `length` is that of its saved text in characters. */
 export type ReplyState = {
   executionId: string

@@ -85,10 +85,7 @@ export async function settleReply(store: Store, reply: DueReply): Promise<void> 
   })
 }
 
-async function readOutcome(
-  store: Store,
-  { executionId, attempts }: DueReply,
-): Promise<Outcome | undefined> {
+async function readOutcome(store: Store, { executionId, attempts }: DueReply): Promise<Outcome | undefined> {
   const run = await store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])

@@ -107,10 +107,13 @@ export async function startExecution(
   // An approval can be skipped by pinning it, so this needs the right to change the graph.
   const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
   const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  // Whoever may start executions may read those of the team, and so give their files to a new one.
+  // Whoever may start executions may read those of the team, but for others' chats, and so give their files to a new
+  // one.
   const files = findFileIds(input.data, pinned)
   const adopt =
-    files.size > 0 ? (tx: Tx, id: string) => copyTeamFiles(tx, input.teamId, id, files) : undefined
+    files.size > 0
+      ? (tx: Tx, id: string) => copyTeamFiles(tx, scope, { teamId: input.teamId, to: id, which: files })
+      : undefined
   if (!hasPins && !target && !adopt) {
     const started = await startUnchanged(store, workflowId, input.teamId, { ...input, trigger, by, right })
     if (started) return started
