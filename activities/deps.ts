@@ -37,6 +37,8 @@ export type ActivityDeps = {
   segmentRecords?: number | undefined
   /** How long an error that nobody knows may last in a segment; tests set less than the default. */
   patienceMs?: number | undefined
+  /** How long a model's vendor may send nothing, in milliseconds. Undefined: 30,000. */
+  modelSilenceMs?: number | undefined
   /** Reports that a run has progressed, so that its rows are updated soon. */
   touch: (executionId: string) => void
 }

@@ -86,6 +86,25 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       help: 'Attempts (node) and segments that gave their slot back because their team had its half of this worker, or this worker had no room for their values.',
       labelNames: ['kind'] as const,
     }),
+    modelCalls: new Counter({
+      name: 'perdure_model_calls_total',
+      registers,
+      help: 'Calls to vendors of models by provider and how they ended: SUCCESS, REFUSED (nothing charged) or LOST (nobody knows what was charged).',
+      labelNames: ['provider', 'status'] as const,
+    }),
+    modelTokens: new Counter({
+      name: 'perdure_model_tokens_total',
+      registers,
+      help: 'Tokens that vendors of models have reported, by provider and kind: input has cached in it, output has reasoning in it.',
+      labelNames: ['provider', 'kind'] as const,
+    }),
+    modelFirst: new Histogram({
+      name: 'perdure_model_first_seconds',
+      registers,
+      help: 'Time from sending a request to a model to the first piece of its answer.',
+      labelNames: ['provider'] as const,
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    }),
     scheduleToStart: new Histogram({
       name: 'perdure_activity_schedule_to_start_seconds',
       registers,

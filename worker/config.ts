@@ -83,6 +83,8 @@ export type Config = {
   logLevel: string
   /** How long the calls under way may go on when a worker stops. */
   stopGraceMs: number
+  /** How long a model's vendor may send nothing before it is given up. */
+  modelSilenceMs: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
@@ -171,6 +173,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
+    modelSilenceMs: 1_000 * set.MODEL_SILENCE_SECONDS,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
     replyStreams: {

@@ -146,6 +146,7 @@ export const environment = v.object({
     'info',
   ),
   STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '5'),
+  MODEL_SILENCE_SECONDS: v.optional(wholeNumber(1, 3_600), '30'),
   MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
   CHAT_STREAMS_PER_USER: v.optional(wholeNumber(1, 10_000), '10'),

@@ -5,6 +5,7 @@ import type {
 } from '@ai-sdk/provider'
 import { isDeeper } from '../../db/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import { brokenOffBy, cutOff, uselessAnswer, type Vendor } from './failures.ts'
 import type { ModelReply, ModelUsage, ToolCall } from './model.ts'
 import type { AnswerPart } from './prompt.ts'
@@ -41,6 +42,7 @@ export async function readAnswer(
   const texts: string[] = []
   const open = new Map<string, Open>()
   let chars = 0
+  let calls = 0
   let end: LanguageModelV4FinishReason | undefined
   const grow = (more: number) => {
     chars += more
@@ -84,13 +86,13 @@ export async function readAnswer(
       }
       case 'tool-input-start':
         began()
+        if (++calls > MAX_CALLS)
+          throw uselessAnswer(vendor, `has more than ${MAX_CALLS} calls of tools`, false)
         break
       case 'tool-call': {
         if (part.providerExecuted) break
         began()
         grow(part.input.length + part.toolName.length)
-        if (answer.toolCalls.length >= MAX_CALLS)
-          throw uselessAnswer(vendor, `has more than ${MAX_CALLS} calls of tools`, false)
         const call = { ...readCall(part.input), id: chooseId(part.toolCallId, ids), name: part.toolName }
         answer.toolCalls.push(call)
         answer.parts.push({
@@ -118,16 +120,23 @@ export async function readAnswer(
   return answer
 }
 
-/** The failure for an error that a vendor's library has met. */
-export function judgeError(vendor: Vendor, error: unknown) {
+/** What an error that a vendor's library has thrown, or found in the answer, means for the node. */
+export function judgeError(vendor: Vendor, error: unknown): unknown {
+  if (error instanceof NodeFailure) return error
   const name = error instanceof Error ? error.name : ''
+  if (/^AI_(?:Invalid(?:Prompt|Argument)|UnsupportedFunctionality|NoSuchModel)/.test(name))
+    return new NodeFailure(`${vendor.name} cannot be asked this: ${(error as Error).message}`, {
+      type: 'ModelRefused',
+    })
+  if (/ended without a finish reason/.test((error as Error)?.message ?? '')) return cutOff(vendor)
   const unreadable = /^AI_(?:JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody)/.test(name)
   if (
     unreadable ||
     /Expected a normalized|^Unsupported (?:chunk|delta)/.test((error as Error)?.message ?? '')
   )
     return uselessAnswer(vendor, 'is not in the form of its protocol')
-  return brokenOffBy(vendor, error)
+  // Others are faults of ours.
+  return error instanceof Error && !name.startsWith('AI_') ? error : brokenOffBy(vendor, error)
 }
 
 function addMetadata(part: Open, metadata: Metadata): void {

@@ -6,6 +6,7 @@ import { nameVendor, uselessAnswer, type Vendor } from './failures.ts'
 import { openLine } from './line.ts'
 import type { ModelReply, ModelRequest } from './model.ts'
 import { openNote } from './note.ts'
+import type { AnswerPart } from './prompt.ts'
 import { startAnswer } from './providers.ts'
 
 export type ModelAsk = {
@@ -18,16 +19,15 @@ export type ModelAsk = {
   onText?: (text: string) => void
   /** With `maxCost` (US dollars) the model must have a known price. Spending is watched by the caller. */
   budget?: { maxCost?: number | undefined } | undefined
-  /** How long the vendor may send nothing, in milliseconds. Default 30,000. */
-  silenceMs?: number
 }
 
+/** How long a vendor may send nothing, if the process has no other limit. */
 const SILENCE_MS = 30_000
 const MAX_NAME = 200
 
 /**
  * Asks a model once: one request, never repeated here, its answer read as it comes. The text goes to `onText` and to
- * the reader of the chat as it comes. The call is noted before it is sent, and its end whatever becomes of it.
+ * `context.reply` as it comes: what is not meant for the chat's reader is asked with a context without it. The call is noted before it is sent, and its end whatever becomes of it.
  *
  * Throws a NodeFailure. Final: ModelRefused (the vendor refuses the request, or its filter the whole answer),
  * ModelUnpriced, InvalidConfig, those of credentials, HttpRefusedAddress and HttpRefusedHost. Retryable:
@@ -43,18 +43,20 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
     throw invalidConfig('model', `must be the name of a model, of at most ${MAX_NAME} characters`)
   const opened = await credentials.open(ask.credentialId, 'LLM')
   const provider = opened.type
-  await demandPrice(context, provider, ask)
-  const note = openNote(context, { provider, model, credentialId: String(ask.credentialId) })
+  const { baseUrl } = opened.data
+  const called = { provider, model, ...(typeof baseUrl === 'string' ? { baseUrl } : {}) }
+  await demandPrice(context, called, ask)
+  const note = openNote(context, { ...called, credentialId: opened.id })
   const vendor = nameVendor(opened, credentials.secrets())
-  const silenceMs = ask.silenceMs ?? SILENCE_MS
+  const silenceMs = context.models?.silenceMs ?? SILENCE_MS
   const line = provider === 'DEMO' ? undefined : await openLine(context, opened, { vendor, note, silenceMs })
   let answer: ModelAnswer | undefined
   let cost: number | null = null
   try {
-    if (!line) await note.begin()
     const stream = line
       ? await startAnswer(opened, model, request, line, signal)
       : startDemo(model, request, signal)
+    if (!line) await note.begin()
     answer = await readAnswer(stream, {
       vendor,
       began: note.first,
@@ -66,8 +68,8 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
     note.succeed(answer.usage)
   } catch (error) {
     signal.throwIfAborted()
-    const fault = line?.fault() ?? error
-    throw fault instanceof NodeFailure ? fault : judgeError(vendor, fault)
+    const fault = line?.fault()
+    throw fault === undefined ? judgeError(vendor, error) : fault
   } finally {
     line?.close()
     cost = await note.end()
@@ -78,11 +80,11 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
 
 async function demandPrice(
   { meter }: NodeContext,
-  provider: string,
-  { model, budget }: ModelAsk,
+  { provider, model, baseUrl }: { provider: string; model: string; baseUrl?: string },
+  { budget }: ModelAsk,
 ): Promise<void> {
   if (budget?.maxCost === undefined) return
-  if (await meter?.isPriced(provider, model)) return
+  if (await meter?.isPriced(provider, model, baseUrl)) return
   throw new NodeFailure(
     `maxCost needs the price of the model ${model} of ${provider}, which is not known: set a price for your team, or leave maxCost out`,
     { type: 'ModelUnpriced' },
@@ -104,8 +106,6 @@ function writeReply(
   cost: number | null,
 ): ModelReply {
   const object = schema ? readObject(text) : undefined
-  // What only the same provider understands: without it, the text and the calls say all.
-  const isSigned = parts.some((part) => part.type === 'reasoning' || part.providerOptions !== undefined)
   return {
     text,
     toolCalls,
@@ -117,7 +117,14 @@ function writeReply(
       role: 'assistant',
       content: text,
       ...(toolCalls.length > 0 ? { toolCalls } : {}),
-      ...(isSigned ? { parts: { provider, value: parts } } : {}),
+      ...(parts.some(isSigned) ? { parts: { provider, value: parts } } : {}),
     },
   }
+}
+
+/** Parts that say more than the text and the calls do. The ids of what a vendor does not store are of no use. */
+function isSigned(part: AnswerPart): boolean {
+  const values = Object.values(part.providerOptions ?? {})
+  const keys = values.flatMap((one) => Object.keys(one ?? {}))
+  return part.type === 'reasoning' || keys.some((key) => key !== 'itemId' && key !== 'annotations')
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep, setImmediate as soon } from 'node:timers/promises'
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { getOwn } from '../../workflows/json.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { chooseToolCalls, type DemoCall, findPrompt } from './demotools.ts'
 import { makeDemoValue } from './demovalue.ts'
@@ -16,19 +17,24 @@ const MAX_QUOTED = 500
  * first tool whose name the prompt speaks of; it answers what it is asked by a schema with a value that fits it.
  * Throws a NodeFailure (ModelRefused) for a model that it has not.
  */
-export async function* startDemo(
+export function startDemo(
   name: string,
   request: ModelRequest,
   signal: AbortSignal,
 ): AsyncGenerator<LanguageModelV4StreamPart, void, undefined> {
-  const paceMs = Object.hasOwn(PACES, name) ? PACES[name]! : undefined
-  if (paceMs === undefined)
-    throw new NodeFailure(
-      `DEMO has no model ${name.slice(0, 100)}: its models are ${Object.keys(PACES).join(' and ')}`,
-      {
-        type: 'ModelRefused',
-      },
-    )
+  const paceMs = getOwn(PACES, name)
+  if (paceMs !== undefined) return speak(request, paceMs, signal)
+  const known = Object.keys(PACES).join(' and ')
+  throw new NodeFailure(`DEMO has no model ${name.slice(0, 100)}: its models are ${known}`, {
+    type: 'ModelRefused',
+  })
+}
+
+async function* speak(
+  request: ModelRequest,
+  paceMs: number,
+  signal: AbortSignal,
+): AsyncGenerator<LanguageModelV4StreamPart, void, undefined> {
   const calls = chooseToolCalls(request)
   const whole = calls.length > 0 ? '' : answer(request)
   const most = (request.maxTokens ?? Number.POSITIVE_INFINITY) * CHARS_PER_TOKEN

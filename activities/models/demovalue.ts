@@ -97,13 +97,13 @@ function findSaid(text: string, name: string): string | undefined {
   if (name === '' || name.length > 100) return undefined
   const at = text
     .toLowerCase()
-    .search(new RegExp(`(?<![\\p{L}\\d])${escape(name.toLowerCase())}(?![\\p{L}\\d])`, 'u'))
+    .search(new RegExp(`(?<![\\p{L}\\d])${quotePattern(name.toLowerCase())}(?![\\p{L}\\d])`, 'u'))
   if (at < 0) return undefined
   const rest = text.slice(at + name.length, at + name.length + 300)
   return /^["']?\s{0,3}(?:[:=]|is\b)\s{0,3}([^\n.,;]{1,200})/i.exec(rest)?.[1]?.trim()
 }
 
-const escape = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
+const quotePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
 function choose(choices: unknown[], text: string): unknown {
   const lower = text.toLowerCase()

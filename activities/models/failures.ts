@@ -112,12 +112,7 @@ export function isUnsent(error: HttpError): boolean {
 
 /** What a vendor's body says: the message of its JSON, in the forms that vendors use, or the body itself. */
 function findMessage(text: string): string {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return text
-  }
+  const value = parse(text)
   // Google answers a stream that fails with a list.
   const body = Array.isArray(value) ? value[0] : value
   if (!isObject(body)) return text
@@ -130,7 +125,7 @@ function findMessage(text: string): string {
 function describeStreamError(error: unknown): { message: string; kind: string; status: number | undefined } {
   if (typeof error === 'string') return { message: error, kind: '', status: undefined }
   const outer = isObject(error) || error instanceof Error ? (error as Record<string, unknown>) : {}
-  const data = isObject(outer.data) ? outer.data : outer
+  const data = [outer.data, parse(outer.responseBody)].find(isObject) ?? outer
   const inner = isObject(data.error)
     ? data.error
     : isObject(data.response) && isObject(data.response.error)
@@ -143,6 +138,14 @@ function describeStreamError(error: unknown): { message: string; kind: string; s
     kinds.find((one): one is string => typeof one === 'string' && /[a-z]/i.test(one) && one !== 'error') ?? ''
   const statuses = [outer.statusCode, inner.code, inner.status].map(Number)
   return { message, kind, status: statuses.find((one) => Number.isInteger(one) && one >= 400 && one < 600) }
+}
+
+function parse(text: unknown): unknown {
+  try {
+    return typeof text === 'string' ? JSON.parse(text) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** What somebody said, in one line, without secrets, and not too long. */

@@ -1,4 +1,5 @@
 import type { NodeContext } from '../nodes/kit/node.ts'
+import type { ModelCallStatus } from './meter.ts'
 import type { ModelUsage } from './model.ts'
 
 /** What is noted of one call: begun before it is sent, ended once, whatever becomes of it. */
@@ -7,7 +8,7 @@ export type ModelCallNote = {
   begin(): Promise<void>
   /** Nothing was charged: it has not reached the vendor, or the vendor has refused it before it began to answer. */
   refuse(): void
-  /** The first byte of text or of a tool's call is there. */
+  /** The first piece of text, of reasoning or of a tool's call is there. */
   first(): void
   /** The whole answer is there, with what the vendor reported. */
   succeed(usage: ModelUsage | null): void
@@ -17,30 +18,41 @@ export type ModelCallNote = {
 
 /** Notes a call with the meter of the attempt, and with the metrics of the process. */
 export function openNote(
-  { meter }: Pick<NodeContext, 'meter'>,
-  call: { provider: string; model: string; credentialId: string },
+  { meter, models }: Pick<NodeContext, 'meter' | 'models'>,
+  call: { provider: string; model: string; credentialId: string; baseUrl?: string },
 ): ModelCallNote {
-  let started:
-    | { at: number; row: Awaited<ReturnType<NonNullable<NodeContext['meter']>['begin']>> | undefined }
-    | undefined
-  let status: 'SUCCESS' | 'REFUSED' | 'LOST' = 'LOST'
+  const { provider } = call
+  const metrics = models?.metrics
+  let row: Awaited<ReturnType<NonNullable<NodeContext['meter']>['begin']>> | undefined
+  let sentAt: number | undefined
+  let status: ModelCallStatus = 'LOST'
   let usage: ModelUsage | null = null
   let firstMs: number | null = null
-  const elapsed = () => (started ? Math.round(performance.now() - started.at) : 0)
   return {
     async begin() {
-      const row = await meter?.begin(call)
-      started = { at: performance.now(), row }
+      row = await meter?.begin(call)
+      sentAt = performance.now()
     },
-    refuse: () => void (status = 'REFUSED'),
-    first: () => void (firstMs ??= elapsed()),
+    refuse() {
+      status = 'REFUSED'
+    },
+    first() {
+      if (firstMs !== null || sentAt === undefined) return
+      firstMs = Math.round(performance.now() - sentAt)
+      metrics?.modelFirst.observe({ provider }, firstMs / 1_000)
+    },
     succeed(reported) {
       status = 'SUCCESS'
       usage = reported
     },
     async end() {
-      if (!started) return null
-      const cost = await started.row?.end({ status, usage, firstMs, latencyMs: elapsed() })
+      if (sentAt === undefined) return null
+      metrics?.modelCalls.inc({ provider, status })
+      for (const [kind, tokens] of Object.entries(usage ?? {}))
+        metrics?.modelTokens.inc({ provider, kind }, tokens)
+      const latencyMs = Math.round(performance.now() - sentAt)
+      // What cannot be noted stays as it began: nobody knows what it cost.
+      const cost = await row?.end({ status, usage, firstMs, latencyMs }).catch(() => null)
       return cost ?? null
     },
   }

@@ -11,7 +11,7 @@ export function writePrompt(
   { messages, tools, temperature, maxTokens }: ModelRequest,
 ): LanguageModelV4CallOptions {
   return {
-    prompt: joinToolResults(messages.map((message) => writeMessage(provider, message))),
+    prompt: arrange(messages.map((message) => writeMessage(provider, message))),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
     ...(tools && tools.length > 0
@@ -20,7 +20,8 @@ export function writePrompt(
             type: 'function' as const,
             name,
             description,
-            inputSchema: parameters,
+            // Vendors refuse an object without properties.
+            inputSchema: { type: 'object' as const, properties: {}, ...parameters },
           })),
         }
       : {}),
@@ -60,13 +61,18 @@ function writeAnswer(
   ]
 }
 
-/** Vendors want the results of one answer's calls in one message. */
-function joinToolResults(messages: LanguageModelV4Message[]): LanguageModelV4Message[] {
-  const joined: LanguageModelV4Message[] = []
+/**
+ * Messages as every vendor takes them: one of the system, first; none that is empty of the model; the results of one
+ * answer's calls together.
+ */
+function arrange(messages: LanguageModelV4Message[]): LanguageModelV4Message[] {
+  const told = messages.flatMap((message) => (message.role === 'system' ? [message.content] : []))
+  const arranged: LanguageModelV4Message[] = []
   for (const message of messages) {
-    const last = joined.at(-1)
+    const last = arranged.at(-1)
+    if (message.role === 'system' || message.content.length === 0) continue
     if (message.role === 'tool' && last?.role === 'tool') last.content.push(...message.content)
-    else joined.push(message)
+    else arranged.push(message)
   }
-  return joined
+  return told.length > 0 ? [{ role: 'system', content: told.join('\n\n') }, ...arranged] : arranged
 }

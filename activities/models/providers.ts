@@ -1,12 +1,12 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import type { OpenedCredential } from '../../db/credentials/open.ts'
+import { isObject } from '../../workflows/json.ts'
 import { findBase } from '../credentials/checks/ask.ts'
 import { AZURE_VERSION } from '../credentials/checks/llm.ts'
 import { invalidConfig } from '../nodes/kit/failure.ts'
 import type { ModelLine } from './line.ts'
-import type { ModelRequest } from './model.ts'
+import type { ModelMessage, ModelRequest } from './model.ts'
 import { writePrompt } from './prompt.ts'
-import { isStrictSchema } from './schema.ts'
 
 /** A model of a vendor, and how it is asked for an answer by a JSON Schema. */
 type OpenedModel = {
@@ -102,9 +102,9 @@ export async function startAnswer(
   if (!open)
     throw invalidConfig('credentialId', `names a credential of the type ${opened.type}, which has no models`)
   const { model, options, json } = await open(opened, name, line, request)
-  const { schema } = request
-  const asked = schema && json === 'words' ? { ...request, messages: [...request.messages] } : request
-  if (schema && json === 'words') asked.messages = putInWords(asked.messages, schema)
+  const { schema, messages } = request
+  const asked =
+    schema && json === 'words' ? { ...request, messages: [...messages, putInWords(schema)] } : request
   const { stream } = await model.doStream({
     ...writePrompt(opened.type, asked),
     ...(schema && json === 'vendor' ? { responseFormat: { type: 'json', schema, name: 'answer' } } : {}),
@@ -115,9 +115,28 @@ export async function startAnswer(
 }
 
 /** Tells a model the schema of its answer, where nothing else makes it keep to it. */
-function putInWords(messages: ModelRequest['messages'], schema: object): ModelRequest['messages'] {
+function putInWords(schema: object): ModelMessage {
   const text = `Answer with JSON only: no other words, no Markdown. The JSON must be valid by this JSON Schema:\n${JSON.stringify(schema)}`
-  const [first, ...rest] = messages
-  if (first?.role !== 'system') return [{ role: 'system', content: text }, ...messages]
-  return [{ role: 'system', content: `${first.content}\n\n${text}` }, ...rest]
+  return { role: 'system', content: text }
+}
+
+const MAX_SCHEMA_DEPTH = 20
+
+/**
+ * Whether a vendor that keeps strictly to JSON Schemas takes this one: each of its objects requires all of its
+ * properties and allows no others. Others are kept to as well as the model can.
+ */
+function isStrictSchema(schema: unknown, depth = 0): boolean {
+  if (!isObject(schema) || depth > MAX_SCHEMA_DEPTH) return false
+  const { type, properties, required, additionalProperties, items, anyOf, enum: values, const: only } = schema
+  if (Array.isArray(anyOf)) return depth > 0 && anyOf.every((one) => isStrictSchema(one, depth + 1))
+  if (type === 'object') {
+    if (!isObject(properties) || additionalProperties !== false || !Array.isArray(required)) return false
+    return Object.entries(properties).every(
+      ([name, one]) => required.includes(name) && isStrictSchema(one, depth + 1),
+    )
+  }
+  if (depth === 0) return false
+  if (type === 'array') return isStrictSchema(items, depth + 1)
+  return typeof type === 'string' || Array.isArray(values) || only !== undefined
 }

@@ -90,6 +90,8 @@ export type EngineOptions = {
   segmentRecords?: number | undefined
   /** How long an error that nobody knows may last in a segment; for tests. */
   patienceMs?: number | undefined
+  /** How long a model's vendor may send nothing. */
+  modelSilenceMs?: number | undefined
   /** A bundle made earlier. Without it, one is made here, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
   metrics?: Metrics | undefined
@@ -204,6 +206,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     publicUrl,
     segmentRecords,
     patienceMs,
+    modelSilenceMs: options.modelSilenceMs,
     touch,
   }
   const routing = watchRouting({ client, taskQueue, version: options.version, log })

@@ -99,7 +99,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
+      const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents, modelSilenceMs } = config
       const { deploymentName, buildId } = config
       // A pool in which others wait must not make a process that is alive seem lost.
       const lease = { max: 1, name: `perdure ${kind} lease`, timeoutMs: RENEWAL_MS }
@@ -118,6 +118,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         publicUrl,
         budgetBytes,
         stopGraceMs,
+        modelSilenceMs,
         processId: process.env[PROCESS_ID],
         // The supervisor has locked the data folder, and ended what ran there before.
         place: kind === 'service' && process.env[PROCESS_ID] ? `${hostname()}:${config.dataDir}` : undefined,

@@ -12,6 +12,7 @@ import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { Files } from '../../files/files.ts'
 import type { HttpClient } from '../../http/http.ts'
+import type { Metrics } from '../../metrics.ts'
 import type { UsageMeter } from '../../models/meter.ts'
 import type { NoteKeeper } from './notes.ts'
 
@@ -44,6 +45,8 @@ export type NodeContext = {
   dial?: Dial
   /** Only attempts have it: every call to a model is noted there before it is sent. */
   meter?: UsageMeter
+  /** How models are asked in this process. Only attempts have it. */
+  models?: { silenceMs?: number | undefined; metrics?: Metrics | undefined }
   /** The reply node of a chat has it, in attempts. */
   reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */

@@ -151,8 +151,11 @@ async function send(response: ServerResponse, bytes: Buffer, pieceBytes = bytes.
     if (pieceBytes < bytes.length) await new Promise((resolve) => setImmediate(resolve))
     if (!fits && !response.destroyed)
       await new Promise<void>((resolve) => {
-        response.once('drain', resolve)
-        response.once('close', resolve)
+        const go = () => {
+          response.off('drain', go).off('close', go)
+          resolve()
+        }
+        response.on('drain', go).on('close', go)
       })
   }
 }
