@@ -79,6 +79,7 @@ export async function makeCall(
     credentials,
     files: masking.files(files),
     meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
+    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
   }
