@@ -81,7 +81,6 @@ export async function makeCall(
     meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
-    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
