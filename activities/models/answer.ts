@@ -109,7 +109,7 @@ export async function readAnswer(
         answer.usage = readUsage(part.usage)
         break
       case 'error':
-        throw judgeError(vendor, part.error)
+        throw judgeAnswerError(vendor, part.error)
     }
   }
   if (!end || end.unified === 'interrupted' || (end.unified === 'other' && end.raw === undefined))
@@ -121,7 +121,7 @@ export async function readAnswer(
 }
 
 /** What an error that a vendor's library has thrown, or found in the answer, means for the node. */
-export function judgeError(vendor: Vendor, error: unknown): unknown {
+export function judgeAnswerError(vendor: Vendor, error: unknown): unknown {
   if (error instanceof NodeFailure) return error
   const name = error instanceof Error ? error.name : ''
   if (/^AI_(?:Invalid(?:Prompt|Argument)|UnsupportedFunctionality|NoSuchModel)/.test(name))

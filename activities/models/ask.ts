@@ -1,9 +1,9 @@
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import { judgeError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
+import { judgeAnswerError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
 import { startDemo } from './demo.ts'
 import { nameVendor, uselessAnswer, type Vendor } from './failures.ts'
-import { openLine } from './line.ts'
+import { openModelLine } from './line.ts'
 import type { ModelReply, ModelRequest } from './model.ts'
 import { openNote } from './note.ts'
 import type { AnswerPart } from './prompt.ts'
@@ -49,7 +49,8 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
   const note = openNote(context, { ...called, credentialId: opened.id })
   const vendor = nameVendor(opened, credentials.secrets())
   const silenceMs = context.models?.silenceMs ?? SILENCE_MS
-  const line = provider === 'DEMO' ? undefined : await openLine(context, opened, { vendor, note, silenceMs })
+  const line =
+    provider === 'DEMO' ? undefined : await openModelLine(context, opened, { vendor, note, silenceMs })
   let answer: ModelAnswer | undefined
   let cost: number | null = null
   try {
@@ -69,7 +70,7 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
   } catch (error) {
     signal.throwIfAborted()
     const fault = line?.fault()
-    throw fault === undefined ? judgeError(vendor, error) : fault
+    throw fault === undefined ? judgeAnswerError(vendor, error) : fault
   } finally {
     line?.close()
     cost = await note.end()

@@ -88,6 +88,11 @@ export function uselessAnswer(vendor: Vendor, problem: string, retryable = true)
   return new NodeFailure(`The answer of ${vendor.name} ${problem}`, { type: 'ModelAnswer', retryable })
 }
 
+/** The failure for an answer that is whole, and not a stream of events. */
+export function noStream(vendor: Vendor, text: string): NodeFailure {
+  return uselessAnswer(vendor, `is no stream of events: ${quote(vendor, findMessage(text))}`)
+}
+
 /** The failure for a request that got no answer, or of which only a part came. */
 export function unreached(vendor: Vendor, error: HttpError): NodeFailure {
   const { kind, message } = error

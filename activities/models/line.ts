@@ -5,7 +5,7 @@ import type { HttpRequest, HttpResponse } from '../http/http.ts'
 import { HttpError } from '../http/httperror.ts'
 import { invalidConfig } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import { isUnsent, refusedBy, silentFor, unreached, type Vendor } from './failures.ts'
+import { isUnsent, noStream, refusedBy, silentFor, unreached, type Vendor } from './failures.ts'
 import { type AnswerFlow, openFlow } from './flow.ts'
 import type { ModelCallNote } from './note.ts'
 
@@ -13,8 +13,12 @@ const MAX_REQUEST_BYTES = 8 * 1024 * 1024
 /** What may come over the wire: each piece of a text has JSON of many times its size around it. */
 const MAX_STREAM_BYTES = 128 * 1024 * 1024
 const MAX_ERROR_BYTES = 1024 * 1024
+const END_MS = 500
 /** No limit of its own: the node has one. */
 const TIMEOUT_MS = 24 * 3_600_000
+
+/** A server that does not know how to stream, or is no model's. */
+const NO_STREAM = /^\s*(?:application\/json|text\/html)\s*(?:;|$)/i
 
 /** The headers by which libraries sign in, and those that the HTTP client sets. */
 const LEFT_OUT = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'user-agent', 'content-length']
@@ -33,7 +37,7 @@ export type ModelLine = {
  * Opens the line of one call. The credential goes only to its own hosts, redirects are not followed, the request has
  * at most 8 MiB, and a vendor that sends nothing for `silenceMs` is given up. `note` is begun before anything is sent.
  */
-export async function openLine(
+export async function openModelLine(
   context: NodeContext,
   opened: OpenedCredential,
   { vendor, note, silenceMs }: { vendor: Vendor; note: ModelCallNote; silenceMs: number },
@@ -60,6 +64,15 @@ export async function openLine(
     }, silenceMs)
   }
 
+  /** What comes after the whole answer does not matter: only whether the connection can be used again. */
+  function awaitEnd(flow: AnswerFlow): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      flow.close()
+      stop.abort()
+    }, END_MS)
+  }
+
   async function begin(): Promise<void> {
     signal.throwIfAborted()
     await note.begin()
@@ -82,21 +95,23 @@ export async function openLine(
             note.refuse()
             return undefined
           }
+          if (NO_STREAM.test(headers['content-type'] ?? '')) return undefined
           return async (body) => {
             flow = openFlow(vendor)
             resolve(new Response(flow.stream, { status, headers: pickHeaders(headers) }))
             for await (const chunk of body) {
               awaitByte()
               if (!(await flow.push(chunk))) return
+              if (flow.isWhole()) awaitEnd(flow)
             }
           }
         },
       })
       answered
         .then(({ status, headers, body }) => {
-          if (!flow)
-            throw refusedBy(vendor, { status, headers, text: decodeText(body, headers['content-type']) })
-          flow.close()
+          if (flow) return flow.close()
+          const text = decodeText(body, headers['content-type'])
+          throw status >= 300 ? refusedBy(vendor, { status, headers, text }) : noStream(vendor, text)
         })
         .catch((error) => {
           if (error instanceof HttpError && !head && isUnsent(error)) note.refuse()

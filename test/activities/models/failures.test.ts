@@ -1,8 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { noteExchanges } from '../../../activities/http/exchanges.ts'
+import { createHttpClient } from '../../../activities/http/http.ts'
+import { createMetrics } from '../../../activities/metrics.ts'
 import { brokenOffBy, readDelay, refusedBy } from '../../../activities/models/failures.ts'
 import type { ModelRequest } from '../../../activities/models/model.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import type { CredentialType } from '../../../db/credentials/types.ts'
+import type { StartedAttempt } from '../../../db/records/attempts.ts'
+import type { Exchange } from '../../../db/requests/exchange.ts'
+import { LOCAL } from '../../support/servers/loopback.ts'
 import { startAnthropic } from '../../support/servers/models/anthropic.ts'
 import { useModels } from '../../support/servers/models/asking.ts'
 import { startGoogle } from '../../support/servers/models/google.ts'
@@ -134,8 +140,14 @@ describe.each(PROTOCOLS)('%s', (type) => {
   })
 
   test('a page in the place of an answer', async () => {
-    const { fail, server } = await start(type, { status: 200, raw: '<html>Sign in</html>' })
+    const { fail, server } = await start(type, { status: 200, raw: '{"error": {"message": "Sign in"}}' })
+    const sent = await fail()
+    expect(sent).toMatchObject({ kind: 'ModelAnswer', retryable: true, status: 'LOST' })
+    expect(sent.message).toContain('is no stream of events: Sign in')
+    server.say({ status: 200, headers: { 'content-type': 'text/plain' }, raw: 'Hello' })
     expect(await fail()).toMatchObject({ retryable: true, status: 'LOST' })
+    server.say({ status: 503, raw: 'x'.repeat(2_000_000) })
+    expect(await fail()).toMatchObject({ kind: 'ModelUnavailable', retryable: true, status: 'REFUSED' })
     server.say({ status: 502, raw: `<html>\n <b>Bad</b>\tgateway</html>${'x'.repeat(5_000)}` })
     const failure = await fail()
     expect(failure.message).toContain('responded with 502: <html> <b>Bad</b> gateway</html>xxx')
@@ -326,6 +338,56 @@ test('errors within a stream: what may pass, and what does not', async () => {
     expect({ type, event, ...failure }).toMatchObject({ type, event, ...expected, status: 'LOST' })
     expect(failure.message).toMatch(/broke off its answer with \w+: Overloaded/)
   }
+})
+
+test('an answer that is whole is taken, though its connection stays open', async () => {
+  for (const type of ['OPENAI_COMPATIBLE', 'AZURE_OPENAI', 'ANTHROPIC'] as const)
+    for (const pieceBytes of [1, 1_000]) {
+      const { ask } = await start(type, { text: 'all of it', hangAfter: 1_000, pieceBytes })
+      expect(await ask()).toMatchObject({ text: 'all of it', finish: 'stop' })
+      expect(models.metered.at(-1)!.outcome).toMatchObject({ status: 'SUCCESS' })
+    }
+})
+
+test('connections are used again', async () => {
+  const { server, ask } = await start('OPENAI_COMPATIBLE', { text: 'all of it' })
+  for (let n = 0; n < 8; n++) await ask()
+  // One may not be free yet when the next call is sent.
+  expect(new Set(server.calls.map(({ port }) => port)).size).toBeLessThan(4)
+})
+
+test('requests are shown with their prompt, without the key, and with the bytes that came', async () => {
+  const { ask } = await start('OPENAI', { text: 'hello' })
+  const shown: Exchange[] = []
+  const attempt = { executionId: 'e', nodeId: 'n', iteration: null, attempt: 1 } as unknown as StartedAttempt
+  const plain = createHttpClient(LOCAL)
+  const http = noteExchanges(plain, attempt, (exchange) => shown.push(structuredClone(exchange)))
+  await ask({ context: { http } })
+  await plain.close()
+  const last = shown.at(-1)!
+  expect(last).toMatchObject({ method: 'POST', response: { status: 200 }, error: null })
+  expect(last.headers.authorization).toBe('[redacted]')
+  expect(last.body.text).toContain('"hi"')
+  expect(last.response!.body.bytes).toBeGreaterThan(500)
+  expect(JSON.stringify(shown)).not.toContain(KEY)
+})
+
+test('the metrics count calls, tokens and the time to the first piece', async () => {
+  const metrics = createMetrics()
+  const { ask, server } = await start('OPENAI', [
+    { text: 'hello' },
+    { status: 429 },
+    { text: 'hello', cutAfter: 3 },
+  ])
+  const context = { models: { metrics } }
+  for (let n = 0; n < 3; n++) await ask({ context }).catch(() => {})
+  expect(server.calls).toHaveLength(3)
+  const text = await metrics.registry.metrics()
+  for (const status of ['SUCCESS', 'REFUSED', 'LOST'])
+    expect(text).toContain(`perdure_model_calls_total{provider="OPENAI",status="${status}"} 1`)
+  expect(text).toContain('perdure_model_tokens_total{provider="OPENAI",kind="input"} 100')
+  expect(text).toContain('perdure_model_tokens_total{provider="OPENAI",kind="cached"} 40')
+  expect(text).toContain('perdure_model_first_seconds_count{provider="OPENAI"} 1')
 })
 
 test('a vendor that cannot be reached is charged nothing, and is asked again later', async () => {

@@ -8,6 +8,8 @@ export type VendorCall = {
   path: string
   headers: IncomingHttpHeaders
   body: Record<string, unknown>
+  /** Of the client: the same for all calls of one connection. */
+  port: number | undefined
   /** Epoch milliseconds. */
   at: number
   /** Resolves to whether the whole answer was sent, once the connection is done with it. */
@@ -78,7 +80,8 @@ export async function startVendor(
       response.once('close', () => resolve(response.writableFinished)),
     )
     const body = readBody(sent)
-    const call = { path: request.url ?? '/', headers: request.headers, body, at: Date.now(), ended }
+    const { headers, socket } = request
+    const call = { path: request.url ?? '/', headers, body, port: socket.remotePort, at: Date.now(), ended }
     const number = calls.push(call) - 1
     for (const wake of waiters.splice(0)) wake()
     const answer = await choose(call, number)
