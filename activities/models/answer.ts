@@ -31,12 +31,28 @@ export type ModelAnswer = {
 }
 
 /**
- * Reads the stream of an answer. `said` is told each piece of text as it comes, `began` of the first piece of anything.
+ * The bytes that a call to a model holds, at two for each character. So much is more than models say, and few answers take
+ * more; those get it piece by piece, because calls to models are many and long.
+ */
+export const HELD_FOR_MODEL = 2 * 1024 * 1024
+
+/**
+ * Reads the stream of an answer. `grow` takes more room for it, or says that there is none. `said` is told each piece of text as it comes, `began` of the first piece of anything.
  * Throws a NodeFailure for an answer that breaks off, is too long, or that the vendor ends with an error.
  */
 export async function readAnswer(
   stream: AsyncIterable<LanguageModelV4StreamPart>,
-  { vendor, began, said }: { vendor: Vendor; began: () => void; said: (text: string) => void },
+  {
+    vendor,
+    began,
+    said,
+    grow,
+  }: {
+    vendor: Vendor
+    began: () => void
+    said: (text: string) => void
+    grow: (bytes: number) => boolean
+  },
 ): Promise<ModelAnswer> {
   const answer: ModelAnswer = { text: '', toolCalls: [], finish: 'other', usage: null, parts: [] }
   const texts: string[] = []
@@ -44,9 +60,14 @@ export async function readAnswer(
   let chars = 0
   let calls = 0
   let end: LanguageModelV4FinishReason | undefined
-  const grow = (more: number) => {
+  let held = HELD_FOR_MODEL
+  const count = (more: number) => {
     chars += more
     if (chars > MAX_CHARS) throw uselessAnswer(vendor, `is longer than ${MAX_CHARS} characters`, false)
+    for (; 2 * chars > held; held += HELD_FOR_MODEL) {
+      if (!grow(HELD_FOR_MODEL))
+        throw uselessAnswer(vendor, 'is longer than the worker has room for beside others', false)
+    }
   }
   const begin = (type: Open['type'], id: string): Open => {
     const key = `${type} ${id}`
@@ -75,7 +96,7 @@ export async function readAnswer(
         const type = part.type === 'text-delta' ? 'text' : 'reasoning'
         const piece = begin(type, part.id)
         addMetadata(piece, part.providerMetadata)
-        grow(part.delta.length)
+        count(part.delta.length)
         piece.text += part.delta
         if (part.delta === '') break
         began()
@@ -92,7 +113,7 @@ export async function readAnswer(
       case 'tool-call': {
         if (part.providerExecuted) break
         began()
-        grow(part.input.length + part.toolName.length)
+        count(part.input.length + part.toolName.length)
         const call = { ...readCall(part.input), id: chooseId(part.toolCallId, ids), name: part.toolName }
         answer.toolCalls.push(call)
         answer.parts.push({

@@ -61,6 +61,7 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
     answer = await readAnswer(stream, {
       vendor,
       began: note.first,
+      grow: (bytes) => context.share?.grow(bytes) ?? true,
       said(text) {
         context.reply?.write(text)
         ask.onText?.(text)

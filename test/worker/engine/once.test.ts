@@ -47,7 +47,15 @@ test('a call is made once although Temporal stands still for longer than it wait
   }
 }, 180_000)
 
-test('after a kill -9 of the service its calls go on within 15 s, whatever pause their nodes have', async ({
+/** When a worker of the service began to poll, of each start, in epoch ms. */
+const startsOfWorker = () =>
+  host
+    .log('service')
+    .split('\n')
+    .filter((line) => line.includes('"the worker polls Temporal"'))
+    .map((line) => (JSON.parse(line) as { time: number }).time)
+
+test('after a kill -9 of the service its calls go on once it is back, whatever pause their nodes have', async ({
   annotate,
 }) => {
   const retry = { maxAttempts: 2, initialIntervalMs: 45_000, maxIntervalMs: 45_000 }
@@ -56,10 +64,14 @@ test('after a kill -9 of the service its calls go on within 15 s, whatever pause
   const killed = Date.now()
   const was = host.kill('service')
   await target.until(() => callsOf(target, id, 'call').length === 2)
-  const after = callsOf(target, id, 'call')[1]!.at - killed
-  await annotate(`the call was made again ${after} ms after the kill`)
-  expect(after).toBeLessThan(15_000)
+  const { at } = callsOf(target, id, 'call')[1]!
   await host.recovered('service', was)
+  const starts = startsOfWorker()
+  expect(starts).toHaveLength(2)
+  // How long a process takes to start is the machine's affair. It knows that the one before it on its data folder is gone.
+  const after = at - starts[1]!
+  await annotate(`made again ${after} ms after the worker was back, which took ${starts[1]! - killed} ms`)
+  expect(after).toBeLessThan(5_000)
   const run = await host.ended(id)
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 1])
   // A lost worker is no failure of the node: one that has a single attempt goes on too.
