@@ -47,7 +47,7 @@ function asOlder({ runId, events }: RunHistory): RunHistory {
 async function readRows(id: string) {
   const nodes =
     await sql`select id, node_id, iteration, status, started_at, completed_at, output::text, handle,
-    error_message, retry_count, settled, position, loop::text, given_by
+    error_message, retry_count, settled, position, loop::text, given_by, step, tool, agent::text
     from node_executions where execution_id = ${id} order by id`.execute(store.db)
   const run =
     await sql`select status, error_message, started_at, completed_at, run_position, run_id, last_event_id,
