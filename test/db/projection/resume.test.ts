@@ -47,7 +47,7 @@ function asOlder({ runId, events }: RunHistory): RunHistory {
 async function readRows(id: string) {
   const nodes =
     await sql`select id, node_id, iteration, status, started_at, completed_at, output::text, handle,
-    error_message, retry_count, settled, position, loop::text, given_by
+    error_message, retry_count, settled, position, loop::text, given_by, step, tool, agent::text
     from node_executions where execution_id = ${id} order by id`.execute(store.db)
   const run =
     await sql`select status, error_message, started_at, completed_at, run_position, run_id, last_event_id,
@@ -65,7 +65,7 @@ async function forget(id: string, { db } = store): Promise<void> {
 const save = (id: string, fold: ReturnType<typeof createFold>) =>
   saveProjection(store, id, fold.project(), { values: true })
 
-describe.each(['waits', 'loops', 'calls', 'approvals'])('the example "%s"', (name) => {
+describe.each(['waits', 'loops', 'calls', 'approvals', 'agents', 'asking agent'])('the example "%s"', (name) => {
   test('has the same rows wherever its projection was interrupted', async () => {
     const { id } = await runExample(forced, examples(target.url)[name]!)
     const right = await readRows(id)
