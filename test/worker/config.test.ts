@@ -31,6 +31,8 @@ describe('readConfig', () => {
     expect(chosen).toBeGreaterThanOrEqual(32 * 1_048_576)
     expect(chosen).toBeLessThanOrEqual(Math.max(32 * 1_048_576, getHeapStatistics().heap_size_limit / 4))
     expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
+    expect(readConfig({}).modelSilenceMs).toBe(30_000)
+    expect(readConfig({ MODEL_SILENCE_SECONDS: '5' }).modelSilenceMs).toBe(5_000)
   })
 
   test('a port that is set to its default still counts as set by hand', () => {
