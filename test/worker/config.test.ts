@@ -31,8 +31,12 @@ describe('readConfig', () => {
     expect(chosen).toBeGreaterThanOrEqual(32 * 1_048_576)
     expect(chosen).toBeLessThanOrEqual(Math.max(32 * 1_048_576, getHeapStatistics().heap_size_limit / 4))
     expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
+  })
+
+  test('a vendor of models may be silent for 30 seconds, or as long as is set', () => {
     expect(readConfig({}).modelSilenceMs).toBe(30_000)
     expect(readConfig({ MODEL_SILENCE_SECONDS: '5' }).modelSilenceMs).toBe(5_000)
+    expect(() => readConfig({ MODEL_SILENCE_SECONDS: '0' })).toThrow('MODEL_SILENCE_SECONDS')
   })
 
   test('a port that is set to its default still counts as set by hand', () => {
