@@ -119,7 +119,7 @@ function writeReply(
       role: 'assistant',
       content: text,
       ...(toolCalls.length > 0 ? { toolCalls } : {}),
-      ...(parts.some(isSigned) ? { parts: { provider, value: parts } } : {}),
+      ...(parts.some(isSigned) ? { parts: { provider, value: parts.map(withoutInput) } } : {}),
     },
   }
 }
@@ -130,3 +130,6 @@ function isSigned(part: AnswerPart): boolean {
   const keys = values.flatMap((one) => Object.keys(one ?? {}))
   return part.type === 'reasoning' || keys.some((key) => key !== 'itemId' && key !== 'annotations')
 }
+
+/** What a tool is called with is in the message's `toolCalls`. */
+const withoutInput = (part: AnswerPart) => (part.type === 'tool-call' ? { ...part, input: {} } : part)

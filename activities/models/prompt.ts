@@ -45,20 +45,26 @@ function writeMessage(provider: string, message: ModelMessage): LanguageModelV4M
   }
 }
 
+/** The parts as the vendor wants them back; of its calls only those that the message has. */
 function writeAnswer(
   provider: string,
   { content, toolCalls = [], parts }: Extract<ModelMessage, { role: 'assistant' }>,
 ): AnswerPart[] {
-  if (parts?.provider === provider && Array.isArray(parts.value)) return parts.value as AnswerPart[]
-  return [
-    ...(content === '' ? [] : [{ type: 'text' as const, text: content }]),
-    ...toolCalls.map(({ id, name, arguments: input }) => ({
-      type: 'tool-call' as const,
-      toolCallId: id,
-      toolName: name,
-      input,
-    })),
-  ]
+  const calls = new Map(
+    toolCalls.map(({ id, name, arguments: input }) => [
+      id,
+      { type: 'tool-call' as const, toolCallId: id, toolName: name, input },
+    ]),
+  )
+  const own = parts?.provider === provider && Array.isArray(parts.value) ? (parts.value as AnswerPart[]) : []
+  const said = own.flatMap((part): AnswerPart[] => {
+    if (part.type !== 'tool-call') return [part]
+    const call = calls.get(part.toolCallId)
+    calls.delete(part.toolCallId)
+    return call ? [{ ...part, ...call }] : []
+  })
+  const text: AnswerPart[] = content === '' ? [] : [{ type: 'text', text: content }]
+  return [...(own.length > 0 ? said : text), ...calls.values()]
 }
 
 /**

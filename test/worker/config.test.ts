@@ -33,6 +33,12 @@ describe('readConfig', () => {
     expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
   })
 
+  test('a vendor of models may be silent for 30 seconds, or as long as is set', () => {
+    expect(readConfig({}).modelSilenceMs).toBe(30_000)
+    expect(readConfig({ MODEL_SILENCE_SECONDS: '5' }).modelSilenceMs).toBe(5_000)
+    expect(() => readConfig({ MODEL_SILENCE_SECONDS: '0' })).toThrow('MODEL_SILENCE_SECONDS')
+  })
+
   test('a port that is set to its default still counts as set by hand', () => {
     expect(readConfig({ PORT: '3000' }).port).toEqual({ number: 3000, byHand: true })
   })

@@ -148,6 +148,22 @@ describe.each(VENDORS)('%s', (type, path, headers) => {
     expect(seen).not.toMatch(/hmm|signed|sealed/)
   })
 
+  test('gets back only the calls that the message still has, each where it was', async () => {
+    const tools = ['one', 'two', 'three'].map((q) => ({ name: 'find', args: { q } }))
+    const { server, ask } = await start(type, { reasoning: 'hmm', text: 'So', tools })
+    const { message } = await ask({ messages: [user('hi')], tools: TOOLS }, 'gpt-5')
+    const kept = message.toolCalls!.filter((_, n) => n !== 1)
+    const results = kept.map(
+      ({ id }): ModelMessage => ({ role: 'tool', toolCallId: id, toolName: 'find', result: 'y' }),
+    )
+    server.say({ text: 'ok' })
+    await ask({ messages: [user('hi'), { ...message, toolCalls: kept }, ...results], tools: TOOLS }, 'gpt-5')
+    const body = JSON.stringify(server.calls[1]!.body).replaceAll('\\', '')
+    expect(body).not.toContain('"q":"two"')
+    expect(body.indexOf('"q":"one"')).toBeGreaterThan(body.indexOf('So'))
+    expect(body.indexOf('"q":"three"')).toBeGreaterThan(body.indexOf('"q":"one"'))
+  })
+
   test('gives arguments that are no JSON object as they are', async () => {
     const tools = ['{"q": ', '[1]', '"text"'].map((args) => ({ name: 'find', args }))
     // Gemini sends arguments as a value, not as a text.

@@ -39,6 +39,8 @@ export type VendorSpeech = {
   hangAfter?: number
   /** In the place of the event of this number. */
   replace?: { event: number; raw: string }
+  /** Changes each event before it is sent. */
+  spoil?: (raw: string, event: number) => string
 }
 
 /** An answer without a stream: an error of the vendor. */
@@ -128,7 +130,7 @@ function refuse(
 }
 
 async function speak(response: ServerResponse, speech: VendorSpeech, events: string[]): Promise<void> {
-  const { paceMs = 0, before, pieceBytes, cutAfter, endAfter, hangAfter, replace } = speech
+  const { paceMs = 0, before, pieceBytes, cutAfter, endAfter, hangAfter, replace, spoil } = speech
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.flushHeaders()
   for (const [n, event] of events.entries()) {
@@ -142,7 +144,8 @@ async function speak(response: ServerResponse, speech: VendorSpeech, events: str
     if (n === endAfter) break
     if (before) await before(n)
     if (paceMs > 0) await new Promise((resolve) => setTimeout(resolve, paceMs))
-    await send(response, Buffer.from(replace?.event === n ? replace.raw : event), pieceBytes)
+    const raw = replace?.event === n ? replace.raw : event
+    await send(response, Buffer.from(spoil ? spoil(raw, n) : raw), pieceBytes)
   }
   if (hangAfter !== undefined && hangAfter >= events.length) return
   response.end()
