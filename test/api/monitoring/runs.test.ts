@@ -53,7 +53,7 @@ const usageOf = (shown: object | undefined) => (shown as Shown).usage
 async function readTotals(workflowId: string) {
   const path = `/api/monitoring/teams/${host.teamId}/token-usage`
   const read = (more: string) =>
-    host.ask<Record<string, never>>('GET', `${path}${more}?workflowId=${workflowId}`)
+    host.ask<Record<string, unknown>>('GET', `${path}${more}?workflowId=${workflowId}`)
   return { total: await read(''), daily: await read('/daily'), models: await read('/by-model') }
 }
 
