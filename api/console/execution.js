@@ -7,6 +7,7 @@ import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
 import { showCrumbs, showFacts, showHeading } from './lists.js'
 import { notify, notifyError } from './notices.js'
+import { listUsage } from './record.js'
 import { createRecords } from './records.js'
 import { canRetry, listRelated, openRecover, roleOf } from './recover.js'
 import { isOpen, showStatus } from './status.js'
@@ -102,6 +103,7 @@ export async function showExecution({ main, id, signal, frame }) {
         ['Duration', formatDuration(open ? soFar : run.durationMs)],
         ['Trigger', run.trigger],
         ['Version', run.workflowVersion],
+        ...listUsage(run),
         ['Id', h('code', null, id)],
         ...listRelated(run),
         ...listCallback(run),

@@ -92,6 +92,7 @@ export function createRow(first, executionId, loadRequests) {
         ['Retries', record.retryCount],
         ...(record.iteration === null ? [] : [tell('Iteration', record.iteration)]),
         ...(record.takenFrom ? [tell('Taken over from', linkRun(record.takenFrom))] : []),
+        ...listUsage(record),
       ]),
       record.errorMessage && h('p', { class: 'failure' }, tellError(record)),
       ...showNotes(record),
@@ -112,6 +113,16 @@ export function createRow(first, executionId, loadRequests) {
 /** @param {string} name @param {import('./dom.js').Child} value @returns {[string, import('./dom.js').Child]} */
 function tell(name, value) {
   return [name, value]
+}
+
+/** What its calls to models took, in a line. @param {any} shown @returns {[string, import('./dom.js').Child][]} */
+export function listUsage({ usage }) {
+  if (!usage) return []
+  const { inputTokens, outputTokens, cost, calls, unpricedCalls } = usage
+  const tokens = `${inputTokens.toLocaleString()} tokens in, ${outputTokens.toLocaleString()} out`
+  const paid = cost === null ? 'cost not known' : `$${cost.toFixed(cost > 0 && cost < 0.01 ? 6 : 2)}`
+  const without = cost !== null && unpricedCalls > 0 ? `, and ${unpricedCalls} of which it is not known` : ''
+  return [['Models', `${calls} ${calls === 1 ? 'call' : 'calls'}: ${tokens}, ${paid}${without}`]]
 }
 
 /** Why it failed, or why its last attempt did and when the next one comes. @param {any} record */

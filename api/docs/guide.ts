@@ -27,7 +27,10 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'versions',
     ],
   },
-  { title: 'Working with executions', chapters: ['recovery', 'export-and-import', 'api', 'people'] },
+  {
+    title: 'Working with executions',
+    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people'],
+  },
   {
     title: 'Running Perdure',
     chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],

@@ -148,6 +148,7 @@ test('JSON is an array of executions with their node records', async () => {
     startedAt: expect.stringMatching(/Z$/),
     completedAt: expect.stringMatching(/Z$/),
     durationMs: 1495,
+    usage: null,
     nodeExecutions: ['n1', 'n2'].map((nodeId) => ({
       nodeId,
       nodeType: 'HTTP_REQUEST',
