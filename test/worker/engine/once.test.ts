@@ -53,7 +53,7 @@ const startsOfWorker = () =>
     .log('service')
     .split('\n')
     .filter((line) => line.includes('"the worker polls Temporal"'))
-    .map((line) => (JSON.parse(line) as { time: number }).time)
+    .map((line) => Date.parse((JSON.parse(line) as { time: string }).time))
 
 test('after a kill -9 of the service its calls go on once it is back, whatever pause their nodes have', async ({
   annotate,

@@ -97,7 +97,8 @@ test('an API says that no worker takes calls to models, as none of an older rele
   const old = await Connection.connect({ address: env.TEMPORAL_ADDRESS! })
   ends.push(() => old.close())
   const poll = { namespace: 'default', taskQueue: { name: env.TASK_QUEUE! }, identity: 'of a release before' }
-  old.workflowService.pollWorkflowTaskQueue(poll).catch(() => {})
+  const polled = old.withDeadline(Date.now() + 60_000, () => old.workflowService.pollWorkflowTaskQueue(poll))
+  polled.catch(() => {})
   const read = () => fetch(`http://127.0.0.1:${port}/readyz`)
   await api.until(async () => (await read()).ok)
   const others = { database: true, temporal: true, account: true }
