@@ -1,3 +1,5 @@
+import { agentExamples } from './agents.ts'
+
 type Node = { id: string; type: string; config?: Record<string, unknown> } & Record<string, unknown>
 type Edge = { source: string; target: string; sourceHandle?: string }
 
@@ -54,6 +56,7 @@ const asksDemo = { credentialId: 'CREDENTIAL_DEMO', model: 'demo' }
  */
 export function examples(url: string): Record<string, Example> {
   return {
+    ...agentExamples(url),
     chain: {
       nodes: [
         { ...start, type: 'WEBHOOK_TRIGGER', config: { path: 'in' } },
