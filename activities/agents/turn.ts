@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
+import { loadChatMemory, loadChatMemory } from '../agentchat/memory.ts'
 import { askModel } from '../models/ask.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
@@ -25,7 +26,7 @@ type Turn = Extract<AgentStep, { kind: 'turn' }>
 /** One call to the model: the node ends with its text, or goes on with the tasks that it asks for. */
 export async function runAgentTurn(context: NodeContext, step: Turn): Promise<AgentStepResult> {
   const config = readAgentConfig(context)
-  const { state, news } = await openTurn(context, step)
+  const { state, news } = await openTurn(context, step, config)
   if (state.isOver) throw outOfSteps(config, state)
   demandBudget(config, state)
   const tools = listOffered(config, state.remote)
@@ -70,9 +71,10 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
 async function openTurn(
   context: NodeContext,
   { state, outcomes }: Turn,
+  config: AgentConfig,
 ): Promise<{ state: AgentState; news: ModelMessage[] }> {
   if (state === undefined) {
-    const messages = await openConversation(context)
+    const messages = await openConversation(context, config)
     const remote = await findRemoteTools(context)
     return {
       state: { messages, remote, asked: [], tokens: 0, cost: 0, lastText: '' },
@@ -84,12 +86,19 @@ async function openTurn(
   return { state: { ...before, messages: [...before.messages, ...news] }, news }
 }
 
-async function openConversation(context: NodeContext): Promise<ModelMessage[]> {
+async function openConversation(
+  context: NodeContext,
+  { credentialId, model }: AgentConfig,
+): Promise<ModelMessage[]> {
   const instructions = await renderText(context, 'instructions')
   const prompt =
     context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
+  const memory = await loadChatMemory(context, (quiet, request) =>
+    askModel(quiet, { credentialId, model, request }),
+  )
   return [
     { role: 'system', content: instructions },
+    ...(memory ?? []),
     { role: 'user', content: prompt },
   ]
 }
