@@ -258,10 +258,11 @@ export function createFold(executionId: string, progress: Progress | null = null
   function openScheduled(activityId: string, at: number): ProjectedNode | undefined {
     const { nodeId, iteration, step } = readActivityId(activityId)
     const own = open(nodeId, iteration, at)
-    if (step === null || !own) return own
-    const key = keyOf(own)
-    if (!agents.has(key)) takeSteps(own, at)
-    const agent = agents.get(key)!
+    if (step === null) return own
+    const key = stepKey(nodeId, iteration)
+    if (!agents.has(key) && own) takeSteps(own, at)
+    const agent = agents.get(key)
+    if (!agent) return undefined
     return open(nodeId, iteration, at, { step, tool: taskOf(agent)?.tool ?? null })
   }
 
@@ -309,8 +310,9 @@ export function createFold(executionId: string, progress: Progress | null = null
     row: ProjectedNode,
     event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
   ): void {
-    const own = rows.get(stepKey(row.nodeId, row.iteration))
-    if (!own) return
+    const key = stepKey(row.nodeId, row.iteration)
+    // It may be stored already, while events are read again.
+    const own = rows.get(key)
     const { time: at } = event
     changed.add(row)
     if (event.kind === 'failed') {
@@ -320,16 +322,16 @@ export function createFold(executionId: string, progress: Progress | null = null
       row.agent = { input: record.input }
       if (!pause) end(row, at, { status: 'SUCCESS', output: record.output, ...notedIn(event.result) })
     }
-    const key = keyOf(own)
     const outcome = event.kind === 'failed' ? { error: event.error } : event.result
     const next = moveAgent(agents.get(key)!, outcome)
+    if ('agent' in next) agents.set(key, next.agent)
+    else agents.delete(key)
+    if (!own || !running.has(own)) return
     changed.add(own)
     if ('agent' in next) {
       own.agent = next.agent
-      agents.set(key, next.agent)
       return
     }
-    agents.delete(key)
     if (next.ended.status === 'SUCCESS') own.agent = null
     if (next.ended.status === 'FAILED') fail(own, at, next.ended.error, {})
     else end(own, at, next.ended)

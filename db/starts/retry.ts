@@ -182,7 +182,8 @@ async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph
     .execute()
   const known = new Map<string, { status: string; output: unknown; handle: string | null; from: string }>()
   for (const [id, { output, handle, from, begun }] of Object.entries((run.given ?? {}) as Presets)) {
-    if (from !== PINNED && id !== ITEM_PRESET && !begun) known.set(id, { status: 'SUCCESS', output, handle, from })
+    if (from !== PINNED && id !== ITEM_PRESET && !begun)
+      known.set(id, { status: 'SUCCESS', output, handle, from })
   }
   for (const { nodeId, status, output, handle, givenBy } of rows) {
     known.set(nodeId, { status, output, handle, from: givenBy ?? run.id })

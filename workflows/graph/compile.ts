@@ -86,7 +86,8 @@ export function presetOutputs(plan: Plan, given: Presets): Plan {
   const nodes = plan.nodes.map((node): PlanNode => {
     const gift = given[node.id]
     if (!gift || node.silent || node.kind === 'trigger') return node
-    if (gift.begun) return node.kind === 'agent' ? { ...node, begun: { ...gift.begun, from: gift.from } } : node
+    if (gift.begun)
+      return node.kind === 'agent' ? { ...node, begun: { ...gift.begun, from: gift.from } } : node
     const { alone: _, loop: __, queue: ___, ...rest } = node
     return { ...rest, kind: 'pure', given: gift, needs: [] }
   })

@@ -146,7 +146,10 @@ export type AgentTask = {
 }
 
 /** What became of a task, on its way to the next turn. */
-export type SettledTask = { callId: string } & ({ output: Envelope } | { error: { message: string; type: string } })
+export type SettledTask = { callId: string } & (
+  | { output: Envelope }
+  | { error: { message: string; type: string } }
+)
 
 /** The state of an agent that is under way, between its steps and in one. Plain JSON. */
 export type Agent = {

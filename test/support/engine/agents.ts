@@ -27,7 +27,12 @@ export function agentExamples(url: string): Record<string, Example> {
           {},
           { parentId: 'each' },
         ),
-        agent('lost', 'use the tool look with {"key": "x"} 9 times', { maxSteps: 3 }, { onError: 'CONTINUE' }),
+        agent(
+          'lost',
+          'use the tool look with {"key": "x"} 9 times',
+          { maxSteps: 3 },
+          { onError: 'CONTINUE' },
+        ),
         { id: 'short', type: 'SUMMARIZE', config: { ...demo, input: 'It rains. It pours.' } },
         { id: 'end', type: 'NO_OP', config: {} },
       ],

@@ -27,7 +27,9 @@ const counting =
   (turns: number, tool = 'count'): VendorScript =>
   (call) => {
     const told = (call.body.messages as { role: string }[]).filter(({ role }) => role === 'tool').length
-    return told < turns ? { tools: [{ name: tool, args: { n: String(told + 1) } }] } : { text: `Counted ${told}.` }
+    return told < turns
+      ? { tools: [{ name: tool, args: { n: String(told + 1) } }] }
+      : { text: `Counted ${told}.` }
   }
 
 const paths = () => agents.site.calls.map(({ path }) => path)
@@ -36,19 +38,27 @@ const retry = (id: string, body: object = {}) =>
 
 async function rebuilt(run: ExecutionBody): Promise<void> {
   const { engine, store } = agents
-  expect(await rebuildExecution({ store, client: engine.client, sealer: engine.sealer }, run.id)).toBe(run.status)
+  expect(await rebuildExecution({ store, client: engine.client, sealer: engine.sealer }, run.id)).toBe(
+    run.status,
+  )
   expect(await agents.read(run.id)).toEqual(run)
   await store.db.deleteFrom('nodeExecutions').where('executionId', '=', run.id).execute()
-  expect(await rebuildExecution({ store, client: engine.client, sealer: engine.sealer }, run.id)).toBe(run.status)
+  expect(await rebuildExecution({ store, client: engine.client, sealer: engine.sealer }, run.id)).toBe(
+    run.status,
+  )
   expect(await agents.read(run.id)).toEqual(run)
 }
 
 test('a retry goes on at the turn that failed, and shows the steps before as taken over', async () => {
   let broken = true
-  const good = counting(3) as (call: Parameters<Extract<VendorScript, (...args: never) => unknown>>[0]) => object
+  const good = counting(3) as (
+    call: Parameters<Extract<VendorScript, (...args: never) => unknown>>[0],
+  ) => object
   const script: VendorScript = (call) => {
     const told = (call.body.messages as { role: string }[]).filter(({ role }) => role === 'tool').length
-    return broken && told === 2 ? { status: 400, json: { error: { message: 'no more' } } } : (good(call) as never)
+    return broken && told === 2
+      ? { status: 400, json: { error: { message: 'no more' } } }
+      : (good(call) as never)
   }
   const { run, agent, steps } = await agents.runAgent([count()], script)
   expect([run.status, agent.status]).toEqual(['FAILED', 'FAILED'])
@@ -108,9 +118,10 @@ test('a task that was under way when its execution was cancelled is not done aga
   ] as const) {
     let hanging: (() => void) | undefined
     agents.site.answer(async (_, __, response) => {
-      if (!hanging) await new Promise<void>((resolve) => {
-        hanging = resolve
-      })
+      if (!hanging)
+        await new Promise<void>((resolve) => {
+          hanging = resolve
+        })
       response.setHeader('content-type', 'application/json')
       response.end('{}')
     })
@@ -191,7 +202,11 @@ test('a failed turn leaves by the error handle; a failed task does not', async (
   expect(fine.steps[1]).toMatchObject({ status: 'FAILED', tool: 'count' })
   agents.site.answer()
   const failed = await agents.runAgent([count()], { status: 401, json: {} }, { graph, node })
-  expect([failed.run.status, failed.agent.status, failed.agent.handle]).toEqual(['SUCCESS', 'FAILED', 'error'])
+  expect([failed.run.status, failed.agent.status, failed.agent.handle]).toEqual([
+    'SUCCESS',
+    'FAILED',
+    'error',
+  ])
   expect(failed.run.nodeExecutions.map(({ nodeId }) => nodeId)).toContain('after')
 })
 
@@ -209,8 +224,12 @@ test('steps are in pages, filters, the stream and the export', async () => {
   ])
   expect(whole.totalElements).toBe(2)
   expect(run.nodeExecutionsTotal).toBe(7)
-  const events = await readEvents(await agents.request(`/api/executions/${run.id}/events`, { as: agents.admin })).all()
-  const nodes = events.filter(({ event }) => event === 'node').map(({ data }) => data as { step: number | null })
+  const events = await readEvents(
+    await agents.request(`/api/executions/${run.id}/events`, { as: agents.admin }),
+  ).all()
+  const nodes = events
+    .filter(({ event }) => event === 'node')
+    .map(({ data }) => data as { step: number | null })
   expect(nodes.filter(({ step }) => step !== null)).toHaveLength(5)
   const exported = await agents.request(`/api/executions/team/${agents.teamId}/export?format=json`, {
     as: agents.admin,
