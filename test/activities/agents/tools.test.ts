@@ -205,7 +205,7 @@ describe('approval', () => {
     expect(approval.message).toMatch(/wants to call order: \{\s+"what": "tea"\s+\}/)
     expect(agents.site.calls).toHaveLength(0)
     await agents.until(id, (run) =>
-      agents.readAgent(run).steps.some(({ tool, status }) => tool === 'order' && status === 'WAITING'),
+      agents.readAgent(run).steps.some(({ tool, status }) => tool === 'order' && status === 'RUNNING'),
     )
     await approvals.decide(approval.id, { decision: 'approved' })
     const { run, agent } = agents.readAgent(await agents.ended(id))
