@@ -35,7 +35,7 @@ export async function startAgents() {
   }
 
   /** The node of an agent with these tools. */
-  const agentNode = (tools: AgentTool[], config: Record<string, unknown> = {}, node: object = {}) => ({
+  const agentNode = (tools: AgentTool[], config: object = {}, node: object = {}) => ({
     id: 'agent',
     type: 'AI_AGENT',
     ...node,

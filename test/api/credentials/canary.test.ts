@@ -94,6 +94,7 @@ const TAKERS: Record<string, (at: string) => Record<string, unknown>[]> = {
   CLASSIFY: () => [{ model: 'demo', input: 'a', categories: [{ name: 'a' }, { name: 'b' }] }],
   EXTRACT: () => [{ model: 'demo', input: 'a', schema: { type: 'object' } }],
   SUMMARIZE: () => [{ model: 'demo', input: 'a' }],
+  AI_AGENT: () => [{ model: 'demo', instructions: 'Help.', prompt: 'Hello' }],
 }
 /** Those that only keep a secret, and open nothing while they are executed beside others' servers. */
 const SIGNERS = ['WEBHOOK_TRIGGER', 'CRYPTO']

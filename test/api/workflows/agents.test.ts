@@ -34,8 +34,8 @@ async function faults(tools: unknown, config: object = {}): Promise<string[]> {
   const json = { name: `w ${Math.random()}`, teamId: service.teamId, nodes, edges, expressions: 2 }
   const response = await service.request('/api/workflows', { method: 'POST', as: service.admin, json })
   if (response.status === 201) return []
-  const { error } = (await response.json()) as { error: { details: { path: string; message: string }[] } }
-  return error.details.map(({ path, message }) => `${path.replace('nodes[2].config.', '')}: ${message}`)
+  const { errors } = (await response.json()) as { errors: { path: string; message: string }[] }
+  return errors.map(({ path, message }) => `${path.replace('nodes[2].config.', '')}: ${message}`)
 }
 
 test('an agent with tools of every kind can be saved', async () => {
