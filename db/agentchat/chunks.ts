@@ -102,7 +102,9 @@ export async function readChunks(store: Store, places: ReplyPlace[]): Promise<Re
 
 /** The text of a reply that is stored so far: up to the first chunk that is missing. */
 export async function readStoredText(store: Store, executionId: string): Promise<string> {
-  const { rows } = await sql<Pick<ReplyChunk, 'step' | 'after' | 'position' | 'text' | 'isLast'> & { size: number }>`
+  const { rows } = await sql<
+    Pick<ReplyChunk, 'step' | 'after' | 'position' | 'text' | 'isLast'> & { size: number }
+  >`
     select step, after, position, text, is_last, char_length(text) as size from agent_chat_chunks c
     where execution_id = ${executionId} and attempt = (
       select max(attempt) from agent_chat_chunks b where b.execution_id = c.execution_id and b.step = c.step)
