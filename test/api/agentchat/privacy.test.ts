@@ -14,6 +14,10 @@ const builder = await host.signUp('BUILDER')
 const operator = await host.signUp('OPERATOR')
 const viewer = await host.token('VIEWER')
 const adminToken = await host.token('ADMIN')
+const send = async (path: string, as: string) => {
+  const response = await host.request(path, { as })
+  return { status: response.status, text: await response.text() }
+}
 const others = { builder: builder.cookie, operator: operator.cookie, viewer }
 const readers = { owner: owner.cookie, admin, adminToken }
 
@@ -101,7 +105,7 @@ test('what a chat holds is seen by its owner and by ADMINs, in every view of its
   ]
   for (const path of paths)
     for (const [who, as] of Object.entries(others)) {
-      const { status, text } = await call('GET', path, as)
+      const { status, text } = await send(path, as)
       expect([path, who, status]).toEqual([path, who, 200])
       expect(text, `${path} for the ${who}`).not.toContain(SECRET)
     }
@@ -132,21 +136,21 @@ test('what a chat holds is seen by its owner and by ADMINs, in every view of its
       `/api/executions/${id}/waits`,
       `/api/executions/${childId}/files`,
     ])
-      statuses.push((await call('GET', path, as)).status)
+      statuses.push((await send(path, as)).status)
     expect([who, statuses]).toEqual([who, [403, 403, 403, 403, 403]])
     const tried = { teamId, executionId: id, nodeId: 'agent', expression: '{{ $trigger.message }}' }
     expect((await call('POST', '/api/expressions/evaluate', as, tried)).status).toBe(403)
   }
   for (const as of Object.values(readers)) {
-    for (const path of paths.slice(0, 5)) expect((await call('GET', path, as)).text).toContain(SECRET)
-    expect((await call('GET', `/api/executions/${id}/files/${file}`, as)).text).toContain(SECRET)
-    expect((await call('GET', `/api/executions/${id}/nodes/${turn.id}/requests`, as)).text).toContain(SECRET)
+    for (const path of paths.slice(0, 5)) expect((await send(path, as)).text).toContain(SECRET)
+    expect((await send(`/api/executions/${id}/files/${file}`, as)).text).toContain(SECRET)
+    expect((await send(`/api/executions/${id}/nodes/${turn.id}/requests`, as)).text).toContain(SECRET)
   }
   for (const format of ['csv', 'json']) {
     const path = `/api/executions/team/${teamId}/export?format=${format}&days=1`
-    expect((await call('GET', path, operator.cookie)).text).not.toContain(SECRET)
-    expect((await call('GET', path, operator.cookie)).text).toContain(id)
-    expect((await call('GET', path, admin)).text).toContain(SECRET)
+    expect((await send(path, operator.cookie)).text).not.toContain(SECRET)
+    expect((await send(path, operator.cookie)).text).toContain(id)
+    expect((await send(path, admin)).text).toContain(SECRET)
   }
 })
 
@@ -186,7 +190,7 @@ test('nobody else repeats what a chat has started, or takes its files', async ()
   // All of it goes with the chat.
   expect((await call('DELETE', `${SESSIONS}/${session}`, owner.cookie)).status).toBe(200)
   for (const gone of [id, childId, rerun.body.executionId])
-    expect((await call('GET', `/api/executions/${gone}`, admin)).status).toBe(404)
+    expect((await send(`/api/executions/${gone}`, admin)).status).toBe(404)
 })
 
 test('an approval is shown to those who are asked', async () => {
@@ -254,9 +258,9 @@ test('the error workflow of a chat is private too', async () => {
     holds: ({ body }) => body.content[0]?.status === 'SUCCESS',
   })
   const { id } = list.body.content[0]
-  expect((await call('GET', `/api/executions/${id}`, admin)).text).toContain(SECRET)
+  expect((await send(`/api/executions/${id}`, admin)).text).toContain(SECRET)
   for (const as of Object.values(others)) {
-    expect((await call('GET', `/api/executions/${id}`, as)).text).not.toContain(SECRET)
-    expect((await call('GET', `/api/executions?workflowId=${failing}`, as)).text).not.toContain(SECRET)
+    expect((await send(`/api/executions/${id}`, as)).text).not.toContain(SECRET)
+    expect((await send(`/api/executions?workflowId=${failing}`, as)).text).not.toContain(SECRET)
   }
 })

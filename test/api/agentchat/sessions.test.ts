@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { pruneChats } from '../../../db/agentchat/purge.ts'
 import { createChatting } from '../../support/chatting.ts'
 import { keep } from '../../support/keep.ts'
 import { readReply, sumUp } from '../../support/replies.ts'
@@ -224,6 +225,92 @@ describe('a chat', () => {
   })
 })
 
+test('messages are kept for as many days as the team says, and go with their executions', async () => {
+  const path = `/api/teams/${teamId}`
+  for (const chatRetentionDays of [0, 1.5, '7', 3_651])
+    expect((await call('PUT', path, admin, { chatRetentionDays })).status).toBe(400)
+  const set = await call('PUT', path, admin, { chatRetentionDays: 7 })
+  expect(set).toMatchObject({ status: 200, body: { chatRetentionDays: 7 } })
+  const id = await open(workflowId, operator.cookie)
+  await say(id, 'say old', operator.cookie)
+  await say(id, 'say new', operator.cookie)
+  const { messages } = await read(id, operator.cookie)
+  const old = messages[0].executionId
+  await sql`update agent_chat_messages set created_at = now() - interval '8 days' where execution_id = ${old}`.execute(
+    db,
+  )
+  expect(await pruneChats(host.store)).toBe(2)
+  expect(await read(id, operator.cookie)).toMatchObject({ messageCount: 2, messages: messages.slice(2) })
+  expect((await call('GET', `/api/executions/${old}`, admin)).status).toBe(404)
+  expect((await call('GET', `/api/executions/${messages[2].executionId}`, admin)).status).toBe(200)
+  expect(await pruneChats(host.store)).toBe(0)
+  expect((await call('PUT', path, admin, { chatRetentionDays: null })).body.chatRetentionDays).toBe(null)
+})
+
+test('what a deleted workflow leaves of its chats elsewhere is removed', async () => {
+  const child = await host.create({
+    nodes: [{ id: 'in', type: 'SUB_WORKFLOW_TRIGGER', config: {} }],
+    edges: [],
+  } as never)
+  const config = { credentialId: await credential(), model: 'demo', prompt: 'say x' }
+  const caller = await agent(
+    [
+      { id: 'sub', type: 'SUB_WORKFLOW', config: { workflowId: child } },
+      { id: 'llm', type: 'LLM', config },
+    ],
+    ['chat -> sub', 'sub -> llm'],
+  )
+  const id = await open(caller, operator.cookie)
+  expect((await say(id, 'x', operator.cookie)).text).toBe('x')
+  await host.ask('DELETE', `/api/workflows/${caller}`)
+  const left = () => db.selectFrom('executions').select('id').where('chatSessionId', '=', id).execute()
+  expect(await left()).toHaveLength(1)
+  await pruneChats(host.store)
+  expect(await left()).toEqual([])
+  expect(await db.selectFrom('agentChatPurges').select('sessionId').execute()).toEqual([])
+})
+
+test('a chat that is longer than the model is to remember is summarised once for many messages', async () => {
+  const server = await startOpenAi((call: { body: { messages: { content: unknown }[] } }) =>
+    JSON.stringify(call.body.messages[0]).includes('Summarize the conversation')
+      ? { text: 'SHORT: Ada wants plums.' }
+      : { text: `Noted. ${'x'.repeat(100)}` },
+  )
+  try {
+    const credentialId = await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: server.url })
+    const id = await open(
+      await simpleAgent({ credentialId, model: 'm' }, { chatHistoryTokens: 200 }),
+      operator.cookie,
+    )
+    for (let n = 1; n <= 8; n++) await say(id, `Message ${n}: ${'y'.repeat(60)}`, operator.cookie)
+    const asked = server.calls.map(({ body }: { body: object }) => JSON.stringify(body))
+    const summaries = asked.filter((body: string) => body.includes('Summarize the conversation'))
+    expect(summaries.length).toBeGreaterThan(1)
+    expect(summaries.length).toBeLessThan(5)
+    expect(asked.at(-1)).toContain('SHORT: Ada wants plums.')
+    expect(asked.at(-1)).not.toContain('Message 1:')
+    expect(asked.at(-1)).toContain('Message 8:')
+    // The second summary goes on from the first one.
+    expect(summaries[1]).toContain('SHORT: Ada wants plums.')
+    const { messages } = await read(id, operator.cookie)
+    expect(messages.filter(({ content }: { content: string }) => content.includes('SHORT'))).toEqual([])
+    const calls = await db
+      .selectFrom('modelCalls')
+      .select('executionId')
+      .where('nodeId', '=', 'llm')
+      .execute()
+    const counts = Map.groupBy(calls, ({ executionId }) => executionId)
+    expect(messages.filter((_: object, at: number) => at % 2 === 0).length).toBe(8)
+    const twice = messages.filter(
+      ({ executionId, role }: { executionId: string; role: string }) =>
+        role === 'user' && counts.get(executionId)?.length === 2,
+    )
+    expect(twice).toHaveLength(summaries.length)
+  } finally {
+    await server.stop()
+  }
+})
+
 describe('the list', () => {
   test('has the own sessions, finds parts of titles and messages, and is paged', async () => {
     const me = await host.signUp('OPERATOR')
@@ -380,7 +467,7 @@ describe('a message', () => {
     )
     expect((await say(id, 'no', operator.cookie)).last).toMatchObject({
       type: 'error',
-      message: expect.stringContaining('without the node "llm"'),
+      message: expect.stringContaining('without the node "Llm 1"'),
     })
     expect((await say(id, 'yes', operator.cookie)).text).toBe('x')
   })
