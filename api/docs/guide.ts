@@ -24,6 +24,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'loops-and-waits',
       'triggers',
       'agents',
+      'chat',
       'files',
       'versions',
     ],

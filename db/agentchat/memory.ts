@@ -56,7 +56,11 @@ export async function saveChatSummary(
       // It may have been cleared, and then must not remember.
       .where((eb) =>
         eb.exists(
-          eb.selectFrom('agentChatMessages').select('id').where('sessionId', '=', sessionId).where('seq', '=', to),
+          eb
+            .selectFrom('agentChatMessages')
+            .select('id')
+            .where('sessionId', '=', sessionId)
+            .where('seq', '=', to),
         ),
       )
       .execute(),

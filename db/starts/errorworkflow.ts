@@ -38,7 +38,7 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .executeTakeFirst()
   const failedNode = await findFailedNode(store, executionId, run.errorMessage)
   const started = await addExecution(store, workflow, {
-    id: uuidv5('error', executionId),
+    id: errorRunId(executionId),
     node,
     trigger: 'ERROR',
     failed: executionId,
@@ -47,6 +47,11 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     adopt: hasFiles && ((tx, to) => copyFiles(tx, executionId, to, 'all')),
   })
   return { started }
+}
+
+/** The id of the execution that the failure of an execution starts. */
+export function errorRunId(executionId: string): string {
+  return uuidv5('error', executionId)
 }
 
 /** The node that made the execution fail: the one with its message, else the last that failed, else null. */
