@@ -26,6 +26,8 @@ export type ActivityDeps = {
   processId: string
   /** Whether this process can tell by the leases of others who is lost: not right after an outage of PostgreSQL. */
   knowsLost: () => boolean
+  /** Aborted when the process puts down all calls under way, before its workers do by themselves. */
+  putDown?: AbortSignal | undefined
   places: WorkerPlaces
   firstTasks: FirstTasks
   log: Logger

@@ -83,7 +83,7 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
     turnedAway: new Counter({
       name: 'perdure_turned_away_total',
       registers,
-      help: 'Attempts (node) and segments that gave their slot back because their team had its half of this worker, or this worker had no room for their values.',
+      help: 'Attempts (node; model: in the queue of calls to models) and segments that gave their slot back because their team had its half of this worker, or this worker had no room for their values.',
       labelNames: ['kind'] as const,
     }),
     modelCalls: new Counter({
@@ -113,7 +113,7 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
     }),
   }
   // A rate over a counter misses the first increment unless the counter has been exposed as zero before.
-  for (const kind of ['node', 'segment']) metrics.turnedAway.inc({ kind }, 0)
+  for (const kind of ['node', 'model', 'segment']) metrics.turnedAway.inc({ kind }, 0)
   for (const trigger of EXECUTION_TRIGGERS) {
     metrics.runsStarted.inc({ trigger }, 0)
     for (const status of FINAL_STATUSES) metrics.runsEnded.inc({ status, trigger }, 0)

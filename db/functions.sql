@@ -547,8 +547,9 @@ CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
  LANGUAGE plpgsql
 AS $function$
 begin
-  update node_executions set output = null, loop = null, notes = null
-    where execution_id = run and (output is not null or loop is not null or notes is not null);
+  update node_executions set output = null, loop = null, notes = null, agent = null
+    where execution_id = run
+      and (output is not null or loop is not null or notes is not null or agent is not null);
   delete from blobs where execution_id = run;
   update pauses set data = null, decisions = (
       select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',

@@ -362,6 +362,7 @@ export interface ModelPrices {
 }
 
 export interface NodeExecutions {
+  agent: unknown | null;
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
@@ -384,6 +385,8 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+  step: number | null;
+  tool: string | null;
 }
 
 export interface NodeRequests {

@@ -85,6 +85,10 @@ export type Config = {
   stopGraceMs: number
   /** How long a model's vendor may send nothing before it is given up. */
   modelSilenceMs: number
+  /** How long calls to models may, when it is stopped by SIGTERM. */
+  modelStopGraceMs: number
+  /** How many calls to models and tools of agents one worker makes at once. */
+  modelCallsAtOnce: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
@@ -174,6 +178,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     logLevel: set.LOG_LEVEL,
     stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
     modelSilenceMs: 1_000 * set.MODEL_SILENCE_SECONDS,
+    modelStopGraceMs: 1_000 * set.MODEL_STOP_GRACE_SECONDS,
+    modelCallsAtOnce: set.MODEL_CALLS_AT_ONCE,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
     replyStreams: {

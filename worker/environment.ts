@@ -147,6 +147,8 @@ export const environment = v.object({
   ),
   STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '5'),
   MODEL_SILENCE_SECONDS: v.optional(wholeNumber(1, 3_600), '30'),
+  MODEL_STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '120'),
+  MODEL_CALLS_AT_ONCE: v.optional(wholeNumber(2, 10_000), '200'),
   MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
   CHAT_STREAMS_PER_USER: v.optional(wholeNumber(1, 10_000), '10'),

@@ -1,8 +1,9 @@
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import { isTurnedAway } from '../fairness/turns.ts'
+import { HttpError } from '../http/httperror.ts'
 import { sendOnce } from '../messages/once.ts'
+import { isUnsent } from '../models/failures.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import type { NodeContext, Sending } from '../nodes/kit/node.ts'
+import type { NodeContext } from '../nodes/kit/node.ts'
 import { isInfrastructure } from '../run/failures.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
 
@@ -20,32 +21,37 @@ class Paused extends Error {
 }
 
 /**
- * Runs a step. The tool of a task that is not repeated is called at most once, whatever happens to the attempts: its
- * result, or its failure, is stored before Temporal hears of it, and if nobody knows what came of the call, throws a
- * NodeFailure (OutcomeUnknown). A retryable failure of such a task says that its tool was not called, unless it has
- * begun to send a request. A task that may pause calls nothing, or only what knows it again, before it resumes.
+ * Runs a step. The tool of a task that is not repeated is called at most once, whatever happens to the attempts: the
+ * runner says with `context.begin` when it calls the tool, and what came of that, also a failure, is stored before Temporal
+ * hears of it. If nobody knows what came of the call, throws a NodeFailure (OutcomeUnknown). What fails before `begin`,
+ * or has certainly done nothing, may be tried again as any other failure.
  */
 export async function callOnce(
   context: NodeContext,
   step: AgentStep,
   run: (context: NodeContext) => Promise<AgentStepResult>,
 ): Promise<AgentStepResult> {
-  if (step.kind === 'turn' || step.task.repeats || (step.task.pauses && !step.resumes)) return run(context)
+  if (step.kind === 'turn' || step.task.repeats) return run(context)
   const what = `The request of the tool "${step.task.tool}"`
   const once = { what, uncertain: 'OutcomeUnknown', repeat: false } as const
   try {
     const told = (await sendOnce(context, once, async (handover): Promise<Told> => {
-      await handover.begin()
-      const { sending, hasBegun, isOut } = watchSending(context.sending)
+      let begun = false
+      const begin = async () => {
+        begun = true
+        await handover.begin()
+      }
       try {
-        const result = await run({ ...context, ...(sending ? { sending } : {}) })
-        if (!('pause' in result)) return { result }
-        throw new Paused(result)
+        const result = await run({ ...context, begin })
+        if ('pause' in result) throw new Paused(result)
+        return { result }
       } catch (error) {
-        const isOurs = isInfrastructure(error) || isTurnedAway(error)
-        const mayComeAgain = error instanceof NodeFailure && (error.retryable || isOurs)
-        if (error instanceof Paused || (mayComeAgain && !hasBegun())) handover.refused()
-        else if (error instanceof NodeFailure && !isOurs && !isOut() && !context.signal.aborted)
+        if (!begun || isUndone(error)) handover.refused()
+        else if (
+          error instanceof NodeFailure &&
+          !isInfrastructure(error) &&
+          !isInDoubt(error, context.signal)
+        )
           return { failure: { message: error.message, type: error.type } }
         throw error
       }
@@ -58,20 +64,25 @@ export async function callOnce(
   }
 }
 
-/** Watches whether requests were sent, and whether one is out that was not answered. */
-function watchSending(given: Sending | undefined) {
-  let begun = false
-  let answered = false
-  const sending = given && {
-    begin(request: Parameters<Sending['begin']>[0]) {
-      begun = true
-      answered = false
-      return given.begin(request)
-    },
-    answered() {
-      answered = true
-      given.answered()
-    },
-  }
-  return { sending, hasBegun: () => begun, isOut: () => begun && !answered }
+/** Failures of statements after which nothing was done: their transaction was not committed. */
+const UNDONE = new Set<FailureType>(['DatabaseFailed', 'DatabaseUnreachable'])
+
+/** Whether the tool has certainly done nothing. */
+function isUndone(error: unknown): boolean {
+  if (!(error instanceof NodeFailure)) return false
+  return (
+    UNDONE.has(error.type) ||
+    (error.cause instanceof HttpError && !wasAnswered(error) && isUnsent(error.cause))
+  )
+}
+
+/** Whether the tool may have done what it was asked, although no answer came. */
+function isInDoubt(error: NodeFailure, signal: AbortSignal): boolean {
+  if (signal.aborted || error.type === 'DatabaseUncertain' || error.type === 'HttpAborted') return true
+  return !wasAnswered(error)
+}
+
+/** Whether the other side said something, such as a status, or that nothing was asked over a network at all. */
+function wasAnswered({ type }: NodeFailure): boolean {
+  return type !== 'HttpNetwork' && type !== 'HttpTimeout'
 }

@@ -1,5 +1,6 @@
 import type { NODES, NodeTypeName } from '../../workflows/nodes/nodes.ts'
 import { runSummarizeStep } from '../nodes/models/summarize.ts'
+import { runAgent } from './agent.ts'
 import type { StepRunner } from './step.ts'
 
 type AgentTypeName = {
@@ -8,5 +9,6 @@ type AgentTypeName = {
 
 /** The runner of the steps of each node type of kind `agent`. */
 export const STEP_RUNNERS: Record<AgentTypeName, StepRunner> = {
+  AI_AGENT: runAgent,
   SUMMARIZE: runSummarizeStep,
 }

@@ -144,6 +144,11 @@ export async function showExecution({ main, id, signal, frame }) {
   }
 
   function showValues() {
+    if (run.hidden) {
+      values.dataset.shown = 'hidden'
+      const why = 'A private chat: its owner and ADMINs see what went into the nodes and came out of them.'
+      return fill(values, h('p', { class: 'hint' }, why))
+    }
     const given = { inputData: run.inputData, outputData: run.outputData }
     const text = JSON.stringify(given)
     if (values.dataset.shown === String(text.length) && isOpen(run.status)) return

@@ -27,7 +27,7 @@ export function createEventRoutes(deps: ApiDeps) {
       summary: 'Follow an execution',
       description:
         'Streams Server-Sent Events: `execution` {id, status, startedAt, completedAt, durationMs, ' +
-        'errorMessage, cancelRequested}, `node` {id, nodeId, iteration, nodeName, nodeType, status, ' +
+        'errorMessage, cancelRequested}, `node` {id, nodeId, iteration, step, tool, nodeName, nodeType, status, ' +
         'startedAt, completedAt, durationMs, errorMessage, handle, retryCount, nextAttemptAt}, and finally ' +
         '`end` {status}. The stream begins with the current state of the execution and its nodes. After that, ' +
         'each change is an event with the full new state. A client that reconnects with `Last-Event-ID` ' +

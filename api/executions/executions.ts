@@ -39,6 +39,13 @@ const NodeExecutionsQuery = v.object({
   ...paging,
   status: filters.status,
   nodeId: v.optional(boundedString(100)),
+  steps: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((text) => text === 'true'),
+      v.description('`false` leaves the steps of agents out'),
+    ),
+  ),
 })
 
 const status = v.picklist(EXECUTION_STATUSES)
@@ -82,6 +89,19 @@ const NodeExecutionSchema = v.pipe(
         "The number of the loop's iteration, from 0; `3.0` for a loop inside a loop; null outside of loops",
       ),
       v.examples(['0']),
+    ),
+    step: v.pipe(
+      v.nullable(countSchema),
+      v.description(
+        "For a step of an agent, its number, from 1: its record comes right under the agent's own, and has " +
+          "the agent's nodeId. Null in all other records",
+      ),
+      v.examples([null]),
+    ),
+    tool: v.pipe(
+      v.nullable(v.string()),
+      v.description('The tool that the step calls; null in a turn of the model, and in all other records'),
+      v.examples([null]),
     ),
     status,
     startedAt: timeSchema,
@@ -315,7 +335,8 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
         tag: 'Executions',
         summary: "List an execution's node records",
         description:
-          'All records, in the order the nodes started, or those of a `status`, of a node, or of both. The ' +
+          'All records, in the order the nodes started, or those of a `status`, of a node, or of both, with the ' +
+          'steps of agents unless `steps` is false. The ' +
           'execution itself shows at most 1,000.',
         role: 'member',
         of: 'executions',

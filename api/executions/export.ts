@@ -56,6 +56,8 @@ const ExportedSchema = v.pipe(
           v.nullable(v.string()),
           v.description("The number of the loop's iteration, from 0; null outside of loops"),
         ),
+        step: v.nullable(countSchema),
+        tool: v.nullable(v.string()),
         status,
         startedAt: timeSchema,
         completedAt: v.nullable(timeSchema),

@@ -18,17 +18,21 @@ export async function readReplyText(
   if (!node) return { text: '', reason: 'The workflow has no node that replies' }
   const records = await store.db
     .selectFrom('nodeExecutions')
-    .select(['nodeId', 'status', 'output', 'errorMessage'])
+    .select(['step', 'tool', 'status', 'output', 'errorMessage'])
     .where('executionId', '=', execution.id)
     .where('nodeId', '=', node.id)
-    .where('iteration', '=', '')
+    .where((eb) => eb.or([eb('iteration', '=', ''), eb('step', 'is not', null)]))
+    .orderBy('step')
     .execute()
-  const own = records[0]
+  const own = records.find(({ step }) => step === null)
   if (!own) return { text: '', reason: `The execution ended without the node "${node.name}", which replies` }
   if (own.status !== 'SUCCESS')
     return { text: '', reason: own.errorMessage ?? `The node "${node.name}" did not succeed` }
   if (own.output === null) return { text: '', reason: 'The reply could not be stored' }
-  const text = textOf(await openEnvelope(store, execution.id, own.output as Envelope))
+  const turns = records.filter(({ step, tool }) => step !== null && tool === null)
+  let text = ''
+  for (const { output } of turns.length > 0 ? turns : [own])
+    if (output !== null) text += textOf(await openEnvelope(store, execution.id, output as Envelope))
   return { text, reason: `The node "${node.name}" gave no text` }
 }
 

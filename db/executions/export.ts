@@ -32,6 +32,9 @@ export type ExportedNode = {
   nodeName: string
   /** The loop's iteration, `3` or `3.0`; null outside of loops. CSV has no column for it. */
   iteration: string | null
+  /** As in the record. CSV has no columns for them. */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: string
   completedAt: string | null
@@ -50,6 +53,8 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
     completed: number | null
     nodeId: string | null
     iteration: string
+    step: number | null
+    tool: string | null
     nodeStatus: string
     nodeStarted: number
     nodeCompleted: number | null
@@ -163,7 +168,7 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
     declare export no scroll cursor for
     select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
-      n.node_type as "nodeType", n.node_name as "nodeName", n.iteration, n.status as "nodeStatus",
+      n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
       n.error_message as "nodeError", e.privacy
     from (
@@ -209,7 +214,9 @@ function createVisit(
     for (const row of rows) {
       if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
       const node = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
-      each(execution, node && isHidden(row) ? { ...node, error: null } : node)
+      const hidden = node !== null && row.privacy !== null && isHidden(row)
+      if (!hidden) each(execution, node)
+      else if (node.step === null) each(execution, { ...node, error: null })
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()
@@ -232,12 +239,14 @@ function readExecution(row: Row, mask: (text: string) => string): ExportedExecut
 }
 
 function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
-  const { nodeType, nodeName, iteration, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  const { nodeType, nodeName, iteration, step, tool, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
     nodeId: mask(graphNodeId(nodeId)),
     nodeType,
     nodeName: mask(nodeName),
     iteration: iteration || null,
+    step: step ?? null,
+    tool: tool == null ? null : mask(tool),
     status: nodeStatus,
     startedAt: toIso(nodeStarted)!,
     completedAt: toIso(nodeCompleted),

@@ -20,6 +20,8 @@ export type NodeChange = {
   nodeId: string
   /** As in the record: null outside of loops. */
   iteration: string | null
+  step: number | null
+  tool: string | null
   nodeName: string
   nodeType: string
   status: string
@@ -66,7 +68,7 @@ const PAGE = 500
  * Reads what changed in an execution after the cursor, up to its `to`, else up to now; null if there is no
  * such execution. A row holds the id of the transaction that changed it last, and a snapshot sees exactly the
  * transactions that had ended when it was taken. So nothing is missed or read twice, in whatever order they
- * commit. If the values of the execution are `hidden`, so are errors and handles.
+ * commit. If the values of the execution are `hidden`, so are errors, handles and steps.
  */
 export async function readChanges(
   store: Store,
@@ -94,11 +96,11 @@ export async function readChanges(
       (${after === undefined} or not b.known or e.status not in ('PENDING', 'RUNNING')) and ${isFresh('e.changed')} as fresh,
       e.changed is null or e.changed >= b.future or pg_visible_in_snapshot(e.changed, b.up_to) as visible,
       (select coalesce(json_agg(r), '[]') from (
-        select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
+        select n.id, n.node_id as "nodeId", nullif(split_part(n.iteration, '!', 1), '') as iteration, n.step, n.tool, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
           case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"
-        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
+        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')} and (${!hidden} or n.step is null)
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))
         order by n.started_at, n.id limit ${PAGE + 1}) r) as nodes

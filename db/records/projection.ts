@@ -1,6 +1,8 @@
 import { v5 as uuidv5 } from 'uuid'
+import type { AgentTask } from '../../workflows/run/agents.ts'
 import type { Envelope, PlanNode } from '../../workflows/run/plan.ts'
 import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
+import { joinStep } from '../../workflows/run/walk.ts'
 import type { ExecutionStatus } from '../executions/status.ts'
 
 /** A node's record as the histories tell it; times are in milliseconds since 1970. */
@@ -8,6 +10,9 @@ export type ProjectedNode = {
   id: string
   nodeId: string
   iteration: string
+  /** The number of an agent's step, and the tool that it calls (null in a turn); null in all other records. */
+  step: number | null
+  tool: string | null
   nodeName: string
   nodeType: string
   status: ExecutionStatus
@@ -22,11 +27,16 @@ export type ProjectedNode = {
   position: number
   /** A loop's items; null for other nodes. */
   loop: LoopItems | null
+  /** What an agent's step got and left; null in all other records. */
+  agent: StepValues | null
   /**
    * Where a preset output came from: PINNED or the id of the execution that made it; null for other outputs.
    */
   givenBy: string | null
 }
+
+/** What an agent's step got, for its record, and what a turn has left for the steps after it. */
+export type StepValues = { input: Envelope; state?: Envelope; tasks?: AgentTask[] }
 
 /** What an execution's rows should say; times are in milliseconds since 1970. */
 export type Projection = {
@@ -47,7 +57,10 @@ export type Projection = {
   nodes: ProjectedNode[]
 }
 
-/** The id of a node's record. It depends only on the arguments, so every writer uses the same one. */
+/**
+ * The id of a node's record, or of that of a step: then `iteration` is what joinStep makes. It depends only on the
+ * arguments, so every writer uses the same one.
+ */
 export function nodeExecutionId(executionId: string, nodeId: string, iteration: string): string {
   return uuidv5(`${nodeId}#${iteration}`, executionId)
 }
@@ -56,10 +69,10 @@ export function nodeExecutionId(executionId: string, nodeId: string, iteration: 
 export function openRecord(
   executionId: string,
   node: PlanNode,
-  begun: Pick<ProjectedNode, 'iteration' | 'startedAt' | 'position'>,
+  begun: Pick<ProjectedNode, 'iteration' | 'step' | 'tool' | 'startedAt' | 'position'>,
 ): ProjectedNode {
   return {
-    id: nodeExecutionId(executionId, node.id, begun.iteration),
+    id: nodeExecutionId(executionId, node.id, joinStep(begun.iteration, begun.step)),
     nodeId: node.id,
     nodeName: node.name,
     nodeType: node.type,
@@ -70,14 +83,16 @@ export function openRecord(
     errorMessage: null,
     retryCount: 0,
     loop: null,
+    agent: null,
     givenBy: node.given?.from ?? null,
     ...begun,
   }
 }
 
 /** The bytes of a record's values. */
-export function weigh({ output, errorMessage, notes, loop }: ProjectedNode): number {
-  const envelopes = [output, ...(loop?.pages ?? []).map(({ items }) => items)]
+export function weigh({ output, errorMessage, notes, loop, agent }: ProjectedNode): number {
+  const pages = (loop?.pages ?? []).map(({ items }) => items)
+  const envelopes = [output, agent?.input, agent?.state, ...pages]
   const bytes = envelopes.reduce((sum, value) => sum + (value && 'v' in value ? value.bytes : 100), 0)
   return bytes + (errorMessage?.length ?? 0) + (notes ? JSON.stringify(notes).length : 0)
 }

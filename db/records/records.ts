@@ -1,6 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
-import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
+import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { stepKey } from '../../workflows/run/walk.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
@@ -26,6 +27,12 @@ export type NodeExecution = {
   nodeType: string
   /** The loop's iteration that it belongs to, from 0; `3.0` in a loop in a loop; null outside of loops. */
   iteration: string | null
+  /**
+   * For a step of an agent: its number, from 1, and the tool that it calls (null in a turn of the model). Null in all
+   * other records, the agent's own among them.
+   */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: Date
   completedAt: Date | null
@@ -77,8 +84,9 @@ export async function readNodeExecutions(
   // The execution's output first: the records may use up the bytes that one response can show.
   const ends = execution.status === 'SUCCESS' && !execution.hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  const shown = await showNodes(nodes, execution.hidden ? null : values)
-  if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
+  const ordered = underAgents(nodes).filter(({ step }) => step === null || !execution.hidden)
+  const shown = await showNodes(ordered, execution.hidden ? null : values)
+  if (execution.modelCalls > 0) await addUsage(store, execution.id, ordered, shown)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
@@ -123,17 +131,19 @@ export async function listNodeExecutions(
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
-  const { status, nodeId, page, size } = query
-  const all = status === undefined && nodeId === undefined
-  const total = all ? await countAll(store, execution) : await countRecords(store, id, { status, nodeId })
+  const { status, nodeId, steps, page, size } = query
+  const hidden = isHiddenFrom(scope, execution.teamId, execution.privacy)
+  const filter = { status, nodeId, steps: hidden ? false : steps }
+  const all = status === undefined && nodeId === undefined && filter.steps !== false
+  const total = all ? await countAll(store, execution) : await countRecords(store, id, filter)
   if (page * size >= total) return makePage([], total, query)
-  const nodes = await readPage(store, id, { status, nodeId }, { size, offset: page * size })
+  const nodes = await readPage(store, id, filter, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  const hidden = isHiddenFrom(scope, execution.teamId, execution.privacy)
-  const shown = await showNodes(nodes, hidden ? null : values)
-  await addUsage(store, id, nodes, shown)
+  const ordered = underAgents(nodes)
+  const shown = await showNodes(ordered, hidden ? null : values)
+  await addUsage(store, id, ordered, shown)
   return makePage(shown, total, query)
 }
 
@@ -154,7 +164,7 @@ async function addUsage(
 /** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
 async function showNodes(nodes: StoredNode[], values: RecordValues | null): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, notes, ...row } of nodes) {
+  for (const { output, loop, agent, givenBy, notes, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
@@ -166,15 +176,44 @@ async function showNodes(nodes: StoredNode[], values: RecordValues | null): Prom
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      inputData: values ? asObject(await values.input(row.nodeId, row.iteration)) : {},
-      outputData:
-        output === null || !values ? null : asObject(await values.output(row.nodeId, row.iteration)),
+      ...(values ? await showValues(row, { output, agent }, values) : { inputData: {}, outputData: null }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
       ...(values ? notes : {}),
     })
   }
   return shown
+}
+
+async function showValues(
+  { nodeId, iteration, step }: Pick<StoredNode, 'nodeId' | 'iteration' | 'step'>,
+  { output, agent }: Pick<StoredNode, 'output' | 'agent'>,
+  values: RecordValues,
+): Promise<Pick<NodeExecution, 'inputData' | 'outputData'>> {
+  if (step === null)
+    return {
+      inputData: asObject(await values.input(nodeId, iteration)),
+      outputData: output === null ? null : asObject(await values.output(nodeId, iteration)),
+    }
+  return {
+    inputData: agent ? asObject(await values.own(agent.input)) : {},
+    outputData: output === null ? null : asObject(await values.own(output as Envelope)),
+  }
+}
+
+/** The records with an agent's steps right under its own, whatever else began meanwhile. */
+function underAgents(nodes: StoredNode[]): StoredNode[] {
+  const keyOf = ({ nodeId, iteration }: StoredNode) => stepKey(nodeId, iteration)
+  const steps = Map.groupBy(
+    nodes.filter(({ step }) => step !== null),
+    keyOf,
+  )
+  if (steps.size === 0) return nodes
+  const own = new Set(nodes.filter(({ step }) => step === null).map(keyOf))
+  // A page may begin within the steps of an agent.
+  return nodes.flatMap((node) =>
+    node.step !== null ? (own.has(keyOf(node)) ? [] : [node]) : [node, ...(steps.get(keyOf(node)) ?? [])],
+  )
 }
 
 /** A handle as it is shown, which may be several that are stored as one text. */

@@ -126,7 +126,10 @@ export async function moveSecrets(
         path: namePath(at, which.path),
         message: `${nameLiteral(which)} stays in the graph: ${why}`,
       })
-    const plan = planPass(node, literal, rules)
+    const plan =
+      node.type === 'HTTP_REQUEST'
+        ? planPass(node, literal, rules)
+        : { why: 'it is one of a tool, which needs a credential of its own' }
     if ('why' in plan) {
       for (const each of [literal, ...others]) tell(each, plan.why)
       return node

@@ -169,6 +169,7 @@ async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph
     .distinct()
     .where('executionId', '=', run.id)
     .where('iteration', '<>', '')
+    .where('step', 'is', null)
     .where('status', '=', 'FAILED')
     .where('output', 'is', null)
     .execute()

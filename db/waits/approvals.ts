@@ -2,7 +2,7 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import * as v from 'valibot'
 import { type Form, readForm } from '../../workflows/graph/form.ts'
 import { describeIssues } from '../../workflows/problem.ts'
-import { stepKey } from '../../workflows/run/walk.ts'
+import { splitStep, stepKey } from '../../workflows/run/walk.ts'
 import { covers, type Role } from '../acts.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change } from '../change.ts'
@@ -12,7 +12,7 @@ import { type Errand, enqueue } from '../outbox.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES } from './pauses.ts'
+import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES, showPlace } from './pauses.ts'
 
 /** The statuses of a pause, except RECEIVED, which is for events. */
 export const APPROVAL_STATUSES = PAUSE_STATUSES.filter((status) => status !== 'RECEIVED')
@@ -30,6 +30,8 @@ export type Approval = {
   nodeId: string
   nodeName: string
   iteration: string | null
+  /** The number of the agent's step that waits; null for other nodes. */
+  step: number | null
   message: string | null
   approvers: string[]
   form: Form | null
@@ -146,7 +148,8 @@ export async function decideApproval(
     } as const
     if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
     const settled = { ...row, decisions, status, ...updated } as Row
-    const { executionId, workflowId, nodeId, iteration } = row
+    const { executionId, workflowId, nodeId } = row
+    const { iteration, step } = splitStep(row.iteration)
     return {
       result: { approval: showApproval(settled, held, person), errand: enough ? errand : null },
       resourceId: id,
@@ -157,6 +160,7 @@ export async function decideApproval(
         workflowId,
         nodeId,
         iteration,
+        ...(step === null ? {} : { step }),
         // What is written about a chat is private, too.
         comment: row.privacy ? null : (input.comment ?? null),
       },
@@ -210,7 +214,7 @@ function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
   const shown = isSecret ? { ...rest, message: null, form: null, decisions } : rest
   const undecided = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
   const mayDecide = undecided && findRefusal(row, scope) === undefined
-  return { ...shown, iteration: row.iteration === '' ? null : row.iteration, mayDecide }
+  return { ...shown, ...showPlace(row.iteration), mayDecide }
 }
 
 /**

@@ -11,7 +11,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
-import { holdExecution, type NodeInstance, type PAUSE_KINDS } from './pauses.ts'
+import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
 /** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
 export type EventWait = {
@@ -20,6 +20,8 @@ export type EventWait = {
   nodeId: string
   nodeName: string
   iteration: string | null
+  /** The number of the agent's step that waits; null for other nodes. */
+  step: number | null
   /** The event's name; null for an approval. */
   name: string | null
   deadline: Date | null
@@ -51,7 +53,7 @@ export async function listEventWaits(
   const content = rows.map((row) => ({
     ...row,
     kind: row.kind as EventWait['kind'],
-    iteration: row.iteration === '' ? null : row.iteration,
+    ...showPlace(row.iteration),
     resumeToken: row.kind === 'EVENT' ? makeResumeToken(store.keys, { executionId, ...row }) : null,
   }))
   return makePage(content, total, query)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { splitStep } from '../../workflows/run/walk.ts'
 import { write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { isEnded } from '../executions/status.ts'
@@ -9,6 +10,12 @@ import { cleanText } from '../text.ts'
 
 /** A node of an execution, in one iteration, or a step of it (see joinStep); `iteration` is '' outside of loops. */
 export type NodeInstance = { executionId: string; nodeId: string; nodeName: string; iteration: string }
+
+/** The iteration of a pause as it is shown, and the step of an agent that waits. */
+export function showPlace(path: string): { iteration: string | null; step: number | null } {
+  const { iteration, step } = splitStep(path)
+  return { iteration: iteration === '' ? null : iteration, step }
+}
 
 /** OPEN until it is settled, once: it is decided or received, expires, or its execution or iteration ends. */
 export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const

@@ -39,7 +39,7 @@ const nobody = async () => {
 /** The service's own activities, in a worker that the sample's world surrounds. */
 export function createWorker(sample: Sample, world: World, random: Random): Worker {
   const { store, http } = world
-  const places = createWorkerPlaces({ attempts: 2, segments: 2 })
+  const places = createWorkerPlaces({ attempts: 2, models: 2, segments: 2 })
   const deps: ActivityDeps = {
     store,
     evaluator: createBusyEvaluator(evaluator, () => world.mayBeAway && random.chance(sample.trouble.away)),

@@ -34,6 +34,7 @@ import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
+import { nameQueue } from '../../workflows/run/plan.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
@@ -69,6 +70,8 @@ export type EngineOptions = {
    * smaller number than the default.
    */
   nodesAtOnce?: number | undefined
+  /** How many calls to models and tools of agents the worker makes at once, half of them for one team at most. */
+  modelCallsAtOnce?: number | undefined
   /** The bytes that answers and large inputs of nodes may take in this process, all together. */
   budgetBytes: number
   /** A UUID of this process, if another process watches how it ends (worker/guard.ts). */
@@ -77,6 +80,8 @@ export type EngineOptions = {
   place?: string | undefined
   /** How long the calls under way may go on when the worker stops. */
   stopGraceMs?: number | undefined
+  /** How long calls to models may, if that is longer: whoever makes one again pays for it again. */
+  modelStopGraceMs?: number | undefined
   /** How long before the end of that the evaluations under way are ended; tests set another time. */
   evaluationEndMs?: number | undefined
   /** How many segments the worker walks at once; tests set a smaller number than the default. */
@@ -105,13 +110,16 @@ export type Engine = {
   projector: Projector
   isPolling(): boolean
   /** For each kind of task: how many the worker is working on, and the most it takes. */
-  readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
+  readSlots(): Record<'node' | 'model' | 'segment' | 'workflow', [used: number, most: number]>
   readBudget(): BudgetReading
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
    */
   stopped: Promise<void>
-  stop(): Promise<void>
+  /** Takes no more calls to models. Resolves when those under way have ended, or have been put down, see `stop`. */
+  stopModels(hurry?: AbortSignal): Promise<void>
+  /** Once `hurry` is aborted, all calls under way are put down at once, for another worker to make them again. */
+  stop(hurry?: AbortSignal): Promise<void>
   carryOut(errand: Errand): Promise<boolean>
   /** Runs one round of the sweeper now. */
   sweep(): Promise<void>
@@ -140,6 +148,10 @@ export const WORKER_OPTIONS = {
   maxHeartbeatThrottleInterval: '1500 ms',
   stickyQueueScheduleToStartTimeout: '2 s',
 } as const
+
+/** As many as a worker makes unless the operator says otherwise: they take long, but are mostly waited for. */
+export const MODEL_CALLS_AT_ONCE = 200
+const MODEL_POLLS = 2
 
 const STOP_GRACE_MS = 5_000
 
@@ -177,10 +189,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     nodesAtOnce = most.maxConcurrentActivityTaskExecutions,
     segmentsAtOnce = most.maxConcurrentLocalActivityExecutions,
     runsAtOnce = most.maxConcurrentWorkflowTaskExecutions,
+    modelCallsAtOnce = MODEL_CALLS_AT_ONCE,
   } = options
   // While a segment walks for a run, the run holds a slot for workflow tasks too.
   const segments = Math.min(segmentsAtOnce, runsAtOnce)
-  const places = createWorkerPlaces({ attempts: nodesAtOnce, segments })
+  const places = createWorkerPlaces({ attempts: nodesAtOnce, models: modelCallsAtOnce, segments })
   const firstTasks = createFirstTasks(runsAtOnce, () => countRuns(worker))
   const shares = createShares(store, budget)
   const {
@@ -188,6 +201,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     stopGraceMs = STOP_GRACE_MS,
     evaluationEndMs = EVALUATION_END_MS,
   } = options
+  const modelStopGraceMs = Math.max(stopGraceMs, options.modelStopGraceMs ?? 0)
+  const putDown = new AbortController()
   const { replies = createReplies({ store, bus: options.bus, log }) } = options
   const calls = createCalls({ isWanted: (call) => wantsResult(client, call) })
   const shared = { store, metrics, tracing, log }
@@ -202,6 +217,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     shares,
     replies,
     processId,
+    putDown: putDown.signal,
     knowsLost: () => leases.knowsLost(),
     publicUrl,
     segmentRecords,
@@ -221,21 +237,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     continueAfterEvents,
     stuckAfterMs,
   }
+  const activities = createActivities(deps)
+  const common = {
+    identity: nameWorker(processId, hostname()),
+    connection,
+    namespace,
+    dataConverter,
+    ...(options.version ? { workerDeploymentOptions: pinTo(options.version) } : {}),
+  }
   const worker: Worker = await Worker.create({
     ...WORKER_OPTIONS,
-    identity: nameWorker(processId, hostname()),
+    ...common,
     shutdownGraceTime: stopGraceMs,
     shutdownForceTime: stopGraceMs + STOP_FORCE_MS,
     maxConcurrentActivityTaskExecutions: nodesAtOnce,
     maxConcurrentLocalActivityExecutions: segmentsAtOnce,
     maxConcurrentWorkflowTaskExecutions: runsAtOnce,
-    connection,
-    namespace,
     taskQueue,
-    dataConverter,
-    ...(options.version ? { workerDeploymentOptions: pinTo(options.version) } : {}),
     workflowBundle: options.bundle ?? (await bundleWorkflows(options.version ? VERSIONED_ENTRY : ENTRY)),
-    activities: { ...createActivities(deps), ...createFireActivities(carrier) },
+    activities: { ...activities, ...createFireActivities(carrier) },
     sinks: {
       run: {
         closing: {
@@ -245,7 +265,20 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       },
     },
   })
-  const stopped = worker.run()
+  const models = await Worker.create({
+    ...common,
+    shutdownGraceTime: modelStopGraceMs,
+    shutdownForceTime: modelStopGraceMs + STOP_FORCE_MS,
+    maxConcurrentActivityTaskExecutions: modelCallsAtOnce,
+    maxConcurrentActivityTaskPolls: MODEL_POLLS,
+    maxHeartbeatThrottleInterval: WORKER_OPTIONS.maxHeartbeatThrottleInterval,
+    taskQueue: nameQueue(taskQueue, 'models'),
+    activities,
+  })
+  const runs = [worker.run(), models.run()]
+  const stopped = Promise.all(runs).then(() => {})
+  // Whoever does not wait for the end of the one learns of it by the other.
+  stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
   const stopReplying = startReplying({ store, log }, options.bus)
   const { place = null, leaseStore = store } = options
@@ -263,18 +296,27 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
   })
 
+  async function stopModels(hurry?: AbortSignal): Promise<void> {
+    const end = () => putDown.abort()
+    if (hurry?.aborted) end()
+    hurry?.addEventListener('abort', end)
+    if (models.getState() === 'RUNNING') models.shutdown()
+    await runs[1]!.catch(() => {})
+  }
+
   return {
     client,
     sealer,
     projector,
     stopped,
-    isPolling: () => worker.getState() === 'RUNNING',
+    isPolling: () => [worker, models].every((one) => one.getState() === 'RUNNING'),
     readSlots() {
       const status = worker.getStatus()
       const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
         status
       return {
         node: [numInFlightNonLocalActivities, nodesAtOnce],
+        model: [models.getStatus().numInFlightNonLocalActivities, modelCallsAtOnce],
         segment: [numInFlightLocalActivities, segmentsAtOnce],
         workflow: [numInFlightWorkflowActivations, runsAtOnce],
       }
@@ -284,24 +326,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),
     reconcile: () => reconcileSchedules(carrier),
-    async stop() {
+    stopModels,
+    async stop(hurry) {
       routing.stop()
+      const ended = stopModels(hurry)
       await sweeper.stop()
       if (worker.getState() === 'RUNNING') worker.shutdown()
       calls.stop()
       const closing = setTimeout(evaluator.drain, stopGraceMs - evaluationEndMs)
       const called = stopCalling()
-      const hasPutDown = await stopped.then(
-        () => true,
-        (error) => {
-          log.error({ err: error }, 'the worker stopped with an error')
-          return false
-        },
-      )
+      await ended
+      const ends = await Promise.allSettled(runs)
+      const failed = ends.filter((end) => end.status === 'rejected')
+      for (const { reason } of failed) log.error({ err: reason }, 'the worker stopped with an error')
       clearTimeout(closing)
       await called
       await stopReplying()
-      await leases.stop(hasPutDown)
+      await leases.stop(failed.length === 0)
       await projector.stop()
       await attempts.flush()
       await replies.stop()

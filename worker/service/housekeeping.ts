@@ -1,6 +1,7 @@
 import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
 import { purgeChunks } from '../../db/agentchat/chunks.ts'
+import { pruneChats } from '../../db/agentchat/purge.ts'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
@@ -45,9 +46,12 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeMemoryEnds(store)
     await countDays(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
+    const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)
     await sweepFiles(store, stopping.signal)
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
+    if (messages > 0)
+      log.info({ messages }, 'removed messages of chats that are past the retention of their teams')
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
 

@@ -51,6 +51,8 @@ function findFault(node: GraphNode): string | undefined {
   if (node.parentId !== undefined)
     return 'the node that replies in a chat must not be inside a loop: there would be many replies'
   if (isOnItems(node)) return 'the node that replies in a chat must not work on items'
+  if (node.config.into !== undefined)
+    return 'the node that replies in a chat must output its text, and not put it into its input'
   if (node.config.output === 'json') return 'the node that replies in a chat must have text as its output'
   return undefined
 }

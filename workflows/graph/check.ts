@@ -1,3 +1,4 @@
+import { locate } from '../expressions/place.ts'
 import { findReferences } from '../expressions/references.ts'
 import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
@@ -332,8 +333,19 @@ function* checkReferences(
   const all = [...byId.values()]
   const names = findNodeNames({ nodes: all })
   for (const { value: node, path, configPath = path } of nodes) {
-    const conditions = nodeType(node.type)?.conditions?.(node.config)
-    const found = yield* findReferences(node.config, configPath, conditions, meter, rules, true)
+    const { conditions, texts, reads } = nodeType(node.type) ?? {}
+    const asked = conditions?.(node.config)
+    const found = yield* findReferences(
+      node.config,
+      configPath,
+      asked,
+      meter,
+      rules,
+      true,
+      texts?.(node.config),
+    )
+    for (const { path: key, id } of reads?.(node.config) ?? [])
+      found.nodes.push({ id, path: `${configPath}.${key}`, place: () => locate(id, 0, id.length) })
     const own = kept.has(node) ? warnings : problems
     own.push(...found.problems)
     warnings.push(...found.warnings)

@@ -86,7 +86,7 @@ export function presetOutputs(plan: Plan, given: Presets): Plan {
   const nodes = plan.nodes.map((node): PlanNode => {
     const gift = given[node.id]
     if (!gift || node.silent || node.kind === 'trigger') return node
-    const { alone: _, loop: __, ...rest } = node
+    const { alone: _, loop: __, queue: ___, ...rest } = node
     return { ...rest, kind: 'pure', given: gift, needs: [] }
   })
   return { ...plan, nodes }
@@ -201,7 +201,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
   const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
   const id = itemNodeId(node.id)
-  const { needs, pairs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const { needs, pairs, retry, timeoutMs, queue, readsInput, readsItem: _, ...head } = node
   const loop: LoopSpec = {
     mode: 'each',
     concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
@@ -211,6 +211,7 @@ function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [Lo
   }
   const one = {
     ...{ needs, retry, timeoutMs },
+    ...(queue ? { queue } : {}),
     ...(readsInput ? { readsInput } : {}),
     ...(pairs ? { pairs } : {}),
   }
@@ -277,9 +278,18 @@ function* planNode(
     nodes,
     context,
     pairs: isPaired,
-  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  } = yield* findReferences(
+    node.config,
+    'config',
+    conditions,
+    undefined,
+    rules,
+    false,
+    type.texts?.(node.config),
+  )
   const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
+  for (const { id } of type.reads?.(node.config) ?? []) needs.add(id)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
   const own = type.kind === 'pure' && isAlone(node)
@@ -296,6 +306,7 @@ function* planNode(
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    ...(type.queue ? { queue: type.queue } : {}),
     ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
     ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),

@@ -53,13 +53,14 @@ export function valueAt(value: unknown, path: Path): unknown {
 }
 
 /** A copy of the node with another value at a path of its config, or without it if `value` is undefined. */
-export function replaceSecret(node: GraphNode, path: string[], value: string | undefined): GraphNode {
-  const place = (at: unknown, [key = '', ...rest]: string[]): Record<string, unknown> => {
+export function replaceSecret(node: GraphNode, path: Path, value: string | undefined): GraphNode {
+  const place = (at: unknown, [key = '', ...rest]: Path): unknown => {
+    if (Array.isArray(at)) return at.map((entry, i) => (i === key ? place(entry, rest) : entry))
     const { [key]: old, ...others } = at as Record<string, unknown>
     if (rest.length > 0) return { ...others, [key]: place(old, rest) }
     return value === undefined ? others : { ...others, [key]: value }
   }
-  return { ...node, config: place(node.config, path) }
+  return { ...node, config: place(node.config, path) as GraphNode['config'] }
 }
 
 /** A copy of the node that names a credential in the place of the secret at a path of its config. */

@@ -1,4 +1,5 @@
 import { getOwn } from '../json.ts'
+import { AGENT_NODES } from './agents.ts'
 import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
@@ -27,6 +28,7 @@ export const NODES = {
   ...MODEL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
+  ...AGENT_NODES,
 } as const satisfies Record<string, NodeType>
 
 export type NodeTypeName = keyof typeof NODES

@@ -5,6 +5,7 @@ import {
   defaultPayloadConverter,
   proxyLocalActivities,
   scheduleActivity,
+  workflowInfo,
 } from '@temporalio/workflow'
 import type { Failure } from './frame.ts'
 import {
@@ -14,6 +15,7 @@ import {
   isRefused,
   readActivityError,
 } from './messages.ts'
+import { nameQueue, type PlanNode } from './plan.ts'
 import type { NodeError } from './records.ts'
 import { ENGINE_FAILED, NODE_FAILED, RUN_REFUSED, WORKER_LOST } from './records.ts'
 import { joinStep, stepKey } from './walk.ts'
@@ -43,6 +45,7 @@ export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
   const { node } = attempt
   return scheduleActivity<AttemptResult>('runNode', [attempt], {
     activityId: nameActivity(attempt),
+    ...chooseQueue(node),
     startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -57,6 +60,11 @@ export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
 function nameActivity({ node, iteration, agent }: AttemptInput): string {
   if (iteration === '') return joinStep(node.id, agent?.step)
   return stepKey(node.id, joinStep(iteration, agent?.step))
+}
+
+/** Where a node's attempts wait for a worker; nothing for those that wait where the run does. */
+export function chooseQueue({ queue }: PlanNode): { taskQueue?: string } {
+  return queue ? { taskQueue: nameQueue(workflowInfo().taskQueue, queue) } : {}
 }
 
 /** The node's error, read from the error with which attemptNode failed. */

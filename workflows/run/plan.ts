@@ -53,6 +53,11 @@ export type PlanNode = {
   pairs?: string[]
 }
 
+/** The name of a further task queue of the workers that work on `taskQueue`. */
+export function nameQueue(taskQueue: string, queue: NonNullable<PlanNode['queue']>): string {
+  return `${taskQueue}-${queue}`
+}
+
 /** A node of kind `loop`. */
 export type LoopNode = PlanNode & { loop: LoopSpec }
 

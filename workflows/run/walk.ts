@@ -193,6 +193,13 @@ export function splitStep(path: string): { iteration: string; step: number | nul
   return { iteration, step: step === undefined ? null : Number(step) }
 }
 
+/** What an activity's id names: the node, its iteration ('' outside of loops), and the step of an agent. */
+export function readActivityId(id: string): { nodeId: string; iteration: string; step: number | null } {
+  const { iteration: place, step } = splitStep(id)
+  const [nodeId = '', iteration = ''] = place.split('#')
+  return { nodeId, iteration, step }
+}
+
 /** Whether a key of `busy` is of a step in a loop's body, in iteration `path` ('' for any) or within it. */
 export function isWithin(plan: Plan, key: string, loopId: string, path: string): boolean {
   const [nodeId = '', iteration = ''] = key.split('#')

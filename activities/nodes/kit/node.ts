@@ -47,6 +47,11 @@ export type NodeContext = {
   meter?: UsageMeter
   /** How models are asked in this process. Only attempts have it. */
   models?: { silenceMs?: number | undefined; metrics?: Metrics | undefined }
+  /**
+   * A task of an agent that must not be repeated has it: commits the note that its tool is called now. It is called as late
+   * as possible before anything that may have an effect; what it throws, the task fails with.
+   */
+  begin?: () => Promise<void>
   /** The reply node of a chat has it, in attempts. */
   reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */

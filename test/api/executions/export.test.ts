@@ -153,6 +153,8 @@ test('JSON is an array of executions with their node records', async () => {
       nodeType: 'HTTP_REQUEST',
       nodeName: 'Fetch',
       iteration: null,
+      step: null,
+      tool: null,
       status: 'FAILED',
       startedAt: expect.stringMatching(/Z$/),
       completedAt: expect.stringMatching(/Z$/),
