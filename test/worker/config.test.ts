@@ -22,6 +22,7 @@ describe('readConfig', () => {
       sealBound: false,
       egress: { allowLoopback: true, allow: [], deny: [] },
       logLevel: 'info',
+      replyStreams: { ofPerson: 10, ofTeam: 200, ofVisitor: 2 },
     })
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
   })
@@ -78,6 +79,9 @@ describe('readConfig', () => {
       MEMORY_BUDGET_MB: '31',
       POOL_SIZE: '0',
       SEAL_VERSION: '3',
+      CHAT_STREAMS_PER_USER: '0',
+      CHAT_STREAMS_PER_TEAM: 'many',
+      CHAT_STREAMS_PER_VISITOR: '-1',
     }
     let message = ''
     try {
