@@ -271,8 +271,8 @@ test('what a deleted workflow leaves of its chats elsewhere is removed', async (
 })
 
 test('a chat that is longer than the model is to remember is summarised once for many messages', async () => {
-  const server = await startOpenAi((call: { body: { messages: { content: unknown }[] } }) =>
-    JSON.stringify(call.body.messages[0]).includes('Summarize the conversation')
+  const server = await startOpenAi(({ body }) =>
+    JSON.stringify((body.messages as unknown[])[0]).includes('Summarize the conversation')
       ? { text: 'SHORT: Ada wants plums.' }
       : { text: `Noted. ${'x'.repeat(100)}` },
   )
