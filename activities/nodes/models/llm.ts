@@ -1,5 +1,5 @@
-import { loadChatMemory, loadChatMemory } from '../../agentchat/memory.ts'
-import { askModel, askModel } from '../../models/ask.ts'
+import { loadChatMemory } from '../../agentchat/memory.ts'
+import { askModel } from '../../models/ask.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { NodeRunner } from '../kit/node.ts'
 import {
@@ -17,7 +17,7 @@ const ANY_OBJECT = { type: 'object' }
 
 /**
  * LLM: asks a model, and outputs {text}, or with the output `json` the object that it gives, held against the schema.
- * Where it replies in a chat, what was said before goes before the prompt. Fails as askForText and askForObject do.
+ * Fails as askForText and askForObject do.
  */
 export const runLlm: NodeRunner = async (context) => {
   const { output, schema } = context.config
@@ -34,11 +34,6 @@ export const runLlm: NodeRunner = async (context) => {
     { role: 'user', content: prompt },
   ]
   if (output !== 'json') {
-    const { credentialId } = context.config
-    const memory = await loadChatMemory(context, (quiet, request) =>
-      askModel(quiet, { credentialId, model: how.model, request }),
-    )
-    messages.splice(-1, 0, ...(memory ?? []))
     const { text } = await askForText(context, { ...how, messages })
     return { output: writeOutput(context, context.config.into === undefined ? { text } : text) }
   }
