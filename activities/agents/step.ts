@@ -1,4 +1,4 @@
-import type { AgentTask } from '../../workflows/run/agents.ts'
+import type { AgentTask } from '../../workflows/run/plan.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 
 /**

@@ -2,6 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
+import { type ChatPrivacy, chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { openSnapshot } from '../connection.ts'
@@ -65,6 +66,7 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs' | 
     nodeError: string | null
     /** In the first row of an execution. */
     sums: RecordSums[] | null
+    privacy: ChatPrivacy
   }
 
 /** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
@@ -133,7 +135,7 @@ export async function openExport(
     await write(scope.store, (tx) => demandStill(tx, right, teamId))
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
-    const visit = createVisit(await readRules(tx))
+    const visit = createVisit(await readRules(tx), ({ privacy }) => isHiddenFrom(scope, teamId, privacy))
     await declareCursor(tx, teamId, since, asked.format)
     // At once, so that an error can become the response, and a small export frees its connection now.
     let ahead: Row[] | undefined = await fetch()
@@ -181,9 +183,10 @@ async function declareCursor(
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
       n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
-      n.error_message as "nodeError", case when coalesce(n.place, 1) = 1 then e.sums end as sums
+      n.error_message as "nodeError", e.privacy, case when coalesce(n.place, 1) = 1 then e.sums end as sums
     from (
-      select e.*, ${sums} as sums from executions e where team_id = ${teamId} and created_at >= ${since}
+      select e.*, ${chatPrivacyOf('e')} as privacy, ${sums} as sums from executions e
+      where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
     left join lateral (
       select *, row_number() over (order by started_at, position, node_id, iteration) as place
@@ -202,7 +205,10 @@ const CACHED_CHARS = 200_000
  * Passes rows on, redacted. The same few strings come again and again, so their results are cached; between
  * slices of 10 ms it lets other work have its turn.
  */
-function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promise<void> {
+function createVisit(
+  rules: RedactionRules,
+  isHidden: (row: Row) => boolean,
+): (rows: Row[], each: Each) => Promise<void> {
   const cache = new Map<string, string>()
   let chars = 0
   const mask = (text: string): string => {
@@ -227,8 +233,11 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
         execution = { ...readExecution(row, mask), usage: usageOf(null) ?? null }
       }
       const usage = row.nodeId === null ? undefined : usageOf({ ...row, nodeId: row.nodeId })
-      const node = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
-      each(execution, usage && node ? { ...node, usage } : node)
+      const read = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
+      const node = read && usage ? { ...read, usage } : read
+      const hidden = node !== null && row.privacy !== null && isHidden(row)
+      if (!hidden) each(execution, node)
+      else if (node.step === null) each(execution, { ...node, error: null })
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()

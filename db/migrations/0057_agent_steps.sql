@@ -1,5 +1,5 @@
 -- A step of an agent has a record of its own: its number, the tool that it calls (null in a turn of the model), and what
--- it got and left: {"input", "state", "tasks"}, envelopes as in `output`. Its `iteration` is the node's with `!step`
+-- it got, {"input"}, an envelope as in `output`; the record of an agent that is not done has where it is. Its `iteration` is the node's with `!step`
 -- behind, so that the records of a node stay distinct, for processes of the release before too.
 alter table node_executions add column step integer, add column tool text, add column agent json;
 

@@ -1,7 +1,7 @@
 import { mergeNodeNotes } from '../../workflows/notes.ts'
-import { type Agent, beginAgent, moveAgent, taskOf } from '../../workflows/run/agents.ts'
+import { beginAgent, moveAgent, taskOf } from '../../workflows/run/agents.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
-import type { PlanNode } from '../../workflows/run/plan.ts'
+import type { Agent, PlanNode } from '../../workflows/run/plan.ts'
 import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
 import { joinStep, readActivityId, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import { openRecord, type ProjectedNode, type Projection, weigh } from '../records/projection.ts'
@@ -189,6 +189,10 @@ export function createFold(executionId: string, progress: Progress | null = null
       left.delete(key)
       if (row) Object.assign(row, { output, handle, loop: row.loop ?? loop })
     }
+    for (const { nodeId, iteration, agent } of under) {
+      const row = rows.get(stepKey(nodeId, iteration))
+      if (row) row.agent = agent
+    }
     if (known) return
     // The history that tells how these ended is gone. What the run carries are the outputs that it needs.
     for (const [key, one] of left) {
@@ -254,11 +258,27 @@ export function createFold(executionId: string, progress: Progress | null = null
   function openScheduled(activityId: string, at: number): ProjectedNode | undefined {
     const { nodeId, iteration, step } = readActivityId(activityId)
     const own = open(nodeId, iteration, at)
-    if (step === null || !own) return own
-    const key = keyOf(own)
-    const agent = agents.get(key) ?? beginAgent()
-    agents.set(key, agent)
+    if (step === null) return own
+    const key = stepKey(nodeId, iteration)
+    if (!agents.has(key) && own) takeSteps(own, at)
+    const agent = agents.get(key)
+    if (!agent) return undefined
     return open(nodeId, iteration, at, { step, tool: taskOf(agent)?.tool ?? null })
+  }
+
+  /** Begins an agent; of one that goes on where it stopped, the steps before get their records now. */
+  function takeSteps(own: ProjectedNode, at: number): void {
+    const { nodeId, iteration } = own
+    const { begun } = plan.get(nodeId)!
+    for (const [index, { tool, input, output, errorMessage }] of (begun?.steps ?? []).entries()) {
+      const row = open(nodeId, iteration, at, { step: index + 1, tool })
+      if (!row) continue
+      row.agent = { input }
+      row.givenBy = begun!.from
+      end(row, at, { status: errorMessage === null ? 'SUCCESS' : 'FAILED', output, errorMessage })
+    }
+    own.agent = beginAgent({ begun })
+    agents.set(keyOf(own), own.agent)
   }
 
   function readAttempt(event: Extract<HistoryEvent, { scheduledId: number }>): void {
@@ -290,25 +310,29 @@ export function createFold(executionId: string, progress: Progress | null = null
     row: ProjectedNode,
     event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
   ): void {
-    const own = rows.get(stepKey(row.nodeId, row.iteration))
-    if (!own) return
+    const key = stepKey(row.nodeId, row.iteration)
+    // It may be stored already, while events are read again.
+    const own = rows.get(key)
     const { time: at } = event
     changed.add(row)
     if (event.kind === 'failed') {
       end(row, at, { status: 'FAILED', errorMessage: event.error.message, ...notedIn(event) })
     } else {
-      const { record, state, tasks, pause } = event.result.agent!
-      row.agent = { input: record.input, ...(state ? { state } : {}), ...(tasks ? { tasks } : {}) }
+      const { record, pause } = event.result.agent!
+      row.agent = { input: record.input }
       if (!pause) end(row, at, { status: 'SUCCESS', output: record.output, ...notedIn(event.result) })
     }
-    const key = keyOf(own)
     const outcome = event.kind === 'failed' ? { error: event.error } : event.result
-    const next = moveAgent(agents.get(key) ?? beginAgent(), outcome)
+    const next = moveAgent(agents.get(key)!, outcome)
+    if ('agent' in next) agents.set(key, next.agent)
+    else agents.delete(key)
+    if (!own || !running.has(own)) return
+    changed.add(own)
     if ('agent' in next) {
-      agents.set(key, next.agent)
+      own.agent = next.agent
       return
     }
-    agents.delete(key)
+    if (next.ended.status === 'SUCCESS') own.agent = null
     if (next.ended.status === 'FAILED') fail(own, at, next.ended.error, {})
     else end(own, at, next.ended)
   }

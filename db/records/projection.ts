@@ -1,6 +1,5 @@
 import { v5 as uuidv5 } from 'uuid'
-import type { AgentTask } from '../../workflows/run/agents.ts'
-import type { Envelope, PlanNode } from '../../workflows/run/plan.ts'
+import type { Agent, Envelope, PlanNode } from '../../workflows/run/plan.ts'
 import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
 import { joinStep } from '../../workflows/run/walk.ts'
 import type { ExecutionStatus } from '../executions/status.ts'
@@ -27,16 +26,16 @@ export type ProjectedNode = {
   position: number
   /** A loop's items; null for other nodes. */
   loop: LoopItems | null
-  /** What an agent's step got and left; null in all other records. */
-  agent: StepValues | null
+  /** What an agent's step got, or of an agent that is not done, where it is; null in all other records. */
+  agent: StepInput | Agent | null
   /**
    * Where a preset output came from: PINNED or the id of the execution that made it; null for other outputs.
    */
   givenBy: string | null
 }
 
-/** What an agent's step got, for its record, and what a turn has left for the steps after it. */
-export type StepValues = { input: Envelope; state?: Envelope; tasks?: AgentTask[] }
+/** What an agent's step got. */
+export type StepInput = { input: Envelope }
 
 /** What an execution's rows should say; times are in milliseconds since 1970. */
 export type Projection = {
@@ -92,7 +91,8 @@ export function openRecord(
 /** The bytes of a record's values. */
 export function weigh({ output, errorMessage, notes, loop, agent }: ProjectedNode): number {
   const pages = (loop?.pages ?? []).map(({ items }) => items)
-  const envelopes = [output, agent?.input, agent?.state, ...pages]
+  const given = agent && 'input' in agent ? agent.input : agent?.state
+  const envelopes = [output, given, ...pages]
   const bytes = envelopes.reduce((sum, value) => sum + (value && 'v' in value ? value.bytes : 100), 0)
   return bytes + (errorMessage?.length ?? 0) + (notes ? JSON.stringify(notes).length : 0)
 }

@@ -3,7 +3,7 @@ import { itemNodeId, type Plan } from '../../workflows/run/plan.ts'
 import type { ItemPage, NodeNotes } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
-import type { StepValues } from './projection.ts'
+import type { StepInput } from './projection.ts'
 
 /** A node's record as it is stored. STORED_NODES reads it as JSON, so times are strings. */
 export type StoredNode = {
@@ -24,7 +24,8 @@ export type StoredNode = {
   retryCount: number
   nextAttemptAt: string | null
   loop: { pages: ItemPage[] } | null
-  agent: StepValues | null
+  /** Of a step. */
+  agent: StepInput | null
   givenBy: string | null
   notes: NodeNotes | null
   childExecutionId: string | null

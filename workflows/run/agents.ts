@@ -1,33 +1,5 @@
-import type { Envelope } from './plan.ts'
+import type { Agent, AgentTask, BegunAgent, Envelope, SettledTask } from './plan.ts'
 import type { NodeError, StepResult } from './records.ts'
-
-/** One call of a tool that a turn of an agent has asked for. */
-export type AgentTask = {
-  /** The id that the model gave the call. What it is called with is in the state. */
-  callId: string
-  /** The name of the tool, for the record. */
-  tool: string
-  /** Whether a task whose worker was lost may be done again; else its outcome is unknown. */
-  repeats: boolean
-  /** It may wait for somebody outside the run: a sub-workflow, an approval. */
-  pauses?: true
-}
-
-/** What became of a task, on its way to the next turn. */
-export type SettledTask = { callId: string } & ({ output: Envelope } | { error: NodeError })
-
-/** The state of an agent that is under way, between its steps and in one. Plain JSON. */
-export type Agent = {
-  /** The number of the step that is next or under way, from 1. */
-  step: number
-  /** What the last turn has left for the next. */
-  state?: Envelope
-  /** The tasks of the last turn that are not settled; the first is next or under way. */
-  tasks: AgentTask[]
-  settled: SettledTask[]
-  /** The first task waits for somebody outside the run, or has waited. */
-  paused?: true
-}
 
 /** What an attempt of a step gets. */
 export type AgentInput =
@@ -55,8 +27,9 @@ export const MAX_AGENT_STEPS = 500
 /** How much of a task's error the agent carries along. */
 const MAX_ERROR_CHARS = 300
 
-export function beginAgent(): Agent {
-  return { step: 1, tasks: [], settled: [] }
+/** An agent before its first step here. */
+export function beginAgent({ begun }: { begun?: BegunAgent } = {}): Agent {
+  return begun?.agent ?? { step: 1, tasks: [], settled: [] }
 }
 
 /** The task that an agent is at; undefined in a turn. */

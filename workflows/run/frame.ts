@@ -1,5 +1,4 @@
-import type { Agent } from './agents.ts'
-import type { Envelope, Plan, PlanNode } from './plan.ts'
+import type { Agent, Envelope, Plan, PlanNode } from './plan.ts'
 import type { ItemPage, NodeError, TakenIterations } from './records.ts'
 import {
   emptyOutcomes,

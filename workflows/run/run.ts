@@ -204,7 +204,7 @@ function createRun(run: RunInput) {
   function startStep(task: Task): void {
     const { node, frame } = task
     const { agents, waits } = frame
-    agents[node.id] ??= beginAgent()
+    agents[node.id] ??= beginAgent(node)
     const agent = agents[node.id]!
     const attempt = { ...describeAttempt(task), agent: describeStep(agent) }
     const move = (outcome: Parameters<typeof moveAgent>[1]) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
-import type { Agent, AgentInput, AgentResult, AgentTask, SettledTask } from '../../../workflows/run/agents.ts'
+import type { AgentInput, AgentResult } from '../../../workflows/run/agents.ts'
 import type { FireActivities, Fired, FireInput, Firing } from '../../../workflows/run/fire.ts'
 import type { Failure, Frame, Item, Loop, Result, Wait } from '../../../workflows/run/frame.ts'
 import type {
@@ -12,6 +12,9 @@ import type {
   SegmentInput,
 } from '../../../workflows/run/messages.ts'
 import type {
+  Agent,
+  AgentTask,
+  BegunAgent,
   Envelope,
   ExecutionContext,
   LoopSpec,
@@ -19,6 +22,8 @@ import type {
   PlanEdge,
   PlanNode,
   Retry,
+  SettledTask,
+  TakenStep,
 } from '../../../workflows/run/plan.ts'
 import {
   ENGINE_FAILED,
@@ -38,7 +43,7 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
   PlanNode:
-    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs queue codeMs needs pairs',
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given begun silent onError retry timeoutMs queue reply codeMs needs pairs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
@@ -55,6 +60,8 @@ const KEYS = {
   Agent: 'step state tasks settled paused',
   AgentTask: 'callId tool repeats pauses',
   SettledTask: 'callId output error',
+  BegunAgent: 'agent steps from',
+  TakenStep: 'tool input output errorMessage',
   AgentInput: 'kind step state settled task resumes',
   AgentResult: 'record state tasks pause',
   Item: 'page at deep result',
@@ -96,6 +103,8 @@ test('the stored types have exactly the listed keys', () => {
     Agent: KeysOf<Agent>
     AgentTask: KeysOf<AgentTask>
     SettledTask: KeysOf<SettledTask>
+    BegunAgent: KeysOf<BegunAgent>
+    TakenStep: KeysOf<TakenStep>
     AgentInput: KeysOf<AgentInput>
     AgentResult: KeysOf<AgentResult>
     Item: KeysOf<Item>
@@ -145,7 +154,7 @@ test('the recorded histories have only listed keys, and all those that an ordina
   // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, one with a
   // warning, one whose segment gave its slot back, and one that pairs items.
   const rare =
-    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes pairs trail agent'.split(
+    'item alone given begun continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes pairs trail agent'.split(
       ' ',
     )
   expect([...seen.keys()].sort()).toEqual(
