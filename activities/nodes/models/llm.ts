@@ -17,7 +17,7 @@ const ANY_OBJECT = { type: 'object' }
 
 /**
  * LLM: asks a model, and outputs {text}, or with the output `json` the object that it gives, held against the schema.
- * Where it replies in a chat, what was said before goes before the prompt. Fails as askForText and askForObject do.
+ * Fails as askForText and askForObject do.
  */
 export const runLlm: NodeRunner = async (context) => {
   const { output, schema } = context.config
