@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { startInstallation } from '../../support/engine/installation.ts'
 import { callsOf } from '../../support/engine/load.ts'
 import { keep } from '../../support/keep.ts'
+import { startOpenAi } from '../../support/servers/models/openai.ts'
 import { startTarget } from '../../support/servers/target.ts'
+import { until } from '../../support/until.ts'
 
 // What a POST costs that must not be made twice, in a whole installation with its own PostgreSQL and Temporal.
 
@@ -87,4 +89,35 @@ test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are 
   const run = await host.ended(id)
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 0])
   expect(callsOf(target, id, 'call')).toHaveLength(1)
+}, 120_000)
+
+test('a stop by SIGTERM lets a call to a model end that takes longer than that, and the API answers meanwhile', async () => {
+  const vendor = await startOpenAi({ text: ['It ', 'is ', '42.'], paceMs: (GRACE_SECONDS + 10) * 250 })
+  onTestFinished(() => vendor.stop())
+  const data = { baseUrl: vendor.url, apiKey: 'none' }
+  const credential = { teamId: host.teamId, name: 'slow', type: 'OPENAI_COMPATIBLE', data }
+  const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', credential)
+  const id = await host.execute(
+    await host.create({
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        { id: 'ask', type: 'LLM', config: { credentialId, model: 'm', prompt: 'How much?' } },
+      ],
+      edges: edges('start -> ask'),
+    }),
+  )
+  await until(() => vendor.calls.length === 1)
+  const asked = Date.now()
+  const back = host.stopAndBoot()
+  await sleep(5_000)
+  expect((await host.get(`/api/executions/${id}`)).status).toBe(200)
+  await back
+  expect(Date.now() - asked).toBeGreaterThan(GRACE_SECONDS * 1_000)
+  const run = await host.ended(id)
+  expect([run.status, run.outputData, nodeOf(run, 'ask').retryCount]).toEqual([
+    'SUCCESS',
+    { text: 'It is 42.' },
+    0,
+  ])
+  expect(vendor.calls).toHaveLength(1)
 }, 120_000)
