@@ -8,7 +8,7 @@ import {
   MAX_EDGES,
   MAX_NODES,
 } from '../../workflows/graph/graph.ts'
-import { isObject } from '../../workflows/json.ts'
+import { getOwn, isObject } from '../../workflows/json.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
@@ -185,7 +185,11 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
 
 async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<UnreportedWorkflow> {
   checkSize(workflow)
-  const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
+  const conversion = convertWorkflow(
+    workflow,
+    (id) => input.workflows?.[id],
+    (key) => getOwn(input.credentials ?? {}, key),
+  )
   const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {
     throw invalid([

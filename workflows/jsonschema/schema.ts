@@ -103,8 +103,10 @@ export function findPath(value: unknown, pointer: string): string {
   let at = value
   for (const part of pointer.split('/').slice(1)) {
     const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    path = joinPath(path, Array.isArray(at) && /^\d+$/.test(key) ? Number(key) : key)
-    at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
+    // The library does not escape names: of one with a slash only its place is told, and no piece of it.
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) break
+    path = joinPath(path, Array.isArray(at) ? Number(key) : key)
+    at = (at as Record<string, unknown>)[key]
   }
   return path
 }

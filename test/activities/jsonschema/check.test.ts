@@ -54,6 +54,10 @@ test('everything that does not fit is named at once, with its path', async () =>
     'state: must be one of ["open","paid"], not "lost"',
     'the value: must have the property "total"',
   ])
+  const slashed = { 'a/b': 1 }
+  expect(await check({ additionalProperties: false }, slashed)).toEqual([
+    'the value: is a property that the schema does not have',
+  ])
   const many = await check(
     { items: { type: 'string' } },
     Array.from({ length: 100 }, () => 1),
