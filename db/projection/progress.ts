@@ -80,7 +80,7 @@ export function listCarried({ root }: Carried): {
     for (const [nodeId, agent] of Object.entries(agents)) {
       under.push({ nodeId, iteration, agent })
       const none = { nodeId, iteration, loop: null, output: null, handle: null }
-      if (!waits[nodeId]) open.push({ ...whole, ...none })
+      if (!Object.hasOwn(waits, nodeId)) open.push({ ...whole, ...none })
       else open.push({ ...none, step: agent.step, tool: taskOf(agent)?.tool ?? null })
     }
   }

@@ -1,6 +1,7 @@
 import { asyncLocalStorage, Context } from '@temporalio/activity'
 import { pino } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { STEP_RUNNERS } from '../../activities/agents/runners.ts'
 import { createBudget } from '../../activities/budget.ts'
 import { createCalls } from '../../activities/calls/calls.ts'
 import type { ActivityDeps } from '../../activities/deps.ts'
@@ -12,6 +13,7 @@ import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import { createShares } from '../../activities/run/share.ts'
 import type { Activities } from '../../workflows/run/messages.ts'
+import { runSimulatedStep } from './agents.ts'
 import type { Sample } from './graphs.ts'
 import type { Random } from './random.ts'
 import { EXECUTION, WORKFLOW, type World } from './world.ts'
@@ -29,6 +31,8 @@ export type Worker = {
   segment(input: unknown, attempt: Attempt): Promise<unknown>
   node(input: unknown, attempt: Attempt): Promise<unknown>
 }
+
+Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
 
 const evaluator = createEvaluator({ processes: 2 })
 const log = pino({ level: 'silent' })

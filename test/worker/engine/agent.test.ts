@@ -110,9 +110,9 @@ test('a long agent goes on at the step at which it was killed, and its tools do 
   const run = await host.ended(id, 180_000)
   expect(run.status, JSON.stringify(run, null, 1).slice(0, 5_000)).toBe('SUCCESS')
   type Step = { step: number | null; tool: string | null; status: string; errorMessage: string | null }
-  const [own, ...steps] = (run.nodeExecutions as unknown as (Step & { nodeId: string; outputData: unknown })[]).filter(
-    ({ nodeId }) => nodeId === 'agent',
-  )
+  const [own, ...steps] = (
+    run.nodeExecutions as unknown as (Step & { nodeId: string; outputData: unknown })[]
+  ).filter(({ nodeId }) => nodeId === 'agent')
   expect(own).toMatchObject({ step: null, outputData: { text: 'Done.', steps: 2 * TASKS + 1 } })
   expect(steps.map(({ step, tool }) => [step, tool])).toEqual(
     Array.from({ length: 2 * TASKS + 1 }, (_, at) => [
