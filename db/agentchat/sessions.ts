@@ -16,10 +16,10 @@ import {
   showChatSession,
 } from './access.ts'
 import { demandAgent } from './agents.ts'
-import { type ChatMessage, readMessages } from './messages.ts'
+import { type AgentChatMessage, readMessages } from './messages.ts'
 import { purgeSessionRuns } from './purge.ts'
 
-export type ChatSessionDetail = ChatSessionItem & { messages: ChatMessage[] }
+export type ChatSessionDetail = ChatSessionItem & { messages: AgentChatMessage[] }
 
 /** The title of a session until it is cut from its first message. */
 const NO_TITLE = 'New chat'
