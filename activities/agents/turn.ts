@@ -96,11 +96,7 @@ async function openConversation(
   const memory = await loadChatMemory(context, (quiet, request) =>
     askModel(quiet, { credentialId, model, request }),
   )
-  return [
-    { role: 'system', content: instructions },
-    ...(memory ?? []),
-    { role: 'user', content: prompt },
-  ]
+  return [{ role: 'system', content: instructions }, ...(memory ?? []), { role: 'user', content: prompt }]
 }
 
 /** What an agent without a prompt is asked: the message of the chat, or its input as a text. */

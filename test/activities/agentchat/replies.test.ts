@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
+import { readReply, sumUp } from '../../support/agentchat/replies.ts'
 import { createClient } from '../../support/client.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'
-import { readReply, sumUp } from '../../support/replies.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 
 const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }

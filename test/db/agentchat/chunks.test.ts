@@ -5,7 +5,7 @@ import { createReplies } from '../../../activities/agentchat/replies.ts'
 import {
   purgeChunks,
   type ReplyChunk,
-  readChunks,
+  readReplyChunks,
   readStoredText,
   readTold,
   saveChunks,
@@ -13,8 +13,8 @@ import {
 import { openBus } from '../../../db/bus.ts'
 import { createExactMask } from '../../../db/redaction/exact.ts'
 import type { Store } from '../../../db/scope.ts'
+import { createChats } from '../../support/agentchat/replies.ts'
 import { keep } from '../../support/keep.ts'
-import { createChats } from '../../support/replies.ts'
 import { startService } from '../../support/service.ts'
 
 const service = await keep(startService())
@@ -45,7 +45,7 @@ test('a statement that is repeated, with more text in its last chunk, loses noth
   await saveChunks(store, bus.id, [chunk(executionId, { seq: 2, position: 8, text: '😀', isLast: true })])
   await saveChunks(store, bus.id, [chunk(executionId, { step: 4, after: 1, text: 'three' })])
   expect(await readStoredText(store, executionId)).toBe('One two 😀three')
-  const from = (position: number) => readChunks(store, [{ executionId, step: 1, attempt: 1, position }])
+  const from = (position: number) => readReplyChunks(store, [{ executionId, step: 1, attempt: 1, position }])
   // From within a chunk, at its beginning, and behind the last one of the step.
   expect((await from(5)).map(({ text }) => text)).toEqual(['One two ', '😀', 'three'])
   expect((await from(8)).map(({ text }) => text)).toEqual(['😀', 'three'])
