@@ -4,7 +4,7 @@ import {
   CHUNKS_A_READ,
   type ReplyPiece,
   type ReplyState,
-  readChunks,
+  readReplyChunks,
   readReplyStates,
   readTold,
 } from '../../db/agentchat/chunks.ts'
@@ -90,7 +90,7 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
   async function readOnce(taken: Feed[]): Promise<void> {
     const ids = taken.map(({ executionId }) => executionId)
     const places = taken.map(({ executionId, text }) => ({ executionId, ...text.end() }))
-    const chunks = Map.groupBy(await readChunks(store, places), ({ executionId }) => executionId)
+    const chunks = Map.groupBy(await readReplyChunks(store, places), ({ executionId }) => executionId)
     const states = new Map((await readReplyStates(store, ids)).map((state) => [state.executionId, state]))
     for (const feed of taken) {
       const found = chunks.get(feed.executionId) ?? []

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type ReplyChunk, type ReplyPiece, saveChunks } from '../../db/agentchat/chunks.ts'
-import { isDatabaseAway } from '../../db/connection.ts'
+import { judgeError } from '../../db/operation/outage.ts'
 import type { MaskedPieces } from '../../db/redaction/exact.ts'
 import type { Store } from '../../db/scope.ts'
 import type { ReplyWriter } from '../agents/reply.ts'
@@ -81,7 +81,7 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
       )
       for (const { from, count } of taken) drop(from, count)
     } catch (error) {
-      if (isDatabaseAway(error)) savedAt = performance.now() + AWAY_MS - PAUSE_MS
+      if (judgeError(error) !== 'final') savedAt = performance.now() + AWAY_MS - PAUSE_MS
       else {
         log.error(
           { err: error },

@@ -1,6 +1,6 @@
 import { countCharacters, type Stretch, sliceText } from '../../activities/agentchat/assembly.ts'
 import { createTextHash, type ReplyFeed } from '../../activities/agentchat/readers.ts'
-import { type ReplyState, readChunks, readSavedReply } from '../../db/agentchat/chunks.ts'
+import { type ReplyState, readReplyChunks, readSavedReply } from '../../db/agentchat/chunks.ts'
 import type { Store } from '../../db/scope.ts'
 
 /** The most characters of one event, and of a saved reply that are read at once. */
@@ -105,7 +105,7 @@ export function createReplyReader(
   async function readStored(most: number): Promise<Stretch | null> {
     const place = feed.text.locate(at)
     if (!place) return null
-    const chunks = await readChunks(store, [{ executionId: feed.executionId, ...place }])
+    const chunks = await readReplyChunks(store, [{ executionId: feed.executionId, ...place }])
     const first = chunks.find(
       ({ step, attempt, position, text }) =>
         step === place.step &&

@@ -2,14 +2,14 @@ import type { Context } from 'hono'
 import { createReplies } from '../../activities/agentchat/replies.ts'
 import type { ReplyState } from '../../db/agentchat/chunks.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
-import { createSeats } from '../executions/seats.ts'
 import {
   dropClient,
   type EventReader,
   readLastEventId,
   setEventHeaders,
   streamEvents,
-} from '../http/eventstream.ts'
+} from '../executions/eventstream.ts'
+import { createSeats } from '../executions/seats.ts'
 import {
   createReplyReader,
   type ReplyCursor,

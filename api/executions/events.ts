@@ -3,15 +3,15 @@ import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
 import { type Cursor, readChanges, readCursor } from '../../db/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
+import { ById } from '../http/fields.ts'
+import { authenticate } from '../people/session.ts'
 import {
   dropClient,
   type EventReader,
   readLastEventId,
   setEventHeaders,
   streamEvents,
-} from '../http/eventstream.ts'
-import { ById } from '../http/fields.ts'
-import { authenticate } from '../people/session.ts'
+} from './eventstream.ts'
 import { createFeeds, type Feeds } from './feeds.ts'
 import { createSeats } from './seats.ts'
 

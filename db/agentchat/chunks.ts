@@ -79,7 +79,7 @@ export function readTold(text: string): string[] | undefined {
  * The chunks of replies from these places on, in their order: at most CHUNKS_A_READ of each reply. The first one may
  * begin before its place.
  */
-export async function readChunks(store: Store, places: ReplyPlace[]): Promise<ReplyChunk[]> {
+export async function readReplyChunks(store: Store, places: ReplyPlace[]): Promise<ReplyChunk[]> {
   const column = <T>(read: (place: ReplyPlace) => T) => places.map(read)
   const { rows } = await sql<ReplyChunk>`
     select c.execution_id, c.step, c.attempt, c.seq, c.position, c.after, c.text, c.is_last

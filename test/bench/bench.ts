@@ -13,7 +13,7 @@ const benches: Record<
   models: async () => (await import('./neighbour.ts')).measureModels,
   n8n: async () => (await import('./n8n.ts')).compareWithN8n,
   expressions: async () => (await import('./expressions.ts')).measureExpressions,
-  chat: async () => (await import('./chat.ts')).measureChat,
+  chat: async () => (await import('./agentchat/chat.ts')).measureChat,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { edges } from './engine/graphs.ts'
-import { readReply, sumUp } from './replies.ts'
+import { readReply, sumUp } from './agentchat/replies.ts'
 import type { Running } from './running.ts'
 import type { Body } from './service.ts'
 

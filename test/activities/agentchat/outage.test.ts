@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readReply, sumUp } from '../../support/agentchat/replies.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
-import { readReply, sumUp } from '../../support/replies.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 
 let host: Installation

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
+import { readReply, sumUp } from '../../support/agentchat/replies.ts'
 import { createClient } from '../../support/client.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'
-import { readReply, sumUp } from '../../support/replies.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 
 const SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' }
@@ -22,6 +22,7 @@ let worker: Launched
 let cookie = ''
 let teamId = ''
 let workflowId = ''
+let agentId = ''
 
 function start(script: string, more: Record<string, string> = {}): Launched {
   const process = launch([script], { ...env, ...more })
@@ -79,18 +80,31 @@ beforeAll(async () => {
     type: 'OPENAI_COMPATIBLE',
     data: { baseUrl: vendor.url, apiKey: KEY },
   })
-  workflowId = await create({
-    nodes: [
-      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+  const activate = async (type: string, config: object) => {
+    const reply = { id: 'reply', type, config: { credentialId, model: 'm', ...config } }
+    const graph = {
+      nodes: [{ id: 'chat', type: 'CHAT_TRIGGER', config: {} }, reply],
+      edges: [{ source: 'chat', target: 'reply' }],
+    }
+    const id = await create(graph as Parameters<typeof create>[0])
+    await ask('PUT', `/api/workflows/${id}`, { active: true })
+    return id
+  }
+  workflowId = await activate('LLM', { prompt: '{{ $input.message }}', output: 'text' })
+  agentId = await activate('AI_AGENT', {
+    instructions: 'Help.',
+    prompt: '{{ $trigger.message }}',
+    maxSteps: 10,
+    tools: [
       {
-        id: 'reply',
-        type: 'LLM',
-        config: { credentialId, model: 'm', prompt: '{{ $input.message }}', output: 'text' },
+        type: 'CODE',
+        name: 'add',
+        description: 'adds one',
+        parameters: { type: 'object', properties: { n: { type: 'number' } } },
+        code: 'return $args.n + 1',
       },
     ],
-    edges: [{ source: 'chat', target: 'reply' }],
-  } as Parameters<typeof create>[0])
-  await ask('PUT', `/api/workflows/${workflowId}`, { active: true })
+  })
 }, 120_000)
 
 afterAll(async () => {
@@ -101,10 +115,10 @@ afterAll(async () => {
 }, 60_000)
 
 /** A new session; posts a message to it over one API, and finds the path of the reply's stream. */
-async function post(api: Api, query = '') {
+async function post(api: Api, query = '', workflow = workflowId) {
   const made = await api.send('/api/agent-chat/sessions', {
     method: 'POST',
-    body: JSON.stringify({ workflowId, teamId }),
+    body: JSON.stringify({ workflowId: workflow, teamId }),
   })
   expect(made.status).toBe(201)
   const { id } = (await made.json()) as { id: string }
@@ -156,6 +170,26 @@ test('what a worker of its own gets from the model is read at once over two APIs
     content: 'Grüß dich, 😀 [redacted] is mine.',
     tokenUsage: { input: 100, output: 20 },
   })
+})
+
+test('the reply of an agent is the text of all its turns, in their order, whoever makes them', async () => {
+  const more = await startWorker()
+  const begun = vendor.calls.length
+  vendor.say((_, number) => {
+    const turn = number - begun + 1
+    const tools = [1, 2].map((n) => ({ id: `call${turn}${n}`, name: 'add', args: { n } }))
+    return turn < 4
+      ? { text: [`Turn ${turn}`, ': I add. '], tools, paceMs: 20 }
+      : { text: ['That', ' is', ' it.'], paceMs: 20 }
+  })
+  const { stream, follow, reply } = await post(apis[0], '', agentId)
+  const other = await follow(apis[1])
+  const text = 'Turn 1: I add. Turn 2: I add. Turn 3: I add. That is it.'
+  for (const one of [stream, other])
+    expect(sumUp(await one.all())).toMatchObject({ text, resets: 0, last: { type: 'done' } })
+  expect(await reply()).toMatchObject({ status: 'COMPLETE', content: text })
+  more.kill('SIGTERM')
+  await more.ended
 })
 
 test('a client whose API is killed goes on over the other one, and misses nothing', async () => {

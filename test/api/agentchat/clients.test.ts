@@ -3,9 +3,9 @@ import { text } from 'node:stream/consumers'
 import { createParser } from 'eventsource-parser'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createExactMask } from '../../../db/redaction/exact.ts'
+import { createChats } from '../../support/agentchat/replies.ts'
 import { missing, useBrowser } from '../../support/browser.ts'
 import { keep } from '../../support/keep.ts'
-import { createChats } from '../../support/replies.ts'
 import { startService } from '../../support/service.ts'
 
 const service = await keep(startService({ rateLimits: false }))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { readReply } from '../../support/agentchat/replies.ts'
 import { createChatting } from '../../support/chatting.ts'
 import { keep } from '../../support/keep.ts'
-import { readReply } from '../../support/replies.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 import { until } from '../../support/until.ts'

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { pruneChats } from '../../../db/agentchat/purge.ts'
+import { readReply, sumUp } from '../../support/agentchat/replies.ts'
 import { createChatting } from '../../support/chatting.ts'
 import { keep } from '../../support/keep.ts'
-import { readReply, sumUp } from '../../support/replies.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createParser } from 'eventsource-parser'
-import { findFree } from '../../worker/local/ports.ts'
-import { startOpenAi } from '../support/servers/models/openai.ts'
-import { median, percentile } from './load.ts'
-import { BENCH_ADMIN, type Stand } from './stand.ts'
+import { findFree } from '../../../worker/local/ports.ts'
+import { startOpenAi } from '../../support/servers/models/openai.ts'
+import { median, percentile } from '../load.ts'
+import { BENCH_ADMIN, type Stand } from '../stand.ts'
 
 const WORDS = 20
 const PACE_MS = 25
@@ -171,7 +171,10 @@ async function startAnotherApi({ dataDir, databaseUrl, temporalAddress }: Stand)
   const url = `http://127.0.0.1:${port}`
   const child = spawn(
     process.execPath,
-    ['--disable-warning=ExperimentalWarning', fileURLToPath(new URL('../../worker/api.ts', import.meta.url))],
+    [
+      '--disable-warning=ExperimentalWarning',
+      fileURLToPath(new URL('../../../worker/api.ts', import.meta.url)),
+    ],
     {
       env: {
         ...process.env,

@@ -1,13 +1,13 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { pino } from 'pino'
-import { createReplies } from '../../activities/agentchat/replies.ts'
-import { createApp } from '../../api/app.ts'
-import type { ApiDeps } from '../../api/env.ts'
-import { openBus } from '../../db/bus.ts'
-import { openDatabase } from '../../db/connection.ts'
-import { startListener } from '../../worker/service/listener.ts'
-import { createRuns } from './engine/runs.ts'
-import type { Service } from './service.ts'
+import { createReplies } from '../../../activities/agentchat/replies.ts'
+import { createApp } from '../../../api/app.ts'
+import type { ApiDeps } from '../../../api/env.ts'
+import { openBus } from '../../../db/bus.ts'
+import { openDatabase } from '../../../db/connection.ts'
+import { startListener } from '../../../worker/service/listener.ts'
+import { createRuns } from '../engine/runs.ts'
+import type { Service } from '../service.ts'
 
 export type ReplyEvent = { id: string | undefined; type: string } & Record<string, unknown>
 
