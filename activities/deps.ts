@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
+import type { Replies } from './agentchat/replies.ts'
 import type { Calls } from './calls/calls.ts'
 import type { Outsides } from './egress/outside.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
@@ -19,6 +20,8 @@ export type ActivityDeps = {
   attempts: AttemptLog
   calls: Calls
   shares: Shares
+  /** Where the nodes that reply in chats write their text. */
+  replies: Pick<Replies, 'open'>
   /** A UUID of this process, under which it holds its lease, and its end is noted if it runs out of memory. */
   processId: string
   /** Whether this process can tell by the leases of others who is lost: not right after an outage of PostgreSQL. */

@@ -1,5 +1,8 @@
 import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import { createChatMessageRoutes } from './agentchat/messages.ts'
+import { createReplyStreams } from './agentchat/replies.ts'
+import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -86,6 +89,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps))
+    .route('/', createChatSessionRoutes())
+    .route('/', createChatMessageRoutes(deps, createReplyStreams(deps)))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())

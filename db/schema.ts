@@ -13,6 +13,59 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AgentChatChunks {
+  after: number;
+  attempt: number;
+  createdAt: Generated<Timestamp>;
+  executionId: string;
+  isLast: boolean;
+  position: number;
+  seq: number;
+  step: number;
+  text: string;
+}
+
+export interface AgentChatMessages {
+  attempts: Generated<number>;
+  content: string;
+  createdAt: Generated<Timestamp>;
+  dueAt: Timestamp | null;
+  error: string | null;
+  executionId: string;
+  id: string;
+  idempotencyKey: string | null;
+  inputTokens: number | null;
+  outputTokens: number | null;
+  ownerId: string;
+  role: string;
+  seq: Generated<number>;
+  sessionId: string;
+  status: string;
+  teamId: string;
+}
+
+export interface AgentChatPurges {
+  createdAt: Generated<Timestamp>;
+  sessionId: string;
+}
+
+export interface AgentChatSessions {
+  activeAt: Generated<Timestamp>;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  lastMessageAt: Timestamp | null;
+  messageCount: Generated<number>;
+  ownerId: string;
+  ownerKind: string;
+  summary: string | null;
+  summaryUntil: Generated<number>;
+  teamId: string;
+  title: string;
+  untitled: boolean;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string;
+}
+
 export interface AuditEntries {
   action: string;
   actorId: string | null;
@@ -161,6 +214,7 @@ export interface Executions {
   cancelReason: string | null;
   cancelRequestedAt: Timestamp | null;
   changed: Generated<string | null>;
+  chatSessionId: string | null;
   checkedAt: Generated<Timestamp>;
   completedAt: Timestamp | null;
   createdAt: Generated<Timestamp>;
@@ -449,6 +503,7 @@ export interface TeamEgress {
 }
 
 export interface Teams {
+  chatRetentionDays: number | null;
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   description: string | null;
@@ -528,6 +583,10 @@ export interface WorkflowVersions {
 }
 
 export interface DB {
+  agentChatChunks: AgentChatChunks;
+  agentChatMessages: AgentChatMessages;
+  agentChatPurges: AgentChatPurges;
+  agentChatSessions: AgentChatSessions;
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
   auditUnsigned: AuditUnsigned;

@@ -90,6 +90,8 @@ export type Config = {
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
+  /** How many streams of chat replies an API process keeps open for a person, a team and a page's visitor. */
+  replyStreams: { ofPerson: number; ofTeam: number; ofVisitor: number }
 }
 
 /** If a port set by hand is taken, the start fails; a default port is replaced by a free one. */
@@ -177,6 +179,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     modelCallsAtOnce: set.MODEL_CALLS_AT_ONCE,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
+    replyStreams: {
+      ofPerson: set.CHAT_STREAMS_PER_USER,
+      ofTeam: set.CHAT_STREAMS_PER_TEAM,
+      ofVisitor: set.CHAT_STREAMS_PER_VISITOR,
+    },
   }
 }
 

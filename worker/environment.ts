@@ -150,6 +150,9 @@ export const environment = v.object({
   MODEL_CALLS_AT_ONCE: v.optional(wholeNumber(2, 10_000), '200'),
   MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
+  CHAT_STREAMS_PER_USER: v.optional(wholeNumber(1, 10_000), '10'),
+  CHAT_STREAMS_PER_TEAM: v.optional(wholeNumber(1, 10_000), '200'),
+  CHAT_STREAMS_PER_VISITOR: v.optional(wholeNumber(1, 10_000), '2'),
 })
 
 const url = v.optional(stringThat('must be an http or https URL', isHttp))

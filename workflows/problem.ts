@@ -46,7 +46,7 @@ function describeFound({ kind, type, input, received }: v.BaseIssue<unknown>): s
   }
   if (kind !== 'schema') return undefined
   if (typeof input !== 'string') return nameType(input)
-  if (type === 'picklist') return quoteShort(input)
+  if (type === 'picklist' || type === 'variant') return quoteShort(input)
   return type === 'union' || type === 'string' ? undefined : 'a string'
 }
 

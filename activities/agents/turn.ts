@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
+import { loadChatMemory } from '../agentchat/memory.ts'
 import { askModel } from '../models/ask.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
@@ -25,7 +26,7 @@ type Turn = Extract<AgentStep, { kind: 'turn' }>
 /** One call to the model: the node ends with its text, or goes on with the tasks that it asks for. */
 export async function runAgentTurn(context: NodeContext, step: Turn): Promise<AgentStepResult> {
   const config = readAgentConfig(context)
-  const { state, news } = await openTurn(context, step)
+  const { state, news } = await openTurn(context, step, config)
   if (state.isOver) throw outOfSteps(config, state)
   demandBudget(config, state)
   const tools = listOffered(config, state.remote)
@@ -55,11 +56,9 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   // What nobody would see the outcome of is not done.
   const isOver = step.step + tasks.length >= config.maxSteps
   const next: AgentState = {
-    ...state,
+    ...spend(state, state.messages, reply),
     messages: [...state.messages, message],
     asked: calls,
-    tokens: state.tokens + countTokens(state.messages, reply),
-    cost: state.cost === null || cost === null ? null : state.cost + cost,
     lastText: text.trim() === '' ? state.lastText : text,
     ...(isOver ? { isOver } : {}),
   }
@@ -70,28 +69,36 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
 async function openTurn(
   context: NodeContext,
   { state, outcomes }: Turn,
+  config: AgentConfig,
 ): Promise<{ state: AgentState; news: ModelMessage[] }> {
   if (state === undefined) {
-    const messages = await openConversation(context)
     const remote = await findRemoteTools(context)
-    return {
-      state: { messages, remote, asked: [], tokens: 0, cost: 0, lastText: '' },
-      news: messages,
-    }
+    const spent: Spent = { tokens: 0, cost: 0 }
+    const messages = await openConversation(context, config, spent)
+    return { state: { messages, remote, asked: [], ...spent, lastText: '' }, news: messages }
   }
   const before = state as AgentState
   const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
   return { state: { ...before, messages: [...before.messages, ...news] }, news }
 }
 
-async function openConversation(context: NodeContext): Promise<ModelMessage[]> {
+type Spent = Pick<AgentState, 'tokens' | 'cost'>
+
+/** The instructions, what the chat remembers, and the prompt. A summary of the chat adds to what is `spent`. */
+async function openConversation(
+  context: NodeContext,
+  { credentialId, model, maxCost }: AgentConfig,
+  spent: Spent,
+): Promise<ModelMessage[]> {
   const instructions = await renderText(context, 'instructions')
   const prompt =
     context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
-  return [
-    { role: 'system', content: instructions },
-    { role: 'user', content: prompt },
-  ]
+  const memory = await loadChatMemory(context, async (quiet, request) => {
+    const reply = await askModel(quiet, { credentialId, model, request, budget: { maxCost } })
+    spend(spent, request.messages, reply)
+    return reply
+  })
+  return [{ role: 'system', content: instructions }, ...(memory ?? []), { role: 'user', content: prompt }]
 }
 
 /** What an agent without a prompt is asked: the message of the chat, or its input as a text. */
@@ -119,6 +126,13 @@ function demandBudget({ maxTokens, maxCost }: AgentConfig, { tokens, cost }: Age
     throw new NodeFailure(`The agent has used ${cost} US dollars; maxCost is ${maxCost}`, {
       type: 'BudgetExceeded',
     })
+}
+
+/** Adds a call to what was spent before it. */
+function spend<S extends Spent>(spent: S, messages: ModelMessage[], reply: ModelReply): S {
+  spent.tokens += countTokens(messages, reply)
+  spent.cost = spent.cost === null || reply.cost === null ? null : spent.cost + reply.cost
+  return spent
 }
 
 function countTokens(messages: ModelMessage[], { usage, message }: ModelReply): number {

@@ -1,6 +1,7 @@
 import type { Info } from '@temporalio/activity'
 import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { findReplySpot } from '../agentchat/replies.ts'
 import { openAgentStep, packAgentStep, runAgentStep } from '../agents/run.ts'
 import { createCredentials } from '../credentials/credentials.ts'
 import { createMasking } from '../credentials/masking.ts'
@@ -68,6 +69,8 @@ export async function makeCall(
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   const files = createFiles(deps.store, context.id, signal)
+  const spot = findReplySpot(input, info.attempt)
+  const reply = spot && deps.replies.open(spot, masking.pieces())
   const reach = {
     http: noteExchanges(outside.http, attempt, (exchange) =>
       deps.attempts.noteExchange(masking.exchange(exchange)),
@@ -76,6 +79,7 @@ export async function makeCall(
     credentials,
     files: masking.files(files),
     meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
+    ...(reply ? { reply } : {}),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
@@ -91,6 +95,7 @@ export async function makeCall(
     const result = await masking.result({ ...done, ...noted.kept() })
     hasAnswer = true
     answered(result)
+    reply?.end()
     const { written } = result
     if (agent) return storeOnly(unwanted, () => packAgentStep(deps, input, result))
     const output = await storeOnly(unwanted, () =>
@@ -102,6 +107,7 @@ export async function makeCall(
   } catch (thrown) {
     if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
     const error = masking.error(thrown)
+    await reply?.cut()
     // An answer that could not be stored may travel to the next attempt, and its files with it.
     if (!hasAnswer) await files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)

@@ -8,6 +8,8 @@ export type Fit = { problems: string[] } | { unusable: string }
 /** So many problems are named: whoever mends them gets the others the next time. */
 const MAX_NAMED = 20
 const MAX_MESSAGE = 300
+const MAX_QUOTED = 100
+const MAX_PATH = 500
 
 /**
  * Holds a value against a JSON Schema. Only for an evaluator process: a schema may have expressions and references that
@@ -23,7 +25,8 @@ export function validateJson(schema: unknown, value: unknown): Fit {
     if (unresolved) return { unusable: cut(unresolved.message) }
     const named = errors.slice(0, MAX_NAMED).map((error) => {
       const path = findPath(value, String(error.data.pointer))
-      return `${path === '' ? 'the value' : path}: ${cut(describe(error))}`
+      const place = path === '' ? 'the value' : path.length > MAX_PATH ? 'a place with a long name' : path
+      return `${place}: ${describe(error)}`
     })
     const more = errors.length - named.length
     return { problems: more > 0 ? [...named, `and ${more} more`] : named }
@@ -36,45 +39,59 @@ export function validateJson(schema: unknown, value: unknown): Fit {
   }
 }
 
-/** The library's messages name the place with a pointer, and quote whole values. */
-function describe({ code, data, message }: JsonError): string {
-  switch (code) {
-    case 'type-error':
-      return `must be ${[data.expected].flat().join(' or ')}, not ${nameType(data.value)}`
-    case 'required-property-error':
-      return `must have the property ${quoteShort(String(data.key))}`
-    case 'no-additional-properties-error':
-    case 'unevaluated-property-error':
-      return 'is a property that the schema does not have'
-    case 'enum-error':
-      return `must be one of ${cut(JSON.stringify(data.values))}, not ${quote(data.value)}`
-    case 'const-error':
-      return `must be ${cut(JSON.stringify(data.expected))}, not ${quote(data.value)}`
-    case 'pattern-error':
-      return `must match the pattern ${quoteShort(String(data.description))}, which ${quote(data.value)} does not`
-    case 'minimum-error':
-      return `must be at least ${data.minimum}, not ${data.value}`
-    case 'maximum-error':
-      return `must be at most ${data.maximum}, not ${data.value}`
-    case 'min-items-error':
-    case 'min-items-one-error':
-      return `must have at least ${data.minItems ?? 1} entries`
-    case 'max-items-error':
-      return `must have at most ${data.maximum ?? data.maxItems} entries`
-    case 'any-of-error':
-    case 'one-of-error':
-      return `fits none of the schemas that it may have`
-    case 'multiple-one-of-error':
-      return 'fits more than one of the schemas of which it must fit one'
-    default:
-      return message
-  }
+/**
+ * What is wrong at a place. The library's messages quote whole values; these quote none of more than a few characters,
+ * and cut none off: a secret in one could not be recognised by its beginning.
+ */
+function describe({ code, data }: JsonError): string {
+  const limit = Object.entries(LIMITS).find(([name]) => name === code)?.[1]
+  if (limit) return limit(data)
+  const format = /^format-(.+)-error$/.exec(String(code))?.[1]
+  if (format) return `must be a valid ${format}${but(data.value)}`
+  const keyword = String(code)
+    .replace(/-error$/, '')
+    .replaceAll('-', ' ')
+  return `does not fit the schema (${keyword})`
 }
 
-function quote(value: unknown): string {
-  return quoteShort(typeof value === 'string' ? value : JSON.stringify(value))
+type Data = JsonError['data']
+
+const LIMITS: Record<string, (data: Data) => string> = {
+  'type-error': ({ expected, value }) => `must be ${[expected].flat().join(' or ')}, not ${nameType(value)}`,
+  'required-property-error': ({ key }) => `must have the property ${quoteShort(String(key))}`,
+  'missing-dependency-error': ({ missingProperty }) =>
+    `must have the property ${quoteShort(String(missingProperty))}`,
+  'no-additional-properties-error': () => 'is a property that the schema does not have',
+  'unevaluated-property-error': () => 'is a property that the schema does not have',
+  'unevaluated-items-error': () => 'is an entry that the schema does not have',
+  'enum-error': ({ values, value }) => `must be one of ${cut(JSON.stringify(values))}${but(value)}`,
+  'const-error': ({ expected, value }) => `must be ${cut(JSON.stringify(expected))}${but(value)}`,
+  'pattern-error': ({ description }) => `must match the pattern ${quoteShort(String(description))}`,
+  'minimum-error': ({ minimum, value }) => `must be at least ${minimum}${but(value)}`,
+  'maximum-error': ({ maximum, value }) => `must be at most ${maximum}${but(value)}`,
+  'exclusive-minimum-error': ({ minimum, value }) => `must be more than ${minimum}${but(value)}`,
+  'exclusive-maximum-error': ({ maximum, value }) => `must be less than ${maximum}${but(value)}`,
+  'multiple-of-error': ({ multipleOf, value }) => `must be a multiple of ${multipleOf}${but(value)}`,
+  'min-length-error': ({ schema }) => `must have at least ${schema.minLength} characters`,
+  'min-length-one-error': () => 'must not be empty',
+  'max-length-error': ({ schema }) => `must have at most ${schema.maxLength} characters`,
+  'min-items-error': ({ schema }) => `must have at least ${schema.minItems} entries`,
+  'min-items-one-error': () => 'must have at least one entry',
+  'max-items-error': ({ schema }) => `must have at most ${schema.maxItems} entries`,
+  'unique-items-error': () => 'repeats another entry',
+  'any-of-error': () => 'fits none of the schemas that it may have',
+  'one-of-error': () => 'fits none of the schemas of which it must fit one',
+  'multiple-one-of-error': () => 'fits more than one of the schemas of which it must fit one',
+  'not-error': () => 'fits a schema that it must not fit',
 }
 
+/** What was found instead, if that is short enough to be quoted whole. */
+function but(value: unknown): string {
+  const text = JSON.stringify(value) ?? ''
+  return text.length > MAX_QUOTED ? '' : `, not ${text}`
+}
+
+/** For what is the schema's own. */
 function cut(text: string): string {
   return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}...` : text
 }

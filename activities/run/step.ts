@@ -12,6 +12,7 @@ import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
+import { writeCall } from '../items/output.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
 import { createNoteKeeper } from '../nodes/kit/notes.ts'
@@ -191,7 +192,8 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   }
 }
 
-function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
-  if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
+async function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
+  if (!isOnItems(node)) return runner(context)
+  if (node.id !== graphNodeId(node.id)) return writeCall(node, await runner(context))
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

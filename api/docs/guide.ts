@@ -23,6 +23,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'items',
       'loops-and-waits',
       'triggers',
+      'agents',
       'files',
       'versions',
     ],

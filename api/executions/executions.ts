@@ -54,7 +54,7 @@ const values = v.pipe(
   v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
 )
 // The document lists planned triggers too, so that generated clients still know all values when they come.
-const PLANNED_TRIGGERS = ['CHAT', 'EVALUATION', 'PLAYBOOK'] as const
+const PLANNED_TRIGGERS = ['EVALUATION', 'PLAYBOOK'] as const
 const trigger = v.picklist([...EXECUTION_TRIGGERS, ...PLANNED_TRIGGERS])
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const retriedFrom = v.pipe(
@@ -200,6 +200,13 @@ export const ExecutionSchema = v.pipe(
     workflowVersion: versionSchema,
     status,
     trigger,
+    hidden: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether its values are not shown, because it is part of a chat of somebody else: then there are no inputs, ' +
+          'outputs, errors, requests and files, and no steps of agents',
+      ),
+    ),
     inputData: values,
     outputData: v.nullable(values),
     errorMessage,

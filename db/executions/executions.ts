@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -20,6 +21,8 @@ export type ExecutionDetail = {
   status: string
   trigger: string
   inputData: Record<string, unknown>
+  /** Its values are not shown: it is part of a chat of somebody else. */
+  hidden: boolean
   errorMessage: string | null
   createdAt: Date
   /** Since when it waits for a place at its workflow's limit; null if it does not. */
@@ -52,10 +55,10 @@ export async function listTeamExecutions(
 ): Promise<Page<ExecutionItem>> {
   await demandTeam(scope, teamId, 'VIEWER')
   const { workflowId } = query
-  if (workflowId === undefined) return listExecutions(scope.store, 'teamId', teamId, query)
+  if (workflowId === undefined) return listExecutions(scope, 'teamId', teamId, query)
   const owner = await findWorkflowTeam(scope.store, workflowId)
   if (owner !== teamId) return makePage([], 0, query)
-  return listExecutions(scope.store, 'workflowId', workflowId, query)
+  return listExecutions(scope, 'workflowId', workflowId, query)
 }
 
 /** A workflow's executions, newest first (VIEWER). Throws NOT_FOUND. */
@@ -65,7 +68,7 @@ export async function listWorkflowExecutions(
   query: ExecutionQuery,
 ): Promise<Page<ExecutionItem>> {
   demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
-  return listExecutions(scope.store, 'workflowId', workflowId, query)
+  return listExecutions(scope, 'workflowId', workflowId, query)
 }
 
 /** An execution with its node records (VIEWER). Throws NOT_FOUND. */
@@ -95,12 +98,18 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
     .select(RUN_SUMS.as('sums'))
+    .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('execution')
   demand(scope, row.teamId, 'VIEWER')
   const { sums } = row
-  const { outputData, ...nodes } = await readNodeExecutions(scope.store, { ...row, modelCalls: sums.calls })
+  const hidden = isHiddenFrom(scope, row.teamId, row.privacy)
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, {
+    ...row,
+    modelCalls: sums.calls,
+    hidden,
+  })
   return {
     id,
     workflowId: row.workflowId,
@@ -108,9 +117,9 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     workflowVersion: row.workflowVersion,
     status: row.status,
     trigger: row.trigger,
-    inputData: row.inputData as Record<string, unknown>,
+    inputData: hidden ? {} : (row.inputData as Record<string, unknown>),
     outputData,
-    errorMessage: row.errorMessage,
+    errorMessage: hidden ? null : row.errorMessage,
     createdAt: row.createdAt,
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,
@@ -124,6 +133,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     onlyNode: row.onlyNode,
     callback: showCallback(row.callback),
     usage: sums.calls > 0 ? readSums(sums) : null,
+    hidden,
     ...nodes,
   }
 }

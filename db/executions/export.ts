@@ -2,6 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
+import { type ChatPrivacy, chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { openSnapshot } from '../connection.ts'
@@ -58,6 +59,7 @@ type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
     nodeStarted: number
     nodeCompleted: number | null
     nodeError: string | null
+    privacy: ChatPrivacy
   }
 
 /** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
@@ -126,7 +128,7 @@ export async function openExport(
     await write(scope.store, (tx) => demandStill(tx, right, teamId))
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
-    const visit = createVisit(await readRules(tx))
+    const visit = createVisit(await readRules(tx), ({ privacy }) => isHiddenFrom(scope, teamId, privacy))
     await declareCursor(tx, teamId, since)
     // At once, so that an error can become the response, and a small export frees its connection now.
     let ahead: Row[] | undefined = await fetch()
@@ -168,9 +170,9 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
       n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
-      n.error_message as "nodeError"
+      n.error_message as "nodeError", e.privacy
     from (
-      select * from executions where team_id = ${teamId} and created_at >= ${since}
+      select *, ${chatPrivacyOf()} as privacy from executions where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
     left join lateral (
       select * from node_executions where execution_id = e.id
@@ -188,7 +190,10 @@ const CACHED_CHARS = 200_000
  * Passes rows on, redacted. The same few strings come again and again, so their results are cached; between
  * slices of 10 ms it lets other work have its turn.
  */
-function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promise<void> {
+function createVisit(
+  rules: RedactionRules,
+  isHidden: (row: Row) => boolean,
+): (rows: Row[], each: Each) => Promise<void> {
   const cache = new Map<string, string>()
   let chars = 0
   const mask = (text: string): string => {
@@ -208,7 +213,10 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
     let since = performance.now()
     for (const row of rows) {
       if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
-      each(execution, row.nodeId === null ? null : readNode(row, row.nodeId, mask))
+      const node = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
+      const hidden = node !== null && row.privacy !== null && isHidden(row)
+      if (!hidden) each(execution, node)
+      else if (node.step === null) each(execution, { ...node, error: null })
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()

@@ -1,6 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
 import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
@@ -68,11 +69,12 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`. `modelCalls` is how many calls to models it has made.
+ * `{value}`. `modelCalls` is how many calls to models it has made; if its values are
+ * `hidden`, none is shown.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number },
+  execution: CountedExecution & { nodes: StoredNode[] | null; modelCalls: number; hidden: boolean },
 ): Promise<ExecutionRecords> {
   const nodes = execution.nodes ?? (await readShown(store, execution.id))
   const total = execution.nodes ? nodes.length : await countAll(store, execution)
@@ -80,10 +82,11 @@ export async function readNodeExecutions(
   const beside = total > nodes.length ? await readRecordsBefore(store, execution.id, plan, nodes) : []
   const values = deriveValues(store, execution.id, plan, [...nodes, ...beside])
   // The execution's output first: the records may use up the bytes that one response can show.
-  const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
+  const ends = execution.status === 'SUCCESS' && !execution.hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  const shown = await showNodes(nodes, values)
-  if (execution.modelCalls > 0) await addUsage(store, execution.id, nodes, shown)
+  const ordered = underAgents(nodes).filter(({ step }) => step === null || !execution.hidden)
+  const shown = await showNodes(ordered, execution.hidden ? null : values)
+  if (execution.modelCalls > 0) await addUsage(store, execution.id, ordered, shown)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
@@ -123,21 +126,24 @@ export async function listNodeExecutions(
       'onlyNode',
       'recordCount',
     ])
+    .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
   const { status, nodeId, steps, page, size } = query
-  const filter = { status, nodeId, steps }
-  const all = status === undefined && nodeId === undefined && steps !== false
+  const hidden = isHiddenFrom(scope, execution.teamId, execution.privacy)
+  const filter = { status, nodeId, steps: hidden ? false : steps }
+  const all = status === undefined && nodeId === undefined && filter.steps !== false
   const total = all ? await countAll(store, execution) : await countRecords(store, id, filter)
   if (page * size >= total) return makePage([], total, query)
   const nodes = await readPage(store, id, filter, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  const shown = await showNodes(nodes, values)
-  await addUsage(store, id, nodes, shown)
+  const ordered = underAgents(nodes)
+  const shown = await showNodes(ordered, hidden ? null : values)
+  await addUsage(store, id, ordered, shown)
   return makePage(shown, total, query)
 }
 
@@ -155,35 +161,44 @@ async function addUsage(
   }
 }
 
-async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
+/** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
+async function showNodes(nodes: StoredNode[], values: RecordValues | null): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, agent, givenBy, notes, ...row } of underAgents(nodes)) {
+  for (const { output, loop, agent, givenBy, notes, ...row } of nodes) {
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
       ...row,
       nodeId: graphNodeId(row.nodeId),
-      ...showHandles(row.handle),
+      ...(values ? showHandles(row.handle) : { handle: null, errorMessage: null }),
       iteration: row.iteration === '' ? null : row.iteration,
       startedAt,
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      ...(row.step === null
-        ? {
-            inputData: asObject(await values.input(row.nodeId, row.iteration)),
-            outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
-          }
-        : {
-            inputData: agent ? asObject(await values.own(agent.input)) : {},
-            outputData: output === null ? null : asObject(await values.own(output as Envelope)),
-          }),
+      ...(values ? await showValues(row, { output, agent }, values) : { inputData: {}, outputData: null }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
-      ...notes,
+      ...(values ? notes : {}),
     })
   }
   return shown
+}
+
+async function showValues(
+  { nodeId, iteration, step }: Pick<StoredNode, 'nodeId' | 'iteration' | 'step'>,
+  { output, agent }: Pick<StoredNode, 'output' | 'agent'>,
+  values: RecordValues,
+): Promise<Pick<NodeExecution, 'inputData' | 'outputData'>> {
+  if (step === null)
+    return {
+      inputData: asObject(await values.input(nodeId, iteration)),
+      outputData: output === null ? null : asObject(await values.output(nodeId, iteration)),
+    }
+  return {
+    inputData: agent ? asObject(await values.own(agent.input)) : {},
+    outputData: output === null ? null : asObject(await values.own(output as Envelope)),
+  }
 }
 
 /** The records with an agent's steps right under its own, whatever else began meanwhile. */

@@ -41,6 +41,7 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     id: uuidv5('error', executionId),
     node,
     trigger: 'ERROR',
+    failed: executionId,
     data: { execution: { ...execution, failedNode }, workflow: { id: run.workflowId, name } },
     by: { kind: 'SYSTEM', id: null, name: 'error' },
     adopt: hasFiles && ((tx, to) => copyFiles(tx, executionId, to, 'all')),

@@ -4,6 +4,7 @@ import type { Graph } from '../../workflows/graph/graph.ts'
 import { ITEM_PRESET } from '../../workflows/graph/single.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { type Envelope, INPUT_REF, type Presets } from '../../workflows/run/plan.ts'
+import { chatPrivacyOf, isHiddenFrom, isPrivate } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault, missing } from '../fault.ts'
@@ -43,7 +44,7 @@ export type RecoverOptions = {
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
  * nodes that succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR,
  * or a BUILDER if outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the
- * execution is open, has succeeded (RETRY), the version has no such trigger or node, or what is needed of it
+ * execution is open, has succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it
  * was not kept.
  */
 export async function recoverExecution(
@@ -117,6 +118,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'trigger', 'triggerNodeId'])
     .select(['inputData', 'keepInputs', 'given', 'onlyNode'])
+    .select(chatPrivacyOf().as('privacy'))
     .select(
       sql<boolean>`exists (select from node_executions n
         where n.execution_id = executions.id and n.given_by = ${PINNED})`.as('pinned'),
@@ -125,6 +127,9 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
     .executeTakeFirst()
   if (!run) throw missing('execution')
   demand(scope, run.teamId, 'OPERATOR')
+  if (isHiddenFrom(scope, run.teamId, run.privacy)) throw isPrivate()
+  if (run.trigger === 'CHAT')
+    throw new Fault('CONFLICT', 'The execution replies in a chat: post the message again instead')
   if (!isEnded(run.status)) throw new Fault('CONFLICT', 'The execution is still under way')
   if (how === 'RETRY' && run.status === 'SUCCESS') {
     throw new Fault('CONFLICT', 'The execution succeeded, so it has no failed node; rerun it instead')

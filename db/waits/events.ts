@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
 import { stepKey } from '../../workflows/run/walk.ts'
+import { demandValues } from '../agentchat/privacy.ts'
 import { change, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
@@ -35,7 +36,7 @@ export async function listEventWaits(
   query: PageRequest,
 ): Promise<Page<EventWait>> {
   const { store } = scope
-  demand(scope, await readOwner(store, 'executions', executionId), 'OPERATOR')
+  demand(scope, await demandValues(scope, executionId), 'OPERATOR')
   const found = store.db
     .selectFrom('pauses')
     .where('executionId', '=', executionId)

@@ -57,6 +57,11 @@ export function createWorker(sample: Sample, world: World, random: Random): Work
       noteExchange() {},
       flush: async () => {},
     },
+    replies: {
+      open() {
+        throw new Error('no sample replies in a chat')
+      },
+    },
     shares: createShares(store, createBudget(1_000_000_000)),
     processId: '0190a0a0-0000-7000-8000-000000000004',
     knowsLost: () => true,

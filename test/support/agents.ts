@@ -35,7 +35,7 @@ export async function startAgents() {
   }
 
   /** The node of an agent with these tools. */
-  const agentNode = (tools: AgentTool[], config: Record<string, unknown> = {}, node: object = {}) => ({
+  const agentNode = (tools: AgentTool[], config: object = {}, node: object = {}) => ({
     id: 'agent',
     type: 'AI_AGENT',
     ...node,
@@ -83,7 +83,7 @@ export async function startAgents() {
     /** What the model was told of its calls, in the request of that number. */
     toldIn(number: number): unknown[] {
       const { messages } = vendor.calls[number]!.body as { messages: { role: string; content: string }[] }
-      return messages.filter(({ role }) => role === 'tool').map(({ content }) => JSON.parse(content))
+      return messages.filter(({ role }) => role === 'tool').map(({ content }) => readTold(content))
     },
     async stop() {
       await host.stop()
@@ -95,3 +95,12 @@ export async function startAgents() {
 
 export type Agents = Awaited<ReturnType<typeof startAgents>>
 export type { Loopback }
+
+/** A text is told as it is, all else as JSON. */
+function readTold(content: string): unknown {
+  try {
+    return JSON.parse(content)
+  } catch {
+    return content
+  }
+}

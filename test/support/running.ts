@@ -61,6 +61,7 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
     return startEngine({
       store: service.store,
       bus: service.bus,
+      replies: service.replies,
       sealer,
       connection,
       namespace: 'default',

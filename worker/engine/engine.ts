@@ -13,6 +13,7 @@ import {
 } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { createReplies, type Replies } from '../../activities/agentchat/replies.ts'
 import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createCalls } from '../../activities/calls/calls.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
@@ -37,6 +38,7 @@ import { nameQueue } from '../../workflows/run/plan.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
+import { startReplying } from './replying.ts'
 import { type DeploymentVersion, watchRouting } from './routing.ts'
 import type { LOST } from './runchecks.ts'
 import { startSweeper } from './sweeper.ts'
@@ -54,6 +56,8 @@ export type EngineOptions = {
   version?: DeploymentVersion | undefined
   /** The ways out for what users' calls reach. The caller closes it after the engine has stopped. */
   outside: Outsides
+  /** The replies of chats that are read in this process too. Without them, others read what is written here. */
+  replies?: Replies | undefined
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   /** When a stuck execution that is to end is ended, and when one counts as lost; tests set other times. */
@@ -197,6 +201,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   } = options
   const modelStopGraceMs = Math.max(stopGraceMs, options.modelStopGraceMs ?? 0)
   const putDown = new AbortController()
+  const { replies = createReplies({ store, bus: options.bus, log }) } = options
   const calls = createCalls({ isWanted: (call) => wantsResult(client, call) })
   const shared = { store, metrics, tracing, log }
   const deps = {
@@ -208,6 +213,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     places,
     firstTasks,
     shares,
+    replies,
     processId,
     putDown: putDown.signal,
     knowsLost: () => leases.knowsLost(),
@@ -271,6 +277,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   // Whoever does not wait for the end of the one learns of it by the other.
   stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
+  const stopReplying = startReplying({ store, log }, options.bus)
   const { place = null, leaseStore = store } = options
   const leases = startLeases({ store, leaseStore, client, processId, place, log })
   const sweeper = startSweeper({
@@ -331,9 +338,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       for (const { reason } of failed) log.error({ err: reason }, 'the worker stopped with an error')
       clearTimeout(closing)
       await called
+      await stopReplying()
       await leases.stop(failed.length === 0)
       await projector.stop()
       await attempts.flush()
+      await replies.stop()
       await evaluator.close()
     },
   }

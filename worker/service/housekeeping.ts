@@ -1,5 +1,6 @@
 import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
+import { purgeChunks } from '../../db/agentchat/chunks.ts'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
@@ -15,7 +16,7 @@ import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, executions past their retention, stored outputs
+ * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past their retention, stored outputs
  * that no record names and the bytes of files that no execution has, counts the executions of the days that are over,
  * and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
  * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function that ends
@@ -40,6 +41,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeConnects(store)
     await purgeMails(store)
     await purgeAnswers(store)
+    await purgeChunks(store)
     await purgeMemoryEnds(store)
     await countDays(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)

@@ -2,6 +2,7 @@ import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
@@ -71,6 +72,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     onLost: (error) =>
       log.warn({ err: error }, 'lost the connection that listens for database notifications'),
   })
+  const replies = createReplies({ store, bus, log })
   const exposure = watchExposure(kind, config, bus, log)
   const endHousekeeping = startHousekeeping(store, log)
   const endMailing = config.smtp
@@ -91,7 +93,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
   let close = async () => {}
   if (kind !== 'worker')
-    close = await startApi(config, store, sealer, bus, { ...instruments, outside }, readEngine)
+    close = await startApi(config, store, sealer, bus, { ...instruments, outside, replies }, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
   if (kind !== 'api') {
     installRuntime(log)
@@ -114,6 +116,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         taskQueue,
         ...(buildId ? { version: { deploymentName, buildId } } : {}),
         outside,
+        replies,
         publicUrl,
         budgetBytes,
         stopGraceMs,

@@ -6,6 +6,7 @@ import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
 import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
+import { checkChat } from './chat.ts'
 import type { PlacedElement } from './elements.ts'
 import { findNodeNames, type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
 import { checkWebhooks } from './webhooks.ts'
@@ -83,7 +84,7 @@ export function checkActivation(graph: Graph): Problem[] {
       ? []
       : [{ path: `nodes[${at}]`, message: `no trigger leads to the node "${node.id}"` }],
   )
-  return [...unreached, ...checkWebhooks(graph)]
+  return [...unreached, ...checkWebhooks(graph), ...checkChat(graph)]
 }
 
 function findRepeats<T>(

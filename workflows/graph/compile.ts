@@ -12,6 +12,7 @@ import {
 } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
+import { findReplyNode } from './chat.ts'
 import { listCredentials } from './credentials.ts'
 import { callsPerItem, findNodeNames, type Graph, type GraphNode, isOnItems, languageOf } from './graph.ts'
 
@@ -62,9 +63,12 @@ export function* compilePlan(
     rules: languageOf(graph).rules,
     names: findNodeNames(graph),
   }
+  const chats = graph.nodes.some(({ id, type }) => id === run.triggerNodeId && type === 'CHAT_TRIGGER')
+  const replyId = chats ? findReplyNode(graph)?.id : undefined
   const nodes: PlanNode[] = []
   for (const node of sortTopologically(graph)) {
     const planned = yield* planNode(node, run.triggerNodeId, bodies)
+    if (node.id === replyId) planned.reply = true
     nodes.push(...(callsPerItem(node) ? splitCalls(node, planned) : [planned]))
   }
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({

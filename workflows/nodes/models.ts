@@ -67,6 +67,10 @@ const categoriesField = v.pipe(
     (categories) => new Set(categories.map(({ name }) => name)).size === categories.length,
     'must not name a category twice',
   ),
+  v.check(
+    (categories) => categories.every(({ name }) => name !== OTHER),
+    `must not name the handle ${OTHER}, which every CLASSIFY has already`,
+  ),
 )
 export type Category = v.InferOutput<typeof categoriesField>[number]
 
@@ -108,27 +112,19 @@ export const MODEL_NODES = {
   }),
   CLASSIFY: nodeTypeRow('effect', {
     summary: 'Has a model choose a category for a text; passes its input on by the handle of that name.',
-    config: v.pipe(
-      v.object({
-        ...asked,
-        input: textField,
-        categories: categoriesField,
-        instructions: v.optional(v.string('must be a string')),
-        multiple: v.optional(v.boolean('must be true or false'), false),
-        fallback: v.optional(v.boolean('must be true or false'), true),
-        into: v.optional(intoField),
-      }),
-      v.forward(
-        v.check(
-          ({ fallback, categories }) => !fallback || categories.every(({ name }) => name !== OTHER),
-          `must not name the handle ${OTHER}, which a CLASSIFY has already, unless fallback is false`,
-        ),
-        ['categories'],
-      ),
-    ),
-    handles: ({ categories, fallback }) => [
+    config: v.object({
+      ...asked,
+      input: textField,
+      categories: categoriesField,
+      instructions: v.optional(v.string('must be a string')),
+      multiple: v.optional(v.boolean('must be true or false'), false),
+      fallback: v.optional(v.boolean('must be true or false'), true),
+      into: v.optional(intoField),
+    }),
+    // What failed leaves by the last one, if the node works on items: it must be no category.
+    handles: ({ categories }) => [
       ...(Array.isArray(categories) ? categories.map((one) => String(one?.name)) : []),
-      ...(fallback === false ? [] : [OTHER]),
+      OTHER,
     ],
     ...MODEL_CALL,
   }),

@@ -42,6 +42,8 @@ export type PlanNode = {
   timeoutMs: number
   /** Its attempts wait in the queue of calls to models and tools of agents. */
   queue?: 'models'
+  /** Its text is the reply in the chat that the run belongs to. */
+  reply?: true
   /** How long its code may take, in milliseconds of processor time. */
   codeMs?: number
   /** The ids of nodes whose outputs its config names. */

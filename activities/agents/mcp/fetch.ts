@@ -45,7 +45,11 @@ export function createGuardedFetch(
               headers[name] === undefined ? [] : [[name, headers[name]]],
             )
             const head = { status, headers: Object.fromEntries(shown) as Record<string, string> }
-            const body = new ReadableStream<Uint8Array>({ start: (given) => void (stream = given) })
+            const body = new ReadableStream<Uint8Array>({
+              start(given) {
+                stream = given
+              },
+            })
             resolve(new Response(BODILESS.has(status) ? null : body, head))
             return async (bytes) => {
               for await (const chunk of bytes) enqueue(stream, chunk)

@@ -1,4 +1,5 @@
 import { type Category, OTHER } from '../../../workflows/nodes/models.ts'
+import { joinHandles } from '../../../workflows/run/plan.ts'
 import type { NodeRunner } from '../kit/node.ts'
 import { askForObject, renderAsked, renderHow, renderMore, writeOutput } from './ask.ts'
 
@@ -24,10 +25,11 @@ export const runClassify: NodeRunner = async (context) => {
     ],
   }
   const found = chosen.read(await askForObject(context, question, chosen.schema, chosen.judge))
-  const handles = found.length === 0 ? [OTHER] : found
+  const left = found.length === 0 ? [OTHER] : found
   const told = multiple === true ? found : (found[0] ?? OTHER)
   const output = config.into === undefined ? input : writeOutput(context, told)
-  return handles.length === 1 ? { output, handle: handles[0]! } : { output, handle: handles[0]!, handles }
+  if (left.length === 1) return { output, handle: left[0]! }
+  return { output, handle: joinHandles(left, [...names, OTHER])!, handles: left }
 }
 
 type Choice = {

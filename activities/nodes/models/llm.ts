@@ -1,3 +1,5 @@
+import { loadChatMemory } from '../../agentchat/memory.ts'
+import { askModel } from '../../models/ask.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { NodeRunner } from '../kit/node.ts'
 import {
@@ -22,8 +24,13 @@ export const runLlm: NodeRunner = async (context) => {
   const how = await renderHow(context)
   const system = await renderMore(context, 'system')
   const prompt = await renderAsked(context, 'prompt')
+  const { credentialId } = context.config
+  const memory = await loadChatMemory(context, (quiet, request) =>
+    askModel(quiet, { credentialId, model: how.model, request }),
+  )
   const messages: ModelMessage[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+    ...(memory ?? []),
     { role: 'user', content: prompt },
   ]
   if (output !== 'json') {

@@ -47,6 +47,9 @@ function chainNodes(nodes: Node[]): Pick<Example, 'nodes' | 'edges' | 'records'>
   }
 }
 
+/** A node that asks the model which answers by rules. */
+const asksDemo = { credentialId: 'CREDENTIAL_DEMO', model: 'demo' }
+
 /**
  * Examples with every node type and every way to end. `url` is a loopback server that responds to /ok with
  * JSON, to /flaky?key= with 503 twice and then 200, to /missing with 404, and to /hang never.
@@ -431,6 +434,67 @@ export function examples(url: string): Record<string, Example> {
       data: { text: 'Hello' },
       status: 'SUCCESS',
       records: { start: 'SUCCESS', mail: 'FAILED', chat: 'FAILED', rescue: 'SUCCESS' },
+    },
+    models: {
+      nodes: [
+        start,
+        {
+          id: 'llm',
+          type: 'LLM',
+          config: { ...asksDemo, prompt: 'Say: the invoice of {{ $input.name }} is wrong' },
+        },
+        {
+          id: 'sort',
+          type: 'CLASSIFY',
+          config: {
+            ...asksDemo,
+            input: '{{ $input.text }}',
+            categories: [{ name: 'invoice', description: 'about money' }, { name: 'bug' }],
+          },
+        },
+        {
+          id: 'find',
+          type: 'EXTRACT',
+          config: {
+            ...asksDemo,
+            input: 'name: {{ $nodes.start.name }}',
+            schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+          },
+        },
+        {
+          id: 'sum',
+          type: 'SUMMARIZE',
+          config: { ...asksDemo, input: '{{ $pad("", 33000, "a word. ") }}', style: 'sentence' },
+        },
+        {
+          id: 'broken',
+          type: 'LLM',
+          onError: 'BRANCH',
+          config: { ...asksDemo, model: 'none', prompt: 'Hi' },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges(
+        'start -> llm',
+        'llm -> sort',
+        'sort:invoice -> find',
+        'find -> sum',
+        'sort:bug -> broken',
+        'sum -> broken',
+        'broken:error -> rescue',
+      ),
+      credentials: { CREDENTIAL_DEMO: { type: 'DEMO', data: {} } },
+      data: { name: 'Ada' },
+      status: 'SUCCESS',
+      records: {
+        start: 'SUCCESS',
+        llm: 'SUCCESS',
+        sort: 'SUCCESS',
+        find: 'SUCCESS',
+        sum: 'SUCCESS',
+        broken: 'FAILED',
+        rescue: 'SUCCESS',
+      },
     },
     brokenLoop: {
       nodes: [

@@ -43,7 +43,7 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
   PlanNode:
-    'id name type kind alone parentId loop readsItem items itemOf readsInput given begun silent onError retry timeoutMs queue codeMs needs pairs',
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given begun silent onError retry timeoutMs queue reply codeMs needs pairs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
