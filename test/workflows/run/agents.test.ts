@@ -100,7 +100,7 @@ test('a retry with another config of the agent begins it anew', async () => {
   let broken = true
   const script: VendorScript = () => (broken ? { status: 400, json: {} } : { text: 'Fine.' })
   agents.vendor.say(script)
-  const node = (more: object) => agents.graphOf(agents.agentNode([count()], more)) as never
+  const node = (more: Record<string, unknown>) => agents.graphOf(agents.agentNode([count()], more)) as never
   const workflowId = await agents.create(node({}))
   const first = await agents.ended(await agents.execute(workflowId))
   expect(first.status).toBe('FAILED')
