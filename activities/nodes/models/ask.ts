@@ -123,6 +123,6 @@ function complain(problems: string[]): string {
 }
 
 /** The value as output, or with `into` in a field of the node's item. */
-export function writeOutput(context: NodeContext, value: unknown): unknown {
+export function placeOutput(context: NodeContext, value: unknown): unknown {
   return context.config.into === undefined ? value : putInto(context, value)
 }

@@ -1,7 +1,7 @@
 import { type Category, OTHER } from '../../../workflows/nodes/models.ts'
 import { joinHandles } from '../../../workflows/run/plan.ts'
 import type { NodeRunner } from '../kit/node.ts'
-import { askForObject, renderAsked, renderHow, renderMore, writeOutput } from './ask.ts'
+import { askForObject, placeOutput, renderAsked, renderHow, renderMore } from './ask.ts'
 
 /**
  * CLASSIFY: passes its input on by the handle of the category that a model chooses for a text, or with `multiple` by
@@ -27,7 +27,7 @@ export const runClassify: NodeRunner = async (context) => {
   const found = chosen.read(await askForObject(context, question, chosen.schema, chosen.judge))
   const left = found.length === 0 ? [OTHER] : found
   const told = multiple === true ? found : (found[0] ?? OTHER)
-  const output = config.into === undefined ? input : writeOutput(context, told)
+  const output = config.into === undefined ? input : placeOutput(context, told)
   if (left.length === 1) return { output, handle: left[0]! }
   return { output, handle: joinHandles(left, [...names, OTHER])!, handles: left }
 }

@@ -5,11 +5,11 @@ import type { NodeRunner } from '../kit/node.ts'
 import {
   askForObject,
   askForText,
+  placeOutput,
   renderAsked,
   renderHow,
   renderMore,
   renderSchema,
-  writeOutput,
 } from './ask.ts'
 
 /** Any object, for JSON without a schema. */
@@ -35,8 +35,8 @@ export const runLlm: NodeRunner = async (context) => {
   ]
   if (output !== 'json') {
     const { text } = await askForText(context, { ...how, messages })
-    return { output: writeOutput(context, context.config.into === undefined ? { text } : text) }
+    return { output: placeOutput(context, context.config.into === undefined ? { text } : text) }
   }
   const wanted = schema === undefined ? ANY_OBJECT : await renderSchema(context)
-  return { output: writeOutput(context, await askForObject(context, { ...how, messages }, wanted)) }
+  return { output: placeOutput(context, await askForObject(context, { ...how, messages }, wanted)) }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { groupTexts, splitText } from '../../../activities/nodes/models/parts.ts'
+import { groupTexts, splitText } from '../../../../activities/nodes/models/parts.ts'
 
 const bare = (text: string) => text.replace(/\s+/gu, '')
 
