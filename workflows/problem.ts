@@ -12,6 +12,9 @@ export type Problem = {
   excerpt?: [string, string]
 }
 
+/** The keys that lead to a value within a config. */
+export type Path = (string | number)[]
+
 /** Extends a path as problems write it: a number becomes `[2]`, a string becomes `.url`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`

@@ -6,13 +6,13 @@ import { readAgentConfig } from './config.ts'
 const MAX_SHOWN = 4_000
 
 /** What came of asking for an approval: it was given, somebody may still give it, or the call is not made. */
-export type Verdict = { approved: true } | { pause: { until: number | null } } | { refusal: unknown }
+export type Permission = { approved: true } | { pause: { until: number | null } } | { refusal: unknown }
 
 /** Asks the agent's approvers whether a call of a tool may be made, or looks what they have decided. */
 export async function askApprovers(
   context: NodeContext,
   call: { name: string; arguments: Record<string, unknown> },
-): Promise<Verdict> {
+): Promise<Permission> {
   const { approvers, approvalTimeoutMs } = readAgentConfig(context)
   const given = JSON.stringify(call.arguments, null, 2)
   const shown = given.length > MAX_SHOWN ? `${given.slice(0, MAX_SHOWN)}...` : given

@@ -1,8 +1,8 @@
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { isHostOpen, OPEN_HOST } from '../../workflows/graph/openhost.ts'
-import { listRequests } from '../../workflows/graph/requests.ts'
-import type { Path } from '../../workflows/graph/secrets.ts'
 import { isObject } from '../../workflows/json.ts'
+import type { Path } from '../../workflows/problem.ts'
+import { listRequests } from '../../workflows/secrets/requests.ts'
 import { type CredentialType, credentialKind } from './types.ts'
 
 /** The headers in which credentials are sent, for those types whose data does not name them. */

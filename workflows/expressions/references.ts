@@ -15,7 +15,7 @@ import {
 } from './expressions.ts'
 import { findHabits, type Habit } from './habits.ts'
 import { locate, type TextPlace } from './place.ts'
-import type { Rules } from './rules.ts'
+import type { Rules, TextKind } from './rules.ts'
 
 const MAX_CONFIG_DEPTH = 100
 const MAX_EXPRESSIONS = 1_000
@@ -115,9 +115,6 @@ function isNested(value: unknown): value is object {
 function mayBeMeant(text: string, rules: Rules | undefined): boolean {
   return text.includes('{{') || (rules !== undefined && text.includes('$'))
 }
-
-/** How the texts at a path of a config are read: as they stand, or with `$args`, the arguments of a tool's call. */
-export type TextKind = 'plain' | 'args'
 
 const NO_ARGS = 'unknown variable $args: only the settings of a tool of an agent have it'
 

@@ -1,7 +1,8 @@
 import type { CredentialUse } from '../../db/credentials/types.ts'
 import { nodeType } from '../nodes/nodes.ts'
+import type { Path } from '../problem.ts'
 import type { GraphNode } from './graph.ts'
-import { type Path, replaceSecret, valueAt } from './secrets.ts'
+import { replaceSecret, valueAt } from './secrets.ts'
 
 /** A credential that a node names: where in its config, and what it must be good for. */
 export type CredentialReference = { id: string; path: Path; uses: readonly CredentialUse[] }

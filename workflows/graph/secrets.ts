@@ -1,4 +1,5 @@
 import { getOwn, isObject } from '../json.ts'
+import type { Path } from '../problem.ts'
 import type { GraphNode } from './graph.ts'
 
 /** The paths of secrets within the config, by node type. */
@@ -12,8 +13,6 @@ const SECRETS: Record<string, string[][]> = {
 
 /** What stands in the place of a secret for those who may not set it, and in exports. */
 export const HIDDEN = '[hidden]'
-
-export type Path = (string | number)[]
 
 /** The paths of the node's secrets, within its config. */
 export function listSecrets(node: GraphNode): string[][] {

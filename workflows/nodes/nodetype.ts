@@ -1,7 +1,7 @@
 import type * as v from 'valibot'
 import type { CredentialUse } from '../../db/credentials/types.ts'
-import type { TextKind } from '../expressions/references.ts'
-import type { Path } from '../graph/secrets.ts'
+import type { TextKind } from '../expressions/rules.ts'
+import type { Path } from '../problem.ts'
 import type { NodeKind, Retry } from '../run/plan.ts'
 
 export type NodeType = {

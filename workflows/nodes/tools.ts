@@ -1,9 +1,9 @@
 import * as v from 'valibot'
-import type { Path } from '../graph/secrets.ts'
 import { MAX_CODE } from '../javascript/code.ts'
 import { DEFAULT_CODE_MS, MAX_CODE_MS, MAX_MEMORY_MB, MIN_MEMORY_MB } from '../javascript/limits.ts'
 import { isObject } from '../json.ts'
 import { checkJsonSchema } from '../jsonschema/schema.ts'
+import type { Path } from '../problem.ts'
 import { requestFields } from './calls.ts'
 import { fitMode, statementFields } from './databases.ts'
 import {

@@ -1,9 +1,9 @@
 import type { Rules } from '../expressions/rules.ts'
 import type { GraphNode } from '../graph/graph.ts'
-import { listRequests } from '../graph/requests.ts'
-import { HIDDEN, type Path } from '../graph/secrets.ts'
+import { HIDDEN } from '../graph/secrets.ts'
 import { isObject } from '../json.ts'
-import { joinPath, type Problem } from '../problem.ts'
+import { joinPath, type Path, type Problem } from '../problem.ts'
+import { listRequests } from './requests.ts'
 import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from './secretnames.ts'
 
 /**

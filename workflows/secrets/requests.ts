@@ -1,6 +1,6 @@
+import type { GraphNode } from '../graph/graph.ts'
 import { isObject } from '../json.ts'
-import type { GraphNode } from './graph.ts'
-import type { Path } from './secrets.ts'
+import type { Path } from '../problem.ts'
 
 /** The settings of a request over HTTP (`url`, `headers`, `query`, `body`), and where they are in the node's config. */
 export type RequestSettings = { config: Record<string, unknown>; path: Path }
