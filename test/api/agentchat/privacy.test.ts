@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createChatting } from '../../support/chatting.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
 import { keep } from '../../support/keep.ts'
 import { readReply } from '../../support/replies.ts'
 import { startRunning } from '../../support/running.ts'

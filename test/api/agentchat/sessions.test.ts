@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { pruneChats } from '../../../db/agentchat/purge.ts'
-import { createChatting } from '../../support/chatting.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
 import { keep } from '../../support/keep.ts'
 import { readReply, sumUp } from '../../support/replies.ts'
 import { startRunning } from '../../support/running.ts'
