@@ -51,7 +51,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
     // beside it.
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
     const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : ''
-    const beside = at.includes('/hooks/') ? 'default' : at.endsWith('/events') ? '204' : chosen
+    const beside = at.includes('/hooks/') ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)
