@@ -59,7 +59,7 @@ const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
-  bus: {} as Service['bus'],
+  bus: { onTold: () => {} } as unknown as Service['bus'],
   log: pino({ level: 'silent' }),
   publicUrl: 'http://127.0.0.1:3000',
   isReady: async () => ({ database: true, temporal: true, worker: true }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Graph } from '../../../workflows/graph/graph.ts'
-import { checkChat, findReplyNode, isAgentGraph } from '../../../workflows/graph/triggers/chat.ts'
-import { edges } from '../../support/engine/graphs.ts'
+import type { Graph } from '../../../../workflows/graph/graph.ts'
+import { checkChat, findReplyNode, isAgentGraph } from '../../../../workflows/graph/triggers/chat.ts'
+import { edges } from '../../../support/engine/graphs.ts'
 
 /** Nodes as `id TYPE`, with more of them by id. */
 function graphOf(nodes: string[], joins: string[], more: Record<string, object> = {}): Graph {
