@@ -61,6 +61,7 @@ const TAGS: Record<string, string> = {
   Workflows: 'Graphs of nodes, their versions, schedules and settings, and how to execute them',
   Executions: 'What has been executed: to read, follow, cancel and repeat',
   Webhooks: 'Addresses that start or resume executions without credentials of this service',
+  'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
   Approvals: 'What people are asked to decide',
   Expressions: 'Trying expressions out',
   Variables: "A team's values for expressions",

@@ -1,5 +1,5 @@
-import { findChatTrigger, findReplyNode, isAgentGraph } from '../../workflows/graph/chat.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { findChatTrigger, findReplyNode, isAgentGraph } from '../../workflows/graph/triggers/chat.ts'
 import { Fault } from '../fault.ts'
 import type { StartableWorkflow } from '../starts/startable.ts'
 

@@ -12,7 +12,7 @@ export const CHAT_ROLES = ['user', 'assistant'] as const
  */
 export const CHAT_STATUSES = ['STREAMING', 'COMPLETE', 'FAILED', 'STOPPED'] as const
 
-export type ChatMessage = {
+export type AgentChatMessage = {
   id: string
   role: (typeof CHAT_ROLES)[number]
   status: (typeof CHAT_STATUSES)[number]
@@ -37,7 +37,7 @@ export async function listChatMessages(
   scope: Scope,
   sessionId: string,
   query: PageRequest,
-): Promise<Page<ChatMessage>> {
+): Promise<Page<AgentChatMessage>> {
   await openChatSession(scope, sessionId, 'read')
   const { db } = scope.store
   const { rows } = await sql<{ total: number }>`select count(*) as total from agent_chat_messages
@@ -50,7 +50,11 @@ export async function listChatMessages(
 }
 
 /** A message of a session, also a reply that has failed. Throws NOT_FOUND. */
-export async function readChatMessage(scope: Scope, sessionId: string, id: string): Promise<ChatMessage> {
+export async function readChatMessage(
+  scope: Scope,
+  sessionId: string,
+  id: string,
+): Promise<AgentChatMessage> {
   await openChatSession(scope, sessionId, 'read')
   const { rows } = await sql<Row>`select ${COLUMNS} from agent_chat_messages
     where id = ${id} and session_id = ${sessionId}`.execute(scope.store.db)
@@ -63,7 +67,7 @@ export async function readMessages(
   { db }: Pick<Store, 'db'>,
   sessionId: string,
   { size, offset }: { size: number; offset: number },
-): Promise<ChatMessage[]> {
+): Promise<AgentChatMessage[]> {
   const { rows } = await sql<Row>`
     select * from (
       select ${COLUMNS}, seq, sum(length(content)) over (order by seq desc) as length
@@ -75,7 +79,7 @@ export async function readMessages(
 
 const COLUMNS = sql`id, role, status, content, error, created_at, execution_id, input_tokens, output_tokens`
 
-type Row = Omit<ChatMessage, 'tokenUsage'> & { inputTokens: number | null; outputTokens: number | null }
+type Row = Omit<AgentChatMessage, 'tokenUsage'> & { inputTokens: number | null; outputTokens: number | null }
 
 function showMessage({
   id,
@@ -86,7 +90,7 @@ function showMessage({
   createdAt,
   executionId,
   ...tokens
-}: Row): ChatMessage {
+}: Row): AgentChatMessage {
   const message = { id, role, status, content, error, createdAt, executionId }
   if (role === 'user') return message
   const { inputTokens, outputTokens } = tokens

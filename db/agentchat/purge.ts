@@ -12,22 +12,19 @@ const HISTORY_DAYS = 31
 
 /**
  * Removes all executions of a chat, with their values, files and records, and queues the removal of what Temporal knows
- * of them; those that are open are ended by that. Works in small transactions, or within the one that `store` is in.
- * Returns how many it removed.
+ * of them; those that are open are ended by that. Works in small transactions.
  */
-export async function purgeSessionRuns(store: Store, sessionId: string): Promise<number> {
-  let removed = 0
-  for (;;) {
-    const count = await (isTransaction(store.db)
-      ? purgeBatch(store.db, sessionId)
-      : record(store, (tx) => purgeBatch(tx, sessionId)))
-    removed += count
-    if (count < BATCH) return removed
-  }
+export function purgeSessionRuns(store: Store, sessionId: string): Promise<void> {
+  return purgeAll(() => record(store, (tx) => purgeBatch(tx, sessionId)))
 }
 
-function isTransaction(db: Store['db']): db is Tx {
-  return (db as Tx).isTransaction
+/** Does the same within a transaction. */
+export function purgeLastRuns(tx: Tx, sessionId: string): Promise<void> {
+  return purgeAll(() => purgeBatch(tx, sessionId))
+}
+
+async function purgeAll(next: () => Promise<number>): Promise<void> {
+  while ((await next()) === BATCH);
 }
 
 function purgeBatch(tx: Tx, sessionId: string): Promise<number> {

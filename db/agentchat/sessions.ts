@@ -16,10 +16,10 @@ import {
   showChatSession,
 } from './access.ts'
 import { demandAgent } from './agents.ts'
-import { type ChatMessage, readMessages } from './messages.ts'
-import { purgeSessionRuns } from './purge.ts'
+import { type AgentChatMessage, readMessages } from './messages.ts'
+import { purgeLastRuns, purgeSessionRuns } from './purge.ts'
 
-export type ChatSessionDetail = ChatSessionItem & { messages: ChatMessage[] }
+export type ChatSessionDetail = ChatSessionItem & { messages: AgentChatMessage[] }
 
 /** The title of a session until it is cut from its first message. */
 const NO_TITLE = 'New chat'
@@ -157,7 +157,7 @@ export async function deleteChatSession(
           .where('id', '=', id)
           .execute()
       } else await tx.deleteFrom('agentChatSessions').where('id', '=', id).execute()
-      await purgeSessionRuns({ ...store, db: tx }, id)
+      await purgeLastRuns(tx, id)
       return { result: undefined, resourceId: id, details: { workflowId: item.workflowId } }
     },
   )

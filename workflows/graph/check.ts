@@ -6,10 +6,10 @@ import type { Problem } from '../problem.ts'
 import { joinPath } from '../problem.ts'
 import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
-import { checkChat } from './chat.ts'
 import type { PlacedElement } from './elements.ts'
 import { findNodeNames, type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
-import { checkWebhooks } from './webhooks.ts'
+import { checkChat } from './triggers/chat.ts'
+import { checkWebhooks } from './triggers/webhooks.ts'
 
 /** How many loops a node may be in, one inside the other. */
 const MAX_DEPTH = 5

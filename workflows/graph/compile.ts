@@ -12,9 +12,9 @@ import {
 } from '../run/plan.ts'
 import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
-import { findReplyNode } from './chat.ts'
 import { listCredentials } from './credentials.ts'
 import { callsPerItem, findNodeNames, type Graph, type GraphNode, isOnItems, languageOf } from './graph.ts'
+import { findReplyNode } from './triggers/chat.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { pruneChats } from '../../../db/agentchat/purge.ts'
-import { readReply, sumUp } from '../../support/agentchat/replies.ts'
-import { createChatting } from '../../support/chatting.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
@@ -271,8 +271,8 @@ test('what a deleted workflow leaves of its chats elsewhere is removed', async (
 })
 
 test('a chat that is longer than the model is to remember is summarised once for many messages', async () => {
-  const server = await startOpenAi((call: { body: { messages: { content: unknown }[] } }) =>
-    JSON.stringify(call.body.messages[0]).includes('Summarize the conversation')
+  const server = await startOpenAi(({ body }) =>
+    JSON.stringify(body).includes('Summarize the conversation')
       ? { text: 'SHORT: Ada wants plums.' }
       : { text: `Noted. ${'x'.repeat(100)}` },
   )
@@ -282,14 +282,14 @@ test('a chat that is longer than the model is to remember is summarised once for
       await simpleAgent({ credentialId, model: 'm' }, { chatHistoryTokens: 200 }),
       operator.cookie,
     )
-    for (let n = 1; n <= 8; n++) await say(id, `Message ${n}: ${'y'.repeat(60)}`, operator.cookie)
+    for (let n = 1; n <= 10; n++) await say(id, `Message ${n}: ${'y'.repeat(60)}`, operator.cookie)
     const asked = server.calls.map(({ body }: { body: object }) => JSON.stringify(body))
     const summaries = asked.filter((body: string) => body.includes('Summarize the conversation'))
     expect(summaries.length).toBeGreaterThan(1)
     expect(summaries.length).toBeLessThan(5)
     expect(asked.at(-1)).toContain('SHORT: Ada wants plums.')
     expect(asked.at(-1)).not.toContain('Message 1:')
-    expect(asked.at(-1)).toContain('Message 8:')
+    expect(asked.at(-1)).toContain('Message 10:')
     // The second summary goes on from the first one.
     expect(summaries[1]).toContain('SHORT: Ada wants plums.')
     const { messages } = await read(id, operator.cookie)
@@ -300,7 +300,7 @@ test('a chat that is longer than the model is to remember is summarised once for
       .where('nodeId', '=', 'llm')
       .execute()
     const counts = Map.groupBy(calls, ({ executionId }) => executionId)
-    expect(messages.filter((_: object, at: number) => at % 2 === 0).length).toBe(8)
+    expect(messages.filter((_: object, at: number) => at % 2 === 0).length).toBe(10)
     const twice = messages.filter(
       ({ executionId, role }: { executionId: string; role: string }) =>
         role === 'user' && counts.get(executionId)?.length === 2,

@@ -66,6 +66,8 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/oauth2/callback': 'text/html',
         'get /metrics': 'text/plain',
         'get /api/executions/{id}/events': 'text/event-stream',
+        'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',
+        'get /api/agent-chat/sessions/{id}/messages/{messageId}/stream': 'text/event-stream',
       }[at]
       // A browser shows what the page of the callback says: it has got there by itself.
       const told = at === 'get /api/oauth2/callback' && TOLD.includes(status)

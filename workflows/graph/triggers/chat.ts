@@ -1,6 +1,6 @@
-import { nodeType } from '../nodes/nodes.ts'
-import type { Problem } from '../problem.ts'
-import { type Graph, type GraphNode, isOnItems } from './graph.ts'
+import { nodeType } from '../../nodes/nodes.ts'
+import type { Problem } from '../../problem.ts'
+import { type Graph, type GraphNode, isOnItems } from '../graph.ts'
 
 /** The node types whose text can be the reply in a chat. */
 const REPLYING = new Set(['LLM', 'AI_AGENT'])
