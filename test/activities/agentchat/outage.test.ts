@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readReply, sumUp } from '../../support/agentchat/replies.ts'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 

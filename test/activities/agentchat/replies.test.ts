@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
-import { readReply, sumUp } from '../../support/agentchat/replies.ts'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { createClient } from '../../support/client.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'

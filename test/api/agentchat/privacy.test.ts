@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readReply } from '../../support/agentchat/replies.ts'
-import { createChatting } from '../../support/agentchat/chatting.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
+import { readReply } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'

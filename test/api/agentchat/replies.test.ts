@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, expect, test } from 'vitest'
 import { createExactMask } from '../../../db/redaction/exact.ts'
-import { addApi, createChats, pathOf, readReply, sumUp } from '../../support/agentchat/replies.ts'
+import { addApi, createChats, pathOf, readReply, sumUp } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 

@@ -13,7 +13,7 @@ import {
 import { openBus } from '../../../db/bus.ts'
 import { createExactMask } from '../../../db/redaction/exact.ts'
 import type { Store } from '../../../db/scope.ts'
-import { createChats } from '../../support/agentchat/replies.ts'
+import { createChats } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 

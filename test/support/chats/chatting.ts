@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { edges } from '../engine/graphs.ts'
-import { readReply, sumUp } from './replies.ts'
 import type { Running } from '../running.ts'
 import type { Body } from '../service.ts'
+import { readReply, sumUp } from './replies.ts'
 
 const SESSIONS = '/api/agent-chat/sessions'
 
