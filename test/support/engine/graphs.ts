@@ -1,4 +1,4 @@
-import { agentExamples } from './agents.ts'
+import { agentExamples } from '../agents/examples.ts'
 
 type Node = { id: string; type: string; config?: Record<string, unknown> } & Record<string, unknown>
 type Edge = { source: string; target: string; sourceHandle?: string }

@@ -1,4 +1,4 @@
-import type { Example } from './graphs.ts'
+import type { Example } from '../engine/graphs.ts'
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const key = { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] }
