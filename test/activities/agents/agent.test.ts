@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Agents, startAgents, takes } from '../../support/agents.ts'
+import { type Agents, startAgents, takes } from '../../support/agents/agents.ts'
 
 let agents: Agents
 beforeAll(async () => {

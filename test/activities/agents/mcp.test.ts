@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { startAgents } from '../../support/agents.ts'
+import { startAgents } from '../../support/agents/agents.ts'
 import type { Graph } from '../../support/client.ts'
 import { keep } from '../../support/keep.ts'
 import { type McpManner, type McpTool, startMcp } from '../../support/servers/mcp.ts'

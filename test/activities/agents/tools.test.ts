@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { startAgents, takes } from '../../support/agents.ts'
+import { startAgents, takes } from '../../support/agents/agents.ts'
 import type { Graph } from '../../support/client.ts'
 import { plantCredential } from '../../support/credentials.ts'
 import { useApprovals } from '../../support/engine/approvals.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
-import { type Agents, startAgents, takes } from '../../support/agents.ts'
+import { type Agents, startAgents, takes } from '../../support/agents/agents.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { readEvents } from '../../support/events.ts'
 import type { VendorScript } from '../../support/servers/models/vendor.ts'

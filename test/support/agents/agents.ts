@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import type { ExecutionBody, NodeBody } from './client.ts'
-import { startRunning } from './running.ts'
-import { startOpenAi } from './servers/models/openai.ts'
-import type { VendorScript } from './servers/models/vendor.ts'
-import { type Loopback, startLoopback } from './servers/tools.ts'
+import type { ExecutionBody, NodeBody } from '../client.ts'
+import { startRunning } from '../running.ts'
+import { startOpenAi } from '../servers/models/openai.ts'
+import type { VendorScript } from '../servers/models/vendor.ts'
+import { type Loopback, startLoopback } from '../servers/tools.ts'
 
 /** A tool as the config of an AI_AGENT has it. */
 export type AgentTool = Record<string, unknown>

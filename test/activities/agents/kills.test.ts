@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { takes } from '../../../support/agents.ts'
-import { type Installation, type Name, startInstallation } from '../../../support/engine/installation.ts'
-import { startOpenAi } from '../../../support/servers/models/openai.ts'
-import { startLoopback } from '../../../support/servers/tools.ts'
+import { takes } from '../../support/agents/agents.ts'
+import { type Installation, type Name, startInstallation } from '../../support/engine/installation.ts'
+import { startOpenAi } from '../../support/servers/models/openai.ts'
+import { startLoopback } from '../../support/servers/tools.ts'
 
 // An agent of 41 steps that is killed ten times on its way: what its tools do must be done once, and in order.
 

@@ -1,5 +1,5 @@
-import { RUNNERS } from '../../../activities/nodes/runners.ts'
-import { NODES } from '../../../workflows/nodes/nodes.ts'
+import { RUNNERS } from '../../../../activities/nodes/runners.ts'
+import { NODES } from '../../../../workflows/nodes/nodes.ts'
 
 /** A node that makes a request as HTTP_REQUEST does, in the queue of calls to models. */
 export const MODEL_CALL = 'TEST_MODEL_CALL'

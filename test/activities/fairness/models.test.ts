@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../../../activities/metrics.ts'
-import { createClient, nodeOf } from '../../../support/client.ts'
-import { edges } from '../../../support/engine/graphs.ts'
-import { callsOf } from '../../../support/engine/load.ts'
-import { addModelCalls, MODEL_CALL, modelCallGraph } from '../../../support/engine/modelcalls.ts'
-import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
-import { startTarget } from '../../../support/servers/target.ts'
-import { until } from '../../../support/until.ts'
+import { createMetrics } from '../../../activities/metrics.ts'
+import { createClient, nodeOf } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { callsOf } from '../../support/engine/load.ts'
+import { addModelCalls, MODEL_CALL, modelCallGraph } from '../../support/engine/models/calls.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+import { startTarget } from '../../support/servers/target.ts'
+import { until } from '../../support/until.ts'
 
 addModelCalls()
 const metrics = createMetrics()

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { findFree } from '../../../../worker/local/ports.ts'
-import { nodeOf } from '../../../support/client.ts'
-import { callsOf } from '../../../support/engine/load.ts'
-import { addModelCalls, modelCallGraph } from '../../../support/engine/modelcalls.ts'
-import { launch } from '../../../support/engine/process.ts'
-import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
-import { startTarget } from '../../../support/servers/target.ts'
+import { findFree } from '../../../worker/local/ports.ts'
+import { nodeOf } from '../../support/client.ts'
+import { callsOf } from '../../support/engine/load.ts'
+import { addModelCalls, modelCallGraph } from '../../support/engine/models/calls.ts'
+import { launch } from '../../support/engine/process.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+import { startTarget } from '../../support/servers/target.ts'
 
 // What a call to a model costs that must not be paid twice, when the process that makes it is stopped or killed.
 
@@ -30,7 +30,7 @@ const env = {
 async function startWorker(modelStopGraceSeconds: number) {
   const port = await findFree()
   const url = `http://127.0.0.1:${port}`
-  const worker = launch(['test/support/engine/modelworker.ts'], {
+  const worker = launch(['test/support/engine/models/worker.ts'], {
     ...env,
     WORKER_METRICS_PORT: String(port),
     MODEL_STOP_GRACE_SECONDS: String(modelStopGraceSeconds),
