@@ -47,7 +47,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     replies,
     log,
     publicUrl: 'http://127.0.0.1:3000',
-    isReady: async () => ({ database: true, temporal: true, worker: true, account: true }),
+    isReady: async () => ({ database: true, temporal: true, worker: true, models: true, account: true }),
     carryOut: async () => false,
     evaluator,
     ...options,
