@@ -111,7 +111,7 @@ export async function showExecution({ main, id, signal, frame }) {
       run.errorMessage && h('p', { class: 'failure', role: 'alert' }, run.errorMessage),
     )
     showAsked()
-    graph?.update(run.nodeExecutions)
+    graph?.update(run.nodeExecutions.filter((/** @type {any} */ { step }) => step === null))
     records.update(run)
     showValues()
   }
