@@ -52,6 +52,27 @@ export function agentExamples(url: string): Record<string, Example> {
         end: 'SUCCESS',
       },
     },
+    chat: {
+      credentials,
+      nodes: [
+        { id: 'start', type: 'CHAT_TRIGGER', config: {} },
+        {
+          id: 'topic',
+          type: 'LLM',
+          config: { ...demo, prompt: 'Say: a question about {{ $input.message }}' },
+        },
+        agent('agent', '{{ $trigger.message }}'),
+        { id: 'after', type: 'SET', config: { values: { topic: '{{ $nodes.topic.text }}' } } },
+      ],
+      edges: [
+        { source: 'start', target: 'topic' },
+        { source: 'topic', target: 'agent' },
+        { source: 'agent', target: 'after' },
+      ],
+      message: 'use the tool look with {"key": "$n"} 2 times',
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', topic: 'SUCCESS', agent: 'SUCCESS', after: 'SUCCESS' },
+    },
     'asking agent': {
       credentials,
       nodes: [

@@ -21,6 +21,8 @@ export type Example = {
   edges: Edge[]
   settings?: Record<string, unknown>
   data?: Record<string, unknown>
+  /** What somebody says in a chat with the workflow, which starts the execution then. */
+  message?: string
   /** The status that the execution must end with, and below the status of each node's records. */
   status: 'SUCCESS' | 'FAILED' | 'CANCELLED'
   records: Record<string, string>
