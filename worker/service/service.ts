@@ -147,12 +147,15 @@ export async function runService(kind: ProcessKind): Promise<never> {
     await Promise.race([engine.stopModels(stopping.hurry), onAbort(stopping.quick)])
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
   const others = Promise.all([endHousekeeping(), endMailing?.()])
-  // This ends event streams and answers the requests that
-  // wait for an execution, so that close() need not cut them.
-  await bus.stop()
-  if (kind !== 'worker') await close()
+  // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
+  // worker has none, but is told of what is due for as long as its calls to models go on.
+  const leave = async () => {
+    await bus.stop()
+    await close()
+  }
+  if (kind !== 'worker') await leave()
   await engine?.stop(failed ? AbortSignal.timeout(config.stopGraceMs) : stopping.hurry)
-  if (kind === 'worker') await close()
+  if (kind === 'worker') await leave()
   await outside.close()
   // What they are at may take long, and is done again later.
   await Promise.race([others, sleep(OTHERS_MS)])

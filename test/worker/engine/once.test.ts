@@ -47,7 +47,7 @@ test('a call is made once although Temporal stands still for longer than it wait
     expect(callsOf(target, one, 'call')).toHaveLength(1)
     await annotate(`${nodeOf(run, 'call').retryCount} attempts took the call over`)
   }
-}, 180_000)
+})
 
 /** When a worker of the service began to poll, of each start, in epoch ms. */
 const startsOfWorker = () =>
@@ -63,16 +63,17 @@ test('after a kill -9 of the service its calls go on once it is back, whatever p
   const retry = { maxAttempts: 2, initialIntervalMs: 45_000, maxIntervalMs: 45_000 }
   const id = await post(3_000, { retry })
   await sleep(1_000)
+  const before = startsOfWorker().length
   const killed = Date.now()
   const was = host.kill('service')
   await target.until(() => callsOf(target, id, 'call').length === 2)
   const { at } = callsOf(target, id, 'call')[1]!
   await host.recovered('service', was)
-  const starts = startsOfWorker()
-  expect(starts).toHaveLength(2)
+  const starts = startsOfWorker().slice(before)
+  expect(starts).toHaveLength(1)
   // How long a process takes to start is the machine's affair. It knows that the one before it on its data folder is gone.
-  const after = at - starts[1]!
-  await annotate(`made again ${after} ms after the worker was back, which took ${starts[1]! - killed} ms`)
+  const after = at - starts[0]!
+  await annotate(`made again ${after} ms after the worker was back, which took ${starts[0]! - killed} ms`)
   expect(after).toBeLessThan(5_000)
   const run = await host.ended(id)
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 1])
@@ -81,7 +82,7 @@ test('after a kill -9 of the service its calls go on once it is back, whatever p
   const again = host.kill('service')
   await host.recovered('service', again)
   expect((await host.ended(once)).status).toBe('SUCCESS')
-}, 120_000)
+})
 
 test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are set`, async () => {
   const id = await post(11_000, { retry: { maxAttempts: 1 } })
@@ -89,10 +90,12 @@ test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are 
   const run = await host.ended(id)
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 0])
   expect(callsOf(target, id, 'call')).toHaveLength(1)
-}, 120_000)
+})
 
 test('a stop by SIGTERM lets a call to a model end that takes longer than that, and the API answers meanwhile', async () => {
-  const vendor = await startOpenAi({ text: ['It ', 'is ', '42.'], paceMs: (GRACE_SECONDS + 10) * 250 })
+  // It sends seven events: the role, three of the text, the reason for the end, the usage, and [DONE].
+  const paceMs = ((GRACE_SECONDS + 10) * 1_000) / 7
+  const vendor = await startOpenAi({ text: ['It ', 'is ', '42.'], paceMs })
   onTestFinished(() => vendor.stop())
   const data = { baseUrl: vendor.url, apiKey: 'none' }
   const credential = { teamId: host.teamId, name: 'slow', type: 'OPENAI_COMPATIBLE', data }
@@ -120,4 +123,4 @@ test('a stop by SIGTERM lets a call to a model end that takes longer than that, 
     0,
   ])
   expect(vendor.calls).toHaveLength(1)
-}, 120_000)
+})

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { nodeOf } from '../../support/client.ts'
 import { callsOf } from '../../support/engine/load.ts'
 import { addModelCalls, modelCallGraph } from '../../support/engine/models/calls.ts'
 import { launch } from '../../support/engine/process.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
+import { startOpenAi } from '../../support/servers/models/openai.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 // What a call to a model costs that must not be paid twice, when the process that makes it is stopped or killed.
@@ -89,6 +92,29 @@ test('after SIGTERM a call goes on for longer than others may, and no other begi
   expect(callsTo(late)).toHaveLength(0)
   await addOther()
   expect((await host.ended(late)).status).toBe('SUCCESS')
+})
+
+test('a reply that a worker gets while it stops is read over an API of another process, and saved', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const before = (event: number) => (event === 3 ? held : undefined)
+  const vendor = await startOpenAi({ text: ['One ', 'two ', 'three'], before })
+  onTestFinished(() => vendor.stop())
+  const chat = createChatting(host)
+  const credentialId = await chat.credential('OPENAI_COMPATIBLE', { baseUrl: vendor.url, apiKey: 'none' })
+  const session = await chat.open(await chat.simpleAgent({ credentialId, model: 'm' }))
+  const worker = await startWorker(60)
+  const stream = readReply(await chat.post(session, 'How many?'))
+  await stream.until('One two ')
+  worker.kill('SIGTERM')
+  await worker.until(async () => (await fetch(`${worker.url}/readyz`)).status === 503)
+  // As long as others have, and longer than the process takes to stop what it does besides.
+  await sleep(3_000)
+  release()
+  expect(sumUp(await stream.all())).toMatchObject({ text: 'three', resets: 0, last: { type: 'done' } })
+  expect(await worker.ended).toBe(0)
+  const { content } = await host.ask<{ content: object[] }>('GET', `${chat.SESSIONS}/${session}/messages`)
+  expect(content[0]).toMatchObject({ role: 'assistant', status: 'COMPLETE', content: 'One two three' })
+  expect(vendor.calls).toHaveLength(1)
 })
 
 test('one that takes too long even for that is put down, and made again by another worker', async () => {
