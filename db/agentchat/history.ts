@@ -19,14 +19,19 @@ export function estimateTokens(text: string): number {
 
 /**
  * The newest messages of a session that take at most `tokens` together, oldest first, beginning with one of the user's;
- * `last` is the number of its newest message, whatever became of it, and 0 if there is none. Those that have failed are
+ * `last` is the number of its newest message, whatever became of it, and 0 if there is none; `isStreaming` says whether
+ * that is a reply which is not saved yet. Those that have failed are
  * left out, those that were stopped are as they were cut. `after` and `before` bound the messages by number.
  */
 export async function readHistory(
   db: Db,
   sessionId: string,
   { tokens, after = 0, before }: { tokens: number; after?: number; before?: number },
-): Promise<{ turns: (ChatTurn & { seq: number })[]; last: number }> {
+): Promise<{ turns: (ChatTurn & { seq: number })[]; last: number; isStreaming: boolean }> {
+  // First: what is saved after it is among the turns.
+  const newest = await sql<{ seq: number; isStreaming: boolean }>`
+    select seq, status = 'STREAMING' as is_streaming from agent_chat_messages
+    where session_id = ${sessionId} order by seq desc limit 1`.execute(db)
   // A character is at most one token and at least a quarter of one: what cannot fit is not fetched.
   const { rows } = await sql<ChatTurn & { seq: number; last: number }>`
     with newest as (
@@ -44,7 +49,6 @@ export async function readHistory(
     turns.unshift({ role, content, seq })
   }
   while (turns[0]?.role === 'assistant') turns.shift()
-  const newest = await sql<{ last: number }>`select coalesce(max(seq), 0) as last from agent_chat_messages
-    where session_id = ${sessionId}`.execute(db)
-  return { turns, last: newest.rows[0]!.last }
+  const { seq: last = 0, isStreaming = false } = newest.rows[0] ?? {}
+  return { turns, last, isStreaming }
 }

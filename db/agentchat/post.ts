@@ -47,7 +47,13 @@ export async function postChatMessage(
   if (!workflow) throw missing('workflow')
   const node = demandAgent(workflow)
   const tokens = workflow.settings.chatHistoryTokens
-  const { turns, last } = await readHistory(store.db, sessionId, { tokens })
+  const { turns, last, isStreaming } = await readHistory(store.db, sessionId, { tokens })
+  // Also if it is saved by the time the message is written: the history does not have it.
+  if (isStreaming) {
+    const other = await findPosted(store.db, sessionId, { content, idempotencyKey })
+    if (other) return other
+    throw busy()
+  }
   const history = turns.map(({ role, content }) => ({ role, content }))
   const posted = { executionId: uuid(), userMessageId: uuid(), replyId: uuid() }
   try {

@@ -23,8 +23,9 @@ export function purgeLastRuns(tx: Tx, sessionId: string): Promise<void> {
   return purgeAll(() => purgeBatch(tx, sessionId))
 }
 
+// An execution may start another one until it is locked here: that one is seen by the next statement.
 async function purgeAll(next: () => Promise<number>): Promise<void> {
-  while ((await next()) === BATCH);
+  while ((await next()) > 0);
 }
 
 function purgeBatch(tx: Tx, sessionId: string): Promise<number> {
@@ -114,6 +115,8 @@ async function pruneBatch(tx: Tx, teamId: string, days: number): Promise<number>
 async function purgeFamilies(tx: Tx, ids: string[]): Promise<void> {
   const family = new Set(ids)
   for (let latest = ids; latest.length > 0; ) {
+    // From now on they start no others.
+    await sql`select from executions where id = any(${latest}::uuid[]) order by id for update`.execute(tx)
     const { rows } = await sql<{ id: string }>`
       select id from executions where parent_id = any(${latest}::uuid[])
       union select id from executions where retried_from = any(${latest}::uuid[])

@@ -95,15 +95,15 @@ async function readOutcome(store: Store, { executionId, attempts }: DueReply): P
   if (!run) return fail('The execution was deleted')
   // The bell has rung too early: the end of the execution rings it again.
   if (!isEnded(run.status)) return undefined
-  if (run.status === 'CANCELLED' && run.cancelRequestedAt !== null)
-    return { status: 'STOPPED', content: cut(await readTextSoFar(store, run)) }
-  if (run.status !== 'SUCCESS') return fail(run.errorMessage ?? 'The execution failed')
+  const isStopped = run.status === 'CANCELLED' && run.cancelRequestedAt !== null
+  if (run.status !== 'SUCCESS' && !isStopped) return fail(run.errorMessage ?? 'The execution failed')
   try {
+    if (isStopped) return { status: 'STOPPED', content: cut(await readTextSoFar(store, run)) }
     const { text, reason } = await readReplyText(store, run)
     return text === '' ? fail(reason) : { status: 'COMPLETE', content: cut(text) }
   } catch (error) {
     if (attempts < MAX_ATTEMPTS) throw error
-    return fail('The reply could not be read')
+    return isStopped ? { status: 'STOPPED', content: '' } : fail('The reply could not be read')
   }
 }
 
