@@ -1,3 +1,4 @@
+import { createExactMask, type ExactMask } from '../../db/redaction/exact.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { judgeAnswerError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
@@ -27,7 +28,8 @@ const MAX_NAME = 200
 
 /**
  * Asks a model once: one request, never repeated here, its answer read as it comes. The text goes to `onText` and to
- * `context.reply` as it comes: what is not meant for the chat's reader is asked with a context without it. The call is noted before it is sent, and its end whatever becomes of it.
+ * `context.reply` as it comes: what is not meant for the chat's reader is asked with a context without it. The call is
+ * noted before it is sent, and its end whatever becomes of it. The reply has no secret that the node has opened.
  *
  * Throws a NodeFailure. Final: ModelRefused (the vendor refuses the request, or its filter the whole answer),
  * ModelUnpriced, InvalidConfig, those of credentials, HttpRefusedAddress and HttpRefusedHost. Retryable:
@@ -77,7 +79,7 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
     cost = await note.end()
   }
   demandContent(vendor, answer)
-  return writeReply(provider, request, answer, cost)
+  return writeReply(provider, request, answer, cost, createExactMask(credentials.secrets()))
 }
 
 async function demandPrice(
@@ -101,13 +103,24 @@ function demandContent(vendor: Vendor, { text, toolCalls, finish }: ModelAnswer)
   throw uselessAnswer(vendor, 'is empty')
 }
 
+/** Without the secrets that a vendor may send back: who reads the reply cuts and quotes it, and could hide only whole ones. */
 function writeReply(
   provider: string,
   { schema }: ModelRequest,
-  { text, toolCalls, finish, usage, parts }: ModelAnswer,
+  { finish, usage, ...said }: ModelAnswer,
   cost: number | null,
+  mask: ExactMask,
 ): ModelReply {
-  const object = schema ? readObject(text) : undefined
+  const object = schema ? mask.value(readObject(said.text)) : undefined
+  const { text, parts, ...clean } = mask.value({
+    text: said.text,
+    parts: said.parts,
+    toolCalls: said.toolCalls,
+  })
+  // What is no JSON may have been cut, and a secret with it.
+  const toolCalls = clean.toolCalls.map((call) =>
+    call.invalid === undefined ? call : { ...call, invalid: mask.start(call.invalid) },
+  )
   return {
     text,
     toolCalls,

@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client'
+import { createExactMask } from '../../../db/redaction/exact.ts'
 import { isHostOpen, OPEN_HOST } from '../../../workflows/graph/openhost.ts'
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
 import { authorizeWith } from '../../credentials/authorize.ts'
@@ -61,7 +62,10 @@ export async function withServer<T>(
     return await work({ client, limits })
   } catch (error) {
     signal.throwIfAborted()
-    throw describeFault(tool.name, error, guarded.fault())
+    throw describeFault(tool.name, error, {
+      fault: guarded.fault(),
+      secrets: context.credentials?.secrets() ?? [],
+    })
   } finally {
     const goodbye = transport.terminateSession().catch(() => {})
     await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())])
@@ -96,8 +100,12 @@ async function renderHeaders({ evaluator, bindings }: NodeContext, { headers }: 
   return Object.fromEntries(pairs) as Record<string, string>
 }
 
-/** The failure for what the library has thrown; `fault` is why a request of its failed. */
-function describeFault(name: string, error: unknown, fault: unknown): unknown {
+/** The failure for what the library has thrown, without `secrets`; `fault` is why a request of its failed. */
+function describeFault(
+  name: string,
+  error: unknown,
+  { fault, secrets }: { fault: unknown; secrets: string[] },
+): unknown {
   if (error instanceof NodeFailure) return error
   if (fault instanceof NodeFailure) return fault
   if (fault instanceof HttpError) return requestFailure(`The server ${name}`, fault)
@@ -106,7 +114,8 @@ function describeFault(name: string, error: unknown, fault: unknown): unknown {
     data,
     code,
   } = error as { message?: string; data?: { status?: number }; code?: unknown }
-  const said = message.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_MESSAGE)
+  const clean = createExactMask(secrets).text(message)
+  const said = clean.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_MESSAGE)
   const status = data?.status
   if (typeof status === 'number' && status >= 300) {
     const retryable = status >= 500 || status === 408 || status === 429

@@ -1,3 +1,4 @@
+import { createExactMask } from '../../../db/redaction/exact.ts'
 import { checkJsonSchema } from '../../../workflows/jsonschema/schema.ts'
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
@@ -18,9 +19,9 @@ type ServerTool = Pick<RemoteTool, 'name' | 'description' | 'parameters'>
  */
 export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>): Promise<ServerTool[]> {
   const { name: server, include } = tool
-  const { tools } = await withServer(context, tool, ({ client, limits }) =>
-    client.listTools(undefined, limits),
-  )
+  const listed = await withServer(context, tool, ({ client, limits }) => client.listTools(undefined, limits))
+  // Before anything is cut: the model is told of them in this very step, and a server may send its own secret back.
+  const { tools } = createExactMask(context.credentials?.secrets() ?? []).value({ tools: listed.tools })
   const missing = include?.filter((name) => !tools.some((offered) => offered.name === name)) ?? []
   if (missing.length > 0)
     throw new NodeFailure(`The server ${server} has no tool ${missing.join(', ')} (include)`, {

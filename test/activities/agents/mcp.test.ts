@@ -54,6 +54,32 @@ describe.each<McpManner>(['json', 'sse', 'modern'])('a server that answers as %s
   })
 })
 
+test('the secret of a server is not told to the model in what the server says of its tools', async () => {
+  const token = 'mcp-key-0123456789-of-a-server-that-tells-it'
+  const inputSchema = {
+    type: 'object' as const,
+    properties: { [token]: { type: 'string' } },
+    required: [token],
+  }
+  // The description is cut within the secret.
+  const server = await serve('json', [
+    weather({ description: `${'d'.repeat(3_980)}${token}`, inputSchema }),
+    weather({ name: `of ${token}` }),
+  ])
+  const credentialId = await agents.keep('HTTP_BEARER', { token, allowedHosts: ['127.0.0.1'] })
+  const { run, agent } = await agents.runAgent(
+    [tool(server.url, { credentialId })],
+    [asked(), { text: 'ok' }],
+  )
+  expect(run.status, agent.errorMessage ?? '').toBe('SUCCESS')
+  expect(offered()).toEqual(['weather', 'of__redacted_'])
+  expect(agents.toldIn(1)).toEqual([
+    { error: expect.stringContaining('must have the property "[redacted]"') },
+  ])
+  for (const { body } of agents.vendor.calls) expect(JSON.stringify(body)).not.toContain('mcp-key')
+  expect(JSON.stringify(run)).not.toContain('mcp-key')
+})
+
 test('structured results and errors are told as they are, and what is no text is named', async () => {
   const server = await serve('json', [
     weather({ call: () => ({ content: [], structuredContent: { rain: true } }) }),

@@ -120,6 +120,24 @@ describe('HTTP', () => {
     expect(JSON.stringify(requests)).not.toContain(secret)
   })
 
+  test('the secret of the model is in nothing that a run leaves, also where what it says is cut or quoted', async () => {
+    const secret = 'key-of-the-vendor'
+    const fill = 'n'.repeat(90)
+    const said = [
+      { name: fill + secret, args: {} },
+      { name: 'order', args: { what: 'tea', [secret]: 1 } },
+    ]
+    const { run, steps } = await agents.runAgent([post()], [{ tools: said }, { text: `It is ${secret}` }])
+    expect(run.status).toBe('SUCCESS')
+    expect(agents.toldIn(1)).toEqual([
+      { error: expect.stringContaining(`there is no tool "${fill}[redacted]"`) },
+      { error: expect.stringContaining('[redacted]: is a property that the schema does not have') },
+    ])
+    expect(steps).toHaveLength(2)
+    expect(JSON.stringify(run)).not.toContain(secret.slice(0, 8))
+    expect(JSON.stringify(agents.vendor.calls[1]!.body)).not.toContain(secret.slice(0, 8))
+  })
+
   test('a host that comes from an argument gets no credential that may go anywhere, and keeps to the egress rules', async () => {
     const anywhere = { ...post({ url: '{{ $args.what }}' }) }
     const credentialId = await agents.keep('HTTP_BEARER', { token: 'a-token-for-anybody' })
