@@ -4,7 +4,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import type { AgentConfig } from './config.ts'
 import { repeatsTool } from './repeats.ts'
-import type { AskedCall, RemoteTool } from './state.ts'
+import { type AskedCall, MAX_TASK_NAME, type RemoteTool } from './state.ts'
 import type { AgentTask } from './step.ts'
 
 /** The most calls that are done of one turn. The model is told of the others that they were too many. */
@@ -28,7 +28,8 @@ export async function askCalls(
   const known = new Map(tools.map((tool) => [tool.name, tool]))
   const given = toolCalls.slice(0, MAX_LOOKED_AT)
   const unique = new Set(given.map(({ id }) => id))
-  const hasIds = unique.size === given.length && !unique.has('')
+  const hasIds =
+    unique.size === given.length && given.every(({ id }) => id !== '' && id.length <= MAX_TASK_NAME)
   const own = hasIds ? given : given.map((call, at) => ({ ...call, id: `call_${at + 1}` }))
   const calls: AskedCall[] = []
   for (const [at, call] of own.entries()) {

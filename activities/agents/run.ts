@@ -9,11 +9,11 @@ import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { demandInputRoom, packValue, type RunValues } from '../run/values.ts'
 import { callOnce } from './once.ts'
 import { STEP_RUNNERS } from './runners.ts'
+import { MAX_TASK_NAME } from './state.ts'
 import type { AgentStep, AgentStepResult, StepRunner, TaskOutcome } from './step.ts'
 
-/** The most tasks of one turn, and the most characters of their ids and tools: the run carries them along. */
+/** The most tasks of one turn. */
 const MAX_TASKS = 50
-const MAX_TASK_NAME = 200
 
 /**
  * What a record shows travels inline up to this many bytes, and what the run carries from step to step up to these:

@@ -31,6 +31,9 @@ export type AgentState = {
   isOver?: true
 }
 
+/** The most characters of a task's id, and of its tool's name: the run carries them along. */
+export const MAX_TASK_NAME = 200
+
 /** The most bytes of JSON that a conversation may have. */
 const MAX_STATE_BYTES = 2_000_000
 

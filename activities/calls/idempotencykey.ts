@@ -13,6 +13,9 @@ type Request = Parameters<Sending['begin']>[0]
 /** The mark that an answer came. */
 const ANSWERED = Buffer.alloc(0)
 
+/** Nodes whose requests carry their key: an agent's are those of its tools, each a step of its own. */
+const KEYED = new Set(['HTTP_REQUEST', 'AI_AGENT'])
+
 /** How the record of an attempt names it. */
 export function describeAttempt(
   { context, node, iteration, agent }: AttemptInput,
@@ -39,7 +42,7 @@ export async function prepareSending(
 ): Promise<Sending & { noteFailure(signal: AbortSignal): Promise<void> }> {
   const { store, attempts, log } = deps
   const { nodeType } = attempt
-  const looks = retryOf !== undefined && nodeType === 'HTTP_REQUEST'
+  const looks = retryOf !== undefined && KEYED.has(nodeType)
   const earlier = looks ? await readUnanswered(store, { ...attempt, executionId: retryOf }) : undefined
   let request: SentRequest | undefined
   let note: ReturnType<typeof attempts.noteRequest> | undefined

@@ -26,6 +26,8 @@ export function openFlow(vendor: Vendor): AnswerFlow {
   let wake = () => {}
   let isOpen = true
   let eventBytes = 0
+  let lineBytes = 0
+  let last = 0
   let tail = ''
   const stream = new ReadableStream<Uint8Array>({
     start(given) {
@@ -37,13 +39,29 @@ export function openFlow(vendor: Vendor): AnswerFlow {
       wake()
     },
   })
+  /** An event has any number of lines, and ends with an empty one: not each line by itself is parsed. */
+  function count(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length; ) {
+      const end = chunk.indexOf(0x0a, at)
+      const next = end < 0 ? chunk.length : end + 1
+      lineBytes += (end < 0 ? next : end) - at
+      eventBytes += next - at
+      if (eventBytes > MAX_EVENT_BYTES)
+        throw uselessAnswer(vendor, `has an event of more than ${MAX_EVENT_BYTES} bytes`, false)
+      if (end >= 0) {
+        const isEmpty = lineBytes === 0 || (lineBytes === 1 && (end > 0 ? chunk[end - 1] : last) === 0x0d)
+        if (isEmpty) eventBytes = 0
+        lineBytes = 0
+      }
+      at = next
+    }
+    last = chunk.at(-1) ?? last
+  }
+
   return {
     stream,
     async push(chunk) {
-      const last = chunk.lastIndexOf(0x0a)
-      eventBytes = last < 0 ? eventBytes + chunk.length : chunk.length - last - 1
-      if (eventBytes > MAX_EVENT_BYTES)
-        throw uselessAnswer(vendor, `has an event of more than ${MAX_EVENT_BYTES} bytes`, false)
+      count(chunk)
       if (!isOpen) return false
       tail = (tail + Buffer.from(chunk.subarray(-LAST_BYTES)).toString('latin1')).slice(-LAST_BYTES)
       controller.enqueue(chunk)

@@ -61,7 +61,7 @@ export type HttpManner = {
 
 /**
  * As runHttpRequest. With a `manner`, values within the path, query or fragment of the URL are always percent-encoded,
- * so that they cannot change where the request goes.
+ * so that they cannot change where the request goes; one beside other text of the host is refused if it could.
  */
 export async function sendRequest(context: NodeContext, manner?: HttpManner): Promise<NodeResult> {
   const pass = await openPass(context)
@@ -199,7 +199,7 @@ async function buildRequest(
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
-  const target = readUrl(pass || encodes ? joinUrl(url, rendered.url) : rendered.url)
+  const target = readUrl(pass || encodes ? joinUrl(url, rendered.url, encodes) : rendered.url)
   for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
   const all = readHeaders(parseText('headers', rendered.headers, context.config))

@@ -6,6 +6,7 @@ import { plantCredential } from '../../support/credentials.ts'
 import { useApprovals } from '../../support/engine/approvals.ts'
 import { keep } from '../../support/keep.ts'
 import { startPostgres } from '../../support/servers/clusters.ts'
+import { until } from '../../support/until.ts'
 
 const agents = await keep(startAgents())
 const approvals = useApprovals(agents)
@@ -77,6 +78,42 @@ describe('HTTP', () => {
     expect(keys).toEqual([`${again.run.id}:agent!2`, `${again.run.id}:agent!2`])
     expect((await tell(post(), { what: 'tea' })).told).toEqual({ status: 503, body: 'ok' })
     agents.site.answer()
+  })
+
+  test('what a cancel broke off, and may be sent again, is sent again by a retry of the execution under its key', async () => {
+    let hangs = true
+    agents.site.calls.length = 0
+    agents.site.answer((_call, _request, response) => {
+      if (!hangs) response.end('ok')
+    })
+    agents.vendor.say([orders, { text: 'Done.' }] as never)
+    const graph = agents.graphOf(agents.agentNode([post({ idempotent: true })])) as never
+    const first = await agents.execute(await agents.create(graph), {})
+    await until(() => agents.site.calls.length === 1)
+    await agents.ask('POST', `/api/executions/${first}/cancel`)
+    expect((await agents.ended(first)).status).toBe('CANCELLED')
+    await until(async () => {
+      const notes = agents.store.db.selectFrom('nodeExecutions').select('requestKey')
+      const found = await notes.where('executionId', '=', first).where('requestKey', 'is not', null).execute()
+      return found.length > 0
+    })
+    hangs = false
+    const { executionId } = await agents.ask<{ executionId: string }>(
+      'POST',
+      `/api/executions/${first}/retry`,
+      {},
+    )
+    expect((await agents.ended(executionId)).status).toBe('SUCCESS')
+    const keys = agents.site.calls.map(({ headers }) => headers['idempotency-key'])
+    expect(keys).toEqual([`${first}:agent!2`, `${first}:agent!2`])
+    agents.site.answer()
+  })
+
+  test('an argument that is a piece of the host leads nowhere else', async () => {
+    const url = `${agents.site.origin}{{ $args.what }}`
+    const { told } = await tell(post({ url }), { what: '@127.0.0.2/' })
+    expect(told).toEqual({ error: expect.stringMatching(/has an expression within its host/) })
+    expect(agents.site.calls).toHaveLength(0)
   })
 
   test('a request that got no answer has an unknown outcome, and is not sent again', async () => {
