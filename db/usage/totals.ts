@@ -47,7 +47,7 @@ export async function readDailyUsage(
 ): Promise<DailyUsage[]> {
   await demandTeam(scope, teamId, 'VIEWER')
   const days = listDays(query, timezone)
-  const starts = days.map((day) => day.toUTC().toISO())
+  const starts = days.map((day) => writeStart(day.toUTC()))
   const calls = selectCalls(teamId, query, { day: sql`width_bucket(c.created_at, ${starts}::timestamptz[])` })
   const { rows } = await sql<Counted & { day: number }>`
     select day, count(*)::int as executions, ${SUMS_OF_SUMS} from (${calls}) s group by day`.execute(
@@ -85,6 +85,11 @@ function selectCalls(
 
 function readCounted(row: Counted | undefined): CountedUsage {
   return { ...readSums(row ?? NONE), executions: row?.executions ?? 0 }
+}
+
+/** A time as PostgreSQL reads it. The first day of the year 1 begins before it in the east, and no call is that old. */
+function writeStart(start: DateTime): string {
+  return start.year < 1 ? '-infinity' : start.toISO()!
 }
 
 /** When the days begin that a span touches, the first one before it. */

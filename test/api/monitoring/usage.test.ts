@@ -349,3 +349,17 @@ test('after a team is deleted, what its calls took stays in the database', async
   const rows = await db.selectFrom('modelCalls').select('cost').where('teamId', '=', team.teamId).execute()
   expect(rows).toEqual([{ cost: '0.0035000000' }])
 })
+
+test('the first days of the calendar can be asked for in every time zone', async () => {
+  const team = await openTeam()
+  for (const [timezone, days] of [
+    ['Asia/Tokyo', ['0001-01-01', '0001-01-02']],
+    ['America/New_York', ['0000-12-31', '0001-01-01']],
+  ]) {
+    const { status, body } = await team.ask(
+      '/daily',
+      `?from=0001-01-01T00:00:00Z&to=0001-01-01T20:00:00Z&timezone=${timezone}`,
+    )
+    expect([status, body.days.map(({ date }: { date: string }) => date)]).toEqual([200, days])
+  }
+})
