@@ -91,7 +91,7 @@ const item = {
   }),
 }
 const NewSessionSchema = v.pipe(
-  v.object({ ...session, messages: v.pipe(v.array(ChatMessageSchema), v.maxLength(0)) }),
+  v.object({ ...session, messages: v.pipe(v.array(ChatMessageSchema), v.maxLength(0), v.examples([[]])) }),
   v.title('NewChatSession'),
 )
 const SessionItemSchema = v.pipe(v.object(item), v.title('ChatSessionItem'))

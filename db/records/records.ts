@@ -76,17 +76,18 @@ export async function readNodeExecutions(
   store: Store,
   execution: CountedExecution & { nodes: StoredNode[] | null; sums: object | null; hidden: boolean },
 ): Promise<ExecutionRecords> {
-  const nodes = execution.nodes ?? (await readShown(store, execution.id))
-  const total = execution.nodes ? nodes.length : await countAll(store, execution)
+  const { hidden } = execution
+  const stored = execution.nodes ?? (await readShown(store, execution.id, { steps: !hidden }))
+  const nodes = hidden ? stored.filter(({ step }) => step === null) : stored
+  const total = execution.nodes ? nodes.length : await countShown(store, execution)
   const plan = await readCompiledPlan(store, execution)
   const beside = total > nodes.length ? await readRecordsBefore(store, execution.id, plan, nodes) : []
   const values = deriveValues(store, execution.id, plan, [...nodes, ...beside])
   // The execution's output first: the records may use up the bytes that one response can show.
-  const ends = execution.status === 'SUCCESS' && !execution.hidden ? await values.ends() : undefined
+  const ends = execution.status === 'SUCCESS' && !hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
   const usageOf = execution.sums ? await readRecordUsage(store, execution.id, nodes) : undefined
-  const open = nodes.filter(({ step }) => step === null || !execution.hidden)
-  const shown = await showNodes(open, execution.hidden ? null : values, usageOf)
+  const shown = await showNodes(nodes, hidden ? null : values, usageOf)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
@@ -98,6 +99,11 @@ export async function readExecutionOutput(store: Store, execution: ExecutionShap
 }
 
 type CountedExecution = ExecutionShape & { recordCount: number | null }
+
+/** The number of the records that may be seen: steps are hidden with the values. */
+function countShown(store: Store, execution: CountedExecution & { hidden: boolean }): Promise<number> {
+  return execution.hidden ? countRecords(store, execution.id, { steps: false }) : countAll(store, execution)
+}
 
 /** The number of all records. The projection keeps it; while the execution is open, attempts add others. */
 async function countAll(store: Store, { id, status, recordCount }: CountedExecution): Promise<number> {

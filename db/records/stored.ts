@@ -95,14 +95,19 @@ function recordsLooped(
 
 /**
  * The 1,000 records that an execution with more of them shows: those outside of loops are preferred, then failed ones,
- * then the newest. In the order they started.
+ * then the newest. In the order they started. Steps of agents are left out unless `steps` says otherwise.
  */
-export async function readShown({ db }: Store, executionId: string): Promise<StoredNode[]> {
+export async function readShown(
+  { db }: Store,
+  executionId: string,
+  { steps }: { steps: boolean },
+): Promise<StoredNode[]> {
+  const where = isOf({ steps })
   const newest = sql`started_at desc, position desc, node_id desc`
   const { rows } = await sql<{ nodes: StoredNode[] }>`
     with recursive ${recordsOutside(executionId)},
     looped as (
-      select id from (${recordsLooped(executionId, RECORD_STATUSES, { order: newest, limit: SHOWN })}) l
+      select id from (${recordsLooped(executionId, RECORD_STATUSES, { where, order: newest, limit: SHOWN })}) l
       order by status <> 'FAILED', started_at desc, position desc
       limit greatest(0, ${SHOWN} - (select count(*) from outside)))
     select ${IN_ORDER} as nodes from (

@@ -116,6 +116,7 @@ test('what a chat holds is seen by its owner and by ADMINs, in every view of its
       status: 'SUCCESS',
       inputData: {},
       outputData: null,
+      nodeExecutionsTotal: 6,
       usage: { calls: 2 },
     })
     expect(body.nodeExecutions.map(({ nodeId }: { nodeId: string }) => nodeId)).toEqual([
