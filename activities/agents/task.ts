@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { noteSending, readMessageNote } from '../../db/messages/notes.ts'
 import { runCode } from '../nodes/code.ts'
 import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import { runSubWorkflow } from '../nodes/subworkflow.ts'
+import { resumeSubWorkflow, runSubWorkflow } from '../nodes/subworkflow.ts'
+import { retryOutages } from '../run/outages.ts'
 import { askApprovers } from './approve.ts'
 import { findTool } from './calls.ts'
 import { isToolOf, readAgentConfig } from './config.ts'
@@ -16,7 +19,10 @@ type Task = Extract<AgentStep, { kind: 'task' }>
 type Tool = NonNullable<ReturnType<typeof findTool>>
 
 /** One call of a tool. Its expressions know the arguments as `$args`: values, which are never read as expressions. */
-export async function runAgentTask(context: NodeContext, { state, task }: Task): Promise<AgentStepResult> {
+export async function runAgentTask(
+  context: NodeContext,
+  { state, task, resumes }: Task,
+): Promise<AgentStepResult> {
   const { asked, remote } = state as AgentState
   const call = asked.find(({ id }) => id === task.callId)
   const tool = call && findTool(readAgentConfig(context), remote, call.name)
@@ -30,10 +36,26 @@ export async function runAgentTask(context: NodeContext, { state, task }: Task):
   const own = { ...context, config: { ...tool }, bindings: { ...context.bindings, args: call.arguments } }
   if (isToolOf(tool, 'SUB_WORKFLOW')) {
     const { workflowId, input: given = '{{ $args }}' } = tool
-    const { pause, output } = await runSubWorkflow({ ...own, config: { workflowId, input: given } })
+    const isStarted = tool.approval === true ? await wasStarted(context) : resumes === true
+    const { pause, output } = await (isStarted
+      ? resumeSubWorkflow(own)
+      : runSubWorkflow({ ...own, config: { workflowId, input: given } }))
     return pause ? { kind: 'task', input, pause } : { kind: 'task', input, output }
   }
   return { kind: 'task', input, output: await callTool(own, tool, call, remote) }
+}
+
+/**
+ * Whether a sub-workflow was started already that waited for an approval first: what is deleted then is not started
+ * again. Notes that it is started now.
+ */
+async function wasStarted({ spot, idempotencyKey, signal }: NodeContext): Promise<boolean> {
+  const { store, executionId } = spot
+  const place = { executionId, activity: idempotencyKey.slice(executionId.length + 1) }
+  if (await retryOutages(signal, () => readMessageNote(store, place))) return true
+  const note = { call: randomUUID(), again: true }
+  await retryOutages(signal, () => noteSending(store, place, note))
+  return false
 }
 
 /** Carries out a call, with `context.begin` as late as possible before anything that cannot be undone. */
