@@ -90,13 +90,13 @@ describe('HTTP', () => {
     const graph = agents.graphOf(agents.agentNode([post({ idempotent: true })])) as never
     const first = await agents.execute(await agents.create(graph), {})
     await until(() => agents.site.calls.length === 1)
-    await agents.ask('POST', `/api/executions/${first}/cancel`)
-    expect((await agents.ended(first)).status).toBe('CANCELLED')
     await until(async () => {
       const notes = agents.store.db.selectFrom('nodeExecutions').select('requestKey')
       const found = await notes.where('executionId', '=', first).where('requestKey', 'is not', null).execute()
       return found.length > 0
     })
+    await agents.ask('POST', `/api/executions/${first}/cancel`)
+    expect((await agents.ended(first)).status).toBe('CANCELLED')
     hangs = false
     const { executionId } = await agents.ask<{ executionId: string }>(
       'POST',
