@@ -11,7 +11,6 @@ export type FaultCode =
   | 'TOO_LARGE'
   | 'UNSUPPORTED_TYPE'
   | 'MISDIRECTED'
-  | 'UNPROCESSABLE'
   | 'THROTTLED'
   | 'UNAVAILABLE'
   | 'AUDIT_CHAIN_BROKEN'

@@ -1,4 +1,4 @@
-import { CancelledFailure, Context, type Info } from '@temporalio/activity'
+import { CancelledFailure, Context } from '@temporalio/activity'
 import { ApplicationFailure, type ApplicationFailureCategory } from '@temporalio/common'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
@@ -6,11 +6,10 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { KeptAnswer } from '../calls/answers.ts'
 import { makeCall, rejectOn, storeKept } from '../calls/call.ts'
-import { type AttemptEnd, watchEnd } from '../calls/end.ts'
 import { describeAttempt } from '../calls/idempotencykey.ts'
 import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { isTurnedAway, kindOfSlot } from '../fairness/turns.ts'
+import { isTurnedAway } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
@@ -38,9 +37,8 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const first = setTimeout(beat, FIRST_HEARTBEAT_MS)
   let log: ReturnType<ActivityDeps['attempts']['begin']> | undefined
   let hasBegun = false
-  const end = watchEnd(activity, deps.putDown)
   try {
-    const begun = await retryOutages(end.signal, () => beginNotes(deps, notes, info))
+    const begun = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes, info))
     if (!begun) throw new AtItElsewhere()
     notes = begun
     hasBegun = true
@@ -50,14 +48,14 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     const leaves = (answer: KeptAnswer | undefined) => {
       notes = { ...notes, answer: answer ?? notes.answer }
     }
-    const result = await attempt(deps, input, info, { number, notes, leaves, end })
+    const result = await attempt(deps, input, activity, { number, notes, leaves })
     const { returned } = notes
     return returned > 0 ? { ...result, returned } : result
   } catch (error) {
-    const { failure, counts } = toActivityFailure(error, input.node, notes, end)
-    if (!end.signal.aborted)
+    const { failure, counts } = toActivityFailure(error, input.node, notes, activity)
+    if (!activity.cancellationSignal.aborted)
       reportFailure(deps, error, { executionId: input.context.id, nodeId: input.node.id })
-    if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: kindOfSlot(input.node) })
+    if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: 'node' })
     // From now on the end of this process says nothing about the node. Before it has begun, another's may.
     const process = hasBegun && !(error instanceof AtItElsewhere) ? undefined : notes.process
     const hasFailed = counts.failures > notes.failures
@@ -71,7 +69,6 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   } finally {
     clearInterval(timer)
     clearTimeout(first)
-    end.leave()
     log?.end()
     deps.touch(input.context.id)
   }
@@ -84,22 +81,23 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
 async function attempt(
   deps: ActivityDeps,
   input: AttemptInput,
-  info: Info,
-  { number, notes, leaves, end }: { number: number; notes: AttemptNotes; leaves: Leave; end: AttemptEnd },
+  activity: Context,
+  { number, notes, leaves }: { number: number; notes: AttemptNotes; leaves: Leave },
 ): Promise<AttemptResult> {
+  const { cancellationSignal: cancelled, info } = activity
   const call = deps.calls.take(info, notes.failures, (control) =>
     notes.answer
       ? storeKept(deps, input, notes.answer, control)
       : makeCall(deps, input, { ...control, info, number }),
   )
   try {
-    return await Promise.race([call.done, rejectOn(end.signal)])
+    return await Promise.race([call.done, rejectOn(cancelled)])
   } catch (error) {
-    if (!end.signal.aborted) throw error
-    const why = end.why()
-    if (why === 'LOST') call.leave()
+    if (!cancelled.aborted) throw error
+    const { notFound, timedOut, workerShutdown } = activity.cancellationDetails ?? {}
+    if (notFound || timedOut) call.leave()
     else {
-      if (why === 'STOP') leaves(call.keep())
+      if (workerShutdown) leaves(call.keep())
       call.abort()
     }
     throw error
@@ -114,12 +112,11 @@ type Leave = (answer: KeptAnswer | undefined) => void
  */
 async function leaveIteration(
   deps: ActivityDeps,
-  { node, context, iteration, agent }: AttemptInput,
+  { node, context, iteration }: AttemptInput,
   failure: unknown,
 ): Promise<void> {
   const isFinal = failure instanceof ApplicationFailure && failure.nonRetryable && node.onError === 'FAIL'
-  // A failed task of an agent is for the next turn to see.
-  if (!isFinal || node.parentId === undefined || agent?.kind === 'task') return
+  if (!isFinal || node.parentId === undefined) return
   try {
     const { nodes } = await readVersion(deps.store, context.workflowId, context.version)
     await abandonPauses(deps, context.id, nodes, node.parentId, iteration, true)
@@ -141,10 +138,10 @@ function toActivityFailure(
   error: unknown,
   node: PlanNode,
   before: AttemptNotes,
-  end: AttemptEnd,
+  activity: Context,
 ): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
   const { failures, returned } = before
-  const uncounted = findUncounted(error, node, end, returned)
+  const uncounted = findUncounted(error, node, activity, returned)
   if (uncounted) {
     const gaveBack =
       error instanceof NoRoom || error instanceof AtItElsewhere || isWithoutProcess(error, node)
@@ -166,9 +163,10 @@ function toActivityFailure(
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */
-function findUncounted(error: unknown, node: PlanNode, end: AttemptEnd, returned: number): unknown {
-  if (end.signal.aborted) {
-    if (end.why() !== 'STOP') return new CancelledFailure('The execution was cancelled')
+function findUncounted(error: unknown, node: PlanNode, activity: Context, returned: number): unknown {
+  if (activity.cancellationSignal.aborted) {
+    if (!activity.cancellationDetails?.workerShutdown)
+      return new CancelledFailure('The execution was cancelled')
     return again('WorkerShutdown', 'The worker shut down', 100)
   }
   const final = finalIfDeleted(error, { returned })

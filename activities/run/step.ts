@@ -8,11 +8,10 @@ import { getOwn } from '../../workflows/json.ts'
 import { joinPath } from '../../workflows/problem.ts'
 import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
-import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
+import type { TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
-import { writeCall } from '../items/output.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
 import { createNoteKeeper } from '../nodes/kit/notes.ts'
@@ -45,8 +44,6 @@ export type NodeStep = {
   iteration: string
   /** The item of the iteration. It is also `$input` for nodes that have no node before them in the body. */
   item?: Item | undefined
-  /** The number of the agent's step. */
-  agentStep?: number | undefined
   attempt: number
   idempotencyKey: string
   signal: AbortSignal
@@ -134,7 +131,7 @@ export async function prepareStep(
       tracestate: context.tracestate,
       nodeId: node.id,
       nodeName: node.name,
-      iteration: joinStep(iteration, step.agentStep),
+      iteration,
     },
     signal: step.signal,
     attempt: step.attempt,
@@ -192,8 +189,7 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   }
 }
 
-async function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
-  if (!isOnItems(node)) return runner(context)
-  if (node.id !== graphNodeId(node.id)) return writeCall(node, await runner(context))
+function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
+  if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

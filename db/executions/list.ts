@@ -1,10 +1,9 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { perDatabase } from '../cache.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
-import type { Scope, Store } from '../scope.ts'
+import type { Store } from '../scope.ts'
 import type { ExecutionStatus } from './status.ts'
 
 export type ExecutionItem = {
@@ -34,12 +33,11 @@ export type ExecutionQuery = PageRequest & {
  * `from` or `to` is given, a total for which more than 10,000 rows were counted may be ten seconds old.
  */
 export async function listExecutions(
-  scope: Scope,
+  store: Store,
   by: 'teamId' | 'workflowId',
   owner: string,
   query: ExecutionQuery,
 ): Promise<Page<ExecutionItem>> {
-  const { store } = scope
   const total = await countExecutions(store, by, owner, query)
   const offset = query.page * query.size
   if (offset >= total) return makePage([], total, query)
@@ -54,12 +52,11 @@ export async function listExecutions(
     .selectFrom(page.as('page'))
     .innerJoin('executions as e', 'e.id', 'page.id')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
-    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId'])
-    .select(chatPrivacyOf('e').as('privacy'))
+    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom'])
     .orderBy('e.createdAt', 'desc')
     .orderBy('e.id', 'desc')
     .execute()
-  const content = rows.map(({ trigger, completedAt, privacy, ...row }) => ({
+  const content = rows.map(({ trigger, completedAt, ...row }) => ({
     id: row.id,
     workflowId: row.workflowId,
     workflowName: row.workflowName,
@@ -69,7 +66,7 @@ export async function listExecutions(
     durationMs: durationOf(row.startedAt, completedAt),
     triggerType: trigger,
     nodeCount: row.nodeCount,
-    errorMessage: isHiddenFrom(scope, row.teamId, privacy) ? null : row.errorMessage,
+    errorMessage: row.errorMessage,
     retriedFrom: row.retriedFrom,
   }))
   return makePage(content, total, query)

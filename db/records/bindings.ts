@@ -2,7 +2,6 @@ import type { Language } from '../../workflows/expressions/rules.ts'
 import { findNodeNames, languageOf } from '../../workflows/graph/graph.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
-import { chatPrivacyOf, isHiddenFrom, isPrivate } from '../agentchat/privacy.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
@@ -51,7 +50,7 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
   if (executionId === undefined && nodeId !== undefined && workflowId === undefined)
     throw invalid([{ path: 'nodeId', message: 'needs the execution or the workflow that it is in' }])
   const vars = /\$(?:vars|env)\b/.test(text) ? await readTeamVariables(store, teamId) : {}
-  if (executionId !== undefined) return { ...(await readExecuted(scope, place, executionId, text)), vars }
+  if (executionId !== undefined) return { ...(await readExecuted(store, place, executionId, text)), vars }
   const none = { input: undefined, nodes: {}, trigger: undefined, vars }
   if (workflowId === undefined) return { ...none, language: undefined, execution: {} }
   const row = await store.db
@@ -68,12 +67,11 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
 }
 
 async function readExecuted(
-  scope: Scope,
+  store: Store,
   { teamId, workflowId, nodeId, iteration = '' }: Place,
   executionId: string,
   text: string,
 ): Promise<Omit<PlaceBindings, 'vars'>> {
-  const { store } = scope
   const run = await store.db
     .selectFrom('executions as e')
     .innerJoin('workflows as w', 'w.id', 'e.workflowId')
@@ -87,11 +85,9 @@ async function readExecuted(
       'e.trigger',
     ])
     .select(['e.triggerNodeId', 'e.onlyNode', 'e.startedAt', 'e.keepInputs', 'e.keepOutputs', 'w.settings'])
-    .select(chatPrivacyOf('e').as('privacy'))
     .where('e.id', '=', executionId)
     .executeTakeFirst()
   if (run?.teamId !== teamId) throw missing('execution')
-  if (isHiddenFrom(scope, teamId, run.privacy)) throw isPrivate()
   if (workflowId !== undefined && run.workflowId !== workflowId)
     throw invalid([{ path: 'executionId', message: 'is not an execution of this workflow' }])
   const { graph } = await readStoredVersion(store, run.workflowId, run.workflowVersion)

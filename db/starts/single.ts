@@ -68,9 +68,7 @@ export async function startSingleNode(
       onlyNode: nodeId,
       asked: single.version,
       ...(Object.keys(given).length > 0 ? { given } : {}),
-      ...(files.size > 0
-        ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }
-        : {}),
+      ...(files.size > 0 ? { adopt: (tx, id) => copyTeamFiles(tx, found.teamId, id, files) } : {}),
       idempotencyKey,
       traceparent,
       tracestate,

@@ -8,7 +8,6 @@ import {
   MAX_EDGES,
   MAX_NODES,
 } from '../../workflows/graph/graph.ts'
-import { getOwn, isObject } from '../../workflows/json.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
@@ -185,11 +184,7 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
 
 async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<UnreportedWorkflow> {
   checkSize(workflow)
-  const conversion = convertWorkflow(
-    workflow,
-    (id) => input.workflows?.[id],
-    (key) => getOwn(input.credentials ?? {}, key),
-  )
+  const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
   const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {
     throw invalid([
@@ -289,15 +284,11 @@ async function readDocument(
 }
 
 function replaceWorkflow(
-  { type, config }: Pick<GraphNode, 'type' | 'config'>,
+  { config }: GraphNode,
   workflows: Record<string, string> = {},
 ): Record<string, unknown> {
-  const { workflowId, tools } = config
+  const { workflowId } = config
   const found =
     typeof workflowId === 'string' && Object.hasOwn(workflows, workflowId) && workflows[workflowId]
-  const replaced = found ? { ...config, workflowId: found } : config
-  if (type !== 'AI_AGENT' || !Array.isArray(tools)) return replaced
-  const within = (tool: unknown) =>
-    isObject(tool) ? replaceWorkflow({ type: '', config: tool }, workflows) : tool
-  return { ...config, tools: tools.map(within) }
+  return found ? { ...config, workflowId: found } : config
 }

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
@@ -38,16 +37,13 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure(bus, () => {})
   const evaluator = createEvaluator({ processes: 2 })
-  const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
-  const replies = createReplies({ store, bus, log })
   const app = createApp({
     store,
     bus,
     exposure,
-    replies,
-    log,
+    log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
     publicUrl: 'http://127.0.0.1:3000',
-    isReady: async () => ({ database: true, temporal: true, worker: true, models: true, account: true }),
+    isReady: async () => ({ database: true, temporal: true, worker: true, account: true }),
     carryOut: async () => false,
     evaluator,
     ...options,
@@ -134,7 +130,6 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     store,
     bus,
     exposure,
-    replies,
     database,
     request,
     call,

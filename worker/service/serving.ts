@@ -1,6 +1,5 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
-import type { Replies } from '../../activities/agentchat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import type { Metrics } from '../../activities/metrics.ts'
@@ -41,7 +40,7 @@ export async function startApi(
   store: Store,
   sealer: Sealer,
   bus: Bus,
-  { outside, replies, ...instruments }: Instruments & { outside: Outsides; replies: Replies },
+  { outside, ...instruments }: Instruments & { outside: Outsides },
   readEngine: (() => Engine | undefined) | undefined,
 ): Promise<() => Promise<void>> {
   const { log } = instruments
@@ -101,8 +100,6 @@ export async function startApi(
     isReady,
     evaluator,
     outside,
-    replies,
-    replyStreams: config.replyStreams,
     carryOut: carry,
     describeSchedules: describe,
   })

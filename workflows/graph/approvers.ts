@@ -1,13 +1,10 @@
 import type { Problem } from '../problem.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
-/** The node types whose config has approvers. */
-const ASKING = ['APPROVAL', 'AI_AGENT']
-
-/** The e-mail addresses among the approvers of a node, but not those that expressions compute. */
+/** The e-mail addresses in the config of an APPROVAL node, but not those that expressions compute. */
 export function listAddresses({ type, config }: GraphNode): string[] {
   const { approvers } = config
-  return ASKING.includes(type) && Array.isArray(approvers) ? approvers.filter(isAddress) : []
+  return type === 'APPROVAL' && Array.isArray(approvers) ? approvers.filter(isAddress) : []
 }
 
 /** A copy of the node with other values in the place of these addresses. */
@@ -18,7 +15,7 @@ export function replaceAddresses(node: GraphNode, replace: (address: string) => 
   return { ...node, config: { ...node.config, approvers: replaced } }
 }
 
-/** The nodes that nobody could decide: they name only people, none of whom is a known member. */
+/** The APPROVAL nodes that nobody could decide: they name only people, none of whom is a known member. */
 export function checkApprovers({ nodes }: Graph, isMember: (address: string) => boolean): Problem[] {
   return nodes.flatMap((node, at) => {
     const addresses = listAddresses(node)

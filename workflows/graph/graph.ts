@@ -37,9 +37,7 @@ export function callsPerItem({
   perItem,
   disabled,
 }: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
-  const kind = nodeType(type)?.kind
-  const calls = kind === 'effect' || kind === 'agent' || type === 'SUB_WORKFLOW'
-  return Boolean(perItem) && !disabled && calls
+  return Boolean(perItem) && !disabled && (nodeType(type)?.kind === 'effect' || type === 'SUB_WORKFLOW')
 }
 
 /** `sourceHandle` is null for the main handle. */
