@@ -22,12 +22,14 @@ const graph = {
 
 type Client = ReturnType<typeof createClient>
 
-/** When each execution of a team was accepted and when its first node began, in the order of acceptance. */
-async function readBeginnings(teamId: string): Promise<{ id: string; accepted: number; began: number }[]> {
+/** When each execution of a workflow was accepted and when its first node began, in the order of acceptance. */
+async function readBeginnings(
+  workflowId: string,
+): Promise<{ id: string; accepted: number; began: number }[]> {
   const { rows } = await sql<{ id: string; accepted: Date; began: Date }>`
     select e.id, e.created_at as accepted, n.started_at as began
     from executions e join node_executions n on n.execution_id = e.id and n.node_id = 'start'
-    where e.team_id = ${teamId} order by e.created_at, e.id`.execute(host.store.db)
+    where e.workflow_id = ${workflowId} order by e.created_at, e.id`.execute(host.store.db)
   return rows.map(({ id, accepted, began }) => ({ id, accepted: +accepted, began: +began }))
 }
 
@@ -65,7 +67,7 @@ test.skipIf(inject('temporalCli') === '')(
     })
     await other.ended(await inTheMiddle!)
 
-    const runs = await readBeginnings(host.teamId)
+    const runs = await readBeginnings(many)
     expect(runs).toHaveLength(ALL)
     const overtaken = runs.map(
       (run) => runs.filter(({ accepted, began }) => accepted > run.accepted && began < run.began).length,
@@ -73,7 +75,7 @@ test.skipIf(inject('temporalCli') === '')(
     // Until a task is seen to be late, others that start eagerly may go before it. With all starts eager, the slots
     // are taken as soon as they are free: some are overtaken by 100 to 200 others.
     expect(overtaken.filter((others) => others > 60).length).toBeLessThan(10)
-    const [own] = await readBeginnings(teamId)
+    const [own] = await readBeginnings(single)
     const before = runs.filter(({ began }) => began > own!.accepted && began < own!.began).length
     // Its turn comes long before that of all who wait already.
     expect(before).toBeLessThan(IN_FLIGHT / 2)
