@@ -19,8 +19,10 @@ export type Budget = {
 export type BudgetReading = { most: number; held: number; peak: number; waiting: number }
 
 export type Share = {
-  /** Gives back all but this many bytes. A share never grows. */
+  /** Gives back all but this many bytes. */
   shrink(bytes: number): void
+  /** Takes as many bytes more if its team may have them and nobody has to wait for that; else returns false. */
+  grow(bytes: number): boolean
   /** Gives back what is left. */
   release(): void
 }
@@ -67,7 +69,15 @@ export function createBudget(most: number): Budget {
       left = to
       serve()
     }
-    return { shrink, release: () => shrink(0) }
+    const grow = (more: number) => {
+      const may = (heldBy.get(team) ?? 0) + more <= half && held + more <= most
+      if (may) {
+        hold(team, more)
+        left += more
+      }
+      return may
+    }
+    return { shrink, grow, release: () => shrink(0) }
   }
 
   return {

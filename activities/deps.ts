@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
+import type { Replies } from './agentchat/replies.ts'
 import type { Calls } from './calls/calls.ts'
 import type { Outsides } from './egress/outside.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
@@ -19,10 +20,14 @@ export type ActivityDeps = {
   attempts: AttemptLog
   calls: Calls
   shares: Shares
+  /** Where the nodes that reply in chats write their text. */
+  replies: Pick<Replies, 'open'>
   /** A UUID of this process, under which it holds its lease, and its end is noted if it runs out of memory. */
   processId: string
   /** Whether this process can tell by the leases of others who is lost: not right after an outage of PostgreSQL. */
   knowsLost: () => boolean
+  /** Aborted when the process puts down all calls under way, before its workers do by themselves. */
+  putDown?: AbortSignal | undefined
   places: WorkerPlaces
   firstTasks: FirstTasks
   log: Logger
@@ -34,6 +39,8 @@ export type ActivityDeps = {
   segmentRecords?: number | undefined
   /** How long an error that nobody knows may last in a segment; tests set less than the default. */
   patienceMs?: number | undefined
+  /** How long a model's vendor may send nothing, in milliseconds. Undefined: 30,000. */
+  modelSilenceMs?: number | undefined
   /** Reports that a run has progressed, so that its rows are updated soon. */
   touch: (executionId: string) => void
 }

@@ -1,5 +1,8 @@
 import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
+import { createChatMessageRoutes } from './agentchat/messages.ts'
+import { createReplyStreams } from './agentchat/replies.ts'
+import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -23,6 +26,8 @@ import { guardHost } from './http/host.ts'
 import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
+import { createPriceRoutes } from './monitoring/prices.ts'
+import { createUsageRoutes } from './monitoring/usage.ts'
 import { createEgressRoutes } from './operation/egress.ts'
 import { createHealthRoutes } from './operation/health.ts'
 import { createLimitRoutes } from './operation/limits.ts'
@@ -84,6 +89,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps))
+    .route('/', createChatSessionRoutes())
+    .route('/', createChatMessageRoutes(deps, createReplyStreams(deps)))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())
@@ -95,6 +102,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())
     .route('/', createEgressRoutes())
+    .route('/', createUsageRoutes())
+    .route('/', createPriceRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

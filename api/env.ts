@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Replies } from '../activities/agentchat/replies.ts'
 import type { Outsides } from '../activities/egress/outside.ts'
 import type { Evaluator } from '../activities/expressions/evaluator.ts'
 import type { Metrics } from '../activities/metrics.ts'
@@ -80,7 +81,17 @@ export type ApiDeps = {
   streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number; ofPerson?: number; ofTeam?: number }
   /** How many requests that wait for the end of an execution a person and a team may have open. */
   waiting?: { ofPerson?: number; ofTeam?: number }
-  isReady: () => Promise<{ database: boolean; temporal: boolean; worker: boolean; account?: boolean }>
+  /** How many streams of replies this process keeps open for a person, a team and a visitor. */
+  replyStreams?: { ofPerson?: number; ofTeam?: number; ofVisitor?: number }
+  /** The replies that are written and read in this process. Without them, only what others write is read. */
+  replies?: Replies | undefined
+  isReady: () => Promise<{
+    database: boolean
+    temporal: boolean
+    worker: boolean
+    models?: boolean
+    account?: boolean
+  }>
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
   /** The one guarded door to the world. Without it, credentials cannot be tested. */

@@ -41,6 +41,7 @@ export const ACTS = {
   CREDENTIAL_DELETED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  MODEL_PRICES_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   /** Secrets of a workflow's graph are in credentials now. */
   CREDENTIALS_EXTRACTED: { role: 'BUILDER', resource: 'WORKFLOW' },
   EXECUTION_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
@@ -50,6 +51,11 @@ export const ACTS = {
   EXECUTION_RERUN: { role: 'OPERATOR', resource: 'EXECUTION' },
   EVENT_SENT: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
+  /** Messages are no acts: they are private, and the executions say when there was one. */
+  AGENT_CHAT_SESSION_CREATED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  AGENT_CHAT_SESSION_UPDATED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  AGENT_CHAT_SESSION_CLEARED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  AGENT_CHAT_SESSION_DELETED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },

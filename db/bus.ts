@@ -4,6 +4,8 @@ import { v7 as uuid } from 'uuid'
 
 /** PostgreSQL's notifications to this process, over a connection of its own. */
 export type Bus = {
+  /** The id of this process in the table `watches`. */
+  id: string
   /**
    * Calls `wake` after every change of the execution, and whenever a change may have been missed. What is
    * committed before this resolves may wake nobody: read it afterwards. Never rejects: while PostgreSQL is
@@ -96,6 +98,7 @@ export function openBus(url: string, options: Options): Bus {
   }
   const connected = stayConnected(state)
   return {
+    id: state.watcher,
     stopping: state.stopping.signal,
     watch: (executionId, wake) => watchExecution(state, executionId, wake),
     watchEnd: (executionId, wake) => watchEnd(state, executionId, wake),

@@ -11,6 +11,7 @@ export type FaultCode =
   | 'TOO_LARGE'
   | 'UNSUPPORTED_TYPE'
   | 'MISDIRECTED'
+  | 'UNPROCESSABLE'
   | 'THROTTLED'
   | 'UNAVAILABLE'
   | 'AUDIT_CHAIN_BROKEN'

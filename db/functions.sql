@@ -203,6 +203,30 @@ begin
   return new;
 end $function$;
 
+-- The chunks of a reply that is saved, or gone, are needed no more.
+CREATE OR REPLACE FUNCTION public.drop_chunks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from agent_chat_chunks where execution_id = old.execution_id;
+  return null;
+end $function$;
+
+-- The reply of an execution that has ended, or is gone, is due to be saved.
+CREATE OR REPLACE FUNCTION public.end_reply()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update agent_chat_messages set due_at = now()
+    where execution_id = coalesce(new.id, old.id) and status = 'STREAMING';
+  if found then
+    perform pg_notify('outbox', '');
+  end if;
+  return null;
+end $function$;
+
 -- What follows from the end of an execution, whoever writes it: its place goes to the next one, its parent is told,
 -- its children end, and its workflow's error workflow starts.
 CREATE OR REPLACE FUNCTION public.end_run()
@@ -316,15 +340,16 @@ begin
   return found;
 end $function$;
 
--- Whether somebody may still read the outputs of an execution that does not keep them: its parent, or the webhook
--- call that started it.
+-- Whether somebody may still read the outputs of an execution that does not keep them: its parent, the webhook
+-- call that started it, or whoever saves its reply in a chat.
 CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$
 begin
   return not detached and exists (select from executions where id = parent and status in ('PENDING', 'RUNNING'))
-    or exists (select from hook_answers where execution_id = run);
+    or exists (select from hook_answers where execution_id = run)
+    or exists (select from agent_chat_messages where execution_id = run and status = 'STREAMING');
 end $function$;
 
 -- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
@@ -369,6 +394,20 @@ begin
   return new;
 end $function$;
 
+-- A reply that is saved, or gone, needs the outputs of its execution no more: they go if they are not kept. Those
+-- who stream it are told.
+CREATE OR REPLACE FUNCTION public.leave_reply()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform wipe_unkept(id, keep_outputs) from executions
+    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  perform tell_run(old.execution_id);
+  return null;
+end $function$;
+
 -- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
 CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
  RETURNS void
@@ -402,6 +441,16 @@ begin
   new.team_id := coalesce((select team_id from executions where id = new.subject_id),
     (select team_id from workflows where id = new.subject_id), new.team_id);
   return new;
+end $function$;
+
+-- What is left of the executions of a chat goes with it, whoever deletes it.
+CREATE OR REPLACE FUNCTION public.purge_session()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_chat_purges (session_id) values (old.id) on conflict do nothing;
+  return null;
 end $function$;
 
 -- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
@@ -498,8 +547,9 @@ CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
  LANGUAGE plpgsql
 AS $function$
 begin
-  update node_executions set output = null, loop = null, notes = null
-    where execution_id = run and (output is not null or loop is not null or notes is not null);
+  update node_executions set output = null, loop = null, notes = null, agent = null
+    where execution_id = run
+      and (output is not null or loop is not null or notes is not null or agent is not null);
   delete from blobs where execution_id = run;
   update pauses set data = null, decisions = (
       select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',
@@ -522,6 +572,11 @@ begin
   end if;
 end $function$;
 
+CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION drop_chunks();
+CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION leave_reply();
+CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
+CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
+CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
 CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
@@ -537,6 +592,8 @@ CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH RO
 CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
 CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
 CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
+CREATE TRIGGER executions_reply AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.trigger = 'CHAT'::text) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_reply();
+CREATE TRIGGER executions_reply_lost AFTER DELETE ON executions FOR EACH ROW WHEN ((old.trigger = 'CHAT'::text)) EXECUTE FUNCTION end_reply();
 CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
 CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
 CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();

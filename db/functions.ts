@@ -12,7 +12,9 @@ export async function describeFunctions(db: Db): Promise<string> {
   const functions = await sql<{ definition: string; comment: string | null }>`
     select pg_get_functiondef(p.oid) as definition, obj_description(p.oid, 'pg_proc') as comment
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = 'public' order by p.proname, p.oid`.execute(db)
+    where n.nspname = 'public'
+      and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+    order by p.proname, p.oid`.execute(db)
   const triggers = await sql<{ definition: string }>`
     select pg_get_triggerdef(t.oid) as definition
     from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace

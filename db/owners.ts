@@ -4,7 +4,13 @@ import { missing } from './fault.ts'
 import type { Store } from './scope.ts'
 
 /** Tables whose rows belong to one team and never change it. */
-export type OwnedTable = 'workflows' | 'executions' | 'variables' | 'credentials' | 'pauses'
+export type OwnedTable =
+  | 'workflows'
+  | 'executions'
+  | 'variables'
+  | 'credentials'
+  | 'pauses'
+  | 'agentChatSessions'
 
 const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
@@ -12,6 +18,7 @@ const NOUNS: Record<OwnedTable, string> = {
   variables: 'variable',
   credentials: 'credential',
   pauses: 'approval',
+  agentChatSessions: 'chat session',
 }
 
 const cacheOf = perDatabase(() => new LRUCache<string, string>({ max: 50_000 }))

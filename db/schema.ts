@@ -9,7 +9,62 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
 
+export type Numeric = ColumnType<string, number | string, number | string>;
+
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
+
+export interface AgentChatChunks {
+  after: number;
+  attempt: number;
+  createdAt: Generated<Timestamp>;
+  executionId: string;
+  isLast: boolean;
+  position: number;
+  seq: number;
+  step: number;
+  text: string;
+}
+
+export interface AgentChatMessages {
+  attempts: Generated<number>;
+  content: string;
+  createdAt: Generated<Timestamp>;
+  dueAt: Timestamp | null;
+  error: string | null;
+  executionId: string;
+  id: string;
+  idempotencyKey: string | null;
+  inputTokens: number | null;
+  outputTokens: number | null;
+  ownerId: string;
+  role: string;
+  seq: Generated<number>;
+  sessionId: string;
+  status: string;
+  teamId: string;
+}
+
+export interface AgentChatPurges {
+  createdAt: Generated<Timestamp>;
+  sessionId: string;
+}
+
+export interface AgentChatSessions {
+  activeAt: Generated<Timestamp>;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  lastMessageAt: Timestamp | null;
+  messageCount: Generated<number>;
+  ownerId: string;
+  ownerKind: string;
+  summary: string | null;
+  summaryUntil: Generated<number>;
+  teamId: string;
+  title: string;
+  untitled: boolean;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string;
+}
 
 export interface AuditEntries {
   action: string;
@@ -159,6 +214,7 @@ export interface Executions {
   cancelReason: string | null;
   cancelRequestedAt: Timestamp | null;
   changed: Generated<string | null>;
+  chatSessionId: string | null;
   checkedAt: Generated<Timestamp>;
   completedAt: Timestamp | null;
   createdAt: Generated<Timestamp>;
@@ -266,7 +322,47 @@ export interface MessageNotes {
   state: string;
 }
 
+export interface ModelCalls {
+  activityId: string;
+  attempt: number;
+  cachedTokens: number | null;
+  cacheWriteTokens: number | null;
+  call: number;
+  caller: string;
+  cost: Numeric | null;
+  createdAt: Generated<Timestamp>;
+  credentialId: string | null;
+  executionId: string;
+  firstMs: number | null;
+  inputTokens: number | null;
+  iteration: string;
+  latencyMs: number | null;
+  model: string;
+  nodeId: string;
+  outputTokens: number | null;
+  price: unknown | null;
+  provider: string;
+  reasoningTokens: number | null;
+  status: Generated<string>;
+  step: number | null;
+  teamId: string;
+  workflowId: string;
+}
+
+export interface ModelPrices {
+  cachedInputPerMillion: Numeric | null;
+  cacheWritePerMillion: Numeric | null;
+  inputPerMillion: Numeric;
+  model: string;
+  outputPerMillion: Numeric;
+  position: number;
+  provider: string | null;
+  teamId: string;
+  validFrom: Timestamp | null;
+}
+
 export interface NodeExecutions {
+  agent: unknown | null;
   changed: Generated<string | null>;
   completedAt: Timestamp | null;
   errorMessage: string | null;
@@ -289,6 +385,8 @@ export interface NodeExecutions {
   settled: Generated<boolean>;
   startedAt: Timestamp;
   status: string;
+  step: number | null;
+  tool: string | null;
 }
 
 export interface NodeRequests {
@@ -405,6 +503,7 @@ export interface TeamEgress {
 }
 
 export interface Teams {
+  chatRetentionDays: number | null;
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   description: string | null;
@@ -484,6 +583,10 @@ export interface WorkflowVersions {
 }
 
 export interface DB {
+  agentChatChunks: AgentChatChunks;
+  agentChatMessages: AgentChatMessages;
+  agentChatPurges: AgentChatPurges;
+  agentChatSessions: AgentChatSessions;
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
   auditUnsigned: AuditUnsigned;
@@ -506,6 +609,8 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   messageNotes: MessageNotes;
+  modelCalls: ModelCalls;
+  modelPrices: ModelPrices;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   outbox: Outbox;

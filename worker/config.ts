@@ -83,9 +83,17 @@ export type Config = {
   logLevel: string
   /** How long the calls under way may go on when a worker stops. */
   stopGraceMs: number
+  /** How long calls to models may, when it is stopped by SIGTERM. */
+  modelStopGraceMs: number
+  /** How many calls to models and tools of agents one worker makes at once. */
+  modelCallsAtOnce: number
+  /** How long a model's vendor may send nothing before it is given up. */
+  modelSilenceMs: number
   /** The bytes that answers and large inputs of nodes may take in one process, all together. */
   budgetBytes: number
   continueAfterEvents: number | undefined
+  /** How many streams of chat replies an API process keeps open for a person, a team and a page's visitor. */
+  replyStreams: { ofPerson: number; ofTeam: number; ofVisitor: number }
 }
 
 /** If a port set by hand is taken, the start fails; a default port is replaced by a free one. */
@@ -169,8 +177,16 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     tracing: traced && readTracing(traced.output),
     logLevel: set.LOG_LEVEL,
     stopGraceMs: 1_000 * set.STOP_GRACE_SECONDS,
+    modelStopGraceMs: 1_000 * set.MODEL_STOP_GRACE_SECONDS,
+    modelCallsAtOnce: set.MODEL_CALLS_AT_ONCE,
+    modelSilenceMs: 1_000 * set.MODEL_SILENCE_SECONDS,
     budgetBytes: 1_048_576 * (set.MEMORY_BUDGET_MB ?? chooseBudgetMegabytes()),
     continueAfterEvents: set.CONTINUE_AS_NEW_EVENTS,
+    replyStreams: {
+      ofPerson: set.CHAT_STREAMS_PER_USER,
+      ofTeam: set.CHAT_STREAMS_PER_TEAM,
+      ofVisitor: set.CHAT_STREAMS_PER_VISITOR,
+    },
   }
 }
 

@@ -146,8 +146,14 @@ export const environment = v.object({
     'info',
   ),
   STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '5'),
+  MODEL_STOP_GRACE_SECONDS: v.optional(wholeNumber(1, 86_400), '120'),
+  MODEL_CALLS_AT_ONCE: v.optional(wholeNumber(2, 10_000), '200'),
+  MODEL_SILENCE_SECONDS: v.optional(wholeNumber(1, 3_600), '30'),
   MEMORY_BUDGET_MB: v.optional(wholeNumber(32, 1_000_000)),
   CONTINUE_AS_NEW_EVENTS: v.optional(wholeNumber(10, 50_000)),
+  CHAT_STREAMS_PER_USER: v.optional(wholeNumber(1, 10_000), '10'),
+  CHAT_STREAMS_PER_TEAM: v.optional(wholeNumber(1, 10_000), '200'),
+  CHAT_STREAMS_PER_VISITOR: v.optional(wholeNumber(1, 10_000), '2'),
 })
 
 const url = v.optional(stringThat('must be an http or https URL', isHttp))

@@ -12,6 +12,7 @@ import { choosePort } from './local/ports.ts'
 import { describePostgres, describeService, describeTemporal, trimLogs } from './local/programs.ts'
 import { printWelcome, seedInstallation } from './local/seed.ts'
 import { listOpenings } from './openings.ts'
+import { listenToSignals } from './service/stopping.ts'
 
 // `npm start`: the supervisor. Its children are PostgreSQL,
 // Temporal, and one process with the API and the worker.
@@ -19,8 +20,8 @@ const base: SupervisedChild[] = []
 let service: SupervisedChild | undefined
 let lock: InstallationLock | undefined
 let stopping = false
-
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop(0))
+const { asked, quick } = listenToSignals(0, ['SIGINT', 'SIGHUP'])
+asked.addEventListener('abort', () => void stop(0))
 
 try {
   await start(readConfig(process.env))
@@ -78,7 +79,7 @@ async function start(config: Config): Promise<void> {
   if (config.buildId) say('DEPLOYMENT_BUILD_ID is ignored: `npm start` does not version its worker')
   service = supervise(
     describeService(
-      { dataDir, url, stopGraceMs: config.stopGraceMs },
+      { dataDir, url, stopGraceMs: config.stopGraceMs, modelStopGraceMs: config.modelStopGraceMs },
       {
         ...env,
         PORT: String(port),
@@ -155,12 +156,15 @@ function supervise(program: Program): SupervisedChild {
   })
 }
 
-/** Stops the service first, so that it can finish its requests and hand back its work; then its servers. */
+/**
+ * Stops the service first, so that it can finish its requests and hand back its work; then its servers. After SIGTERM
+ * its calls to models may go on for minutes.
+ */
 async function stop(code: number): Promise<void> {
   if (stopping) return
   stopping = true
   if (base.length > 0) say('Stopping')
-  await service?.stop()
+  await service?.stop(quick)
   await Promise.all(base.map((child) => child.stop()))
   lock?.release()
   if (base.length > 0) say('Stopped')

@@ -47,10 +47,13 @@ export function hasHandles(output: unknown): output is { handles: Record<string,
 
 const LIST_KEYS = new Set(['items', 'from', 'handles'])
 
-/** What leaves a node by one of the several handles by which it left with this output. */
+/**
+ * What leaves a node by one of the several handles by which it left with this output: of a node that does not work on
+ * items, the output itself.
+ */
 export function partOf(output: unknown, handle: string | null): unknown {
-  if (!isObject(output)) return null
-  if (handle !== null) return isObject(output.handles) ? (getOwn(output.handles, handle) ?? null) : null
+  if (!hasHandles(output)) return output
+  if (handle !== null) return getOwn(output.handles, handle) ?? null
   const { handles: _, ...main } = output
   return main
 }

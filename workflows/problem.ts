@@ -12,6 +12,9 @@ export type Problem = {
   excerpt?: [string, string]
 }
 
+/** The keys that lead to a value within a config. */
+export type Path = (string | number)[]
+
 /** Extends a path as problems write it: a number becomes `[2]`, a string becomes `.url`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`
@@ -46,7 +49,7 @@ function describeFound({ kind, type, input, received }: v.BaseIssue<unknown>): s
   }
   if (kind !== 'schema') return undefined
   if (typeof input !== 'string') return nameType(input)
-  if (type === 'picklist') return quoteShort(input)
+  if (type === 'picklist' || type === 'variant') return quoteShort(input)
   return type === 'union' || type === 'string' ? undefined : 'a string'
 }
 

@@ -1,12 +1,15 @@
 import type { Info } from '@temporalio/activity'
 import { getOwn } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { findReplySpot } from '../agentchat/replies.ts'
+import { openAgentStep, packAgentStep, runAgentStep } from '../agents/run.ts'
 import { createCredentials } from '../credentials/credentials.ts'
 import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
 import { noteExchanges } from '../http/exchanges.ts'
+import { createMeter } from '../models/usage.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { describeFailure, finalIfDeleted, isInfrastructure } from '../run/failures.ts'
@@ -37,10 +40,11 @@ export async function makeCall(
     limit.abort(new NodeFailure(message, { type: 'NodeTimedOut', retryable: true }))
   })
   const signal = AbortSignal.any([unwanted, limit.signal])
-  const { sources, taken, around, trail, triggerNodeId, iteration, item } = input
+  const { sources, taken, around, trail, triggerNodeId, iteration, item, agent } = input
   const find = (id: string) => getOwn(outputs, id)
   const needs = [...node.needs, ...(node.pairs ?? [])]
-  const step = { sources, taken, around, trail, needs, find, triggerNodeId, context, iteration, item }
+  const place = { triggerNodeId, context, iteration, item, agentStep: agent?.step }
+  const step = { sources, taken, around, trail, needs, find, ...place }
   const loaded = await retryOutages(unwanted, async () => {
     await demandIdentity(deps.store, context, { open: true })
     return loadNode(deps, context, node.id)
@@ -65,6 +69,8 @@ export async function makeCall(
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
   const share = await deps.shares.take(loaded.node, input, { info, cancellationSignal: unwanted })
   const files = createFiles(deps.store, context.id, signal)
+  const spot = findReplySpot(input, info.attempt)
+  const reply = spot && deps.replies.open(spot, masking.pieces())
   const reach = {
     http: noteExchanges(outside.http, attempt, (exchange) =>
       deps.attempts.noteExchange(masking.exchange(exchange)),
@@ -72,6 +78,9 @@ export async function makeCall(
     dial: outside.dial,
     credentials,
     files: masking.files(files),
+    meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
+    models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
+    ...(reply ? { reply } : {}),
   }
   let working: Promise<NodeResult> | undefined
   let noted: NodeContext['notes'] | undefined
@@ -79,13 +88,17 @@ export async function makeCall(
   try {
     const prepared = await retryOutages(unwanted, () => prepareStep(placed, values, { ...step, ...more }))
     noted = prepared.notes
+    const agentStep = agent && (await retryOutages(unwanted, () => openAgentStep(values, agent)))
+    const given = { ...prepared, ...reach, share, sending }
     time.start()
-    working = runStep(loaded.node, { ...prepared, ...reach, share, sending })
+    working = agentStep ? runAgentStep(loaded.node, given, agentStep) : runStep(loaded.node, given)
     const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
     const result = await masking.result({ ...done, ...noted.kept() })
     hasAnswer = true
     answered(result)
+    reply?.end()
     const { written } = result
+    if (agent) return storeOnly(unwanted, () => packAgentStep(deps, input, result))
     const output = await storeOnly(unwanted, () =>
       written
         ? packWritten(deps, context.id, written)
@@ -95,6 +108,7 @@ export async function makeCall(
   } catch (thrown) {
     if (thrown instanceof NodeFailure) Object.assign(thrown, noted?.kept())
     const error = masking.error(thrown)
+    await reply?.cut()
     // An answer that could not be stored may travel to the next attempt, and its files with it.
     if (!hasAnswer) await files.discard().catch((err) => deps.log.warn({ err }, 'files were not removed'))
     await sending.noteFailure(unwanted)
@@ -110,15 +124,23 @@ export async function makeCall(
 /** Stores the answer that an earlier attempt has got and could not store. */
 export async function storeKept(
   deps: ActivityDeps,
-  { context, inlineBytes }: AttemptInput,
+  input: AttemptInput,
   kept: KeptAnswer,
   { signal, answered }: CallControl,
 ): Promise<AttemptResult> {
+  const { context, inlineBytes } = input
   const result = openAnswer(kept)
   answered(result, kept)
   const { written } = result
+  const demandOpen = () => demandIdentity(deps.store, context, { open: true })
+  if (input.agent) {
+    return storeOnly(signal, async () => {
+      await demandOpen()
+      return packAgentStep(deps, input, result)
+    })
+  }
   const output = await storeOnly(signal, async () => {
-    await demandIdentity(deps.store, context, { open: true })
+    await demandOpen()
     return written
       ? packWritten(deps, context.id, written)
       : packValue(deps, context.id, result.output, inlineBytes)

@@ -112,7 +112,8 @@ export function createCalls({ isWanted }: { isWanted: (place: CallPlace) => Prom
       if (outcome) outcomes.set(key, outcome)
     }
     call.done.then(
-      (result) => settle({ result }),
+      // A task that waits looks again under the same id, which may be scheduled in the same millisecond.
+      (result) => settle(result.agent?.pause ? undefined : { result }),
       (error) => {
         const isOwn = error instanceof NodeFailure && !isInfrastructure(error)
         settle(isOwn ? { error, failures } : undefined)

@@ -3,6 +3,7 @@ import type { Info } from '@temporalio/activity'
 import { readUnanswered, type SentRequest, type StartedAttempt } from '../../db/records/attempts.ts'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
+import { joinStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import type { Sending } from '../nodes/kit/node.ts'
 import { retryOutages } from '../run/outages.ts'
@@ -12,15 +13,20 @@ type Request = Parameters<Sending['begin']>[0]
 /** The mark that an answer came. */
 const ANSWERED = Buffer.alloc(0)
 
+/** Nodes whose requests carry their key: an agent's are those of its tools, each a step of its own. */
+const KEYED = new Set(['HTTP_REQUEST', 'AI_AGENT'])
+
 /** How the record of an attempt names it. */
 export function describeAttempt(
-  { context, node, iteration }: AttemptInput,
+  { context, node, iteration, agent }: AttemptInput,
   { scheduledTimestampMs }: Pick<Info, 'scheduledTimestampMs'>,
   attempt: number,
 ): StartedAttempt {
   const at = new Date(scheduledTimestampMs)
   const { id: nodeId, name: nodeName, type: nodeType } = node
-  return { executionId: context.id, nodeId, iteration, nodeName, nodeType, attempt, at }
+  const tool = agent?.kind === 'task' ? { tool: agent.task.tool } : {}
+  const path = joinStep(iteration, agent?.step)
+  return { executionId: context.id, nodeId, iteration: path, nodeName, nodeType, attempt, at, ...tool }
 }
 
 /**
@@ -36,7 +42,7 @@ export async function prepareSending(
 ): Promise<Sending & { noteFailure(signal: AbortSignal): Promise<void> }> {
   const { store, attempts, log } = deps
   const { nodeType } = attempt
-  const looks = retryOf !== undefined && nodeType === 'HTTP_REQUEST'
+  const looks = retryOf !== undefined && KEYED.has(nodeType)
   const earlier = looks ? await readUnanswered(store, { ...attempt, executionId: retryOf }) : undefined
   let request: SentRequest | undefined
   let note: ReturnType<typeof attempts.noteRequest> | undefined

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { type WrittenOutput, writeOutputAside } from '../../db/records/written.ts'
-import { createExactMask, type ExactMask } from '../../db/redaction/exact.ts'
+import { createExactMask, type ExactMask, type MaskedPieces } from '../../db/redaction/exact.ts'
 import { redact, redactText } from '../../db/redaction/redact.ts'
 import type { BodyStart, Exchange } from '../../db/requests/exchange.ts'
 import type { Files } from '../files/files.ts'
@@ -23,6 +23,8 @@ export type Masking = {
   /** An error, in which also is masked what looks like a secret. */
   error(error: unknown): unknown
   exchange(exchange: Exchange): Exchange
+  /** A text of the result that is told in pieces, while it comes: joined they are what `result` makes of it. */
+  pieces(): MaskedPieces
   /**
    * The files that the call stores: a text is masked as an output is. Other bytes stay as they are, since a mask would
    * only break them.
@@ -66,6 +68,20 @@ export function createMasking(credentials: Pick<Credentials, 'secrets'>): Maskin
     exchange(exchange) {
       const mask = find()?.mask
       return mask ? maskExchange(mask, exchange) : exchange
+    },
+    pieces() {
+      let mask: ExactMask | undefined
+      let told: MaskedPieces | undefined
+      return {
+        next(piece) {
+          const found = find()?.mask
+          const rest = found === mask ? '' : (told?.end() ?? '')
+          if (found !== mask) told = found?.pieces()
+          mask = found
+          return told ? told.next(rest + piece) : piece
+        },
+        end: () => told?.end() ?? '',
+      }
     },
     files: (files) => ({
       open: files.open,

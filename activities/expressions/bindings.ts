@@ -6,7 +6,8 @@ import { weighValue } from './weight.ts'
 
 /**
  * The values that expressions can read, by variable. `item` and `index` are bound in loops only, and where a node
- * works on each of `items`. For JavaScript, `names` are ids of nodes by their names.
+ * works on each of `items`, and `args` in the settings of an agent's tool: what the model calls it with. For JavaScript,
+ * `names` are ids of nodes by their names.
  */
 export type Bindings = {
   input: unknown
@@ -16,6 +17,7 @@ export type Bindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  args?: unknown
   items?: unknown[]
   names?: Record<string, string>
   /** No variable: how items are paired with those of nodes before (see findPairedItem). */

@@ -42,7 +42,7 @@ export type Evaluator = {
   rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
   /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
   run(code: Code, bindings: Bindings): Promise<CodeResult>
-  /** Reads or writes XML, HTML or a formatted date. Invalid input fails with InvalidInput. */
+  /** Reads or writes XML, HTML or a formatted date, or holds a value against a JSON Schema. Invalid input fails with InvalidInput. */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
    * Reads a large answer and writes it as an output. `what` begins the message of a failure: InvalidResponse,
@@ -168,7 +168,7 @@ async function convertAway(
   const reply = await pool.run(findQueueKey(bindings), () => job)
   if (reply.kind === 'values') return JSON.parse(reply.values[0]!)
   if (reply.kind !== 'error') throw describeReply(reply, [], limits)
-  const what = `the ${conversion.kind.toUpperCase()}`
+  const what = conversion.kind === 'schema' ? 'the JSON Schema' : `the ${conversion.kind.toUpperCase()}`
   if (reply.cause === 'ERROR') {
     throw new NodeFailure(`${what} cannot be converted: ${reply.message}`, { type: 'InvalidInput' })
   }

@@ -32,6 +32,8 @@ export type FormatConversion =
   | { kind: 'xml'; write: string; options: Record<string, unknown> }
   /** Whether a regular expression, such as `a+b` or `/a+b/i`, is found in the text. */
   | { kind: 'search'; text: string; pattern: string }
+  /** What a value lacks to fit a JSON Schema; both are JSON. Gives a Fit. */
+  | { kind: 'schema'; schema: string; value: string }
 
 // Strings stay strings: a postcode must not become a number.
 const XML = {
@@ -49,6 +51,10 @@ export async function convertFormat(conversion: FormatConversion): Promise<unkno
     return (await import('../nodes/lists/pages.ts')).convertMarkdown(conversion)
   if ('read' in conversion || 'write' in conversion)
     return (await import('../nodes/lists/pages.ts')).convertXml(conversion)
+  if (conversion.kind === 'schema') {
+    const { validateJson } = await import('../jsonschema/validate.ts')
+    return validateJson(JSON.parse(conversion.schema), JSON.parse(conversion.value))
+  }
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
     const options = { ...XML, format: true, suppressBooleanAttributes: false }

@@ -23,7 +23,7 @@ export type EvaluatorPool = {
  * Whose job it is. After `patienceMs` without a process the job is given up, with the fault BUSY. When `signal`
  * is aborted, a job that has no process yet is given up too, and `run` rejects with the signal's reason. `waits`
  * is called when the job begins to wait, and what it returns when the job has a process or is given up.
- * `answered`: the job reads the answer to a call that has been made, and that would have to be made again.
+ * `answered`: the job belongs to a call that must not be made again, such as the reading of an answer that has come.
  */
 export type PoolAsker = Asker & {
   patienceMs?: number | undefined

@@ -5,7 +5,7 @@ import { findOwner } from '../../db/owners.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { listFrames } from '../../workflows/run/frame.ts'
 import type { AttemptInput, AttemptResult, SegmentInput } from '../../workflows/run/messages.ts'
-import type { ExecutionContext } from '../../workflows/run/plan.ts'
+import type { ExecutionContext, PlanNode } from '../../workflows/run/plan.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
 import { readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -16,7 +16,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 const PATIENCE_MS = 50
 
 /**
- * Runs an attempt if its team has less than half of the slots. Else it returns its slot at once, which counts
+ * Runs an attempt if its team has less than half of the slots of its queue. Else it returns its slot at once, which counts
  * nowhere: Temporal makes the next attempt after a while, as if there had been none.
  */
 export async function attemptInPlace(
@@ -26,7 +26,8 @@ export async function attemptInPlace(
 ): Promise<AttemptResult> {
   const activity = Context.current()
   const team = await findTeam(deps, input.context)
-  const evaluator = deps.evaluator.for({ team })
+  // A worker that stops lets calls to models end, whatever they have to evaluate.
+  const evaluator = deps.evaluator.for({ team, answered: input.node.queue === 'models' })
   // A run of the release before has attempts to spare, but not without end.
   if (activity.info.retryPolicy?.maximumAttempts) {
     return run({ ...deps, evaluator: evaluator.for({ patienceMs: undefined }) }, input)
@@ -34,9 +35,10 @@ export async function attemptInPlace(
   // What its call takes up is taken up already.
   if (deps.calls.has(activity.info, readNotes(activity.info).failures))
     return run({ ...deps, evaluator }, input)
-  const place = deps.places.attempts.take(team)
+  const { queue = 'attempts' } = input.node
+  const place = deps.places[queue].take(team)
   if ('comeAgainMs' in place) {
-    deps.metrics?.turnedAway.inc({ kind: 'node' })
+    deps.metrics?.turnedAway.inc({ kind: kindOfSlot(input.node) })
     throw returnSlot(activity, place.comeAgainMs)
   }
   let served = true
@@ -49,6 +51,11 @@ export async function attemptInPlace(
   } finally {
     place.leave(served)
   }
+}
+
+/** The kind of slot that a node's attempts take, as metrics name it. */
+export function kindOfSlot({ queue }: PlanNode): 'node' | 'model' {
+  return queue === 'models' ? 'model' : 'node'
 }
 
 /**

@@ -2,11 +2,17 @@ import { createPlaces, type Places } from './places.ts'
 import { createReturns, type Returns } from './returns.ts'
 
 /**
- * What the teams share of a worker: its slots for attempts and for segments, and places for those of the segments that
- * read large values. The processes are shared by the evaluator itself; `processes` only says when segments that got none
+ * What the teams share of a worker: its slots for attempts, for those in the queue of calls to models, and for segments,
+ * and places for those of the segments that read large values. The processes are shared by the evaluator itself; `processes` only says when segments that got none
  * may come again.
  */
-export type WorkerPlaces = { attempts: Places; segments: Places; large: Places; processes: Returns }
+export type WorkerPlaces = {
+  attempts: Places
+  models: Places
+  segments: Places
+  large: Places
+  processes: Returns
+}
 
 /**
  * A segment keeps what it reads, which may be tens of MB, until it ends. Slots are many, because most segments are short
@@ -18,9 +24,14 @@ const LARGE_SEGMENTS = 80
  * Those of a team who come again in vain are less than 20 a second, all together: each of them costs Temporal
  * and the worker some work.
  */
-export function createWorkerPlaces(slots: { attempts: number; segments: number }): WorkerPlaces {
+export function createWorkerPlaces(slots: {
+  attempts: number
+  models: number
+  segments: number
+}): WorkerPlaces {
   return {
     attempts: createPlaces(slots.attempts, createReturns(8)),
+    models: createPlaces(slots.models, createReturns(8)),
     segments: createPlaces(slots.segments, createReturns(5)),
     large: createPlaces(Math.min(LARGE_SEGMENTS, slots.segments), createReturns(5)),
     processes: createReturns(5),

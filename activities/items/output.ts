@@ -1,7 +1,7 @@
 import { listHandles } from '../../workflows/graph/check.ts'
 import { MAX_ITEMS } from '../../workflows/graph/compile.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import { type ItemList, isItemList } from '../../workflows/input.ts'
+import { hasHandles, type ItemList, isItemList } from '../../workflows/input.ts'
 import { isObject, setOwn } from '../../workflows/json.ts'
 import { graphNodeId, joinHandles } from '../../workflows/run/plan.ts'
 import type { NodeError } from '../../workflows/run/records.ts'
@@ -96,6 +96,30 @@ export function createItemOutput(node: GraphNode): ItemOutput {
       }
     },
   }
+}
+
+/**
+ * What the call for one item has come to, if the node may leave by several handles: an output that says by which it
+ * leaves, as that of all items does.
+ */
+export function writeCall(node: GraphNode, result: NodeResult): NodeResult {
+  const { output = null, handle = null, handles = [handle] } = result
+  if (!leavesByHandles(node)) return result
+  const { handles: _, handle: __, ...rest } = result
+  const part = { items: [output], from: [0] }
+  return { ...rest, output: { handles: Object.fromEntries(handles.map((one) => [one, part])) } }
+}
+
+/** The result of a call for one item, as writeCall has written it. */
+export function readCall(node: GraphNode, value: unknown): NodeResult {
+  if (!leavesByHandles(node) || !hasHandles(value)) return { output: value }
+  const handles = Object.keys(value.handles)
+  return { output: value.handles[handles[0]!]?.items[0], handle: handles[0]!, handles }
+}
+
+/** Whether the node has no main handle: it leaves by handles that its config names. */
+function leavesByHandles(node: GraphNode): boolean {
+  return listHandles(node)?.includes(null) === false
 }
 
 /** An error as text; of a response with an error's status what a client in JavaScript says of it. */

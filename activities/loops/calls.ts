@@ -5,7 +5,7 @@ import type { Loop } from '../../workflows/run/frame.ts'
 import { itemNodeId } from '../../workflows/run/plan.ts'
 import type { NodeError } from '../../workflows/run/records.ts'
 import { createPacer } from '../expressions/pace.ts'
-import { createItemOutput } from '../items/output.ts'
+import { createItemOutput, readCall } from '../items/output.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 import type { RunValues } from '../run/values.ts'
 import { gatherNumbered } from './loop.ts'
@@ -18,7 +18,7 @@ export async function gatherCalls(values: RunValues, loop: Loop, node: GraphNode
     await pace()
     const error = readCallError(value, node.id)
     if (error) output.fail(at, await readLoopItem(values, loop, at), error)
-    else output.add(at, undefined, { output: value })
+    else output.add(at, undefined, readCall(node, value))
   }
   return output.finish()
 }

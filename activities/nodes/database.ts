@@ -16,7 +16,7 @@ import {
 import { writeUpsert } from '../database/upsert.ts'
 import { HttpError } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
-import type { NodeContext, NodeRunner } from './kit/node.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 
 const DEFAULT_ROWS = 1_000
 const DEFAULT_TIMEOUT_MS = 30_000
@@ -43,7 +43,13 @@ const TIMED_OUT = new Set(['57014', 'HY000/3024', '70100/1969', '70100/1317'])
  * rows or bytes than allowed (TooManyItems, OutputTooLarge), and a statement that was sent and not answered
  * (DatabaseUncertain), unless it is `readOnly` or may be carried out twice (`repeat`).
  */
-export const runDatabaseQuery: NodeRunner = async (context) => {
+export const runDatabaseQuery: NodeRunner = (context) => queryDatabase(context, openSentNote)
+
+/** As runDatabaseQuery, with another note of what was sent: that of a tool of an agent. */
+export async function queryDatabase(
+  context: NodeContext,
+  openNote: (context: NodeContext) => Promise<SentNote>,
+): Promise<NodeResult> {
   const { config, signal } = context
   const { dial, credentials } = context
   if (!dial || !credentials) throw new Error('a database is only reached by attempts')
@@ -52,7 +58,7 @@ export const runDatabaseQuery: NodeRunner = async (context) => {
   const readOnly = config.readOnly === true
   const repeats = readOnly || config.repeat === true
   if (statements.length === 0) return { output: { rows: [], rowCount: 0, columns: [] } }
-  const note = repeats ? undefined : await openSentNote(context)
+  const note = repeats ? undefined : await openNote(context)
   const leave = await takePlace(credential.teamId, signal)
   const stage: Stage = { noted: false, sent: false, committing: false, repeats }
   try {

@@ -22,7 +22,7 @@ import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { joinUrl, takeUrlApart } from './kit/address.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { buildFileBody, buildMultipart, type FileBody, readFormPairs } from './kit/fileparts.ts'
-import type { NodeContext, NodeRunner } from './kit/node.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 import { shapeResponse } from './kit/response.ts'
 import { readRetryAfter } from './kit/retryafter.ts'
 
@@ -49,10 +49,25 @@ const READ_AGAIN_MS = 1_000
  * (InvalidResponse). A large body is read by another process, whose end is a failure too (HttpTooLarge). All
  * methods but GET, HEAD and OPTIONS carry an Idempotency-Key.
  */
-export const runHttpRequest: NodeRunner = async (context) => {
+export const runHttpRequest: NodeRunner = (context) => sendRequest(context)
+
+/** How a request is sent whose values come from somebody who is not trusted, such as a model. */
+export type HttpManner = {
+  /** Called before the request is sent, once nothing else can fail. What it throws, the node fails with. */
+  begin?: () => Promise<void>
+  /** Whether an answer with this status is an output like any other. Default: below 400. */
+  takes?: (status: number) => boolean
+}
+
+/**
+ * As runHttpRequest. With a `manner`, values within the path, query or fragment of the URL are always percent-encoded,
+ * so that they cannot change where the request goes; one beside other text of the host is refused if it could.
+ */
+export async function sendRequest(context: NodeContext, manner?: HttpManner): Promise<NodeResult> {
   const pass = await openPass(context)
-  const { request, host } = await buildRequest(context, pass)
+  const { request, host } = await buildRequest(context, pass, manner !== undefined)
   const saving = saveAnswer(context, request)
+  await manner?.begin?.()
   let response: Awaited<ReturnType<NodeContext['http']['request']>>
   try {
     response = await context.http.request({ ...request, ...saving.request })
@@ -67,7 +82,7 @@ export const runHttpRequest: NodeRunner = async (context) => {
   if (saving.file) return { output: { status, headers, body: saving.file } }
   const message = `${request.method} ${host} responded with ${status}`
   const shape = context.config.response as ResponseShape | undefined
-  if (status >= 400 && !shape?.neverError) {
+  if (status >= 400 && !shape?.neverError && !manner?.takes?.(status)) {
     const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
     const excerpt = excerptBody(start, request, context.credentials?.secrets())
     const retryable = status >= 500 || status === 408 || status === 425 || status === 429
@@ -161,18 +176,20 @@ export function requestFailure(what: string, error: HttpError): NodeFailure {
   return new NodeFailure(`${what} failed: ${error.message}`, {
     type: TYPES[error.kind],
     retryable: RETRYABLE.has(error.kind),
+    cause: error,
   })
 }
 
 async function buildRequest(
   context: NodeContext,
   pass: HttpPass | undefined,
+  encodes: boolean,
 ): Promise<{ request: HttpRequest; host: string }> {
   const computed = Object.entries(context.config).filter(([key]) => COMPUTED.has(key))
   const { url } = context.config
   const texts = { method: 'GET', headers: {}, ...Object.fromEntries(computed) }
   const rendered = (await context.evaluator.render(
-    pass ? { ...texts, url: takeUrlApart(url) } : texts,
+    pass || encodes ? { ...texts, url: takeUrlApart(url) } : texts,
     context.bindings,
   )) as Record<string, unknown>
   for (const [key, value] of computed) {
@@ -182,7 +199,7 @@ async function buildRequest(
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
-  const target = readUrl(pass ? joinUrl(url, rendered.url) : rendered.url)
+  const target = readUrl(pass || encodes ? joinUrl(url, rendered.url, encodes) : rendered.url)
   for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
   const all = readHeaders(parseText('headers', rendered.headers, context.config))

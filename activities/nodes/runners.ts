@@ -22,6 +22,9 @@ import { runLimit } from './limit.ts'
 import { runSendEmail } from './mail.ts'
 import { runMap } from './map.ts'
 import { runMerge } from './merge.ts'
+import { runClassify } from './models/classify.ts'
+import { runExtract } from './models/extract.ts'
+import { runLlm } from './models/llm.ts'
 import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
@@ -40,10 +43,10 @@ import { runXml } from './xml.ts'
 type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : never }[NodeTypeName]
 
 /**
- * The runner of each node type. Triggers and loops have none: a trigger's output is the data that started the
+ * The runner of each node type. Agents have runners of their own (agents/runners.ts); triggers and loops have none: a trigger's output is the data that started the
  * run, and a loop only repeats its children.
  */
-export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, NodeRunner> = {
+export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agent'>>, NodeRunner> = {
   SET: runSet,
   IF_ELSE: runIfElse,
   SWITCH: runSwitch,
@@ -74,6 +77,9 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop'>>, Node
   DATABASE_QUERY: runDatabaseQuery,
   SEND_EMAIL: runSendEmail,
   CHAT_MESSAGE: runChatMessage,
+  LLM: runLlm,
+  CLASSIFY: runClassify,
+  EXTRACT: runExtract,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

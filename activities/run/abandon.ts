@@ -1,6 +1,10 @@
 import { abandonLoopPauses } from '../../db/waits/pauses.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
+import type { NodeKind } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
+
+/** An agent waits in a task. */
+const MAY_PAUSE = new Set<NodeKind | undefined>(['pause', 'agent'])
 
 type LoopMember = { id: string; type: string; parentId?: string }
 
@@ -17,7 +21,7 @@ export async function abandonPauses(
   itself = false,
 ): Promise<void> {
   const pausing = nodes.filter(
-    (node) => nodeType(node.type)?.kind === 'pause' && isInside(nodes, node, loopId),
+    (node) => MAY_PAUSE.has(nodeType(node.type)?.kind) && isInside(nodes, node, loopId),
   )
   const ids = pausing.map(({ id }) => id)
   if (ids.length > 0) await abandonLoopPauses(store, executionId, ids, path, itself)

@@ -1,4 +1,4 @@
-import { CancelledFailure, Context } from '@temporalio/activity'
+import { CancelledFailure, Context, type Info } from '@temporalio/activity'
 import { ApplicationFailure, type ApplicationFailureCategory } from '@temporalio/common'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
@@ -6,10 +6,11 @@ import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.t
 import type { PlanNode } from '../../workflows/run/plan.ts'
 import type { KeptAnswer } from '../calls/answers.ts'
 import { makeCall, rejectOn, storeKept } from '../calls/call.ts'
+import { type AttemptEnd, watchEnd } from '../calls/end.ts'
 import { describeAttempt } from '../calls/idempotencykey.ts'
 import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
-import { isTurnedAway } from '../fairness/turns.ts'
+import { isTurnedAway, kindOfSlot } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { abandonPauses } from './abandon.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
@@ -37,8 +38,9 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   const first = setTimeout(beat, FIRST_HEARTBEAT_MS)
   let log: ReturnType<ActivityDeps['attempts']['begin']> | undefined
   let hasBegun = false
+  const end = watchEnd(activity, deps.putDown)
   try {
-    const begun = await retryOutages(activity.cancellationSignal, () => beginNotes(deps, notes, info))
+    const begun = await retryOutages(end.signal, () => beginNotes(deps, notes, info))
     if (!begun) throw new AtItElsewhere()
     notes = begun
     hasBegun = true
@@ -48,14 +50,14 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     const leaves = (answer: KeptAnswer | undefined) => {
       notes = { ...notes, answer: answer ?? notes.answer }
     }
-    const result = await attempt(deps, input, activity, { number, notes, leaves })
+    const result = await attempt(deps, input, info, { number, notes, leaves, end })
     const { returned } = notes
     return returned > 0 ? { ...result, returned } : result
   } catch (error) {
-    const { failure, counts } = toActivityFailure(error, input.node, notes, activity)
-    if (!activity.cancellationSignal.aborted)
+    const { failure, counts } = toActivityFailure(error, input.node, notes, end)
+    if (!end.signal.aborted)
       reportFailure(deps, error, { executionId: input.context.id, nodeId: input.node.id })
-    if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: 'node' })
+    if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: kindOfSlot(input.node) })
     // From now on the end of this process says nothing about the node. Before it has begun, another's may.
     const process = hasBegun && !(error instanceof AtItElsewhere) ? undefined : notes.process
     const hasFailed = counts.failures > notes.failures
@@ -69,6 +71,7 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
   } finally {
     clearInterval(timer)
     clearTimeout(first)
+    end.leave()
     log?.end()
     deps.touch(input.context.id)
   }
@@ -81,23 +84,22 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
 async function attempt(
   deps: ActivityDeps,
   input: AttemptInput,
-  activity: Context,
-  { number, notes, leaves }: { number: number; notes: AttemptNotes; leaves: Leave },
+  info: Info,
+  { number, notes, leaves, end }: { number: number; notes: AttemptNotes; leaves: Leave; end: AttemptEnd },
 ): Promise<AttemptResult> {
-  const { cancellationSignal: cancelled, info } = activity
   const call = deps.calls.take(info, notes.failures, (control) =>
     notes.answer
       ? storeKept(deps, input, notes.answer, control)
       : makeCall(deps, input, { ...control, info, number }),
   )
   try {
-    return await Promise.race([call.done, rejectOn(cancelled)])
+    return await Promise.race([call.done, rejectOn(end.signal)])
   } catch (error) {
-    if (!cancelled.aborted) throw error
-    const { notFound, timedOut, workerShutdown } = activity.cancellationDetails ?? {}
-    if (notFound || timedOut) call.leave()
+    if (!end.signal.aborted) throw error
+    const why = end.why()
+    if (why === 'LOST') call.leave()
     else {
-      if (workerShutdown) leaves(call.keep())
+      if (why === 'STOP') leaves(call.keep())
       call.abort()
     }
     throw error
@@ -112,11 +114,12 @@ type Leave = (answer: KeptAnswer | undefined) => void
  */
 async function leaveIteration(
   deps: ActivityDeps,
-  { node, context, iteration }: AttemptInput,
+  { node, context, iteration, agent }: AttemptInput,
   failure: unknown,
 ): Promise<void> {
   const isFinal = failure instanceof ApplicationFailure && failure.nonRetryable && node.onError === 'FAIL'
-  if (!isFinal || node.parentId === undefined) return
+  // A failed task of an agent is for the next turn to see.
+  if (!isFinal || node.parentId === undefined || agent?.kind === 'task') return
   try {
     const { nodes } = await readVersion(deps.store, context.workflowId, context.version)
     await abandonPauses(deps, context.id, nodes, node.parentId, iteration, true)
@@ -138,10 +141,10 @@ function toActivityFailure(
   error: unknown,
   node: PlanNode,
   before: AttemptNotes,
-  activity: Context,
+  end: AttemptEnd,
 ): { failure: unknown; counts: Pick<AttemptNotes, 'failures' | 'returned'> } {
   const { failures, returned } = before
-  const uncounted = findUncounted(error, node, activity, returned)
+  const uncounted = findUncounted(error, node, end, returned)
   if (uncounted) {
     const gaveBack =
       error instanceof NoRoom || error instanceof AtItElsewhere || isWithoutProcess(error, node)
@@ -163,10 +166,9 @@ function toActivityFailure(
 }
 
 /** The failure of an attempt that says nothing about its node; undefined if the node itself has failed. */
-function findUncounted(error: unknown, node: PlanNode, activity: Context, returned: number): unknown {
-  if (activity.cancellationSignal.aborted) {
-    if (!activity.cancellationDetails?.workerShutdown)
-      return new CancelledFailure('The execution was cancelled')
+function findUncounted(error: unknown, node: PlanNode, end: AttemptEnd, returned: number): unknown {
+  if (end.signal.aborted) {
+    if (end.why() !== 'STOP') return new CancelledFailure('The execution was cancelled')
     return again('WorkerShutdown', 'The worker shut down', 100)
   }
   const final = finalIfDeleted(error, { returned })

@@ -1,11 +1,10 @@
 import { ApplicationFailure } from '@temporalio/common'
 import { isDatabaseError } from '../../db/operation/outage.ts'
 import { type Frame, isUnder, reviveFrame } from '../../workflows/run/frame.ts'
-import { collectTasks, settleRecord, type Task } from '../../workflows/run/loops.ts'
+import { collectTasks, isForSegment, settleRecord, type Task } from '../../workflows/run/loops.ts'
 import type { SegmentInput } from '../../workflows/run/messages.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
 import { findOthers, segmentRules } from '../../workflows/run/rules.ts'
-import { isStep } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { isTurnedAway, stayAway } from '../fairness/turns.ts'
 import { demandIdentity } from '../temporal/identity.ts'
@@ -58,8 +57,8 @@ export async function walkSegment(deps: ActivityDeps, segment: SegmentInput): Pr
     await demandIdentity(deps.store, segment.context, { open: false })
     for (let round = 0; ; round++) {
       // Fold only in the first round, for which this segment was started: others may see the same results.
-      const tasks = collectTasks(plan, root, others, rules).filter(({ phase, node }) =>
-        phase === 'run' ? isStep(node) : phase !== 'fold' || round === 0,
+      const tasks = collectTasks(plan, root, others, rules).filter(
+        (task) => isForSegment(task) && (task.phase !== 'fold' || round === 0),
       )
       if (tasks.length === 0) return records
       for (const task of tasks) {

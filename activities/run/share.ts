@@ -3,12 +3,14 @@ import { findOwner } from '../../db/owners.ts'
 import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { MAX_MAIL_BYTES } from '../../workflows/nodes/messages.ts'
+import { nodeType } from '../../workflows/nodes/nodes.ts'
 import type { Item } from '../../workflows/run/frame.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
 import type { Budget, Share } from '../budget.ts'
 import { MAX_SQL_BYTES } from '../database/session.ts'
 import { createReturns } from '../fairness/returns.ts'
+import { HELD_FOR_MODEL } from '../models/answer.ts'
 import { HELD_FOR_CHAT } from '../nodes/chat.ts'
 import { MAX_EXTRACTED_BYTES } from '../nodes/extract.ts'
 import { readHeldBytes } from '../nodes/http.ts'
@@ -83,6 +85,7 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
         const share = await budget.take(team, bytes, AbortSignal.any([cancellationSignal, patience]))
         return {
           shrink: (to) => share.shrink(inputs + to),
+          grow: share.grow,
           release() {
             share.release()
             returns.served(team)
@@ -104,14 +107,16 @@ function findHeldBytes({ type, config }: GraphNode): number {
   if (type === 'HTTP_REQUEST') return readHeldBytes(config)
   if (type === 'DATABASE_QUERY') return MAX_SQL_BYTES
   if (type === 'CHAT_MESSAGE') return config.files === undefined ? 0 : HELD_FOR_CHAT * MAX_MAIL_BYTES
+  if (nodeType(type)?.queue === 'models') return HELD_FOR_MODEL
   // A file is copied once, for the process that reads it.
   return type === 'EXTRACT_FROM_FILE' ? 2 * MAX_EXTRACTED_BYTES : 0
 }
 
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
-export function weighInputs({ outputs, item }: AttemptInput): number {
+export function weighInputs({ outputs, item, agent }: AttemptInput): number {
   const sizes = new Map<string, number>()
-  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : [])]) {
+  const state = agent?.state ? [agent.state] : []
+  for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : []), ...state]) {
     if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
   }
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)

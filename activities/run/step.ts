@@ -8,10 +8,11 @@ import { getOwn } from '../../workflows/json.ts'
 import { joinPath } from '../../workflows/problem.ts'
 import type { Item, Trail } from '../../workflows/run/frame.ts'
 import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
-import type { TakenEdge } from '../../workflows/run/walk.ts'
+import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
+import { writeCall } from '../items/output.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from '../nodes/kit/node.ts'
 import { createNoteKeeper } from '../nodes/kit/notes.ts'
@@ -44,6 +45,8 @@ export type NodeStep = {
   iteration: string
   /** The item of the iteration. It is also `$input` for nodes that have no node before them in the body. */
   item?: Item | undefined
+  /** The number of the agent's step. */
+  agentStep?: number | undefined
   attempt: number
   idempotencyKey: string
   signal: AbortSignal
@@ -131,7 +134,7 @@ export async function prepareStep(
       tracestate: context.tracestate,
       nodeId: node.id,
       nodeName: node.name,
-      iteration,
+      iteration: joinStep(iteration, step.agentStep),
     },
     signal: step.signal,
     attempt: step.attempt,
@@ -189,7 +192,8 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   }
 }
 
-function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
-  if (!isOnItems(node) || node.id !== graphNodeId(node.id)) return runner(context)
+async function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
+  if (!isOnItems(node)) return runner(context)
+  if (node.id !== graphNodeId(node.id)) return writeCall(node, await runner(context))
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

@@ -19,7 +19,7 @@ import {
   settleSchedules,
 } from '../../db/starts/schedules.ts'
 import { type Cron, parseCron } from '../../workflows/graph/cron.ts'
-import type { Schedule } from '../../workflows/graph/schedules.ts'
+import type { Schedule } from '../../workflows/graph/triggers/schedules.ts'
 import type { Overlap } from '../../workflows/nodes/triggers.ts'
 import type { fire } from '../../workflows/run/fire.ts'
 import type { Sealer } from './sealer.ts'

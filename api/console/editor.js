@@ -1,4 +1,4 @@
-import { askTagged } from './ask.js'
+import { ask, askTagged } from './ask.js'
 import { fill, h } from './dom.js'
 import { EXAMPLES } from './examples.js'
 import { drawGraph } from './graph.js'
@@ -27,7 +27,7 @@ export async function showNew({ main, frame }) {
   })
   const choice = h(
     'select',
-    { id: 'example', onchange: () => editor.load(EXAMPLES[Number(choice.value)]?.make() ?? empty) },
+    { id: 'example', onchange: choose },
     h('option', { value: '' }, 'Start from nothing'),
     ...EXAMPLES.map(({ name }, at) => h('option', { value: at }, name)),
   )
@@ -41,6 +41,32 @@ export async function showNew({ main, frame }) {
     ),
     editor.element,
   )
+
+  async function choose() {
+    const wanted = choice.value
+    const example = wanted === '' ? undefined : EXAMPLES[Number(wanted)]
+    try {
+      const credentialId = example?.asks && (await findCredential(frame.teamId, example.asks))
+      // Somebody may have chosen another one meanwhile.
+      if (choice.value === wanted) editor.load(example?.make(credentialId) ?? empty)
+    } catch (error) {
+      notify(/** @type {Error} */ (error).message, 'bad')
+    }
+  }
+}
+
+/**
+ * A credential of the team that needs no data, such as that of the demo model. It is made if there is none.
+ * @param {string} teamId @param {string} type @returns {Promise<string>}
+ */
+async function findCredential(teamId, type) {
+  const all = await ask('GET', '/api/credentials', { query: { teamId } })
+  const known = all.find((/** @type {{ type: string }} */ one) => one.type === type)
+  if (known) return known.id
+  const json = { teamId, name: 'Demo model', type, data: {} }
+  const { id } = await ask('POST', '/api/credentials', { json })
+  notify('The credential "Demo model" was made: it needs no key')
+  return id
 }
 
 /** Changes a workflow. Somebody else's change in the meantime is not overwritten. @param {import('./main.js').Page} page */

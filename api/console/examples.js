@@ -9,7 +9,10 @@ function edges(...arrows) {
   })
 }
 
-/** Graphs to begin with; each runs as it stands. @type {{ name: string, make: () => Draft }[]} */
+/**
+ * Graphs to begin with; each runs as it stands. One with `asks` names a credential of that type.
+ * @type {{ name: string, asks?: string, make: (credentialId?: string) => Draft }[]}
+ */
 export const EXAMPLES = [
   {
     name: 'Hello',
@@ -125,6 +128,44 @@ export const EXAMPLES = [
         },
       ],
       edges: edges('order -> dear', 'dear -> total'),
+    }),
+  },
+  {
+    name: 'An agent, with the demo model',
+    asks: 'DEMO',
+    make: (credentialId) => ({
+      name: 'Ask an agent',
+      description:
+        'Data such as {"question": "Use the tool total with {"price": 7, "count": 6}"}. The demo model answers by rules.',
+      nodes: [
+        { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+        {
+          id: 'agent',
+          type: 'AI_AGENT',
+          name: 'Agent',
+          config: {
+            credentialId,
+            model: 'demo',
+            instructions: 'You answer questions about orders.',
+            prompt: '{{ $input.question }}',
+            maxSteps: 10,
+            tools: [
+              {
+                type: 'CODE',
+                name: 'total',
+                description: 'Adds up an order',
+                parameters: {
+                  type: 'object',
+                  properties: { price: { type: 'number' }, count: { type: 'integer' } },
+                  required: ['price', 'count'],
+                },
+                code: 'return { total: $args.price * $args.count }',
+              },
+            ],
+          },
+        },
+      ],
+      edges: edges('start -> agent'),
     }),
   },
 ]

@@ -7,6 +7,7 @@ import { drawGraph } from './graph.js'
 import { showJson } from './json.js'
 import { showCrumbs, showFacts, showHeading } from './lists.js'
 import { notify, notifyError } from './notices.js'
+import { listUsage } from './record.js'
 import { createRecords } from './records.js'
 import { canRetry, listRelated, openRecover, roleOf } from './recover.js'
 import { isOpen, showStatus } from './status.js'
@@ -102,6 +103,7 @@ export async function showExecution({ main, id, signal, frame }) {
         ['Duration', formatDuration(open ? soFar : run.durationMs)],
         ['Trigger', run.trigger],
         ['Version', run.workflowVersion],
+        ...listUsage(run),
         ['Id', h('code', null, id)],
         ...listRelated(run),
         ...listCallback(run),
@@ -109,7 +111,7 @@ export async function showExecution({ main, id, signal, frame }) {
       run.errorMessage && h('p', { class: 'failure', role: 'alert' }, run.errorMessage),
     )
     showAsked()
-    graph?.update(run.nodeExecutions)
+    graph?.update(run.nodeExecutions.filter((/** @type {any} */ { step }) => step === null))
     records.update(run)
     showValues()
   }
@@ -144,6 +146,11 @@ export async function showExecution({ main, id, signal, frame }) {
   }
 
   function showValues() {
+    if (run.hidden) {
+      values.dataset.shown = 'hidden'
+      const why = 'A private chat: its owner and ADMINs see what went into the nodes and came out of them.'
+      return fill(values, h('p', { class: 'hint' }, why))
+    }
     const given = { inputData: run.inputData, outputData: run.outputData }
     const text = JSON.stringify(given)
     if (values.dataset.shown === String(text.length) && isOpen(run.status)) return

@@ -33,7 +33,7 @@ export function createRow(first, executionId, loadRequests) {
       nameOf(first),
       first.iteration !== null && h('span', { class: 'iteration' }, ` #${first.iteration}`),
     ),
-    h('span', { class: 'quiet' }, first.nodeType),
+    h('span', { class: 'quiet' }, describe(first)),
   )
   const status = cell('Status')
   const started = cell('Started')
@@ -44,13 +44,15 @@ export function createRow(first, executionId, loadRequests) {
   const error = h('div', { class: 'failure line' })
   const marks = h('div', { class: 'marks' })
   const row = h('tr', null, cell('Node', button, marks, error), status, started, duration, retries, timeline)
-  // In a loop in a loop: two steps to the right.
-  row.style.setProperty('--depth', String(first.iteration?.split('.').length ?? 0))
+  // In a loop in a loop: two places to the right. An agent's steps are one to the right of the agent.
+  const depth = (first.iteration?.split('.').length ?? 0) + (first.step === null ? 0 : 1)
+  row.style.setProperty('--depth', String(depth))
   const inside = h('td', { colspan: 6 })
   const details = h('tr', { id, class: 'details' }, inside)
   details.hidden = true
   // Made once: what is open in it stays open while the run goes on.
-  const requests = first.nodeType === 'HTTP_REQUEST' && showRequests(first.id, loadRequests)
+  const sends = first.nodeType === 'HTTP_REQUEST' || first.step !== null
+  const requests = sends && showRequests(first.id, loadRequests)
   let record = first
   let drawn = ''
 
@@ -92,6 +94,7 @@ export function createRow(first, executionId, loadRequests) {
         ['Retries', record.retryCount],
         ...(record.iteration === null ? [] : [tell('Iteration', record.iteration)]),
         ...(record.takenFrom ? [tell('Taken over from', linkRun(record.takenFrom))] : []),
+        ...listUsage(record),
       ]),
       record.errorMessage && h('p', { class: 'failure' }, tellError(record)),
       ...showNotes(record),
@@ -112,6 +115,16 @@ export function createRow(first, executionId, loadRequests) {
 /** @param {string} name @param {import('./dom.js').Child} value @returns {[string, import('./dom.js').Child]} */
 function tell(name, value) {
   return [name, value]
+}
+
+/** What its calls to models took, in a line. @param {any} shown @returns {[string, import('./dom.js').Child][]} */
+export function listUsage({ usage }) {
+  if (!usage) return []
+  const { inputTokens, outputTokens, cost, calls, unpricedCalls } = usage
+  const tokens = `${inputTokens.toLocaleString()} tokens in, ${outputTokens.toLocaleString()} out`
+  const paid = cost === null ? 'cost not known' : `$${cost.toFixed(cost > 0 && cost < 0.01 ? 6 : 2)}`
+  const without = cost !== null && unpricedCalls > 0 ? `, and ${unpricedCalls} of which it is not known` : ''
+  return [['Models', `${calls} ${calls === 1 ? 'call' : 'calls'}: ${tokens}, ${paid}${without}`]]
 }
 
 /** Why it failed, or why its last attempt did and when the next one comes. @param {any} record */
@@ -149,6 +162,11 @@ function showNotes({ warnings = [], console: lines = [] }) {
     ),
     ...lines.map((/** @type {any} */ { level, text }) => h('p', null, h('code', null, level), ` ${text}`)),
   ]
+}
+
+/** What it is: a node of a type, or a step of an agent. @param {any} record */
+function describe({ nodeType, step, tool }) {
+  return step === null ? nodeType : `Step ${step}: ${tool === null ? 'the model' : `the tool ${tool}`}`
 }
 
 /** A node that was given no name has its type's. @param {any} record */

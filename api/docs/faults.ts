@@ -14,6 +14,7 @@ export const FAULTS: Record<number, string> = {
   413: 'The body is too large',
   415: 'The body is not JSON in UTF-8',
   421: 'The service is not served under this host name',
+  422: 'The workflow is inactive, or no AI agent workflow',
   429: 'The rate limit is exceeded',
   500: 'The service failed unexpectedly',
   503: 'A system that the service depends on is unreachable at the moment, or the audit chain that the act belongs into has been tampered with (`code` is AUDIT_CHAIN_BROKEN)',

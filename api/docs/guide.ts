@@ -23,11 +23,16 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'items',
       'loops-and-waits',
       'triggers',
+      'agents',
+      'chat',
       'files',
       'versions',
     ],
   },
-  { title: 'Working with executions', chapters: ['recovery', 'export-and-import', 'api', 'people'] },
+  {
+    title: 'Working with executions',
+    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people'],
+  },
   {
     title: 'Running Perdure',
     chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],

@@ -61,10 +61,12 @@ const TAGS: Record<string, string> = {
   Workflows: 'Graphs of nodes, their versions, schedules and settings, and how to execute them',
   Executions: 'What has been executed: to read, follow, cancel and repeat',
   Webhooks: 'Addresses that start or resume executions without credentials of this service',
+  'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
   Approvals: 'What people are asked to decide',
   Expressions: 'Trying expressions out',
   Variables: "A team's values for expressions",
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
+  Monitoring: 'What calls to models take and cost',
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }
 

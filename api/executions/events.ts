@@ -1,12 +1,19 @@
 import { Hono } from 'hono'
-import { demandExecution, readChanges, readCursor } from '../../db/records/changes.ts'
+import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
+import { type Cursor, readChanges, readCursor } from '../../db/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById } from '../http/fields.ts'
 import { authenticate } from '../people/session.ts'
-import { createFeeds } from './feeds.ts'
+import {
+  dropClient,
+  type EventReader,
+  readLastEventId,
+  setEventHeaders,
+  streamEvents,
+} from './eventstream.ts'
+import { createFeeds, type Feeds } from './feeds.ts'
 import { createSeats } from './seats.ts'
-import { streamExecution } from './stream.ts'
 
 /** The route that streams the events of an execution until it has ended. */
 export function createEventRoutes(deps: ApiDeps) {
@@ -20,7 +27,7 @@ export function createEventRoutes(deps: ApiDeps) {
       summary: 'Follow an execution',
       description:
         'Streams Server-Sent Events: `execution` {id, status, startedAt, completedAt, durationMs, ' +
-        'errorMessage, cancelRequested}, `node` {id, nodeId, iteration, nodeName, nodeType, status, ' +
+        'errorMessage, cancelRequested}, `node` {id, nodeId, iteration, step, tool, nodeName, nodeType, status, ' +
         'startedAt, completedAt, durationMs, errorMessage, handle, retryCount, nextAttemptAt}, and finally ' +
         '`end` {status}. The stream begins with the current state of the execution and its nodes. After that, ' +
         'each change is an event with the full new state. A client that reconnects with `Last-Event-ID` ' +
@@ -39,26 +46,24 @@ export function createEventRoutes(deps: ApiDeps) {
       const { id } = c.req.valid('param')
       const { store, bus } = deps
       const scope = c.get('scope')
-      const teamId = await demandExecution(scope, id)
-      const cursor = readCursor((c.req.header('last-event-id') ?? '').split(',').at(-1)!.trim())
+      const { teamId, hidden } = await openExecution(scope, id)
+      const cursor = readCursor(readLastEventId(c))
       if (cursor.ended) {
-        const changes = await readChanges(store, id, cursor)
+        const changes = await readChanges(store, id, cursor, hidden)
         if (changes?.ended && !changes.run && changes.nodes.length === 0) return c.body(null, 204)
       }
-      c.header('Content-Type', 'text/event-stream; charset=utf-8')
-      // Tells nginx not to buffer the response, which would delay the events.
-      c.header('X-Accel-Buffering', 'no')
+      setEventHeaders(c)
       if (c.req.method === 'HEAD') return c.body(null, 200)
       const leave = seats.take(scope.userId!, teamId)
       const log = c.get('log')
-      const { incoming } = (c.env ?? {}) as { incoming?: { socket?: { destroy(): void } } }
-      const body = streamExecution({
-        feeds,
-        executionId: id,
-        cursor,
+      const body = streamEvents({
+        join: (wake) => joinFeed(feeds, { id, hidden, cursor }, wake),
         stopping: bus.stopping,
-        check: async () => demandExecution(await authenticate(deps, c, { counts: false }), id),
-        drop: () => incoming?.socket?.destroy(),
+        check: async () => {
+          const now = await openExecution(await authenticate(deps, c, { counts: false }), id)
+          if (now.hidden && !hidden) throw isPrivate()
+        },
+        drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId: id }, 'an event stream failed'),
         ...deps.streams,
@@ -66,4 +71,23 @@ export function createEventRoutes(deps: ApiDeps) {
       return c.body(body, 200)
     },
   )
+}
+
+/** Reads a feed from a cursor on: a client that reads slowly skips states that have changed again since. */
+async function joinFeed(
+  feeds: Feeds,
+  { id, hidden, cursor: from }: { id: string; hidden: boolean; cursor: Cursor },
+  wake: () => void,
+): Promise<EventReader> {
+  const { isBehind, read, leave } = await feeds.join(id, hidden, wake)
+  let cursor = from
+  return {
+    isBehind: () => isBehind(cursor),
+    async read() {
+      const page = await read(cursor)
+      if (page) cursor = page.next
+      return page
+    },
+    leave,
+  }
 }

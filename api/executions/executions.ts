@@ -16,6 +16,7 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
+import { UsageSchema } from '../monitoring/amounts.ts'
 import { carryOutEach } from '../outbox.ts'
 import type { Seats } from './seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
@@ -38,6 +39,13 @@ const NodeExecutionsQuery = v.object({
   ...paging,
   status: filters.status,
   nodeId: v.optional(boundedString(100)),
+  steps: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((text) => text === 'true'),
+      v.description('`false` leaves the steps of agents out'),
+    ),
+  ),
 })
 
 const status = v.picklist(EXECUTION_STATUSES)
@@ -46,7 +54,7 @@ const values = v.pipe(
   v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
 )
 // The document lists planned triggers too, so that generated clients still know all values when they come.
-const PLANNED_TRIGGERS = ['CHAT', 'EVALUATION', 'PLAYBOOK'] as const
+const PLANNED_TRIGGERS = ['EVALUATION', 'PLAYBOOK'] as const
 const trigger = v.picklist([...EXECUTION_TRIGGERS, ...PLANNED_TRIGGERS])
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const retriedFrom = v.pipe(
@@ -81,6 +89,19 @@ const NodeExecutionSchema = v.pipe(
         "The number of the loop's iteration, from 0; `3.0` for a loop inside a loop; null outside of loops",
       ),
       v.examples(['0']),
+    ),
+    step: v.pipe(
+      v.nullable(countSchema),
+      v.description(
+        "For a step of an agent, its number, from 1: its record comes right under the agent's own, and has " +
+          "the agent's nodeId. Null in all other records",
+      ),
+      v.examples([null]),
+    ),
+    tool: v.pipe(
+      v.nullable(v.string()),
+      v.description('The tool that the step calls; null in a turn of the model, and in all other records'),
+      v.examples([null]),
     ),
     status,
     startedAt: timeSchema,
@@ -148,6 +169,7 @@ const NodeExecutionSchema = v.pipe(
         v.examples([[{ level: 'log', text: '3 orders' }]]),
       ),
     ),
+    usage: v.optional(UsageSchema),
   }),
   v.title('NodeExecution'),
 )
@@ -178,6 +200,13 @@ export const ExecutionSchema = v.pipe(
     workflowVersion: versionSchema,
     status,
     trigger,
+    hidden: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether its values are not shown, because it is part of a chat of somebody else: then there are no inputs, ' +
+          'outputs, errors, requests and files, and no steps of agents',
+      ),
+    ),
     inputData: values,
     outputData: v.nullable(values),
     errorMessage,
@@ -211,6 +240,12 @@ export const ExecutionSchema = v.pipe(
     callback: v.pipe(
       v.nullable(CallbackSchema),
       v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),
+    ),
+    usage: v.pipe(
+      v.nullable(UsageSchema),
+      v.description(
+        'What its calls to models took, those of its sub-workflows not included; null if it has made none',
+      ),
     ),
     nodeExecutions: v.pipe(
       v.array(NodeExecutionSchema),
@@ -300,7 +335,8 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
         tag: 'Executions',
         summary: "List an execution's node records",
         description:
-          'All records, in the order the nodes started, or those of a `status`, of a node, or of both. The ' +
+          'All records, in the order the nodes started, or those of a `status`, of a node, or of both, with the ' +
+          'steps of agents unless `steps` is false. The ' +
           'execution itself shows at most 1,000.',
         role: 'member',
         of: 'executions',

@@ -15,6 +15,7 @@ import { streamParts, type WriteNext } from '../http/download.ts'
 import { InTeam } from '../http/fields.ts'
 import { queryInteger } from '../http/query.ts'
 import { countSchema, idSchema, timeSchema } from '../http/responses.ts'
+import { UsageSchema } from '../monitoring/amounts.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id ' +
@@ -47,6 +48,7 @@ const ExportedSchema = v.pipe(
     startedAt: v.nullable(timeSchema),
     completedAt: v.nullable(timeSchema),
     durationMs: v.nullable(countSchema),
+    usage: v.nullable(UsageSchema),
     nodeExecutions: v.array(
       v.object({
         nodeId: v.string(),
@@ -56,11 +58,14 @@ const ExportedSchema = v.pipe(
           v.nullable(v.string()),
           v.description("The number of the loop's iteration, from 0; null outside of loops"),
         ),
+        step: v.nullable(countSchema),
+        tool: v.nullable(v.string()),
         status,
         startedAt: timeSchema,
         completedAt: v.nullable(timeSchema),
         durationMs: v.nullable(countSchema),
         error: v.nullable(v.string()),
+        usage: v.optional(UsageSchema),
       }),
     ),
   }),

@@ -25,8 +25,8 @@ const LEAST_PAUSE_MS = 100
 export function createFeeds(deps: Deps) {
   const feeds = new Map<string, Feed>()
 
-  function open(id: string): Feed {
-    const feed = createFeed(deps, id)
+  function open(id: string, executionId: string, hidden: boolean): Feed {
+    const feed = createFeed(deps, executionId, hidden)
     feeds.set(id, feed)
     return feed
   }
@@ -36,9 +36,13 @@ export function createFeeds(deps: Deps) {
   }
 
   return {
-    /** Joins the feed of an execution. `wake` is called whenever there may be something to read. */
-    async join(id: string, wake: () => void): Promise<FeedReader> {
-      const feed = feeds.get(id) ?? open(id)
+    /**
+     * Joins the feed of an execution, or the one for those from whom its values are `hidden`. `wake` is called whenever
+     * there may be something to read.
+     */
+    async join(executionId: string, hidden: boolean, wake: () => void): Promise<FeedReader> {
+      const id = hidden ? `${executionId} hidden` : executionId
+      const feed = feeds.get(id) ?? open(id, executionId, hidden)
       feed.wakes.add(wake)
       const leave = () => {
         if (!feed.wakes.delete(wake)) return
@@ -61,7 +65,7 @@ export function createFeeds(deps: Deps) {
 export type Feeds = ReturnType<typeof createFeeds>
 
 /** The feed of one execution. It watches the bus until it is closed, and calls `wakes` after each change. */
-function createFeed({ store, bus }: Deps, executionId: string) {
+function createFeed({ store, bus }: Deps, executionId: string, hidden: boolean) {
   const wakes = new Set<() => void>()
   let changeCount = 0
   /** The snapshot up to which the foremost readers have read, and `changeCount` when it was read. */
@@ -100,7 +104,7 @@ function createFeed({ store, bus }: Deps, executionId: string) {
     const key = writeCursor(cursor)
     const known = reads.get(key)
     if (known) return known
-    const page = readChanges(store, executionId, cursor)
+    const page = readChanges(store, executionId, cursor, hidden)
       .then((changes) => changes && writePage(changes, cursor))
       .finally(() => reads.delete(key))
     reads.set(key, page)
@@ -113,7 +117,7 @@ function createFeed({ store, bus }: Deps, executionId: string) {
     const countBefore = changeCount
     const began = performance.now()
     try {
-      const changes = await readChanges(store, executionId, { from })
+      const changes = await readChanges(store, executionId, { from }, hidden)
       if (!changes) return null
       head = changes.upTo
       headCount = countBefore

@@ -8,11 +8,12 @@ const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
 /** The kinds of requests that stay open, as error messages name them. */
-type Kind = 'event streams' | 'waiting requests' | 'tests of credentials' | 'uploads'
+type Kind = 'event streams' | 'replies' | 'waiting requests' | 'tests of credentials' | 'uploads'
 
 /**
  * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may
- * be called again. It throws THROTTLED if the person or the team has too many, UNAVAILABLE if all are taken.
+ * be called again. It throws THROTTLED if the person or the team has too many, UNAVAILABLE if all are taken. `most` is
+ * how many this person may have, if that is another number.
  */
 export function createSeats(
   kind: Kind,
@@ -25,11 +26,11 @@ export function createSeats(
     else taken.delete(key)
   }
   return {
-    take(personId: string, teamId: string): () => void {
+    take(personId: string, teamId: string, most = ofPerson): () => void {
       const wait = { retryAfter: 5 }
       const [person, team] = [`person ${personId}`, `team ${teamId}`]
-      if (count(person) >= ofPerson) {
-        throw new Fault('THROTTLED', `You have ${ofPerson} ${kind} open: close some of them, or wait`, wait)
+      if (count(person) >= most) {
+        throw new Fault('THROTTLED', `You have ${most} ${kind} open: close some of them, or wait`, wait)
       }
       if (count(team) >= ofTeam) {
         throw new Fault('THROTTLED', `The team has ${ofTeam} ${kind} open: close some of them, or wait`, wait)

@@ -19,7 +19,7 @@ export type ResponseSpec = {
 export type ResponseLink = { parameters: Record<string, string>; requestBody?: Record<string, string> }
 
 /** The error statuses that a rule may list. openapi.ts adds those that follow from the rest of the rule. */
-export type FaultStatus = 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 421 | 503
+export type FaultStatus = 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 421 | 422 | 503
 
 /** The UUID in all examples. */
 export const EXAMPLE_ID = '019aa1b2-3c4d-7e5f-8a6b-7c8d9e0f1a2b'

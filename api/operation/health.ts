@@ -9,6 +9,14 @@ const PARTS = {
   database: v.boolean(),
   temporal: v.boolean(),
   worker: v.boolean(),
+  models: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether a worker takes calls to models. A worker of a release before agents does not; only they wait then',
+      ),
+    ),
+  ),
   account: v.optional(
     v.pipe(
       v.boolean(),
@@ -55,7 +63,8 @@ export function createHealthRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const parts = await deps.isReady()
-        const away = Object.entries(parts).flatMap(([name, up]) => (up ? [] : [name]))
+        const { models: _, ...needed } = parts
+        const away = Object.entries(needed).flatMap(([name, up]) => (up ? [] : [name]))
         if (away.length === 0) return c.json(parts)
         c.header('Retry-After', '2')
         return c.json({ ...describeError(c.req.path, 503, `Not ready: ${away.join(', ')}`), ...parts }, 503)

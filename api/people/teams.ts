@@ -17,7 +17,17 @@ const teamName = v.pipe(
 const description = v.nullable(boundedString(5_000, 0))
 
 const NewTeam = v.object({ name: teamName, description: v.optional(description) })
-const TeamPatch = v.object({ name: v.optional(teamName), description: v.optional(description) })
+const days = v.pipe(
+  v.number('must be a number of days'),
+  v.integer('must be a whole number of days'),
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(3_650, 'must be at most 3650'),
+)
+const TeamPatch = v.object({
+  name: v.optional(teamName),
+  description: v.optional(description),
+  chatRetentionDays: v.optional(v.nullable(days)),
+})
 
 const described = v.nullable(v.pipe(v.string(), v.examples(['Experiments and prototypes'])))
 const CreatedTeamSchema = v.pipe(
@@ -44,6 +54,10 @@ const TeamDetailSchema = v.pipe(
     workflowCount: countSchema,
     credentialCount: countSchema,
     plan: v.picklist(TEAM_PLANS),
+    chatRetentionDays: v.pipe(
+      v.nullable(countSchema),
+      v.description('For how many days messages of chats are kept; null is until they are deleted'),
+    ),
     createdAt: timeSchema,
     updatedAt: timeSchema,
   }),

@@ -6,7 +6,7 @@ import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, objectField, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
-import { idSchema, pageSchema, timeSchema } from '../http/responses.ts'
+import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 import { carryOutErrands } from '../outbox.ts'
 
 const ApprovalListQuery = v.object({
@@ -45,6 +45,10 @@ const ApprovalSchema = v.pipe(
     iteration: v.pipe(
       v.nullable(v.string()),
       v.description("The iteration of the loop around the node, as in the node's record"),
+    ),
+    step: v.pipe(
+      v.nullable(countSchema),
+      v.description("The number of the agent's step that waits, as in its record; null for other nodes"),
     ),
     message: v.nullable(v.pipe(v.string(), v.examples(['Pay 1,200 EUR to ACME?']))),
     approvers: v.pipe(

@@ -23,6 +23,10 @@ const WaitSchema = v.pipe(
     nodeId: v.pipe(v.string(), v.examples(['paid'])),
     nodeName: v.string(),
     iteration: v.nullable(v.string()),
+    step: v.pipe(
+      v.nullable(countSchema),
+      v.description("The number of the agent's step that waits, as in its record; null for other nodes"),
+    ),
     name: v.pipe(v.nullable(v.string()), v.description('The name of the event')),
     deadline: v.nullable(timeSchema),
     createdAt: timeSchema,

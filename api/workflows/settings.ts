@@ -74,6 +74,7 @@ export const settingsField = strictObject({
   retention: v.optional(v.nullable(retention)),
   saveData: v.optional(strictObject({ inputs: flag, outputs: flag })),
   strict: v.optional(v.boolean('must be true or false')),
+  chatHistoryTokens: v.optional(integerOf('tokens', 100, 1_000_000)),
 })
 
 const number = v.nullable(v.number())
@@ -122,6 +123,12 @@ export const settingsSchema = v.pipe(
       v.description(
         'Whether an expression that reads a path which does not exist fails, instead of leaving a warning. ' +
           "Only under the rules 2 for expressions. It is kept with the graph's version: changing it makes a new one",
+      ),
+    ),
+    chatHistoryTokens: v.pipe(
+      v.number(),
+      v.description(
+        "About how many tokens of a chat's earlier messages an execution gets; what is older is summarised",
       ),
     ),
   }),

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { validate as isUuid } from 'uuid'
 import { listCredentials } from '../../workflows/graph/credentials.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
-import { joinPath, type Problem } from '../../workflows/problem.ts'
+import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { findRequestFaults } from './requests.ts'
@@ -11,7 +11,7 @@ import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './ty
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
 export type ReferenceProblem = Problem & {
   at: number
-  key: string[]
+  key: Path
   id: string
   /** The credential fits, but not what the node does with it. */
   ofRequest?: boolean
@@ -42,10 +42,10 @@ export async function findCredentialProblems(
     const found = byId.get(id)
     const fits = (type: string) =>
       credentialKind(type as CredentialType).uses.some((use) => uses.includes(use))
-    const within = (keys: string[]) => keys.reduce<string>(joinPath, `nodes[${at}].config`)
+    const within = (keys: Path) => keys.reduce<string>(joinPath, `nodes[${at}].config`)
     if (found && fits(found.type)) {
       const type = found.type as CredentialType
-      const faults = findRequestFaults(nodes[at]!, { type, allowedHosts: found.allowedHosts })
+      const faults = findRequestFaults(nodes[at]!, key, { type, allowedHosts: found.allowedHosts })
       return faults.map(({ path, message }) => ({
         path: within(path),
         message,

@@ -1,6 +1,8 @@
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { isHostOpen, OPEN_HOST } from '../../workflows/graph/openhost.ts'
 import { isObject } from '../../workflows/json.ts'
+import type { Path } from '../../workflows/problem.ts'
+import { listRequests } from '../../workflows/secrets/requests.ts'
 import { type CredentialType, credentialKind } from './types.ts'
 
 /** The headers in which credentials are sent, for those types whose data does not name them. */
@@ -22,22 +24,32 @@ export const CREDENTIAL_HEADERS: Partial<Record<CredentialType, readonly string[
 }
 
 /**
- * What is wrong with a request that a node makes with a credential: a host that nobody can see while the credential may
- * go anywhere, and headers that both would set. Paths are within the node's config.
+ * What is wrong with a request that a node, or a tool of an agent, makes with the credential that is named at `key`: a
+ * host that nobody can see while the credential may go anywhere, and headers that both would set. Paths are within the
+ * node's config.
  */
 export function findRequestFaults(
-  { type: nodeType, config }: GraphNode,
+  node: GraphNode,
+  key: Path,
   { type, allowedHosts }: { type: CredentialType; allowedHosts: string[] | null },
-): { path: string[]; message: string }[] {
-  if (nodeType !== 'HTTP_REQUEST') return []
-  const faults: { path: string[]; message: string }[] = []
+): { path: Path; message: string }[] {
+  const request = listRequests(node).find(
+    ({ path }) => path.length === key.length - 1 && startsWith(key, path),
+  )
+  if (!request) return []
+  const { config, path } = request
+  const faults: { path: Path; message: string }[] = []
   const { data, hosts } = credentialKind(type)
   // The others have hosts of their own, or an address that they need.
   const goesAnywhere = 'allowedHosts' in data.entries && !hosts && !allowedHosts
-  if (goesAnywhere && isHostOpen(config.url)) faults.push({ path: ['url'], message: OPEN_HOST })
+  if (goesAnywhere && isHostOpen(config.url)) faults.push({ path: [...path, 'url'], message: OPEN_HOST })
   const headers = isObject(config.headers) ? Object.keys(config.headers) : []
   const set = CREDENTIAL_HEADERS[type] ?? []
   for (const name of headers.filter((header) => set.includes(header.toLowerCase())))
-    faults.push({ path: ['headers', name], message: 'is set by the credential: leave it out' })
+    faults.push({ path: [...path, 'headers', name], message: 'is set by the credential: leave it out' })
   return faults
+}
+
+function startsWith(path: Path, start: Path): boolean {
+  return start.every((key, at) => path[at] === key)
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -6,6 +7,7 @@ import { makePage, type Page } from '../page.ts'
 import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
 import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
+import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
@@ -19,6 +21,8 @@ export type ExecutionDetail = {
   status: string
   trigger: string
   inputData: Record<string, unknown>
+  /** Its values are not shown: it is part of a chat of somebody else. */
+  hidden: boolean
   errorMessage: string | null
   createdAt: Date
   /** Since when it waits for a place at its workflow's limit; null if it does not. */
@@ -39,6 +43,8 @@ export type ExecutionDetail = {
   /** The only node that was executed; null if all were. */
   onlyNode: string | null
   callback: CallbackView | null
+  /** What its calls to models took; null if it has made none. */
+  usage: Usage | null
 } & ExecutionRecords
 
 /** A team's executions, newest first (VIEWER). A `workflowId` of another team matches nothing. */
@@ -49,10 +55,10 @@ export async function listTeamExecutions(
 ): Promise<Page<ExecutionItem>> {
   await demandTeam(scope, teamId, 'VIEWER')
   const { workflowId } = query
-  if (workflowId === undefined) return listExecutions(scope.store, 'teamId', teamId, query)
+  if (workflowId === undefined) return listExecutions(scope, 'teamId', teamId, query)
   const owner = await findWorkflowTeam(scope.store, workflowId)
   if (owner !== teamId) return makePage([], 0, query)
-  return listExecutions(scope.store, 'workflowId', workflowId, query)
+  return listExecutions(scope, 'workflowId', workflowId, query)
 }
 
 /** A workflow's executions, newest first (VIEWER). Throws NOT_FOUND. */
@@ -62,7 +68,7 @@ export async function listWorkflowExecutions(
   query: ExecutionQuery,
 ): Promise<Page<ExecutionItem>> {
   demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
-  return listExecutions(scope.store, 'workflowId', workflowId, query)
+  return listExecutions(scope, 'workflowId', workflowId, query)
 }
 
 /** An execution with its node records (VIEWER). Throws NOT_FOUND. */
@@ -91,11 +97,15 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     )
     .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
+    .select(RUN_SUMS.as('sums'))
+    .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('execution')
   demand(scope, row.teamId, 'VIEWER')
-  const { outputData, ...nodes } = await readNodeExecutions(scope.store, row)
+  const { sums } = row
+  const hidden = isHiddenFrom(scope, row.teamId, row.privacy)
+  const { outputData, ...nodes } = await readNodeExecutions(scope.store, { ...row, hidden })
   return {
     id,
     workflowId: row.workflowId,
@@ -103,9 +113,9 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     workflowVersion: row.workflowVersion,
     status: row.status,
     trigger: row.trigger,
-    inputData: row.inputData as Record<string, unknown>,
+    inputData: hidden ? {} : (row.inputData as Record<string, unknown>),
     outputData,
-    errorMessage: row.errorMessage,
+    errorMessage: hidden ? null : row.errorMessage,
     createdAt: row.createdAt,
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,
@@ -118,6 +128,8 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     retries: row.retries,
     onlyNode: row.onlyNode,
     callback: showCallback(row.callback),
+    usage: sums && readSums(sums),
+    hidden,
     ...nodes,
   }
 }

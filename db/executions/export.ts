@@ -2,6 +2,7 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { type ControlledTransaction, sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
+import { type ChatPrivacy, chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { openSnapshot } from '../connection.ts'
@@ -10,6 +11,7 @@ import { type RedactionRules, redact } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
 import type { DB } from '../schema.ts'
 import type { Scope } from '../scope.ts'
+import { ALL_SUMS, findUsage, type RecordSums, type Usage } from '../usage/usage.ts'
 import { takeExportSlot } from './exportslots.ts'
 
 /** An execution as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
@@ -22,6 +24,8 @@ export type ExportedExecution = {
   startedAt: string | null
   completedAt: string | null
   durationMs: number | null
+  /** What its calls to models took; null if it has made none. CSV has no columns for it. */
+  usage: Usage | null
 }
 
 /** A node record as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
@@ -31,11 +35,16 @@ export type ExportedNode = {
   nodeName: string
   /** The loop's iteration, `3` or `3.0`; null outside of loops. CSV has no column for it. */
   iteration: string | null
+  /** As in the record. CSV has no columns for them. */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: string
   completedAt: string | null
   durationMs: number | null
   error: string | null
+  /** What its calls to models took; missing if it has made none. */
+  usage?: Usage
 }
 
 type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
@@ -43,16 +52,21 @@ type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
 /**
  * A row as it is fetched. Times are in ms since 1970: Date objects for a million rows would cost too much.
  */
-type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs'> &
+type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs' | 'usage'> &
   Pick<ExportedNode, 'nodeType' | 'nodeName'> & {
     started: number | null
     completed: number | null
     nodeId: string | null
     iteration: string
+    step: number | null
+    tool: string | null
     nodeStatus: string
     nodeStarted: number
     nodeCompleted: number | null
     nodeError: string | null
+    /** In the first row of an execution. */
+    sums: RecordSums[] | null
+    privacy: ChatPrivacy
   }
 
 /** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
@@ -121,8 +135,8 @@ export async function openExport(
     await write(scope.store, (tx) => demandStill(tx, right, teamId))
     tx = await openSnapshot(db)
     plain = tx.withoutPlugins()
-    const visit = createVisit(await readRules(tx))
-    await declareCursor(tx, teamId, since)
+    const visit = createVisit(await readRules(tx), ({ privacy }) => isHiddenFrom(scope, teamId, privacy))
+    await declareCursor(tx, teamId, since, asked.format)
     // At once, so that an error can become the response, and a small export frees its connection now.
     let ahead: Row[] | undefined = await fetch()
     return {
@@ -152,7 +166,13 @@ export async function openExport(
  * PostgreSQL carries the lateral join out as a loop over the executions, so the rows come in this order, and
  * the first ones at once: nothing has to sort them all.
  */
-async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, since: Date): Promise<void> {
+async function declareCursor(
+  tx: ControlledTransaction<DB>,
+  teamId: string,
+  since: Date,
+  format: string,
+): Promise<void> {
+  const sums = format === 'json' ? ALL_SUMS : sql`null::json`
   // An open snapshot keeps PostgreSQL from removing deleted rows. If this process hangs, the server ends it.
   await sql`set local idle_in_transaction_session_timeout = '1h'`.execute(tx)
   // Compiling the query would cost more than it saves.
@@ -161,14 +181,15 @@ async function declareCursor(tx: ControlledTransaction<DB>, teamId: string, sinc
     declare export no scroll cursor for
     select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
-      n.node_type as "nodeType", n.node_name as "nodeName", n.iteration, n.status as "nodeStatus",
+      n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
       ${toMs('n.started_at')} as "nodeStarted", ${toMs('n.completed_at')} as "nodeCompleted",
-      n.error_message as "nodeError"
+      n.error_message as "nodeError", case when coalesce(n.place, 1) = 1 then e.sums end as sums, e.privacy
     from (
-      select * from executions where team_id = ${teamId} and created_at >= ${since}
+      select e.*, ${sums} as sums, ${chatPrivacyOf('e')} as privacy from executions e where team_id = ${teamId} and created_at >= ${since}
       order by created_at desc, id desc) e
     left join lateral (
-      select * from node_executions where execution_id = e.id
+      select *, row_number() over (order by started_at, position, node_id, iteration) as place
+      from node_executions where execution_id = e.id
       order by started_at, position, node_id, iteration) n on true`.execute(tx)
 }
 
@@ -183,7 +204,10 @@ const CACHED_CHARS = 200_000
  * Passes rows on, redacted. The same few strings come again and again, so their results are cached; between
  * slices of 10 ms it lets other work have its turn.
  */
-function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promise<void> {
+function createVisit(
+  rules: RedactionRules,
+  isHidden: (row: Row) => boolean,
+): (rows: Row[], each: Each) => Promise<void> {
   const cache = new Map<string, string>()
   let chars = 0
   const mask = (text: string): string => {
@@ -199,11 +223,20 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
     return clean
   }
   let execution: ExportedExecution | undefined
+  let usageOf = findUsage([])
   return async (rows, each) => {
     let since = performance.now()
     for (const row of rows) {
-      if (execution?.executionId !== row.executionId) execution = readExecution(row, mask)
-      each(execution, row.nodeId === null ? null : readNode(row, row.nodeId, mask))
+      if (execution?.executionId !== row.executionId) {
+        usageOf = findUsage(row.sums ?? [])
+        execution = { ...readExecution(row, mask), usage: usageOf(null) ?? null }
+      }
+      const usage = row.nodeId === null ? undefined : usageOf({ ...row, nodeId: row.nodeId })
+      const read = row.nodeId === null ? null : readNode(row, row.nodeId, mask)
+      const node = usage && read ? { ...read, usage } : read
+      const hidden = node !== null && row.privacy !== null && isHidden(row)
+      if (!hidden) each(execution, node)
+      else if (node.step === null) each(execution, { ...node, error: null })
       if (performance.now() - since < SLICE_MS) continue
       await breathe()
       since = performance.now()
@@ -211,7 +244,7 @@ function createVisit(rules: RedactionRules): (rows: Row[], each: Each) => Promis
   }
 }
 
-function readExecution(row: Row, mask: (text: string) => string): ExportedExecution {
+function readExecution(row: Row, mask: (text: string) => string): Omit<ExportedExecution, 'usage'> {
   const { executionId, workflowId, workflowName, status, trigger, started, completed } = row
   return {
     executionId,
@@ -226,12 +259,14 @@ function readExecution(row: Row, mask: (text: string) => string): ExportedExecut
 }
 
 function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
-  const { nodeType, nodeName, iteration, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
+  const { nodeType, nodeName, iteration, step, tool, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
     nodeId: mask(graphNodeId(nodeId)),
     nodeType,
     nodeName: mask(nodeName),
     iteration: iteration || null,
+    step: step ?? null,
+    tool: tool == null ? null : mask(tool),
     status: nodeStatus,
     startedAt: toIso(nodeStarted)!,
     completedAt: toIso(nodeCompleted),

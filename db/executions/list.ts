@@ -1,9 +1,10 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { perDatabase } from '../cache.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
-import type { Store } from '../scope.ts'
+import type { Scope, Store } from '../scope.ts'
 import type { ExecutionStatus } from './status.ts'
 
 export type ExecutionItem = {
@@ -33,11 +34,12 @@ export type ExecutionQuery = PageRequest & {
  * `from` or `to` is given, a total for which more than 10,000 rows were counted may be ten seconds old.
  */
 export async function listExecutions(
-  store: Store,
+  scope: Scope,
   by: 'teamId' | 'workflowId',
   owner: string,
   query: ExecutionQuery,
 ): Promise<Page<ExecutionItem>> {
+  const { store } = scope
   const total = await countExecutions(store, by, owner, query)
   const offset = query.page * query.size
   if (offset >= total) return makePage([], total, query)
@@ -52,11 +54,12 @@ export async function listExecutions(
     .selectFrom(page.as('page'))
     .innerJoin('executions as e', 'e.id', 'page.id')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
-    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom'])
+    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId'])
+    .select(chatPrivacyOf('e').as('privacy'))
     .orderBy('e.createdAt', 'desc')
     .orderBy('e.id', 'desc')
     .execute()
-  const content = rows.map(({ trigger, completedAt, ...row }) => ({
+  const content = rows.map(({ trigger, completedAt, privacy, ...row }) => ({
     id: row.id,
     workflowId: row.workflowId,
     workflowName: row.workflowName,
@@ -66,7 +69,7 @@ export async function listExecutions(
     durationMs: durationOf(row.startedAt, completedAt),
     triggerType: trigger,
     nodeCount: row.nodeCount,
-    errorMessage: row.errorMessage,
+    errorMessage: isHiddenFrom(scope, row.teamId, privacy) ? null : row.errorMessage,
     retriedFrom: row.retriedFrom,
   }))
   return makePage(content, total, query)

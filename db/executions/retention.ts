@@ -83,8 +83,8 @@ async function pruneAll(
  * Removes up to BATCH executions that are younger than `last`, the oldest first, and queues the removal of
  * what Temporal may still know of them. Each batch begins where the last one ended, because removed rows
  * remain in the index, and would be scanned again, for as long as a reader may need them. Returns their
- * positions, the youngest first. It keeps an execution whose open parent may still read it, and a failure
- * whose error workflow has yet to start.
+ * positions, the youngest first. It keeps an execution whose open parent may still read it, a failure
+ * whose error workflow has yet to start, and one of which the reply in a chat has yet to be saved.
  */
 function pruneBatch(
   store: Store,
@@ -102,6 +102,7 @@ function pruneBatch(
           and not exists (select from executions p
             where p.id = e.parent_id and not e.detached and p.status in ('PENDING', 'RUNNING'))
           and not exists (select from outbox b where b.subject_id = e.id and b.kind = 'ERROR')
+          and not exists (select from agent_chat_messages m where m.execution_id = e.id and m.status = 'STREAMING')
         order by created_at, id limit ${BATCH} for update of e skip locked),
       removed as (delete from executions e using outlived o where e.id = o.id),
       dropped as (delete from outbox b using outlived o where b.subject_id = o.id and b.kind <> 'DELETE'),

@@ -1,5 +1,13 @@
 /** What can start an execution; a retry or a rerun keeps the trigger of the execution that it repeats. */
-export const EXECUTION_TRIGGERS = ['MANUAL', 'API', 'WEBHOOK', 'SCHEDULE', 'SUB_WORKFLOW', 'ERROR'] as const
+export const EXECUTION_TRIGGERS = [
+  'MANUAL',
+  'API',
+  'WEBHOOK',
+  'SCHEDULE',
+  'CHAT',
+  'SUB_WORKFLOW',
+  'ERROR',
+] as const
 export type Trigger = (typeof EXECUTION_TRIGGERS)[number]
 
 /** RETRY continues from the failed nodes, RERUN starts from the beginning with the same input. */

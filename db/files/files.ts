@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
+import { type ChatPrivacy, chatPrivacyOf, demandValues, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
-import { demand, type Scope, type Store } from '../scope.ts'
+import type { Scope, Store } from '../scope.ts'
 import { unseal } from '../seal.ts'
 import { addFiles, FILE_PURPOSE, namePiece, PIECE_BYTES, type StoredFile } from './store.ts'
 
@@ -26,7 +27,7 @@ export async function findFile(
 /** A file of an execution, for a member of its team. Throws NOT_FOUND. */
 export async function readFile(scope: Scope, executionId: string, id: string): Promise<StoredFile> {
   const { store } = scope
-  await demandExecution(scope, executionId)
+  await demandValues(scope, executionId)
   const file = await findFile(store, executionId, id)
   if (!file) throw missing('file')
   return file
@@ -40,7 +41,7 @@ export async function listFiles(
   executionId: string,
   query: PageRequest,
 ): Promise<Page<FileItem>> {
-  await demandExecution(scope, executionId)
+  await demandValues(scope, executionId)
   const found = scope.store.db.selectFrom('executionFiles').where('executionId', '=', executionId)
   const content = await found
     .select(['id', 'name', 'mimeType', 'bytes', 'createdAt'])
@@ -50,12 +51,6 @@ export async function listFiles(
     .offset(query.page * query.size)
     .execute()
   return makePage(content, await countRows(found), query)
-}
-
-async function demandExecution({ store, ...scope }: Scope, id: string): Promise<void> {
-  const row = await store.db.selectFrom('executions').select('teamId').where('id', '=', id).executeTakeFirst()
-  if (!row) throw missing('execution')
-  demand({ store, ...scope }, row.teamId, 'VIEWER')
 }
 
 /**
@@ -117,14 +112,21 @@ export async function copyFiles(tx: Tx, from: string, to: string, which: Chosen)
   await copy(tx, to, ids, sql`f.execution_id = ${from}`, true)
 }
 
-/** Copies files of any execution of the team, for somebody who may read them all. */
+/** Copies files of executions of the team, for somebody in it: those that the caller may read. */
 export async function copyTeamFiles(
   tx: Tx,
-  teamId: string,
-  to: string,
-  which: Iterable<string>,
+  scope: Scope,
+  { teamId, to, which }: { teamId: string; to: string; which: Iterable<string> },
 ): Promise<void> {
-  await copy(tx, to, which, sql`f.team_id = ${teamId}`)
+  const ids = [...which].filter((id) => UUID.test(id))
+  const { rows } = await sql<{ id: string; executionId: string; privacy: ChatPrivacy }>`
+    select f.id, f.execution_id, ${chatPrivacyOf('e')} as privacy from execution_files f
+    join executions e on e.id = f.execution_id
+    where f.id = any(${ids}::uuid[]) and f.team_id = ${teamId}`.execute(tx)
+  const open = rows.filter(({ privacy }) => !isHiddenFrom(scope, teamId, privacy))
+  const from = [...new Set(open.map(({ executionId }) => executionId))]
+  const shown = new Set(open.map(({ id }) => id))
+  await copy(tx, to, shown, sql`f.team_id = ${teamId} and f.execution_id = any(${from}::uuid[])`)
 }
 
 async function copy(

@@ -26,6 +26,8 @@ export type TeamDetail = Team & {
   workflowCount: number
   credentialCount: number
   plan: TeamPlan
+  /** For how many days messages of chats are kept; null is until they are deleted. */
+  chatRetentionDays: number | null
   updatedAt: Date
 }
 
@@ -91,22 +93,28 @@ async function demandRoom(tx: Tx, userId: string): Promise<void> {
 export async function updateTeam(
   scope: Scope,
   teamId: string,
-  patch: { name?: string | undefined; description?: string | null | undefined },
+  patch: {
+    name?: string | undefined
+    description?: string | null | undefined
+    chatRetentionDays?: number | null | undefined
+  },
 ): Promise<TeamDetail> {
   return change(scope, 'TEAM_UPDATED', teamId, async (tx) => {
     const old = await tx
       .selectFrom('teams')
-      .select(['name', 'description'])
+      .select(['name', 'description', 'chatRetentionDays'])
       .where('id', '=', teamId)
       .forNoKeyUpdate()
       .executeTakeFirstOrThrow()
     const name = patch.name ?? old.name
     const description = patch.description === undefined ? old.description : patch.description
+    const { chatRetentionDays = old.chatRetentionDays } = patch
     const changed = [
       ...(name === old.name ? [] : ['name']),
       ...(description === old.description ? [] : ['description']),
+      ...(chatRetentionDays === old.chatRetentionDays ? [] : ['chatRetentionDays']),
     ]
-    if (changed.length > 0) await setTeam(tx, teamId, { name, description })
+    if (changed.length > 0) await setTeam(tx, teamId, { name, description, chatRetentionDays })
     const result = await describeTeam(tx, teamId)
     return { result, resourceId: teamId, details: { name, changed } }
   })
@@ -196,13 +204,17 @@ async function describeTeam(db: Db, teamId: string): Promise<TeamDetail> {
     select id, name, description, (select count(*) from members where team_id = t.id) as member_count,
       (select count(*) from workflows where team_id = t.id) as workflow_count, 
       (select count(*) from credentials where team_id = t.id) as credential_count,
-      plan, created_at, updated_at
+      plan, chat_retention_days, created_at, updated_at
     from teams t where id = ${teamId}`.execute(db)
   if (!rows[0]) throw missing('team')
   return rows[0]
 }
 
-function setTeam(tx: Tx, teamId: string, fields: Partial<Pick<TeamDetail, 'name' | 'description' | 'plan'>>) {
+function setTeam(
+  tx: Tx,
+  teamId: string,
+  fields: Partial<Pick<TeamDetail, 'name' | 'description' | 'plan' | 'chatRetentionDays'>>,
+) {
   return tx
     .updateTable('teams')
     .set({ ...fields, updatedAt: sql<Date>`now()` })

@@ -1,8 +1,9 @@
 import { mergeNodeNotes } from '../../workflows/notes.ts'
+import { beginAgent, moveAgent, taskOf } from '../../workflows/run/agents.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
-import type { PlanNode } from '../../workflows/run/plan.ts'
+import type { Agent, PlanNode } from '../../workflows/run/plan.ts'
 import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
-import { settleFailure, stepKey } from '../../workflows/run/walk.ts'
+import { joinStep, readActivityId, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import { openRecord, type ProjectedNode, type Projection, weigh } from '../records/projection.ts'
 import { closeMessage, closeStatus, type HistoryEvent, type RunHistory } from './history.ts'
 import { listCarried, type Progress, UNKNOWN_END } from './progress.ts'
@@ -46,6 +47,8 @@ export function createFold(executionId: string, progress: Progress | null = null
   const stored = new Set<string>()
   const running = new Set<ProjectedNode>()
   let changed = new Set<ProjectedNode>()
+  /** The agents that are under way, by the keys of their records. */
+  const agents = new Map<string, Agent>()
   /** The bytes of the values in `rows`, and of the keys in `stored`. */
   let held = 0
   let keyBytes = 0
@@ -61,14 +64,19 @@ export function createFold(executionId: string, progress: Progress | null = null
   let timers = new Map<string, ProjectedNode>()
   let closed: Extract<HistoryEvent, { kind: 'closed' }> | undefined
 
-  function open(nodeId: string, iteration: string, startedAt: number): ProjectedNode | undefined {
+  function open(
+    nodeId: string,
+    iteration: string,
+    startedAt: number,
+    { step, tool }: Pick<ProjectedNode, 'step' | 'tool'> = WHOLE,
+  ): ProjectedNode | undefined {
     const node = plan.get(nodeId)
-    const key = stepKey(nodeId, iteration)
+    const key = stepKey(nodeId, joinStep(iteration, step))
     if (!node || node.silent || stored.has(key)) return undefined
     let row = rows.get(key)
     if (row && !running.has(row)) return undefined
     if (!row) {
-      row = openRecord(executionId, node, { iteration, startedAt, position: count++ })
+      row = openRecord(executionId, node, { iteration, step, tool, startedAt, position: count++ })
       rows.set(key, row)
       running.add(row)
       replayed?.push(row)
@@ -82,6 +90,7 @@ export function createFold(executionId: string, progress: Progress | null = null
     held += weigh(row)
     running.delete(row)
     changed.add(row)
+    if (row.step !== null) return
     const node = plan.get(row.nodeId)!
     // The end of a loop ends what is open in it, and a failure that nothing handles ends its iteration.
     if (node.loop) cancelOpen(row.nodeId, row.iteration, at)
@@ -160,28 +169,34 @@ export function createFold(executionId: string, progress: Progress | null = null
 
   /** Takes up what was open when the run began, whose history before is not read. */
   function resume(carried: Carried, known: boolean, at: number): void {
-    const { open: opened, settled } = listCarried(carried)
-    const left = new Map(progress?.open.map((row) => [stepKey(row.nodeId, row.iteration), row]))
-    for (const row of running) left.set(stepKey(row.nodeId, row.iteration), row)
-    const take = (nodeId: string, iteration: string): ProjectedNode | undefined => {
-      const was = left.get(stepKey(nodeId, iteration))
-      const row = open(nodeId, iteration, at)
+    const { open: opened, settled, agents: under } = listCarried(carried)
+    for (const { nodeId, iteration, agent } of under) agents.set(stepKey(nodeId, iteration), agent)
+    const left = new Map(progress?.open.map((row) => [keyOf(row), row]))
+    for (const row of running) left.set(keyOf(row), row)
+    const take = (one: RecordPlace): ProjectedNode | undefined => {
+      const was = left.get(keyOf(one))
+      const row = open(one.nodeId, one.iteration, at, one)
       if (!row || !was || row === was) return row
       count--
       changed.delete(row)
       return Object.assign(row, was)
     }
-    for (const { nodeId, iteration, loop, output, handle } of opened) {
-      const key = stepKey(nodeId, iteration)
+    for (const one of opened) {
+      const { loop, output, handle } = one
+      const key = keyOf(one)
       if (known && !left.has(key)) stored.add(key)
-      const row = take(nodeId, iteration)
+      const row = take(one)
       left.delete(key)
       if (row) Object.assign(row, { output, handle, loop: row.loop ?? loop })
     }
+    for (const { nodeId, iteration, agent } of under) {
+      const row = rows.get(stepKey(nodeId, iteration))
+      if (row) row.agent = agent
+    }
     if (known) return
     // The history that tells how these ended is gone. What the run carries are the outputs that it needs.
-    for (const [key, { nodeId, iteration }] of left) {
-      const row = take(nodeId, iteration)
+    for (const [key, one] of left) {
+      const row = take(one)
       const how = settled.get(key)
       const unknown = { status: 'CANCELLED', output: null, handle: null, errorMessage: UNKNOWN_END } as const
       if (row) end(row, at, how ? { status: 'SUCCESS', ...how } : unknown)
@@ -225,8 +240,7 @@ export function createFold(executionId: string, progress: Progress | null = null
     if (event.kind === 'started') begin(event)
     else if (event.kind === 'records') for (const record of event.records) readRecord(record, event.time)
     else if (event.kind === 'scheduled') {
-      const [nodeId = '', iteration = ''] = event.activityId.split('#')
-      const row = open(nodeId, iteration, event.time)
+      const row = openScheduled(event.activityId, event.time)
       if (row) scheduled.set(event.id, row)
     } else if (event.kind === 'timer') {
       const row = rows.get(event.key)
@@ -238,6 +252,33 @@ export function createFold(executionId: string, progress: Progress | null = null
         end(row, event.time, event.kind === 'fired' ? { status: 'SUCCESS' } : stopped)
     } else if (event.kind === 'closed') closed = event
     else if ('scheduledId' in event) readAttempt(event)
+  }
+
+  /** The record of an activity; for a step, the agent's own is opened with the first. */
+  function openScheduled(activityId: string, at: number): ProjectedNode | undefined {
+    const { nodeId, iteration, step } = readActivityId(activityId)
+    const own = open(nodeId, iteration, at)
+    if (step === null) return own
+    const key = stepKey(nodeId, iteration)
+    if (!agents.has(key) && own) takeSteps(own, at)
+    const agent = agents.get(key)
+    if (!agent) return undefined
+    return open(nodeId, iteration, at, { step, tool: taskOf(agent)?.tool ?? null })
+  }
+
+  /** Begins an agent; of one that goes on where it stopped, the steps before get their records now. */
+  function takeSteps(own: ProjectedNode, at: number): void {
+    const { nodeId, iteration } = own
+    const { begun } = plan.get(nodeId)!
+    for (const [index, { tool, input, output, errorMessage }] of (begun?.steps ?? []).entries()) {
+      const row = open(nodeId, iteration, at, { step: index + 1, tool })
+      if (!row) continue
+      row.agent = { input }
+      row.givenBy = begun!.from
+      end(row, at, { status: errorMessage === null ? 'SUCCESS' : 'FAILED', output, errorMessage })
+    }
+    own.agent = beginAgent({ begun })
+    agents.set(keyOf(own), own.agent)
   }
 
   function readAttempt(event: Extract<HistoryEvent, { scheduledId: number }>): void {
@@ -256,8 +297,44 @@ export function createFold(executionId: string, progress: Progress | null = null
     event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
   ): void {
     row.retryCount -= event.returned ?? 0
-    if (event.kind === 'failed') fail(row, event.time, event.error, notedIn(event))
-    else end(row, event.time, { status: 'SUCCESS', ...event.result })
+    if (row.step !== null) settleStep(row, event)
+    else if (event.kind === 'failed') fail(row, event.time, event.error, notedIn(event))
+    else {
+      const { output, handle } = event.result
+      end(row, event.time, { status: 'SUCCESS', output, handle, ...notedIn(event.result) })
+    }
+  }
+
+  /** Settles a step of an agent, unless it waits, and with it the agent's own record if that is over. */
+  function settleStep(
+    row: ProjectedNode,
+    event: Extract<HistoryEvent, { kind: 'completed' | 'failed' }>,
+  ): void {
+    const key = stepKey(row.nodeId, row.iteration)
+    // It may be stored already, while events are read again.
+    const own = rows.get(key)
+    const { time: at } = event
+    changed.add(row)
+    if (event.kind === 'failed') {
+      end(row, at, { status: 'FAILED', errorMessage: event.error.message, ...notedIn(event) })
+    } else {
+      const { record, pause } = event.result.agent!
+      row.agent = { input: record.input }
+      if (!pause) end(row, at, { status: 'SUCCESS', output: record.output, ...notedIn(event.result) })
+    }
+    const outcome = event.kind === 'failed' ? { error: event.error } : event.result
+    const next = moveAgent(agents.get(key)!, outcome)
+    if ('agent' in next) agents.set(key, next.agent)
+    else agents.delete(key)
+    if (!own || !running.has(own)) return
+    changed.add(own)
+    if ('agent' in next) {
+      own.agent = next.agent
+      return
+    }
+    if (next.ended.status === 'SUCCESS') own.agent = null
+    if (next.ended.status === 'FAILED') fail(own, at, next.ended.error, {})
+    else end(own, at, next.ended)
   }
 
   return {
@@ -307,6 +384,14 @@ export function createFold(executionId: string, progress: Progress | null = null
     },
     confirm,
   }
+}
+
+const WHOLE = { step: null, tool: null }
+
+type RecordPlace = Pick<ProjectedNode, 'nodeId' | 'iteration' | 'step' | 'tool'>
+
+function keyOf({ nodeId, iteration, step }: RecordPlace): string {
+  return stepKey(nodeId, joinStep(iteration, step))
 }
 
 function notedIn({ notes }: Pick<ProjectedNode, 'notes'>): Pick<ProjectedNode, 'notes'> {

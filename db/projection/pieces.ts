@@ -1,13 +1,18 @@
+import { joinStep } from '../../workflows/run/walk.ts'
 import type { ProjectedNode } from '../records/projection.ts'
 import { cleanText } from '../text.ts'
 
-/** A record as it is written: its values are JSON, its times ISO 8601. */
-export type RecordRow = Omit<ProjectedNode, 'startedAt' | 'completedAt' | 'output' | 'loop' | 'notes'> & {
+/** A record as it is written: its values are JSON, its times ISO 8601, and its iteration has the step behind. */
+export type RecordRow = Omit<
+  ProjectedNode,
+  'startedAt' | 'completedAt' | 'output' | 'loop' | 'agent' | 'notes'
+> & {
   executionId: string
   startedAt: string
   completedAt: string | null
   output: string | null
   loop: string | null
+  agent: string | null
   notes: string | null
 }
 
@@ -25,8 +30,11 @@ export function* cutPieces(
   let chars = 0
   for (const node of nodes) {
     const row = makeRow(executionId, node, values)
-    const { output, loop, notes, errorMessage } = row
-    const size = [output, loop, notes, errorMessage].reduce((sum, text) => sum + (text?.length ?? 0), 0)
+    const { output, loop, agent, notes, errorMessage } = row
+    const size = [output, loop, agent, notes, errorMessage].reduce(
+      (sum, text) => sum + (text?.length ?? 0),
+      0,
+    )
     if (piece.length >= MAX_ROWS || (piece.length > 0 && chars + size > MAX_CHARS)) {
       yield piece
       piece = []
@@ -42,11 +50,14 @@ function makeRow(executionId: string, node: ProjectedNode, values: boolean): Rec
   return {
     ...node,
     executionId,
+    iteration: joinStep(node.iteration, node.step),
+    tool: node.tool === null ? null : cleanText(node.tool),
     nodeName: cleanText(node.nodeName),
     startedAt: new Date(node.startedAt).toISOString(),
     completedAt: node.completedAt === null ? null : new Date(node.completedAt).toISOString(),
     output: values && node.output ? JSON.stringify(node.output) : null,
     loop: node.loop ? JSON.stringify(node.loop) : null,
+    agent: values && node.agent ? JSON.stringify(node.agent) : null,
     notes: node.notes ? JSON.stringify(node.notes) : null,
     errorMessage: node.errorMessage === null ? null : cleanText(node.errorMessage),
   }

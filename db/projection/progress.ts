@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
+import { taskOf } from '../../workflows/run/agents.ts'
 import { listFrames } from '../../workflows/run/frame.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
-import type { Envelope } from '../../workflows/run/plan.ts'
+import type { Agent, Envelope } from '../../workflows/run/plan.ts'
 import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
@@ -24,6 +25,8 @@ export type Progress = {
 export type OpenRecord = {
   nodeId: string
   iteration: string
+  step: number | null
+  tool: string | null
   startedAt: number
   position: number
   retryCount: number
@@ -39,7 +42,7 @@ export async function readProgress(store: Store, executionId: string): Promise<P
   const { rows } = await sql<Omit<Progress, 'recordCount'> & { recordCount: number }>`
     select run_id, run_position as position, last_event_id, extract(epoch from started_at)::float8 * 1000 as started_at,
       coalesce(record_count, (select count(*) from node_executions where execution_id = e.id)) as record_count,
-      (select coalesce(json_agg(json_build_object('nodeId', node_id, 'iteration', iteration,
+      (select coalesce(json_agg(json_build_object('nodeId', node_id, 'iteration', split_part(iteration, '!', 1), 'step', step, 'tool', tool,
           'startedAt', round(extract(epoch from n.started_at) * 1000), 'position', position,
           'retryCount', retry_count, 'loop', loop, 'notes', notes)), '[]')
         from node_executions n where execution_id = e.id and not settled) as open,
@@ -53,6 +56,8 @@ export async function readProgress(store: Store, executionId: string): Promise<P
 type CarriedRecord = {
   nodeId: string
   iteration: string
+  step: number | null
+  tool: string | null
   loop: LoopItems | null
   output: Envelope | null
   handle: string | null
@@ -62,13 +67,22 @@ type CarriedRecord = {
 export function listCarried({ root }: Carried): {
   open: CarriedRecord[]
   settled: Map<string, { output: Envelope | null; handle: string | null }>
+  agents: { nodeId: string; iteration: string; agent: Agent }[]
 } {
   const open: CarriedRecord[] = []
-  for (const { iteration, loops, waits, outputs } of listFrames(root)) {
+  const under: ReturnType<typeof listCarried>['agents'] = []
+  const whole = { step: null, tool: null, loop: null }
+  for (const { iteration, loops, waits, outputs, agents = {} } of listFrames(root)) {
     for (const [nodeId, { count, pages }] of Object.entries(loops))
-      open.push({ nodeId, iteration, loop: { count, pages }, output: null, handle: null })
+      open.push({ ...whole, nodeId, iteration, loop: { count, pages }, output: null, handle: null })
     for (const [nodeId, { handle }] of Object.entries(waits))
-      open.push({ nodeId, iteration, loop: null, output: outputs[nodeId] ?? null, handle })
+      open.push({ ...whole, nodeId, iteration, output: outputs[nodeId] ?? null, handle })
+    for (const [nodeId, agent] of Object.entries(agents)) {
+      under.push({ nodeId, iteration, agent })
+      const none = { nodeId, iteration, loop: null, output: null, handle: null }
+      if (!Object.hasOwn(waits, nodeId)) open.push({ ...whole, ...none })
+      else open.push({ ...none, step: agent.step, tool: taskOf(agent)?.tool ?? null })
+    }
   }
   const settled = new Map<string, { output: Envelope | null; handle: string | null }>()
   for (const [nodeId, outcome] of Object.entries(root.outcomes)) {
@@ -78,5 +92,5 @@ export function listCarried({ root }: Carried): {
       handle: outcome.handle,
     })
   }
-  return { open, settled }
+  return { open, settled, agents: under }
 }

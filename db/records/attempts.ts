@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { splitStep } from '../../workflows/run/walk.ts'
 import { write } from '../change.ts'
 import type { RequestRow } from '../requests/exchange.ts'
 import type { Store } from '../scope.ts'
@@ -8,8 +9,10 @@ import { nodeExecutionId } from './projection.ts'
 export type StartedAttempt = {
   executionId: string
   nodeId: string
-  /** '' outside of loops. */
+  /** '' outside of loops; with the step behind (joinStep) for one of an agent. */
   iteration: string
+  /** The tool that an agent's step calls. */
+  tool?: string
   nodeName: string
   nodeType: string
   /** Counted from 1. */
@@ -48,19 +51,21 @@ export async function saveAttempts(
     requestHash: request?.hash.toString('hex'),
     failure: failure && cleanText(failure.message),
     nextAt: failure?.nextAt,
+    tool: attempt.tool === undefined ? undefined : cleanText(attempt.tool),
     id: nodeExecutionId(attempt.executionId, attempt.nodeId, attempt.iteration),
+    step: splitStep(attempt.iteration).step,
   }))
   await write(store, (tx) =>
     sql`
     with ${keepRequests(requests)}
     insert into node_executions as n
       (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, retry_count, request_key,
-        request_hash, error_message, next_attempt_at)
+        request_hash, error_message, next_attempt_at, step, tool)
     select r.id, r."executionId", r."nodeId", r.iteration, r."nodeName", r."nodeType", 'RUNNING', r.at, r.attempt - 1,
-      r."requestKey", decode(r."requestHash", 'hex'), r.failure, r."nextAt"
+      r."requestKey", decode(r."requestHash", 'hex'), r.failure, r."nextAt", r.step, r.tool
     from json_to_recordset(${JSON.stringify(rows)}::json) as r(
       id uuid, "executionId" uuid, "nodeId" text, iteration text, "nodeName" text, "nodeType" text, at timestamptz, attempt int,
-      "requestKey" text, "requestHash" text, failure text, "nextAt" timestamptz)
+      "requestKey" text, "requestHash" text, failure text, "nextAt" timestamptz, step int, tool text)
     join executions e on e.id = r."executionId"
     where e.status in ('PENDING', 'RUNNING')
       -- A cancelled execution may have ended before its call knows of that.

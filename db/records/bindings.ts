@@ -2,6 +2,7 @@ import type { Language } from '../../workflows/expressions/rules.ts'
 import { findNodeNames, languageOf } from '../../workflows/graph/graph.ts'
 import { setOwn } from '../../workflows/json.ts'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
+import { chatPrivacyOf, isHiddenFrom, isPrivate } from '../agentchat/privacy.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
@@ -50,7 +51,7 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
   if (executionId === undefined && nodeId !== undefined && workflowId === undefined)
     throw invalid([{ path: 'nodeId', message: 'needs the execution or the workflow that it is in' }])
   const vars = /\$(?:vars|env)\b/.test(text) ? await readTeamVariables(store, teamId) : {}
-  if (executionId !== undefined) return { ...(await readExecuted(store, place, executionId, text)), vars }
+  if (executionId !== undefined) return { ...(await readExecuted(scope, place, executionId, text)), vars }
   const none = { input: undefined, nodes: {}, trigger: undefined, vars }
   if (workflowId === undefined) return { ...none, language: undefined, execution: {} }
   const row = await store.db
@@ -67,11 +68,12 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
 }
 
 async function readExecuted(
-  store: Store,
+  scope: Scope,
   { teamId, workflowId, nodeId, iteration = '' }: Place,
   executionId: string,
   text: string,
 ): Promise<Omit<PlaceBindings, 'vars'>> {
+  const { store } = scope
   const run = await store.db
     .selectFrom('executions as e')
     .innerJoin('workflows as w', 'w.id', 'e.workflowId')
@@ -85,9 +87,11 @@ async function readExecuted(
       'e.trigger',
     ])
     .select(['e.triggerNodeId', 'e.onlyNode', 'e.startedAt', 'e.keepInputs', 'e.keepOutputs', 'w.settings'])
+    .select(chatPrivacyOf('e').as('privacy'))
     .where('e.id', '=', executionId)
     .executeTakeFirst()
   if (run?.teamId !== teamId) throw missing('execution')
+  if (isHiddenFrom(scope, teamId, run.privacy)) throw isPrivate()
   if (workflowId !== undefined && run.workflowId !== workflowId)
     throw invalid([{ path: 'executionId', message: 'is not an execution of this workflow' }])
   const { graph } = await readStoredVersion(store, run.workflowId, run.workflowVersion)

@@ -2,8 +2,7 @@ import { sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { durationOf } from '../executions/list.ts'
 import { isEnded } from '../executions/status.ts'
-import { readOwner } from '../owners.ts'
-import { demand, type Scope, type Store } from '../scope.ts'
+import type { Store } from '../scope.ts'
 import { showHandles } from './records.ts'
 
 /**
@@ -21,6 +20,8 @@ export type NodeChange = {
   nodeId: string
   /** As in the record: null outside of loops. */
   iteration: string | null
+  step: number | null
+  tool: string | null
   nodeName: string
   nodeType: string
   status: string
@@ -67,12 +68,13 @@ const PAGE = 500
  * Reads what changed in an execution after the cursor, up to its `to`, else up to now; null if there is no
  * such execution. A row holds the id of the transaction that changed it last, and a snapshot sees exactly the
  * transactions that had ended when it was taken. So nothing is missed or read twice, in whatever order they
- * commit.
+ * commit. If the values of the execution are `hidden`, so are errors, handles and steps.
  */
 export async function readChanges(
   store: Store,
   executionId: string,
   cursor: Cursor,
+  hidden: boolean,
 ): Promise<Changes | null> {
   const { from, to = null, after } = cursor
   // Restored rows may hold ids of transactions that this cluster has yet to reach: they count as old.
@@ -94,11 +96,11 @@ export async function readChanges(
       (${after === undefined} or not b.known or e.status not in ('PENDING', 'RUNNING')) and ${isFresh('e.changed')} as fresh,
       e.changed is null or e.changed >= b.future or pg_visible_in_snapshot(e.changed, b.up_to) as visible,
       (select coalesce(json_agg(r), '[]') from (
-        select n.id, n.node_id as "nodeId", nullif(n.iteration, '') as iteration, n.node_name as "nodeName",
+        select n.id, n.node_id as "nodeId", nullif(split_part(n.iteration, '!', 1), '') as iteration, n.step, n.tool, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
           case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"
-        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')}
+        from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')} and (${!hidden} or n.step is null)
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))
         order by n.started_at, n.id limit ${PAGE + 1}) r) as nodes
@@ -112,25 +114,18 @@ export async function readChanges(
     startedAt: startedAt?.toISOString() ?? null,
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),
-    errorMessage,
+    errorMessage: hidden ? null : errorMessage,
     cancelRequested,
   }
   const more = row.nodes.length > PAGE
   return {
     upTo: row.upTo,
     run: row.fresh ? run : null,
-    nodes: row.nodes.slice(0, PAGE).map(readNode),
+    nodes: row.nodes.slice(0, PAGE).map((node) => readNode(node, hidden)),
     more,
     status,
     ended: isEnded(status) && row.visible && !more,
   }
-}
-
-/** Throws NOT_FOUND or FORBIDDEN unless the caller may follow the execution (VIEWER). */
-export async function demandExecution(scope: Scope, id: string): Promise<string> {
-  const teamId = await readOwner(scope.store, 'executions', id)
-  demand(scope, teamId, 'VIEWER')
-  return teamId
 }
 
 /** The current snapshot: as `from` of a cursor, it leaves out all that has changed until now. */
@@ -179,13 +174,13 @@ type Row = {
   nodes: Omit<NodeChange, 'durationMs'>[]
 }
 
-function readNode(row: Omit<NodeChange, 'durationMs'>): NodeChange {
+function readNode(row: Omit<NodeChange, 'durationMs'>, hidden: boolean): NodeChange {
   const startedAt = new Date(row.startedAt)
   const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
   return {
     ...row,
     nodeId: graphNodeId(row.nodeId),
-    ...showHandles(row.handle),
+    ...(hidden ? { handle: null, errorMessage: null } : showHandles(row.handle)),
     startedAt: startedAt.toISOString(),
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),

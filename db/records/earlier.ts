@@ -64,7 +64,7 @@ async function readNodes(
   paths: string[],
 ): Promise<StoredNode[]> {
   const { rows } = await sql<StoredNode>`
-    select id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
+    select id, node_id, node_name, node_type, iteration, step, status, started_at, completed_at, output, handle,
       error_message, retry_count, loop, given_by, null as child_execution_id, 0 as total
     from node_executions where execution_id = ${executionId} and node_id = any(${nodeIds}::text[])
       and iteration = any(${paths}::text[])`.execute(store.db)
@@ -76,6 +76,6 @@ async function findUnsuccessful(store: Store, executionId: string, nodeIds: stri
   const { rows } = await sql<{ at: number }>`
     select distinct split_part(iteration, '.', 1)::integer as at from node_executions
     where execution_id = ${executionId} and node_id = any(${nodeIds}::text[]) and iteration <> ''
-      and status <> 'SUCCESS'`.execute(store.db)
+      and step is null and status <> 'SUCCESS'`.execute(store.db)
   return new Set(rows.map(({ at }) => at))
 }

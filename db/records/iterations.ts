@@ -33,6 +33,8 @@ export type Iterations = {
 export function readIterations(plan: Plan, rows: StoredNode[]): Iterations {
   const byKey = new Map<string, Iteration>()
   for (const row of rows) {
+    // What an agent came to is in its own record.
+    if (row.step !== null) continue
     const loopId = findNode(plan, row.nodeId)?.parentId ?? ''
     const key = stepKey(loopId, row.iteration)
     const iteration = byKey.get(key) ?? createIteration(loopId, row.iteration)

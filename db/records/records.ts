@@ -1,10 +1,13 @@
 import { isObject } from '../../workflows/json.ts'
-import { graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
+import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { stepKey } from '../../workflows/run/walk.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { readRecordUsage, type Usage } from '../usage/usage.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
 import {
   countRecords,
@@ -24,6 +27,12 @@ export type NodeExecution = {
   nodeType: string
   /** The loop's iteration that it belongs to, from 0; `3.0` in a loop in a loop; null outside of loops. */
   iteration: string | null
+  /**
+   * For a step of an agent: its number, from 1, and the tool that it calls (null in a turn of the model). Null in all
+   * other records, the agent's own among them.
+   */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: Date
   completedAt: Date | null
@@ -46,6 +55,8 @@ export type NodeExecution = {
   /** What was noted beside the output; missing if there is nothing. */
   warnings?: NodeNotes['warnings']
   console?: NodeNotes['console']
+  /** What its calls to models took; missing if it has made none. */
+  usage?: Usage
 }
 
 export type ExecutionRecords = {
@@ -58,21 +69,26 @@ export type ExecutionRecords = {
  * An execution's node records, in the order they started, and its output. A record's input is derived: the
  * outputs of the nodes before it, merged as the run merged them, or its iteration's item. The execution's
  * output is null unless it ended SUCCESS and its outputs were kept. Values that are not objects are shown as
- * `{value}`.
+ * `{value}`. `sums` are what its calls to models took; null if it has made none. If its values are `hidden`, none is
+ * shown.
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null },
+  execution: CountedExecution & { nodes: StoredNode[] | null; sums: object | null; hidden: boolean },
 ): Promise<ExecutionRecords> {
-  const nodes = execution.nodes ?? (await readShown(store, execution.id))
-  const total = execution.nodes ? nodes.length : await countAll(store, execution)
+  const { hidden } = execution
+  const stored = execution.nodes ?? (await readShown(store, execution.id, { steps: !hidden }))
+  const nodes = hidden ? stored.filter(({ step }) => step === null) : stored
+  const total = execution.nodes ? nodes.length : await countShown(store, execution)
   const plan = await readCompiledPlan(store, execution)
   const beside = total > nodes.length ? await readRecordsBefore(store, execution.id, plan, nodes) : []
   const values = deriveValues(store, execution.id, plan, [...nodes, ...beside])
   // The execution's output first: the records may use up the bytes that one response can show.
-  const ends = execution.status === 'SUCCESS' ? await values.ends() : undefined
+  const ends = execution.status === 'SUCCESS' && !hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
-  return { nodeExecutions: await showNodes(nodes, values), nodeExecutionsTotal: total, outputData }
+  const usageOf = execution.sums ? await readRecordUsage(store, execution.id, nodes) : undefined
+  const shown = await showNodes(nodes, hidden ? null : values, usageOf)
+  return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
 /** The output of an execution that ended SUCCESS, as it is; undefined if its outputs were not kept. */
@@ -83,6 +99,11 @@ export async function readExecutionOutput(store: Store, execution: ExecutionShap
 }
 
 type CountedExecution = ExecutionShape & { recordCount: number | null }
+
+/** The number of the records that may be seen: steps are hidden with the values. */
+function countShown(store: Store, execution: CountedExecution & { hidden: boolean }): Promise<number> {
+  return execution.hidden ? countRecords(store, execution.id, { steps: false }) : countAll(store, execution)
+}
 
 /** The number of all records. The projection keeps it; while the execution is open, attempts add others. */
 async function countAll(store: Store, { id, status, recordCount }: CountedExecution): Promise<number> {
@@ -111,43 +132,85 @@ export async function listNodeExecutions(
       'onlyNode',
       'recordCount',
     ])
+    .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!execution) throw missing('execution')
   demand(scope, execution.teamId, 'VIEWER')
-  const { status, nodeId, page, size } = query
-  const all = status === undefined && nodeId === undefined
-  const total = all ? await countAll(store, execution) : await countRecords(store, id, { status, nodeId })
+  const { status, nodeId, steps, page, size } = query
+  const hidden = isHiddenFrom(scope, execution.teamId, execution.privacy)
+  const filter = { status, nodeId, steps: hidden ? false : steps }
+  const all = status === undefined && nodeId === undefined && filter.steps !== false
+  const total = all ? await countAll(store, execution) : await countRecords(store, id, filter)
   if (page * size >= total) return makePage([], total, query)
-  const nodes = await readPage(store, id, { status, nodeId }, { size, offset: page * size })
+  const nodes = await readPage(store, id, filter, { size, offset: page * size })
   const plan = await readCompiledPlan(store, execution)
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
-  return makePage(await showNodes(nodes, values), total, query)
+  const usageOf = await readRecordUsage(store, id, nodes)
+  return makePage(await showNodes(nodes, hidden ? null : values, usageOf), total, query)
 }
 
-async function showNodes(nodes: StoredNode[], values: RecordValues): Promise<NodeExecution[]> {
+/** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
+async function showNodes(
+  nodes: StoredNode[],
+  values: RecordValues | null,
+  usageOf: (record: StoredNode) => Usage | undefined = () => undefined,
+): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
-  for (const { output, loop, givenBy, notes, ...row } of nodes) {
+  for (const node of underAgents(nodes)) {
+    const { output, loop, agent, givenBy, notes, ...row } = node
+    const usage = usageOf(node)
     const startedAt = new Date(row.startedAt)
     const completedAt = row.completedAt === null ? null : new Date(row.completedAt)
     shown.push({
       ...row,
       nodeId: graphNodeId(row.nodeId),
-      ...showHandles(row.handle),
+      ...(values ? showHandles(row.handle) : { handle: null, errorMessage: null }),
       iteration: row.iteration === '' ? null : row.iteration,
       startedAt,
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
-      inputData: asObject(await values.input(row.nodeId, row.iteration)),
-      outputData: output === null ? null : asObject(await values.output(row.nodeId, row.iteration)),
+      ...(values ? await showValues(row, { output, agent }, values) : { inputData: {}, outputData: null }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
-      ...notes,
+      ...(values ? notes : {}),
+      ...(usage ? { usage } : {}),
     })
   }
   return shown
+}
+
+async function showValues(
+  { nodeId, iteration, step }: Pick<StoredNode, 'nodeId' | 'iteration' | 'step'>,
+  { output, agent }: Pick<StoredNode, 'output' | 'agent'>,
+  values: RecordValues,
+): Promise<Pick<NodeExecution, 'inputData' | 'outputData'>> {
+  if (step === null)
+    return {
+      inputData: asObject(await values.input(nodeId, iteration)),
+      outputData: output === null ? null : asObject(await values.output(nodeId, iteration)),
+    }
+  return {
+    inputData: agent ? asObject(await values.own(agent.input)) : {},
+    outputData: output === null ? null : asObject(await values.own(output as Envelope)),
+  }
+}
+
+/** The records with an agent's steps right under its own, whatever else began meanwhile. */
+function underAgents(nodes: StoredNode[]): StoredNode[] {
+  const keyOf = ({ nodeId, iteration }: StoredNode) => stepKey(nodeId, iteration)
+  const steps = Map.groupBy(
+    nodes.filter(({ step }) => step !== null),
+    keyOf,
+  )
+  if (steps.size === 0) return nodes
+  const own = new Set(nodes.filter(({ step }) => step === null).map(keyOf))
+  // A page may begin within the steps of an agent.
+  return nodes.flatMap((node) =>
+    node.step !== null ? (own.has(keyOf(node)) ? [] : [node]) : [node, ...(steps.get(keyOf(node)) ?? [])],
+  )
 }
 
 /** A handle as it is shown, which may be several that are stored as one text. */

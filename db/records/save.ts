@@ -168,22 +168,24 @@ function upsert(rows: RecordRow[]) {
   return sql`
     insert into node_executions as n
       (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
-       output, handle, error_message, retry_count, settled, position, loop, given_by, notes)
+       output, handle, error_message, retry_count, settled, position, loop, given_by, notes, step, tool,
+       agent)
     select r.id, r.execution_id, r.node_id, r.iteration, r.node_name, r.node_type, r.status, r.started_at,
       r.completed_at,
       -- Outputs that are not kept are stored while somebody waits for them. The trigger's output is the input.
       case when keep_outputs and (keep_inputs or r.node_id <> trigger_node_id) then r.output::json end,
       r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position,
-      case when keep_outputs then r.loop::json end, r.given_by, case when keep_outputs then r.notes::json end
+      case when keep_outputs then r.loop::json end, r.given_by, case when keep_outputs then r.notes::json end,
+      r.step, r.tool, case when keep_inputs and keep_outputs then r.agent::json end
     from guard join unnest(
       ${of('id')}::uuid[], ${of('executionId')}::uuid[], ${of('nodeId')}::text[], ${of('iteration')}::text[],
       ${of('nodeName')}::text[], ${of('nodeType')}::text[], ${of('status')}::text[],
       ${of('startedAt')}::timestamptz[], ${of('completedAt')}::timestamptz[], ${of('output')}::text[],
       ${of('handle')}::text[], ${of('errorMessage')}::text[], ${of('retryCount')}::int[],
       ${of('position')}::int[], ${of('loop')}::text[], ${of('givenBy')}::text[],
-      ${of('notes')}::text[]
+      ${of('notes')}::text[], ${of('step')}::int[], ${of('tool')}::text[], ${of('agent')}::text[]
     ) as r(id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
-           output, handle, error_message, retry_count, position, loop, given_by, notes) on r.execution_id = guard.id
+           output, handle, error_message, retry_count, position, loop, given_by, notes, step, tool, agent) on r.execution_id = guard.id
     where open or r.status <> 'RUNNING'
     -- Attempts are written in the same order, so that the two cannot deadlock.
     order by r.id
@@ -191,13 +193,14 @@ function upsert(rows: RecordRow[]) {
       status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
       output = excluded.output, handle = excluded.handle, error_message = ${message},
       retry_count = ${retries}, settled = excluded.settled, position = excluded.position,
-      loop = excluded.loop, given_by = excluded.given_by, notes = excluded.notes
+      loop = excluded.loop, given_by = excluded.given_by, notes = excluded.notes, step = excluded.step,
+      tool = excluded.tool, agent = excluded.agent
     where (excluded.settled or not n.settled)
       and (n.status, n.started_at, n.completed_at, n.output::text, n.handle, n.error_message, n.retry_count,
-        n.settled, n.position, n.loop::text, n.given_by, n.notes::text)
+        n.settled, n.position, n.loop::text, n.given_by, n.notes::text, n.tool, n.agent::text)
       is distinct from (excluded.status, excluded.started_at, excluded.completed_at, excluded.output::text,
         excluded.handle, ${message}, ${retries}, excluded.settled, excluded.position,
-        excluded.loop::text, excluded.given_by, excluded.notes::text)`
+        excluded.loop::text, excluded.given_by, excluded.notes::text, excluded.tool, excluded.agent::text)`
 }
 
 /** How far an execution's row is; null if it is deleted. */

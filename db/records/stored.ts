@@ -3,6 +3,7 @@ import { itemNodeId, type Plan } from '../../workflows/run/plan.ts'
 import type { ItemPage, NodeNotes } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
+import type { StepInput } from './projection.ts'
 
 /** A node's record as it is stored. STORED_NODES reads it as JSON, so times are strings. */
 export type StoredNode = {
@@ -11,6 +12,9 @@ export type StoredNode = {
   nodeName: string
   nodeType: string
   iteration: string
+  /** The number of an agent's step, and the tool that it calls. */
+  step: number | null
+  tool: string | null
   status: string
   startedAt: string
   completedAt: string | null
@@ -20,17 +24,22 @@ export type StoredNode = {
   retryCount: number
   nextAttemptAt: string | null
   loop: { pages: ItemPage[] } | null
+  /** Of a step. */
+  agent: StepInput | null
   givenBy: string | null
   notes: NodeNotes | null
   childExecutionId: string | null
 }
 
+/** The iteration of a record, without the step that it has behind. */
+const ITERATION = sql`split_part(iteration, '!', 1)`
+
 /** A row of a query named `shown`, which has the columns of node_executions, as a StoredNode. */
 const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeName', node_name, 'nodeType', node_type,
-  'iteration', iteration, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
+  'iteration', ${ITERATION}, 'step', step, 'tool', tool, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
   'nextAttemptAt', case when status = 'RUNNING' then next_attempt_at end,
-  'loop', loop, 'givenBy', given_by, 'notes', notes, 'childExecutionId', case when node_type = 'SUB_WORKFLOW'
+  'loop', loop, 'agent', agent, 'givenBy', given_by, 'notes', notes, 'childExecutionId', case when node_type = 'SUB_WORKFLOW' or tool is not null
     then (select child.id from executions child where child.id = shown.id) end)`
 
 const IN_ORDER = sql`coalesce(json_agg(${NODE_AS_JSON} order by started_at, position, node_id), '[]')`
@@ -86,14 +95,19 @@ function recordsLooped(
 
 /**
  * The 1,000 records that an execution with more of them shows: those outside of loops are preferred, then failed ones,
- * then the newest. In the order they started.
+ * then the newest. In the order they started. Steps of agents are left out unless `steps` says otherwise.
  */
-export async function readShown({ db }: Store, executionId: string): Promise<StoredNode[]> {
+export async function readShown(
+  { db }: Store,
+  executionId: string,
+  { steps }: { steps: boolean },
+): Promise<StoredNode[]> {
+  const where = isOf({ steps })
   const newest = sql`started_at desc, position desc, node_id desc`
   const { rows } = await sql<{ nodes: StoredNode[] }>`
     with recursive ${recordsOutside(executionId)},
     looped as (
-      select id from (${recordsLooped(executionId, RECORD_STATUSES, { order: newest, limit: SHOWN })}) l
+      select id from (${recordsLooped(executionId, RECORD_STATUSES, { where, order: newest, limit: SHOWN })}) l
       order by status <> 'FAILED', started_at desc, position desc
       limit greatest(0, ${SHOWN} - (select count(*) from outside)))
     select ${IN_ORDER} as nodes from (
@@ -103,23 +117,31 @@ export async function readShown({ db }: Store, executionId: string): Promise<Sto
 }
 
 /** Which records a page shows; all of the execution if neither is given. */
-export type RecordFilter = { status?: string | undefined; nodeId?: string | undefined }
+export type RecordFilter = {
+  status?: string | undefined
+  nodeId?: string | undefined
+  /** False leaves the steps of agents out. */
+  steps?: boolean | undefined
+}
 
-/** Whether a record is of a node, or of one of the calls that it makes for its items. */
-function isOf(nodeId: string) {
-  return sql`node_id = any(${[nodeId, itemNodeId(nodeId)]}::text[])`
+/** Whether a record is of a node, or of one of the calls that it makes for its items, and is no step if those are left out. */
+function isOf({ nodeId, steps }: RecordFilter) {
+  const ofNode =
+    nodeId === undefined ? sql`true` : sql`node_id = any(${[nodeId, itemNodeId(nodeId)]}::text[])`
+  return steps === false ? sql`${ofNode} and step is null` : ofNode
 }
 
 /** The records from `offset` on, at most `size`, in the order they started. */
 export async function readPage(
   { db }: Store,
   executionId: string,
-  { status, nodeId }: RecordFilter,
+  filter: RecordFilter,
   { size, offset }: { size: number; offset: number },
 ): Promise<StoredNode[]> {
+  const { status } = filter
   const statuses = status === undefined ? RECORD_STATUSES : [status]
   const order = sql`started_at, position, node_id`
-  const ofNode = nodeId === undefined ? sql`true` : isOf(nodeId)
+  const ofNode = isOf(filter)
   const ofBoth = status === undefined ? ofNode : sql`${ofNode} and status = ${status}`
   const { rows } = await sql<{ nodes: StoredNode[] }>`
     with recursive ${recordsOutside(executionId)},
@@ -138,9 +160,10 @@ export async function readPage(
 export async function countRecords(
   { db }: Store,
   executionId: string,
-  { status, nodeId }: RecordFilter,
+  filter: RecordFilter,
 ): Promise<number> {
-  const ofNode = nodeId === undefined ? sql`true` : isOf(nodeId)
+  const { status } = filter
+  const ofNode = isOf(filter)
   const { rows } =
     status === undefined
       ? await sql<{ n: number }>`
@@ -219,12 +242,13 @@ export async function readRecordsBefore(
       if (repeats && before >= 0) paths.add([...path.slice(0, depth - 1), before].join('.'))
     }
   }
-  const columns = sql`id, node_id, node_name, node_type, iteration, status, started_at, completed_at, output, handle,
+  const columns = sql`id, node_id, node_name, node_type, iteration, step, tool, agent, status, started_at, completed_at, output, handle,
     error_message, retry_count, null as next_attempt_at, loop, given_by, null as notes, null as child_execution_id`
   const { rows } = await sql<StoredNode>`
     with recursive ${recordsOutside(executionId)}
     select ${columns} from outside
     union all
+    -- No input is made up of an agent's steps: the paths have none behind.
     select ${columns} from node_executions where execution_id = ${executionId} and iteration <> ''
       and iteration = any(${[...paths]}::text[]) and node_id = any(${[...nodeIds]}::text[])`.execute(store.db)
   return rows.filter((row) => !known.has(row.id))

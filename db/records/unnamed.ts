@@ -76,6 +76,8 @@ async function findNames(store: Store, executionId: string): Promise<string[]> {
       select output::text as text from node_executions
         where execution_id = ${executionId} and output::text like '%"ref"%'
       union all select loop::text from node_executions where execution_id = ${executionId} and loop is not null
+      union all select agent::text from node_executions
+        where execution_id = ${executionId} and agent::text like '%"ref"%'
       union all select given::text from executions where id = ${executionId} and given is not null)
     select distinct name[1] as name
     from texts, regexp_matches(text, '"ref": ?"([0-9a-zA-Z_-]+)"', 'g') name`.execute(store.db)

@@ -27,6 +27,8 @@ export function deriveValues(store: Store, executionId: string, plan: Plan, rows
     return [...origins].reduce((sum, id) => sum + (outputOf(iteration, id)?.bytes ?? 0), 0)
   }
   return {
+    /** A value that a record names itself. */
+    own: (envelope: Envelope): Promise<unknown> => show(envelope.bytes, () => source.open(envelope)),
     output(id: string, path: string): Promise<unknown> {
       const iteration = iterations.around(id, path)
       return show(sizeOf(iteration, [id]), () => readValue(source, iteration, id))

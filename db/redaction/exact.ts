@@ -12,6 +12,11 @@ export type ExactMask = {
   start(text: string): string
   /** A message with excerpts of what others said: before the `...` where one ends, a secret may be cut in two, too. */
   excerpt(text: string): string
+  /**
+   * What `text` makes of a text that comes in pieces: as little as can be is held back, where a secret may have begun.
+   * Without `end` the text was cut off, and what is held back is never told.
+   */
+  pieces(): MaskedPieces
   /** The same for the bytes of a text, as they come: a secret is found across their pieces. */
   bytes(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined>
   /** A copy of a JSON value; the same value if there is nothing to mask in it. */
@@ -19,6 +24,9 @@ export type ExactMask = {
   /** The same for the JSON text of a value, in turns with what others do. */
   json(text: string): Promise<string>
 }
+
+/** Each returns what can be told now. All that is returned, joined, is the masked text. */
+export type MaskedPieces = { next(piece: string): string; end(): string }
 
 /** A mask for these secrets; see compileSecrets for the forms in which they are found. */
 export function createExactMask(secrets: Iterable<string>): ExactMask {
@@ -60,6 +68,7 @@ export function createExactMask(secrets: Iterable<string>): ExactMask {
       const parts = text(given).split(CUT)
       return parts.map((part, at) => (at < parts.length - 1 ? maskEnd(part) : part)).join(CUT)
     },
+    pieces: () => maskPieces(all, forms, text),
     bytes: (pieces) =>
       maskBytes(
         pieces,
@@ -87,6 +96,62 @@ export function createExactMask(secrets: Iterable<string>): ExactMask {
       doubtful.some((form) => json.includes(form)) ||
       all.some((secret) => secret.length < LEAST_PARTIAL && json.includes(writeInside(secret)))
     )
+  }
+}
+
+/** Masks a text in pieces. A text that is a secret as a whole, and nothing else, is masked too. */
+function maskPieces(all: string[], forms: string[], maskWhole: (text: string) => string): MaskedPieces {
+  const firsts = new Set(forms.map((form) => form[0]!))
+  let held = ''
+  let begun = false
+
+  /** Where the last form may begin that is not complete yet: the length of what is held if there is none. */
+  function findOpen(): number {
+    const longest = forms[0]?.length ?? 0
+    for (let at = Math.max(0, held.length - longest + 1); at < held.length; at++) {
+      if (!firsts.has(held[at]!)) continue
+      const rest = held.slice(at)
+      if (forms.some((form) => form.length > rest.length && form.startsWith(rest))) return at
+    }
+    return held.length
+  }
+
+  /** Up to where what is held can be masked by itself, since no form reaches across that place. */
+  function findCut(): number {
+    let cut = findOpen()
+    for (let moved = cut < held.length; moved; ) {
+      moved = false
+      for (const form of forms) {
+        const at = held.indexOf(form, Math.max(0, cut - form.length + 1))
+        if (at < 0 || at >= cut || at + form.length <= cut) continue
+        cut = at
+        moved = true
+      }
+    }
+    return cut
+  }
+
+  function maskForms(text: string): string {
+    let clean = text
+    for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, REDACTED)
+    return clean
+  }
+
+  return {
+    next(piece) {
+      held += piece
+      if (!begun && all.some((secret) => secret.startsWith(held))) return ''
+      const cut = findCut()
+      const told = maskForms(held.slice(0, cut))
+      held = held.slice(cut)
+      begun ||= cut > 0
+      return told
+    },
+    end() {
+      const rest = begun ? maskForms(held) : maskWhole(held)
+      held = ''
+      return rest
+    },
   }
 }
 

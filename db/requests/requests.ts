@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { takeTurn } from '../../workflows/turns.ts'
+import { demandValues } from '../agentchat/privacy.ts'
 import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
-import { demandExecution } from '../records/changes.ts'
 import { readRecentRules } from '../redaction/rules.ts'
 import type { Scope } from '../scope.ts'
 import { openExchange, type ShownRequest, showExchange } from './exchange.ts'
@@ -18,14 +18,14 @@ const UNKNOWN_ANSWER = 'What came back is not known: its worker was lost, or has
 
 /**
  * The HTTP requests of a node's record, by attempts and as they were made (VIEWER). Throws NOT_FOUND if there is no
- * such execution or record.
+ * such execution or record, and FORBIDDEN for a chat of somebody else.
  */
 export async function listNodeRequests(
   scope: Scope,
   { id, recordId }: { id: string; recordId: string },
   query: PageRequest,
 ): Promise<Page<NodeRequest>> {
-  const teamId = await demandExecution(scope, id)
+  const teamId = await demandValues(scope, id)
   const { db, keys } = scope.store
   const ofRecord = sql`execution_id = ${id} and record_id = ${recordId}`
   const found = await sql<{ total: number; over: number | null }>`

@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { replaceCredential } from '../../workflows/graph/credentials.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
-import { HIDDEN, listSecrets, moveSecret, type Path, valueAt } from '../../workflows/graph/secrets.ts'
+import { HIDDEN, listSecrets, moveSecret, valueAt } from '../../workflows/graph/secrets.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
-import { joinPath, type Problem } from '../../workflows/problem.ts'
+import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import { findLiterals, nameLiteral, readConstant } from '../../workflows/secrets/literals.ts'
 import type { Changed } from '../change.ts'
 import type { Tx } from '../connection.ts'
@@ -126,7 +126,10 @@ export async function moveSecrets(
         path: namePath(at, which.path),
         message: `${nameLiteral(which)} stays in the graph: ${why}`,
       })
-    const plan = planPass(node, literal, rules)
+    const plan =
+      node.type === 'HTTP_REQUEST'
+        ? planPass(node, literal, rules)
+        : { why: 'it is one of a tool, which needs a credential of its own' }
     if ('why' in plan) {
       for (const each of [literal, ...others]) tell(each, plan.why)
       return node

@@ -1,6 +1,6 @@
 import type { GraphNode } from '../../workflows/graph/graph.ts'
-import { HIDDEN, listSecrets, type Path } from '../../workflows/graph/secrets.ts'
-import { joinPath, type Problem } from '../../workflows/problem.ts'
+import { HIDDEN, listSecrets } from '../../workflows/graph/secrets.ts'
+import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
 import type { Work } from '../../workflows/turns.ts'
 import { findSecrets, type Pii } from '../redaction/detect.ts'

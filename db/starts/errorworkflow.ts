@@ -38,14 +38,20 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .executeTakeFirst()
   const failedNode = await findFailedNode(store, executionId, run.errorMessage)
   const started = await addExecution(store, workflow, {
-    id: uuidv5('error', executionId),
+    id: errorRunId(executionId),
     node,
     trigger: 'ERROR',
+    failed: executionId,
     data: { execution: { ...execution, failedNode }, workflow: { id: run.workflowId, name } },
     by: { kind: 'SYSTEM', id: null, name: 'error' },
     adopt: hasFiles && ((tx, to) => copyFiles(tx, executionId, to, 'all')),
   })
   return { started }
+}
+
+/** The id of the execution that the failure of an execution starts. */
+export function errorRunId(executionId: string): string {
+  return uuidv5('error', executionId)
 }
 
 /** The node that made the execution fail: the one with its message, else the last that failed, else null. */
@@ -56,6 +62,8 @@ async function findFailedNode(store: Store, executionId: string, message: string
     .select(sql<string | null>`nullif(iteration, '')`.as('iteration'))
     .where('executionId', '=', executionId)
     .where('status', '=', 'FAILED')
+    // Not a step of an agent: the agent itself has failed.
+    .where('step', 'is', null)
     .orderBy(sql`error_message = ${message}`, (order) => order.desc().nullsLast())
     .orderBy('completedAt', 'desc')
     .limit(1)

@@ -2,7 +2,9 @@ import { sql } from 'kysely'
 import { v7 as uuid, v5 as uuidv5 } from 'uuid'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { ITEM_PRESET } from '../../workflows/graph/single.ts'
+import { getOwn } from '../../workflows/json.ts'
 import { type Envelope, INPUT_REF, type Presets } from '../../workflows/run/plan.ts'
+import { chatPrivacyOf, isHiddenFrom, isPrivate } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault, missing } from '../fault.ts'
@@ -11,6 +13,7 @@ import { findFileIds } from '../files/named.ts'
 import { copyOutputs } from '../records/outputs.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
+import { envelopesOf, readStopped } from './agents.ts'
 import { findPinProblem, PINNED } from './pins.ts'
 import { findReusable } from './reuse.ts'
 import { checkSingleNode } from './single.ts'
@@ -41,7 +44,7 @@ export type RecoverOptions = {
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
  * nodes that succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR,
  * or a BUILDER if outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the
- * execution is open, has succeeded (RETRY), the version has no such trigger or node, or what is needed of it
+ * execution is open, has succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it
  * was not kept.
  */
 export async function recoverExecution(
@@ -63,7 +66,9 @@ export async function recoverExecution(
   const least = Object.keys(pinned).length > 0 || run.onlyNode !== null ? 'BUILDER' : 'OPERATOR'
   demand(scope, run.teamId, least)
   const newId = idempotencyKey === undefined ? uuid() : uuidv5(`${how} ${idempotencyKey}`, id)
-  const refs = Object.values(given).flatMap(({ output }) => refOf(output))
+  const refs = Object.values(given).flatMap(({ output, begun }) =>
+    [output, ...(begun ? envelopesOf(begun) : [])].flatMap(refOf),
+  )
   const started = await addExecution(store, workflow, {
     ...more,
     id: newId,
@@ -86,7 +91,10 @@ export async function recoverExecution(
     : await readAccepted(store, started.executionId)
   const { workflowVersion } = kept
   const { nodes } = await readVersion(store, run.workflowId, workflowVersion)
-  const isTaken = (node: string) => Object.hasOwn(kept.given, node) && kept.given[node]!.from !== PINNED
+  const isTaken = (node: string) => {
+    const gift = getOwn(kept.given, node)
+    return gift !== undefined && gift.from !== PINNED && !gift.begun
+  }
   const takenOver = nodes.map((node) => node.id).filter(isTaken)
   return { ...started, retriedFrom: id, recovery: how, workflowVersion, takenOver }
 }
@@ -110,6 +118,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'trigger', 'triggerNodeId'])
     .select(['inputData', 'keepInputs', 'given', 'onlyNode'])
+    .select(chatPrivacyOf().as('privacy'))
     .select(
       sql<boolean>`exists (select from node_executions n
         where n.execution_id = executions.id and n.given_by = ${PINNED})`.as('pinned'),
@@ -118,6 +127,9 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
     .executeTakeFirst()
   if (!run) throw missing('execution')
   demand(scope, run.teamId, 'OPERATOR')
+  if (isHiddenFrom(scope, run.teamId, run.privacy)) throw isPrivate()
+  if (run.trigger === 'CHAT')
+    throw new Fault('CONFLICT', 'The execution replies in a chat: post the message again instead')
   if (!isEnded(run.status)) throw new Fault('CONFLICT', 'The execution is still under way')
   if (how === 'RETRY' && run.status === 'SUCCESS') {
     throw new Fault('CONFLICT', 'The execution succeeded, so it has no failed node; rerun it instead')
@@ -164,12 +176,14 @@ async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph
     .distinct()
     .where('executionId', '=', run.id)
     .where('iteration', '<>', '')
+    .where('step', 'is', null)
     .where('status', '=', 'FAILED')
     .where('output', 'is', null)
     .execute()
   const known = new Map<string, { status: string; output: unknown; handle: string | null; from: string }>()
-  for (const [id, { output, handle, from }] of Object.entries((run.given ?? {}) as Presets)) {
-    if (from !== PINNED && id !== ITEM_PRESET) known.set(id, { status: 'SUCCESS', output, handle, from })
+  for (const [id, { output, handle, from, begun }] of Object.entries((run.given ?? {}) as Presets)) {
+    if (from !== PINNED && id !== ITEM_PRESET && !begun)
+      known.set(id, { status: 'SUCCESS', output, handle, from })
   }
   for (const { nodeId, status, output, handle, givenBy } of rows) {
     known.set(nodeId, { status, output, handle, from: givenBy ?? run.id })
@@ -177,13 +191,24 @@ async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph
   const statuses = new Map([...known].map(([id, { status }]) => [id, status]))
   const failedInside = new Set(failed.map(({ nodeId }) => nodeId))
   const taken: Presets = Object.create(null)
-  for (const id of findReusable(before, after, { statuses, failedInside })) {
+  const { outputs, agents } = findReusable(before, after, { statuses, failedInside })
+  for (const id of outputs) {
     const { output, handle, from } = known.get(id)!
     if (output === null) throw notKept()
     taken[id] = { output: output as Envelope, handle, from }
   }
+  for (const id of agents) {
+    const begun = statuses.has(id) ? await readStopped(store, run.id, id) : undefined
+    // The execution may never have come to an agent that it was to go on with.
+    const again = statuses.has(id) ? undefined : getOwn((run.given ?? {}) as Presets, id)
+    if (begun) taken[id] = { output: NO_OUTPUT, handle: null, from: run.id, begun }
+    else if (again?.begun) taken[id] = again
+  }
   return taken
 }
+
+/** Stands in the place of the output of an agent that goes on. */
+const NO_OUTPUT: Envelope = { v: null, bytes: 4 }
 
 function refOf(output: Envelope): string[] {
   return 'ref' in output && output.ref !== INPUT_REF ? [output.ref] : []

@@ -7,11 +7,16 @@ import { graphNodeId } from '../../workflows/run/plan.ts'
 export type EarlierExecution = { statuses: Map<string, string>; failedInside: Set<string> }
 
 /**
- * The ids of the nodes outside of loops whose outputs another execution may take over: they succeeded, their
+ * What another execution may take over of the nodes outside of loops, by their ids. `outputs`: they succeeded, their
  * type, config and all nodes upstream are the same in both graphs, and no node upstream is executed again. Where
- * expressions mean something else, only nodes without any are the same. A loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it.
+ * expressions mean something else, only nodes without any are the same. A loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it. `agents`: those that stopped, and may go on
+ * where they did; the same holds for them.
  */
-export function findReusable(before: Graph, after: Graph, past: EarlierExecution): string[] {
+export function findReusable(
+  before: Graph,
+  after: Graph,
+  past: EarlierExecution,
+): { outputs: string[]; agents: string[] } {
   const old = indexGraph(before)
   const current = indexGraph(after)
   const failedLoops = new Set<string>()
@@ -44,10 +49,23 @@ export function findReusable(before: Graph, after: Graph, past: EarlierExecution
     }
     return held
   }
-  return before.nodes
-    .filter((node) => node.parentId === undefined && nodeType(node.type)?.kind !== 'trigger')
-    .map(({ id }) => id)
-    .filter((id) => past.statuses.get(id) === 'SUCCESS' && holds(id))
+  const outside = before.nodes.filter((node) => node.parentId === undefined)
+  const isAgent = (node: GraphNode) =>
+    nodeType(node.type)?.kind === 'agent' && !isOnItems(node) && !node.disabled
+  const mayGoOn = (id: string) =>
+    past.statuses.get(id) !== 'SUCCESS' &&
+    isSame(id) &&
+    (old.sources.get(id) ?? []).every(([source]) => holds(source))
+  return {
+    outputs: outside
+      .filter((node) => nodeType(node.type)?.kind !== 'trigger')
+      .map(({ id }) => id)
+      .filter((id) => past.statuses.get(id) === 'SUCCESS' && holds(id)),
+    agents: outside
+      .filter(isAgent)
+      .map(({ id }) => id)
+      .filter(mayGoOn),
+  }
 }
 
 type Index = {

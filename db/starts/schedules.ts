@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { v5 as uuid } from 'uuid'
-import { findSchedules, isSchedule, type Schedule } from '../../workflows/graph/schedules.ts'
+import { findSchedules, isSchedule, type Schedule } from '../../workflows/graph/triggers/schedules.ts'
 import { write } from '../change.ts'
 import { cancelOpen } from '../executions/cancel.ts'
 import { missing } from '../fault.ts'

@@ -68,7 +68,9 @@ export async function startSingleNode(
       onlyNode: nodeId,
       asked: single.version,
       ...(Object.keys(given).length > 0 ? { given } : {}),
-      ...(files.size > 0 ? { adopt: (tx, id) => copyTeamFiles(tx, found.teamId, id, files) } : {}),
+      ...(files.size > 0
+        ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }
+        : {}),
       idempotencyKey,
       traceparent,
       tracestate,

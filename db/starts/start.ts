@@ -11,8 +11,9 @@ import {
   makeCallback,
   type NewCallback,
 } from '../executions/callbacks.ts'
+import { readIdentity } from '../executions/executions.ts'
 import type { Recovery, Trigger } from '../executions/triggers.ts'
-import { Fault } from '../fault.ts'
+import { Fault, missing } from '../fault.ts'
 import { copyTeamFiles } from '../files/files.ts'
 import { findFileIds } from '../files/named.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
@@ -62,6 +63,10 @@ export type StartInput = TraceContext & {
   /** The execution that this one retries or reruns, and which of the two it is. */
   retriedFrom?: string
   recovery?: Recovery
+  /** The chat whose message starts it. It also belongs to the chat of its parent, or of the execution it repeats. */
+  chatSessionId?: string
+  /** The execution whose failure starts this one. */
+  failed?: string
   /** Outputs that nodes are given instead of being executed. */
   given?: Presets | undefined
   /** The only node to execute; all nodes if it is undefined. */
@@ -103,10 +108,13 @@ export async function startExecution(
   // An approval can be skipped by pinning it, so this needs the right to change the graph.
   const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
   const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  // Whoever may start executions may read those of the team, and so give their files to a new one.
+  // Whoever may start executions may read those of the team, but for others' chats, and so give their files to a new
+  // one.
   const files = findFileIds(input.data, pinned)
   const adopt =
-    files.size > 0 ? (tx: Tx, id: string) => copyTeamFiles(tx, input.teamId, id, files) : undefined
+    files.size > 0
+      ? (tx: Tx, id: string) => copyTeamFiles(tx, scope, { teamId: input.teamId, to: id, which: files })
+      : undefined
   if (!hasPins && !target && !adopt) {
     const started = await startUnchanged(store, workflowId, input.teamId, { ...input, trigger, by, right })
     if (started) return started
@@ -179,13 +187,23 @@ export async function addExecution(
     const started = added ?? (await findEarlier(store.db, workflow.id, start))
     if (started) return started
   }
+  const cause = findCause(start)
+  if (cause !== null && !(await readIdentity(store, cause))) throw missing('execution')
   throw new Fault('CONFLICT', 'The execution with this Idempotency-Key is being deleted')
 }
 
 /**
+ * The execution without which there would not be the new one. What it has of a chat goes on to the new one, so it must
+ * not be deleted before that is written: nobody would know any more whose chat it is.
+ */
+function findCause({ parent, retriedFrom, failed }: StartInput): string | null {
+  return parent?.executionId ?? retriedFrom ?? failed ?? null
+}
+
+/**
  * Returns undefined if the key or the id is taken, if the workflow has changed since it had its `stamp`, or if the
- * caller's right has ended. `held` says that the
- * transaction holds the right already.
+ * caller's right has ended, or if
+ * its cause is deleted. `held` says that the transaction holds the right already.
  */
 async function insert(
   tx: Tx,
@@ -198,23 +216,27 @@ async function insert(
   const data = JSON.stringify(start.data)
   const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
+  const cause = findCause(start)
   const { rows } = await sql<StartedExecution>`
-    with added as (
+    with cause as materialized (
+      select chat_session_id from executions where id = ${cause}::uuid for key share),
+    added as (
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
-        only_node, keep_inputs, keep_outputs, gate_id, queued_at, status, completed_at, error_message)
+        only_node, keep_inputs, keep_outputs, chat_session_id, gate_id, queued_at, status, completed_at, error_message)
       select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
         ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
         ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
-        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${gateId},
+        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, coalesce(${start.chatSessionId ?? null}::uuid,
+          (select chat_session_id from cause)), ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
         case when ${refusal}::text is not null then now() end, ${refusal}
-      where ${isUnchanged(workflow)}
+      where ${isUnchanged(workflow)} and (${cause}::uuid is null or exists (select from cause))
         and ${held || !start.right ? sql<boolean>`true` : rightHolds(start.right, workflow.teamId)}
       on conflict do nothing
       returning id, status, created_at, queued_at),

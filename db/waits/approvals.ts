@@ -2,8 +2,9 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import * as v from 'valibot'
 import { type Form, readForm } from '../../workflows/graph/form.ts'
 import { describeIssues } from '../../workflows/problem.ts'
-import { stepKey } from '../../workflows/run/walk.ts'
+import { splitStep, stepKey } from '../../workflows/run/walk.ts'
 import { covers, type Role } from '../acts.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
@@ -11,7 +12,7 @@ import { type Errand, enqueue } from '../outbox.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import type { DB } from '../schema.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES } from './pauses.ts'
+import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES, showPlace } from './pauses.ts'
 
 /** The statuses of a pause, except RECEIVED, which is for events. */
 export const APPROVAL_STATUSES = PAUSE_STATUSES.filter((status) => status !== 'RECEIVED')
@@ -29,6 +30,8 @@ export type Approval = {
   nodeId: string
   nodeName: string
   iteration: string | null
+  /** The number of the agent's step that waits; null for other nodes. */
+  step: number | null
   message: string | null
   approvers: string[]
   form: Form | null
@@ -145,7 +148,8 @@ export async function decideApproval(
     } as const
     if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
     const settled = { ...row, decisions, status, ...updated } as Row
-    const { executionId, workflowId, nodeId, iteration } = row
+    const { executionId, workflowId, nodeId } = row
+    const { iteration, step } = splitStep(row.iteration)
     return {
       result: { approval: showApproval(settled, held, person), errand: enough ? errand : null },
       resourceId: id,
@@ -156,7 +160,9 @@ export async function decideApproval(
         workflowId,
         nodeId,
         iteration,
-        comment: input.comment ?? null,
+        ...(step === null ? {} : { step }),
+        // What is written about a chat is private, too.
+        comment: row.privacy ? null : (input.comment ?? null),
       },
     }
   })
@@ -185,6 +191,7 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
     .select(['p.id', 'p.teamId', 'p.executionId', 'p.workflowId', 'e.workflowName', 'p.nodeId', 'p.nodeName'])
     .select(['p.iteration', 'p.message', 'p.approvers', 'p.required', 'p.selfApproval', 'p.deadline'])
     .select(['p.createdAt', 'p.settledAt', 'p.approverIds'])
+    .select(chatPrivacyOf('e').as('privacy'))
     .select(sql<Form | null>`p.form`.as('form'))
     .select(sql<Decision[]>`p.decisions`.as('decisions'))
     .select(sql<ApprovalStatus>`case when ${overdue} then 'EXPIRED' else p.status end`.as('status'))
@@ -200,26 +207,44 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
 }
 
 function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
-  const { starterId: _, approverIds: __, ...shown } = row
+  const { starterId: _, approverIds: __, privacy, ...rest } = row
+  // Whoever is asked sees what they are asked, in a chat too.
+  const isSecret = isHiddenFrom(scope, row.teamId, privacy) && !isAsked(row, scope)
+  const decisions = row.decisions.map((one) => ({ ...one, comment: null, form: null }))
+  const shown = isSecret ? { ...rest, message: null, form: null, decisions } : rest
   const undecided = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
   const mayDecide = undecided && findRefusal(row, scope) === undefined
-  return { ...shown, iteration: row.iteration === '' ? null : row.iteration, mayDecide }
+  return { ...shown, ...showPlace(row.iteration), mayDecide }
 }
 
 /**
  * Why the caller may not decide; undefined if they may. A role among the approvers includes those above it; a
  * person who is named must be signed in, not use a token.
  */
-function findRefusal(row: Row, { roles, actor, userId }: Scope): string | undefined {
-  const { approvers, approverIds, selfApproval, starterId } = row
+function findRefusal(row: Row, scope: Scope): string | undefined {
+  const { roles, userId } = scope
+  const { approvers, selfApproval, starterId } = row
   const role = roles.get(row.teamId)
   if (!role || !covers(role, 'OPERATOR')) return 'This needs the role OPERATOR'
   if (!selfApproval && starterId !== null && starterId === userId) {
     return 'You started this execution, so somebody else must decide this approval'
   }
+  if (approvers.length > 0) return isAsked(row, scope) ? undefined : 'You are not one of the approvers'
+  return isHiddenFrom(scope, row.teamId, row.privacy)
+    ? 'The execution is part of a private chat: its owner or an ADMIN must decide'
+    : undefined
+}
+
+/** Whether the approvers name the caller, or a role that they have. */
+function isAsked({ approvers, approverIds, teamId }: Row, { roles, actor, userId }: Scope): boolean {
+  const role = roles.get(teamId)
   const named = actor.kind === 'USER' && userId !== null && approverIds.includes(userId)
-  const ranked = approvers.some((approver) => !approver.includes('@') && covers(role, approver as Role))
-  return approvers.length === 0 || named || ranked ? undefined : 'You are not one of the approvers'
+  return (
+    named ||
+    approvers.some(
+      (approver) => !approver.includes('@') && role !== undefined && covers(role, approver as Role),
+    )
+  )
 }
 
 /** The caller; for a token, the person who made it: nobody can approve twice by making tokens. */

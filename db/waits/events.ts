@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
 import { stepKey } from '../../workflows/run/walk.ts'
+import { demandValues } from '../agentchat/privacy.ts'
 import { change, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
@@ -10,7 +11,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
-import { holdExecution, type NodeInstance, type PAUSE_KINDS } from './pauses.ts'
+import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
 /** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
 export type EventWait = {
@@ -19,6 +20,8 @@ export type EventWait = {
   nodeId: string
   nodeName: string
   iteration: string | null
+  /** The number of the agent's step that waits; null for other nodes. */
+  step: number | null
   /** The event's name; null for an approval. */
   name: string | null
   deadline: Date | null
@@ -33,7 +36,7 @@ export async function listEventWaits(
   query: PageRequest,
 ): Promise<Page<EventWait>> {
   const { store } = scope
-  demand(scope, await readOwner(store, 'executions', executionId), 'OPERATOR')
+  demand(scope, await demandValues(scope, executionId), 'OPERATOR')
   const found = store.db
     .selectFrom('pauses')
     .where('executionId', '=', executionId)
@@ -50,7 +53,7 @@ export async function listEventWaits(
   const content = rows.map((row) => ({
     ...row,
     kind: row.kind as EventWait['kind'],
-    iteration: row.iteration === '' ? null : row.iteration,
+    ...showPlace(row.iteration),
     resumeToken: row.kind === 'EVENT' ? makeResumeToken(store.keys, { executionId, ...row }) : null,
   }))
   return makePage(content, total, query)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { splitStep } from '../../workflows/run/walk.ts'
 import { write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { isEnded } from '../executions/status.ts'
@@ -7,8 +8,14 @@ import { nodeExecutionId } from '../records/projection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
-/** A node of an execution, in one iteration; `iteration` is '' outside of loops. */
+/** A node of an execution, in one iteration, or a step of it (see joinStep); `iteration` is '' outside of loops. */
 export type NodeInstance = { executionId: string; nodeId: string; nodeName: string; iteration: string }
+
+/** The iteration of a pause as it is shown, and the step of an agent that waits. */
+export function showPlace(path: string): { iteration: string | null; step: number | null } {
+  const { iteration, step } = splitStep(path)
+  return { iteration: iteration === '' ? null : iteration, step }
+}
 
 /** OPEN until it is settled, once: it is decided or received, expires, or its execution or iteration ends. */
 export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
@@ -162,12 +169,12 @@ export async function abandonLoopPauses(
     with abandoned as (
       update pauses set status = 'ABANDONED', settled_at = now()
       where execution_id = ${executionId} and status = 'OPEN' and node_id = any(${nodeIds}::text[])
-        and (iteration like ${inside} or iteration = ${own}::text))
+        and (iteration like ${inside} or split_part(iteration, '!', 1) = ${own}::text))
     select cancel_executions(array(
       select id from executions
       where parent_id = ${executionId} and not detached and status in ('PENDING', 'RUNNING')
         and split_part(parent_key, '#', 1) = any(${nodeIds}::text[])
-        and (split_part(parent_key, '#', 2) like ${inside} or split_part(parent_key, '#', 2) = ${own}::text)),
+        and (split_part(parent_key, '#', 2) like ${inside} or split_part(split_part(parent_key, '#', 2), '!', 1) = ${own}::text)),
       'The execution that started it no longer waits for it')`.execute(tx),
   )
 }

@@ -5,12 +5,11 @@ import {
   listMoved,
   listSecrets,
   moveSecret,
-  type Path,
   replaceSecret,
   valueAt,
 } from '../../workflows/graph/secrets.ts'
 import { getOwn, isObject } from '../../workflows/json.ts'
-import { joinPath, type Problem } from '../../workflows/problem.ts'
+import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import { REDACTED } from '../redaction/detect.ts'
 import { redact } from '../redaction/redact.ts'
 import { IN_REQUESTS } from '../redaction/requests.ts'

@@ -27,6 +27,8 @@ export type WorkflowSettings = {
   saveData: { inputs: boolean; outputs: boolean }
   /** Whether an expression that reads a path which does not exist fails. It is kept with the graph's version. */
   strict: boolean
+  /** About how many tokens of a chat's earlier messages an execution gets. */
+  chatHistoryTokens: number
 }
 
 export const DEFAULT_SETTINGS: WorkflowSettings = {
@@ -37,6 +39,7 @@ export const DEFAULT_SETTINGS: WorkflowSettings = {
   retention: null,
   saveData: { inputs: true, outputs: true },
   strict: false,
+  chatHistoryTokens: 8_000,
 }
 
 /**

@@ -5,7 +5,8 @@ import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
 
 /**
- * Finds the SUB_WORKFLOW nodes of the graph that name no other workflow of the team with a SUB_WORKFLOW_TRIGGER. Ids that are expressions are not checked: they are known only in an execution.
+ * Finds the SUB_WORKFLOW nodes of the graph, and the tools of agents, that name no other workflow of the team with a
+ * SUB_WORKFLOW_TRIGGER. Ids that are expressions are not checked: they are known only in an execution.
  */
 export async function findSubWorkflowProblems(
   store: Store,
@@ -13,11 +14,13 @@ export async function findSubWorkflowProblems(
   graph: Graph,
   ownId?: string,
 ): Promise<Problem[]> {
-  const named = graph.nodes.flatMap(({ type, config }, at) => {
-    const { workflowId } = config as { workflowId?: string }
-    const literal = type === 'SUB_WORKFLOW' && workflowId !== undefined && !workflowId.includes('{{')
-    return literal ? [{ id: workflowId.toLowerCase(), path: `nodes[${at}].config.workflowId` }] : []
-  })
+  const named = graph.nodes.flatMap(({ type, config }, at) =>
+    listCalled(type, config).flatMap(({ workflowId, key }) =>
+      typeof workflowId === 'string' && !workflowId.includes('{{')
+        ? [{ id: workflowId.toLowerCase(), path: `nodes[${at}].config.${key}` }]
+        : [],
+    ),
+  )
   if (named.length === 0) return []
   const rows = await store.db
     .selectFrom('workflows')
@@ -35,4 +38,13 @@ export async function findSubWorkflowProblems(
     }
   }
   return problems
+}
+
+/** The workflows that a node calls, and where in its config each is named. */
+function listCalled(type: string, config: Record<string, unknown>): { workflowId: unknown; key: string }[] {
+  if (type === 'SUB_WORKFLOW') return [{ workflowId: config.workflowId, key: 'workflowId' }]
+  if (type !== 'AI_AGENT' || !Array.isArray(config.tools)) return []
+  return config.tools.flatMap((tool, at) =>
+    tool?.type === 'SUB_WORKFLOW' ? [{ workflowId: tool.workflowId, key: `tools[${at}].workflowId` }] : [],
+  )
 }

@@ -8,6 +8,7 @@ import {
   MAX_EDGES,
   MAX_NODES,
 } from '../../workflows/graph/graph.ts'
+import { getOwn, isObject } from '../../workflows/json.ts'
 import { convertWorkflow } from '../../workflows/n8n/convert.ts'
 import { isN8nDocument, measureN8nDocument } from '../../workflows/n8n/document.ts'
 import { repairGraph } from '../../workflows/n8n/repair.ts'
@@ -184,7 +185,11 @@ function isDocument(workflow: unknown): workflow is WorkflowDocument {
 
 async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<UnreportedWorkflow> {
   checkSize(workflow)
-  const conversion = convertWorkflow(workflow, (id) => input.workflows?.[id])
+  const conversion = convertWorkflow(
+    workflow,
+    (id) => input.workflows?.[id],
+    (key) => getOwn(input.credentials ?? {}, key),
+  )
   const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {
     throw invalid([
@@ -284,11 +289,15 @@ async function readDocument(
 }
 
 function replaceWorkflow(
-  { config }: GraphNode,
+  { type, config }: Pick<GraphNode, 'type' | 'config'>,
   workflows: Record<string, string> = {},
 ): Record<string, unknown> {
-  const { workflowId } = config
+  const { workflowId, tools } = config
   const found =
     typeof workflowId === 'string' && Object.hasOwn(workflows, workflowId) && workflows[workflowId]
-  return found ? { ...config, workflowId: found } : config
+  const replaced = found ? { ...config, workflowId: found } : config
+  if (type !== 'AI_AGENT' || !Array.isArray(tools)) return replaced
+  const within = (tool: unknown) =>
+    isObject(tool) ? replaceWorkflow({ type: '', config: tool }, workflows) : tool
+  return { ...config, tools: tools.map(within) }
 }

@@ -69,7 +69,21 @@ test('a wait that is given up leaves the line, and what stood behind it is serve
   await expect(budget.take('e', 51, never)).rejects.toThrow('51 bytes are more than half')
 })
 
-test('a share never grows, and is given back once', async () => {
+test('a share grows only by what its team may have and nobody has to wait for', async () => {
+  const budget = createBudget(100)
+  const share = await budget.take('a', 30, never)
+  expect(share.grow(20)).toBe(true)
+  expect(share.grow(1)).toBe(false)
+  const [other, third] = [await budget.take('b', 30, never), await budget.take('c', 19, never)]
+  expect([other.grow(2), other.grow(1), third.grow(1)]).toEqual([false, true, false])
+  expect(budget.read().held).toBe(100)
+  share.release()
+  expect(share.grow(50)).toBe(true)
+  for (const one of [share, other, third]) one.release()
+  expect(budget.read()).toMatchObject({ held: 0, peak: 100 })
+})
+
+test('a share that shrinks does not grow by that, and is given back once', async () => {
   const budget = createBudget(100)
   const share = await budget.take('a', 40, never)
   share.shrink(30)

@@ -10,8 +10,10 @@ const benches: Record<
   list: async () => (await import('./list.ts')).measureList,
   export: async () => (await import('./export.ts')).measureExport,
   neighbour: async () => (await import('./neighbour.ts')).measureNeighbour,
+  models: async () => (await import('./neighbour.ts')).measureModels,
   n8n: async () => (await import('./n8n.ts')).compareWithN8n,
   expressions: async () => (await import('./expressions.ts')).measureExpressions,
+  chat: async () => (await import('./agentchat/chat.ts')).measureChat,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

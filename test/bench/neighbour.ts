@@ -8,6 +8,7 @@ import { createGraphRun } from './variants.ts'
 const PAIRS = 20
 const CALLS = 10_000
 const HEAVY_RUNS = 60
+const QUESTIONS = 300
 
 /** As many as a run has under way at once. */
 const CALLS_PER_RUN = 64
@@ -27,7 +28,18 @@ export async function measureNeighbour(stand: Stand, args: string[]): Promise<vo
   const [pairs = PAIRS, calls = CALLS, heavyRuns = HEAVY_RUNS] = args.map(Number)
   const target = await startHangingTarget()
   try {
-    const load = await createLoad(await stand.addTeam('load'), target, { calls, heavyRuns })
+    const loading = await stand.addTeam('load')
+    const load = createLoad(loading, target, [
+      { workflowId: await createGraph(loading, 'heavy', heavyGraph()), runs: heavyRuns },
+      {
+        workflowId: await createGraph(
+          loading,
+          'hangs',
+          hangingGraph(target.url, Math.min(CALLS_PER_RUN, calls)),
+        ),
+        runs: Math.ceil(calls / Math.min(CALLS_PER_RUN, calls)),
+      },
+    ])
     const single = await createGraphRun(stand, 'single', singleGraph(target.url))
     for (let n = 0; n < 5; n++) await single.one(1)
     const rows: { calm: number; beside: number; 'calls held': number; 'turned away a second': number }[] = []
@@ -51,6 +63,62 @@ export async function measureNeighbour(stand: Stand, args: string[]): Promise<vo
     printRows(rows, { calls, heavyRuns })
   } finally {
     await target.stop()
+  }
+}
+
+/**
+ * Measures one team's call and its question to a model, calm and beside another team's questions to a model that never
+ * answers, in turn: `pairs` times, each time with all of the load begun anew and ended again.
+ */
+export async function measureModels(stand: Stand, args: string[]): Promise<void> {
+  const [pairs = PAIRS, questions = QUESTIONS] = args.map(Number)
+  const target = await startHangingTarget()
+  try {
+    const loading = await stand.addTeam('load')
+    const silent = await createGraph(loading, 'silent', await askingGraph(loading, `${target.url}/hang`))
+    const load = createLoad(loading, target, [{ workflowId: silent, runs: questions }])
+    const call = await createGraphRun(stand, 'call', singleGraph(target.url))
+    const question = await createGraphRun(stand, 'question', await askingGraph(stand, `${target.url}/v1`))
+    for (let n = 0; n < 5; n++) for (const one of [call, question]) await one.one(1)
+    const rows: Record<string, number>[] = []
+    for (let pair = 1; pair <= pairs; pair++) {
+      const calm = [await call.one(1), await question.one(1)].map(Math.round)
+      await load.begin()
+      const beside = [await call.one(2), await question.one(2)].map(Math.round)
+      rows.push({
+        'call, calm': calm[0]!,
+        'call, beside': beside[0]!,
+        'question, calm': calm[1]!,
+        'question, beside': beside[1]!,
+        held: target.hanging.size,
+      })
+      await load.end()
+      console.error(`[bench] pair ${pair} of ${pairs}`)
+    }
+    console.log(
+      `One execution with a call and one with a question to a model, calm and beside another team's ${questions} ` +
+        'questions to a model that never answers, in turn; in ms',
+    )
+    console.table(rows)
+    const middle = (key: string) => median(rows.map((row) => row[key]!))
+    const compare = (what: string) => {
+      const [calm, beside] = [middle(`${what}, calm`), middle(`${what}, beside`)]
+      return { calm, beside, ratio: Math.round((beside / calm) * 100) / 100 }
+    }
+    console.table({ call: compare('call'), question: compare('question') })
+  } finally {
+    await target.stop()
+  }
+}
+
+/** A graph with one question to a model at `baseUrl`, for which it makes a credential. */
+async function askingGraph({ teamId, ask }: Stand, baseUrl: string) {
+  const credential = { teamId, name: 'model', type: 'OPENAI_COMPATIBLE', data: { baseUrl, apiKey: 'none' } }
+  const { id } = await ask<{ id: string }>('POST', '/api/credentials', credential)
+  const config = { credentialId: id, model: 'm', prompt: 'How much is {{ $input.amount }}?', output: 'text' }
+  return {
+    nodes: [trigger, { id: 'question', type: 'LLM', config, timeoutMs: 3_600_000 }],
+    edges: [{ source: 'start', target: 'question' }],
   }
 }
 
@@ -93,36 +161,40 @@ function singleGraph(url: string) {
   }
 }
 
-/** The other team's load. `begin` resolves once it holds all that it can get, `end` once nothing of it is left. */
-async function createLoad(
-  stand: Stand,
-  target: Awaited<ReturnType<typeof startHangingTarget>>,
-  { calls, heavyRuns }: { calls: number; heavyRuns: number },
-) {
-  const { teamId } = stand
-  const create = async (name: string, nodes: unknown[], edges: unknown[]) => {
-    const graph = { teamId, name, nodes: [trigger, ...nodes], edges }
-    return (await stand.ask<{ id: string }>('POST', '/api/workflows', graph)).id
-  }
-  const perRun = Math.min(CALLS_PER_RUN, calls)
-  const hanging = Array.from({ length: perRun }, (_, n) => ({
+async function createGraph({ teamId, ask }: Stand, name: string, graph: object): Promise<string> {
+  return (await ask<{ id: string }>('POST', '/api/workflows', { teamId, name, ...graph })).id
+}
+
+/** Calls that are never answered, all of them at once. */
+function hangingGraph(url: string, calls: number) {
+  const hanging = Array.from({ length: calls }, (_, n) => ({
     id: `hang${n}`,
     type: 'HTTP_REQUEST',
-    config: { url: `${target.url}/hang`, timeoutMs: 3_600_000 },
+    config: { url: `${url}/hang`, timeoutMs: 3_600_000 },
     timeoutMs: 3_600_000,
   }))
-  const fan = hanging.map(({ id }) => ({ source: 'start', target: id }))
-  const hangs = await create('hangs', hanging, fan)
-  // Each node takes a second of processor time, so a run is busy for minutes.
+  return { nodes: [trigger, ...hanging], edges: hanging.map(({ id }) => ({ source: 'start', target: id })) }
+}
+
+/** Each node takes a second of processor time, so a run is busy for minutes. */
+function heavyGraph() {
   const loops = Array.from({ length: 100 }, (_, n) => ({
     id: `loop${n}`,
     type: 'SET',
     config: { values: { x: '{{ ($f := function() { $f() }; $f()) }}' } },
     onError: 'CONTINUE',
   }))
-  const row = loops.map(({ id }, n) => ({ source: n === 0 ? 'start' : `loop${n - 1}`, target: id }))
-  const heavy = await create('heavy', loops, row)
+  const edges = loops.map(({ id }, n) => ({ source: n === 0 ? 'start' : `loop${n - 1}`, target: id }))
+  return { nodes: [trigger, ...loops], edges }
+}
 
+/** The other team's load. `begin` resolves once it holds all that it can get, `end` once nothing of it is left. */
+function createLoad(
+  stand: Stand,
+  target: Awaited<ReturnType<typeof startHangingTarget>>,
+  graphs: { workflowId: string; runs: number }[],
+) {
+  const { teamId } = stand
   let running: string[] = []
   const start = async (workflowId: string) => {
     const path = `/api/workflows/${workflowId}/execute`
@@ -133,8 +205,7 @@ async function createLoad(
   return {
     countTurnedAway,
     async begin(): Promise<void> {
-      for (let n = 0; n < heavyRuns; n++) await start(heavy)
-      for (let n = 0; n < Math.ceil(calls / perRun); n++) await start(hangs)
+      for (const { workflowId, runs } of graphs) for (let n = 0; n < runs; n++) await start(workflowId)
       // All have come once when no more are turned away than those who come again.
       for (let calm = 0, last = 0; calm < SETTLED_SECONDS; ) {
         const now = await countTurnedAway()
@@ -162,7 +233,16 @@ async function readMetric(stand: Stand, name: string): Promise<number> {
   return [...values].reduce((sum, [, value]) => sum + Number(value), 0)
 }
 
-/** A server that answers at `/ok`, and elsewhere never. */
+const ANSWER = [
+  { choices: [{ index: 0, delta: { role: 'assistant', content: 'Much.' } }] },
+  { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  { choices: [], usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 } },
+]
+
+/** How often a model that never answers says that it is still there. */
+const ALIVE_MS = 10_000
+
+/** A server that answers at `/ok`, as a model below `/v1`, and elsewhere never. */
 async function startHangingTarget() {
   const hanging = new Set<ServerResponse>()
   const server = createServer((request, response) => {
@@ -170,8 +250,20 @@ async function startHangingTarget() {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}')
       return
     }
+    if (request.method === 'POST') response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (request.url?.startsWith('/v1')) {
+      const events = ANSWER.map((part) =>
+        JSON.stringify({ id: 'a', object: 'chat.completion.chunk', ...part }),
+      )
+      response.end([...events, '[DONE]'].map((data) => `data: ${data}\n\n`).join(''))
+      return
+    }
+    const alive = setInterval(() => request.method === 'POST' && response.write(': alive\n\n'), ALIVE_MS)
     hanging.add(response)
-    response.once('close', () => hanging.delete(response))
+    response.once('close', () => {
+      clearInterval(alive)
+      hanging.delete(response)
+    })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {

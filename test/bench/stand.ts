@@ -15,6 +15,8 @@ import { readUsage, type Usage } from './usage.ts'
 
 const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
 
+export const BENCH_ADMIN = { email: 'bench@example.com', password: 'only for the bench' }
+
 export type Stand = {
   dataDir: string
   keys: Keys
@@ -72,7 +74,7 @@ export async function startStand(): Promise<Stand> {
     await Promise.all([launch(postgres.program), launch(temporal.program)])
     const { db, close } = openDatabase(cluster.url, { max: 2, name: 'bench' })
     await migrate(db)
-    const admin = { email: 'bench@example.com', password: 'only for the bench' }
+    const admin = BENCH_ADMIN
     const store = { db, keys }
     await seedInstallation(store, { admin, dataDir, defaultPlan: 'ENTERPRISE' }).finally(close)
 
@@ -88,6 +90,8 @@ export async function startStand(): Promise<Stand> {
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
       // Requests are still counted, but none is refused.
       RATE_LIMITS: 'off',
+      CHAT_STREAMS_PER_USER: '1000',
+      CHAT_STREAMS_PER_TEAM: '1000',
     }
     await launch(describeService({ dataDir, url }, env))
     const pool = new Pool(url, { connections: 256 })

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startInstallation } from '../support/engine/installation.ts'
 import { CACHE } from '../support/setup.ts'
@@ -144,6 +145,8 @@ try {
     return run(join(bin, 'python'), [here('client.py'), folder, service.url, token, service.teamId, workflow])
   })
 
+  // The programs have held up this process, which must first see that connections were closed meanwhile.
+  await setTimeout(100)
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   check('promtool check metrics', () => run(installPromtool(), ['check', 'metrics'], { input: metrics }))
 } finally {

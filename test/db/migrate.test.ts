@@ -233,7 +233,7 @@ create index concurrently if not exists executions_new
 })
 
 /** Tables that have a row for every execution, every act, or more: nobody may wait while one of them is read. */
-const BIG = /^(executions|node_executions|blobs|audit_entries|pauses|workflow_versions)$/
+const BIG = /^(executions|node_executions|blobs|audit_entries|pauses|workflow_versions|model_calls)$/
 
 /** What of a migration locks a big table for longer than a moment. */
 function findLocks(text: string): string[] {

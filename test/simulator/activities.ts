@@ -1,6 +1,7 @@
 import { asyncLocalStorage, Context } from '@temporalio/activity'
 import { pino } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { STEP_RUNNERS } from '../../activities/agents/runners.ts'
 import { createBudget } from '../../activities/budget.ts'
 import { createCalls } from '../../activities/calls/calls.ts'
 import type { ActivityDeps } from '../../activities/deps.ts'
@@ -12,6 +13,7 @@ import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import { createShares } from '../../activities/run/share.ts'
 import type { Activities } from '../../workflows/run/messages.ts'
+import { runSimulatedStep } from './agents.ts'
 import type { Sample } from './graphs.ts'
 import type { Random } from './random.ts'
 import { EXECUTION, WORKFLOW, type World } from './world.ts'
@@ -30,6 +32,8 @@ export type Worker = {
   node(input: unknown, attempt: Attempt): Promise<unknown>
 }
 
+Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
+
 const evaluator = createEvaluator({ processes: 2 })
 const log = pino({ level: 'silent' })
 const nobody = async () => {
@@ -39,7 +43,7 @@ const nobody = async () => {
 /** The service's own activities, in a worker that the sample's world surrounds. */
 export function createWorker(sample: Sample, world: World, random: Random): Worker {
   const { store, http } = world
-  const places = createWorkerPlaces({ attempts: 2, segments: 2 })
+  const places = createWorkerPlaces({ attempts: 2, models: 2, segments: 2 })
   const deps: ActivityDeps = {
     store,
     evaluator: createBusyEvaluator(evaluator, () => world.mayBeAway && random.chance(sample.trouble.away)),
@@ -52,6 +56,11 @@ export function createWorker(sample: Sample, world: World, random: Random): Work
       saveRequest: async () => {},
       noteExchange() {},
       flush: async () => {},
+    },
+    replies: {
+      open() {
+        throw new Error('no sample replies in a chat')
+      },
     },
     shares: createShares(store, createBudget(1_000_000_000)),
     processId: '0190a0a0-0000-7000-8000-000000000004',

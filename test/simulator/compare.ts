@@ -3,6 +3,7 @@ import { createFold } from '../../db/projection/fold.ts'
 import type { RunHistory } from '../../db/projection/history.ts'
 import type { ProjectedNode } from '../../db/records/projection.ts'
 import { type Envelope, itemNodeId } from '../../workflows/run/plan.ts'
+import { joinStep, splitStep } from '../../workflows/run/walk.ts'
 import type { Sample } from './graphs.ts'
 import { callsAtOnce, type Expected, HANDLED } from './interpreter.ts'
 import { EXECUTION } from './world.ts'
@@ -21,7 +22,7 @@ export async function findFaults({ sample, expected, histories, calls, open }: F
   const fold = createFold(EXECUTION)
   for (const history of histories) fold.read(history)
   const { status, errorMessage, nodes } = fold.project()
-  const keyOf = ({ nodeId, iteration }: ProjectedNode) => `${nodeId}#${iteration}`
+  const keyOf = ({ nodeId, iteration, step }: ProjectedNode) => `${nodeId}#${joinStep(iteration, step)}`
   const records = new Map(nodes.map((node) => [keyOf(node), node]))
   const last = histories.at(-1)!.events.at(-1)!
   const failure = last.kind === 'closed' ? last.type : null
@@ -74,7 +75,8 @@ export async function findFaults({ sample, expected, histories, calls, open }: F
   }
   for (const key of calls.keys()) {
     const [, iteration = ''] = key.split('#')
-    if (!expected.nodes.has(key) && !mayDetour(iteration)) faults.push(`${key} was called`)
+    if (!expected.nodes.has(key) && !mayDetour(splitStep(iteration).iteration))
+      faults.push(`${key} was called`)
   }
   return [...faults, ...findRepeats(histories), ...findDisorder(sample, records, mayDiffer)]
 }
@@ -114,7 +116,8 @@ function findDisorder(
     faults.push(`${other} began before ${one} was done`)
   }
   for (const record of records.values()) {
-    const { nodeId, iteration } = record
+    const { nodeId, iteration, step } = record
+    if (step !== null && step > 1) demand(records.get(`${nodeId}#${joinStep(iteration, step - 1)}`), record)
     const edges = graph.edges.filter(({ target }) => target === nodeId)
     for (const { source } of edges) demand(records.get(`${source}#${iteration}`), record)
     const sources = edges.map(

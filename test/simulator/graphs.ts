@@ -33,7 +33,7 @@ const IDS = ['toString', '__defineGetter__', '-', '0', 'then', 'valueOf', 'a-b',
 
 const STEPS = [
   ...['SET', 'SET', 'SET', 'IF_ELSE', 'IF_ELSE', 'SWITCH', 'MERGE', 'NO_OP', 'STOP_AND_ERROR', 'WAIT'],
-  ...['HTTP_REQUEST', 'HTTP_REQUEST', 'HTTP_REQUEST', 'WAIT_FOR_EVENT', 'APPROVAL'],
+  ...['HTTP_REQUEST', 'HTTP_REQUEST', 'HTTP_REQUEST', 'WAIT_FOR_EVENT', 'APPROVAL', 'AI_AGENT', 'AI_AGENT'],
 ]
 const PURE = STEPS.slice(0, 9)
 /** Nodes that may work on items. */
@@ -172,6 +172,10 @@ function drawConfig(
       return { name: 'news', ...limit() }
     case 'APPROVAL':
       return { ...limit() }
+    case 'AI_AGENT': {
+      const turns = Array.from({ length: random.below(4) }, () => random.below(4))
+      return { tools: [], turns, asks: random.chance(0.4), ...limit() }
+    }
     case 'FOR_EACH':
       return {
         items: random.pick([

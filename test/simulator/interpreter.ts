@@ -1,5 +1,6 @@
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { itemNodeId } from '../../workflows/run/plan.ts'
+import { expectAgent } from './agents.ts'
 import type { Sample } from './graphs.ts'
 import { handlesOf, START } from './graphs.ts'
 
@@ -212,6 +213,11 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
         calls = call.calls
         if (!call.isAnswered) return fail(node, calls)
         leave(node, fate.answer, null)
+      } else if (type === 'AI_AGENT') {
+        const { steps, told } = expectAgent(node, path, findFate)
+        for (const [key, step] of steps) expected.nodes.set(key, step)
+        if (!told) return fail(node)
+        leave(node, { told }, null)
       } else if (type === 'SET') leave(node, render(config.values, scope), null)
       else if (type === 'IF_ELSE') pass(String(holds(config.condition, scope)))
       else if (type === 'SWITCH') {
@@ -285,7 +291,7 @@ export function interpret({ graph, data, pinned }: Sample, findFate: FindFate): 
 }
 
 /** How often a node calls, and whether it is answered in the end. */
-function countCalls(node: GraphNode, { failures, isFinal, answer }: Fate) {
+export function countCalls(node: GraphNode, { failures, isFinal, answer }: Fate) {
   const most = node.retry?.maxAttempts ?? 3
   const isAnswered = !isFinal && failures < most
   const calls = isFinal ? Math.min(failures + 1, most) : isAnswered ? failures + 1 : most

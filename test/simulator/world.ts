@@ -4,6 +4,7 @@ import type { DB } from '../../db/schema.ts'
 import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { graphNodeId } from '../../workflows/run/plan.ts'
+import { joinStep, readActivityId } from '../../workflows/run/walk.ts'
 import { type Sample, START, TIMES_OUT } from './graphs.ts'
 import type { Fate, FindFate } from './interpreter.ts'
 import { createRandom, hashText, type Random } from './random.ts'
@@ -94,7 +95,8 @@ export function createWorld(sample: Sample, random: Random): World {
 
   function abandon([, ids, inside, own]: readonly unknown[]): [] {
     for (const pause of pauses.values()) {
-      const isInside = pause.iteration.startsWith(String(inside).slice(0, -1)) || pause.iteration === own
+      const isInside =
+        pause.iteration.startsWith(String(inside).slice(0, -1)) || pause.iteration.split('!')[0] === own
       if (isInside && pause.status === 'OPEN' && (ids as string[]).includes(pause.nodeId))
         pause.status = 'ABANDONED'
     }
@@ -103,7 +105,8 @@ export function createWorld(sample: Sample, random: Random): World {
 
   async function request({ headers }: HttpRequest) {
     const activity = headers!['idempotency-key']!.slice(EXECUTION.length + 1)
-    const [nodeId = '', iteration = ''] = activity.split('#')
+    const { nodeId, iteration: own, step } = readActivityId(activity)
+    const iteration = joinStep(own, step)
     const key = `${nodeId}#${iteration}`
     const fate = findFate(nodeId, iteration)
     const count = tries.get(key) ?? 0
@@ -147,8 +150,11 @@ function drawFate({ id, type, config }: GraphNode, random: Random): Fate {
   const isFinal = random.chance(0.15)
   const body = { n: random.below(3), list: [1, 2] }
   const answer =
-    type === 'HTTP_REQUEST' ? { status: 200, headers: { 'content-type': 'application/json' }, body } : body
-  const answered = type === 'APPROVAL' ? random.pick(['approved', 'rejected']) : 'event'
+    type === 'HTTP_REQUEST' || type === 'AI_AGENT'
+      ? { status: 200, headers: { 'content-type': 'application/json' }, body }
+      : body
+  const answered =
+    type === 'APPROVAL' || type === 'AI_AGENT' ? random.pick(['approved', 'rejected']) : 'event'
   return { failures, isFinal, answer, decision: config.timeoutMs === TIMES_OUT ? 'timeout' : answered }
 }
 

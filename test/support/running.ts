@@ -61,6 +61,7 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
     return startEngine({
       store: service.store,
       bus: service.bus,
+      replies: service.replies,
       sealer,
       connection,
       namespace: 'default',
@@ -112,7 +113,23 @@ export async function startExample(host: Running, example: Example): Promise<str
     text = text.replaceAll(name, id)
   }
   const graph = child ? JSON.parse(text.replaceAll(CHILD, await host.create(child))) : JSON.parse(text)
-  return host.execute(await host.create(graph), example.data)
+  const workflowId = await host.create(graph)
+  if (example.message === undefined) return host.execute(workflowId, example.data)
+  return startChat(host, workflowId, graph.message)
+}
+
+/** Activates a workflow, and posts a message to a new chat with it. Returns the id of the execution that replies. */
+async function startChat(host: Running, workflowId: string, content: string): Promise<string> {
+  await host.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
+  const chats = '/api/agent-chat/sessions'
+  const { id } = await host.ask<{ id: string }>('POST', chats, { teamId: host.teamId, workflowId })
+  const path = `${chats}/${id}/messages`
+  const response = await host.request(path, { method: 'POST', as: host.admin, json: { content } })
+  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
+  await response.body!.cancel()
+  type List = { content: { id: string }[] }
+  const { content: runs } = await host.ask<List>('GET', `/api/executions?workflowId=${workflowId}`)
+  return runs[0]!.id
 }
 
 /** Does to an execution what its example's `meddle` says: cancel, terminate, or answer its pauses. */

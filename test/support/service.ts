@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
+import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
@@ -37,13 +38,16 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure(bus, () => {})
   const evaluator = createEvaluator({ processes: 2 })
+  const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
+  const replies = createReplies({ store, bus, log })
   const app = createApp({
     store,
     bus,
     exposure,
-    log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+    replies,
+    log,
     publicUrl: 'http://127.0.0.1:3000',
-    isReady: async () => ({ database: true, temporal: true, worker: true, account: true }),
+    isReady: async () => ({ database: true, temporal: true, worker: true, models: true, account: true }),
     carryOut: async () => false,
     evaluator,
     ...options,
@@ -130,6 +134,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     store,
     bus,
     exposure,
+    replies,
     database,
     request,
     call,

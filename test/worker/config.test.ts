@@ -22,6 +22,7 @@ describe('readConfig', () => {
       sealBound: false,
       egress: { allowLoopback: true, allow: [], deny: [] },
       logLevel: 'info',
+      replyStreams: { ofPerson: 10, ofTeam: 200, ofVisitor: 2 },
     })
     expect(config.dataDir).toBe(join(process.cwd(), '.perdure'))
   })
@@ -31,6 +32,12 @@ describe('readConfig', () => {
     expect(chosen).toBeGreaterThanOrEqual(32 * 1_048_576)
     expect(chosen).toBeLessThanOrEqual(Math.max(32 * 1_048_576, getHeapStatistics().heap_size_limit / 4))
     expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
+  })
+
+  test('a vendor of models may be silent for 30 seconds, or as long as is set', () => {
+    expect(readConfig({}).modelSilenceMs).toBe(30_000)
+    expect(readConfig({ MODEL_SILENCE_SECONDS: '5' }).modelSilenceMs).toBe(5_000)
+    expect(() => readConfig({ MODEL_SILENCE_SECONDS: '0' })).toThrow('MODEL_SILENCE_SECONDS')
   })
 
   test('a port that is set to its default still counts as set by hand', () => {
@@ -72,6 +79,9 @@ describe('readConfig', () => {
       MEMORY_BUDGET_MB: '31',
       POOL_SIZE: '0',
       SEAL_VERSION: '3',
+      CHAT_STREAMS_PER_USER: '0',
+      CHAT_STREAMS_PER_TEAM: 'many',
+      CHAT_STREAMS_PER_VISITOR: '-1',
     }
     let message = ''
     try {

@@ -13,6 +13,7 @@ import {
 } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createActivities } from '../../activities/activities.ts'
+import { createReplies, type Replies } from '../../activities/agentchat/replies.ts'
 import { type BudgetReading, createBudget } from '../../activities/budget.ts'
 import { createCalls } from '../../activities/calls/calls.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
@@ -33,9 +34,12 @@ import type { Tracing } from '../../activities/tracing.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Errand } from '../../db/outbox.ts'
 import type { Store } from '../../db/scope.ts'
+import { nameQueue } from '../../workflows/run/plan.ts'
+import { readWaiting } from './backlog.ts'
 import { startCalling } from './calling.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
+import { startReplying } from './replying.ts'
 import { type DeploymentVersion, watchRouting } from './routing.ts'
 import type { LOST } from './runchecks.ts'
 import { startSweeper } from './sweeper.ts'
@@ -53,6 +57,8 @@ export type EngineOptions = {
   version?: DeploymentVersion | undefined
   /** The ways out for what users' calls reach. The caller closes it after the engine has stopped. */
   outside: Outsides
+  /** The replies of chats that are read in this process too. Without them, others read what is written here. */
+  replies?: Replies | undefined
   /** The base of the URLs that are shown to users. */
   publicUrl: string
   /** When a stuck execution that is to end is ended, and when one counts as lost; tests set other times. */
@@ -65,6 +71,8 @@ export type EngineOptions = {
    * smaller number than the default.
    */
   nodesAtOnce?: number | undefined
+  /** How many calls to models and tools of agents the worker makes at once, half of them for one team at most. */
+  modelCallsAtOnce?: number | undefined
   /** The bytes that answers and large inputs of nodes may take in this process, all together. */
   budgetBytes: number
   /** A UUID of this process, if another process watches how it ends (worker/guard.ts). */
@@ -73,6 +81,8 @@ export type EngineOptions = {
   place?: string | undefined
   /** How long the calls under way may go on when the worker stops. */
   stopGraceMs?: number | undefined
+  /** How long calls to models may, if that is longer: whoever makes one again pays for it again. */
+  modelStopGraceMs?: number | undefined
   /** How long before the end of that the evaluations under way are ended; tests set another time. */
   evaluationEndMs?: number | undefined
   /** How many segments the worker walks at once; tests set a smaller number than the default. */
@@ -86,6 +96,8 @@ export type EngineOptions = {
   segmentRecords?: number | undefined
   /** How long an error that nobody knows may last in a segment; for tests. */
   patienceMs?: number | undefined
+  /** How long a model's vendor may send nothing. */
+  modelSilenceMs?: number | undefined
   /** A bundle made earlier. Without it, one is made here, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
   metrics?: Metrics | undefined
@@ -99,13 +111,18 @@ export type Engine = {
   projector: Projector
   isPolling(): boolean
   /** For each kind of task: how many the worker is working on, and the most it takes. */
-  readSlots(): Record<'node' | 'segment' | 'workflow', [used: number, most: number]>
+  readSlots(): Record<'node' | 'model' | 'segment' | 'workflow', [used: number, most: number]>
   readBudget(): BudgetReading
+  /** What waits in Temporal for any worker of this task queue. */
+  readWaiting(): ReturnType<typeof readWaiting>
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.
    */
   stopped: Promise<void>
-  stop(): Promise<void>
+  /** Takes no more calls to models. Resolves when those under way have ended, or have been put down, see `stop`. */
+  stopModels(hurry?: AbortSignal): Promise<void>
+  /** Once `hurry` is aborted, all calls under way are put down at once, for another worker to make them again. */
+  stop(hurry?: AbortSignal): Promise<void>
   carryOut(errand: Errand): Promise<boolean>
   /** Runs one round of the sweeper now. */
   sweep(): Promise<void>
@@ -134,6 +151,10 @@ export const WORKER_OPTIONS = {
   maxHeartbeatThrottleInterval: '1500 ms',
   stickyQueueScheduleToStartTimeout: '2 s',
 } as const
+
+/** As many as a worker makes unless the operator says otherwise: they take long, but are mostly waited for. */
+export const MODEL_CALLS_AT_ONCE = 200
+const MODEL_POLLS = 2
 
 const STOP_GRACE_MS = 5_000
 
@@ -171,10 +192,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     nodesAtOnce = most.maxConcurrentActivityTaskExecutions,
     segmentsAtOnce = most.maxConcurrentLocalActivityExecutions,
     runsAtOnce = most.maxConcurrentWorkflowTaskExecutions,
+    modelCallsAtOnce = MODEL_CALLS_AT_ONCE,
   } = options
   // While a segment walks for a run, the run holds a slot for workflow tasks too.
   const segments = Math.min(segmentsAtOnce, runsAtOnce)
-  const places = createWorkerPlaces({ attempts: nodesAtOnce, segments })
+  const places = createWorkerPlaces({ attempts: nodesAtOnce, models: modelCallsAtOnce, segments })
   const firstTasks = createFirstTasks(runsAtOnce, () => countRuns(worker))
   const shares = createShares(store, budget)
   const {
@@ -182,6 +204,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     stopGraceMs = STOP_GRACE_MS,
     evaluationEndMs = EVALUATION_END_MS,
   } = options
+  const modelStopGraceMs = Math.max(stopGraceMs, options.modelStopGraceMs ?? 0)
+  const putDown = new AbortController()
+  const { replies = createReplies({ store, bus: options.bus, log }) } = options
   const calls = createCalls({ isWanted: (call) => wantsResult(client, call) })
   const shared = { store, metrics, tracing, log }
   const deps = {
@@ -193,11 +218,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     places,
     firstTasks,
     shares,
+    replies,
     processId,
+    putDown: putDown.signal,
     knowsLost: () => leases.knowsLost(),
     publicUrl,
     segmentRecords,
     patienceMs,
+    modelSilenceMs: options.modelSilenceMs,
     touch,
   }
   const routing = watchRouting({ client, taskQueue, version: options.version, log })
@@ -212,21 +240,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     continueAfterEvents,
     stuckAfterMs,
   }
+  const activities = createActivities(deps)
+  const common = {
+    identity: nameWorker(processId, hostname()),
+    connection,
+    namespace,
+    dataConverter,
+    ...(options.version ? { workerDeploymentOptions: pinTo(options.version) } : {}),
+  }
   const worker: Worker = await Worker.create({
     ...WORKER_OPTIONS,
-    identity: nameWorker(processId, hostname()),
+    ...common,
     shutdownGraceTime: stopGraceMs,
     shutdownForceTime: stopGraceMs + STOP_FORCE_MS,
     maxConcurrentActivityTaskExecutions: nodesAtOnce,
     maxConcurrentLocalActivityExecutions: segmentsAtOnce,
     maxConcurrentWorkflowTaskExecutions: runsAtOnce,
-    connection,
-    namespace,
     taskQueue,
-    dataConverter,
-    ...(options.version ? { workerDeploymentOptions: pinTo(options.version) } : {}),
     workflowBundle: options.bundle ?? (await bundleWorkflows(options.version ? VERSIONED_ENTRY : ENTRY)),
-    activities: { ...createActivities(deps), ...createFireActivities(carrier) },
+    activities: { ...activities, ...createFireActivities(carrier) },
     sinks: {
       run: {
         closing: {
@@ -236,8 +268,22 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       },
     },
   })
-  const stopped = worker.run()
+  const models = await Worker.create({
+    ...common,
+    shutdownGraceTime: modelStopGraceMs,
+    shutdownForceTime: modelStopGraceMs + STOP_FORCE_MS,
+    maxConcurrentActivityTaskExecutions: modelCallsAtOnce,
+    maxConcurrentActivityTaskPolls: MODEL_POLLS,
+    maxHeartbeatThrottleInterval: WORKER_OPTIONS.maxHeartbeatThrottleInterval,
+    taskQueue: nameQueue(taskQueue, 'models'),
+    activities,
+  })
+  const runs = [worker.run(), models.run()]
+  const stopped = Promise.all(runs).then(() => {})
+  // Whoever does not wait for the end of the one learns of it by the other.
+  stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
+  const stopReplying = startReplying({ store, log }, options.bus)
   const { place = null, leaseStore = store } = options
   const leases = startLeases({ store, leaseStore, client, processId, place, log })
   const sweeper = startSweeper({
@@ -253,46 +299,57 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
   })
 
+  async function stopModels(hurry?: AbortSignal): Promise<void> {
+    const end = () => putDown.abort()
+    if (hurry?.aborted) end()
+    hurry?.addEventListener('abort', end)
+    if (models.getState() === 'RUNNING') models.shutdown()
+    await runs[1]!.catch(() => {})
+  }
+
   return {
     client,
     sealer,
     projector,
     stopped,
-    isPolling: () => worker.getState() === 'RUNNING',
+    isPolling: () => [worker, models].every((one) => one.getState() === 'RUNNING'),
     readSlots() {
       const status = worker.getStatus()
       const { numInFlightNonLocalActivities, numInFlightLocalActivities, numInFlightWorkflowActivations } =
         status
       return {
         node: [numInFlightNonLocalActivities, nodesAtOnce],
+        model: [models.getStatus().numInFlightNonLocalActivities, modelCallsAtOnce],
         segment: [numInFlightLocalActivities, segmentsAtOnce],
         workflow: [numInFlightWorkflowActivations, runsAtOnce],
       }
     },
     readBudget: budget.read,
+    readWaiting: () => readWaiting(client, taskQueue),
     carryOut: (errand) => carryOutErrand(carrier, errand),
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),
     reconcile: () => reconcileSchedules(carrier),
-    async stop() {
+    stopModels,
+    async stop(hurry) {
       routing.stop()
+      const ended = stopModels(hurry)
       await sweeper.stop()
       if (worker.getState() === 'RUNNING') worker.shutdown()
       calls.stop()
       const closing = setTimeout(evaluator.drain, stopGraceMs - evaluationEndMs)
       const called = stopCalling()
-      const hasPutDown = await stopped.then(
-        () => true,
-        (error) => {
-          log.error({ err: error }, 'the worker stopped with an error')
-          return false
-        },
-      )
+      await ended
+      const ends = await Promise.allSettled(runs)
+      const failed = ends.filter((end) => end.status === 'rejected')
+      for (const { reason } of failed) log.error({ err: reason }, 'the worker stopped with an error')
       clearTimeout(closing)
       await called
-      await leases.stop(hasPutDown)
+      await stopReplying()
+      await leases.stop(failed.length === 0)
       await projector.stop()
       await attempts.flush()
+      await replies.stop()
       await evaluator.close()
     },
   }

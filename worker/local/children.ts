@@ -17,6 +17,8 @@ export type Program = {
   stopSignal: NodeJS.Signals
   /** How long it may take to end after `stopSignal`, before SIGKILL. */
   stopMs: number
+  /** The same for somebody who waits, if it may take long otherwise. */
+  stopQuickly?: { signal: NodeJS.Signals; ms: number }
   /** Called before each start. */
   before?: () => Promise<void>
   /** Called when it has ended by itself, up or not, before it is started again. Must not reject. */
@@ -32,8 +34,11 @@ export type SupervisedChild = {
   ready: Promise<void>
   /** The pid of the running process; undefined while none is running. */
   pid: () => number | undefined
-  /** Ends the process for good: with its `stopSignal`, after `stopMs` with SIGKILL. */
-  stop: () => Promise<void>
+  /**
+   * Ends the process for good: with its `stopSignal`, after `stopMs` with SIGKILL. Once `quick` is aborted, as
+   * `stopQuickly` says.
+   */
+  stop: (quick?: AbortSignal) => Promise<void>
 }
 
 export type ChildWatch = {
@@ -111,13 +116,23 @@ export function superviseChild(program: Program, watch: ChildWatch): SupervisedC
   return {
     ready,
     pid: () => findPid(current),
-    async stop() {
+    async stop(quick) {
       stopping.abort()
       const pid = findPid(current)
       if (pid) {
-        kill(pid, program.stopSignal)
-        const timer = setTimeout(() => kill(pid, 'SIGKILL'), program.stopMs)
+        const { stopSignal, stopMs, stopQuickly } = program
+        let timer: NodeJS.Timeout | undefined
+        const end = (signal: NodeJS.Signals, ms: number) => {
+          clearTimeout(timer)
+          kill(pid, signal)
+          timer = setTimeout(() => kill(pid, 'SIGKILL'), ms)
+        }
+        const endSoon = () => stopQuickly && end(stopQuickly.signal, stopQuickly.ms)
+        if (quick?.aborted && stopQuickly) endSoon()
+        else end(stopSignal, stopMs)
+        quick?.addEventListener('abort', endSoon)
         await current?.gone
+        quick?.removeEventListener('abort', endSoon)
         clearTimeout(timer)
       }
       await kept

@@ -74,7 +74,7 @@ export async function describeTemporal(
 
 /** Describes the process with API and worker for its supervision. It is up when its own /readyz says so. */
 export function describeService(
-  place: { dataDir: string; url: string; stopGraceMs?: number },
+  place: { dataDir: string; url: string; stopGraceMs?: number; modelStopGraceMs?: number },
   settings: Record<string, string | undefined>,
 ): Program {
   const env = { ...settings }
@@ -93,7 +93,9 @@ export function describeService(
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     logFile: openLog(place.dataDir, 'service'),
     stopSignal: 'SIGTERM',
-    stopMs: limitStop(place.stopGraceMs),
+    // It ends itself in time once its calls to models have ended.
+    stopMs: (place.modelStopGraceMs ?? 0) + limitStop(place.stopGraceMs) + 1_000,
+    stopQuickly: { signal: 'SIGINT', ms: limitStop(place.stopGraceMs) },
     before: async () => {
       env[PROCESS_ID] = randomUUID()
     },
@@ -106,10 +108,10 @@ export function describeService(
 }
 
 /**
- * How long the service may take to stop: to answer its requests, to finish or put down its calls, and to tell
- * Temporal. With a short grace it gets less time, because Ctrl-C should not take more than ten seconds.
+ * How long the service may take to stop, once its calls to models have ended: to answer its requests, to finish or put
+ * down its calls, and to tell Temporal. With a short grace it gets less time, because Ctrl-C should not take more than ten seconds.
  */
-function limitStop(graceMs = 5_000): number {
+export function limitStop(graceMs = 5_000): number {
   return graceMs <= 5_000 ? 6_500 : graceMs + 8_000
 }
 

@@ -4,6 +4,7 @@ import { type Backlog, readBacklog } from '../../db/operation/backlog.ts'
 import { ERRAND_KINDS } from '../../db/outbox.ts'
 import { countWaitingHashes } from '../../db/people/passwords.ts'
 import type { Store } from '../../db/scope.ts'
+import type { Waiting } from '../engine/backlog.ts'
 import type { Engine } from '../engine/engine.ts'
 import { withinTime } from './readiness.ts'
 
@@ -134,7 +135,7 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
     {
       name: 'perdure_worker_slots_used',
       label: 'kind',
-      help: 'Tasks in progress: attempts of nodes, segments of pure nodes, workflow tasks.',
+      help: 'Tasks in progress: attempts of nodes, those of calls to models, segments of pure nodes, workflow tasks.',
     },
     slots(0),
   )
@@ -162,6 +163,29 @@ function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): vo
       help: 'Attempts that wait for room for their answer and inputs.',
     },
     () => readEngine()?.readBudget().waiting,
+  )
+  const waiting = share(() => withinTime(readEngine()?.readWaiting()))
+  const read = (key: keyof Waiting) => async () => {
+    const found = await waiting()
+    return found && Object.fromEntries(Object.entries(found).map(([kind, all]) => [kind, all[key]]))
+  }
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_tasks_waiting',
+      label: 'kind',
+      help: 'Tasks that wait in Temporal for a worker, about, by the slot that they need: node, model, workflow.',
+    },
+    read('waiting'),
+  )
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_tasks_oldest_seconds',
+      label: 'kind',
+      help: 'For how long the oldest of these tasks has waited.',
+    },
+    read('oldest'),
   )
   addGauge(metrics, { name: 'perdure_worker_polling', help: '1 while the worker polls Temporal.' }, () =>
     readEngine()?.isPolling() ? 1 : 0,

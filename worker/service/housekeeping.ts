@@ -1,5 +1,7 @@
 import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
+import { purgeChunks } from '../../db/agentchat/chunks.ts'
+import { pruneChats } from '../../db/agentchat/purge.ts'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
@@ -15,7 +17,7 @@ import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, executions past their retention, stored outputs
+ * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past their retention, stored outputs
  * that no record names and the bytes of files that no execution has, counts the executions of the days that are over,
  * and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
  * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function that ends
@@ -40,12 +42,16 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeConnects(store)
     await purgeMails(store)
     await purgeAnswers(store)
+    await purgeChunks(store)
     await purgeMemoryEnds(store)
     await countDays(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
+    const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)
     await sweepFiles(store, stopping.signal)
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
+    if (messages > 0)
+      log.info({ messages }, 'removed messages of chats that are past the retention of their teams')
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
 

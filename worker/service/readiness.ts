@@ -2,8 +2,15 @@ import type { WorkflowService } from '@temporalio/client'
 import { pingDatabase } from '../../db/connection.ts'
 import { hasUsers } from '../../db/people/users.ts'
 import type { Store } from '../../db/scope.ts'
+import { nameQueue } from '../../workflows/run/plan.ts'
 
-export type Readiness = { database: boolean; temporal: boolean; worker: boolean; account?: boolean }
+export type Readiness = {
+  database: boolean
+  temporal: boolean
+  worker: boolean
+  models: boolean
+  account?: boolean
+}
 
 /** Creates the check of /readyz. It reports each part separately and waits at most two seconds. */
 export function createReadiness(options: {
@@ -12,7 +19,7 @@ export function createReadiness(options: {
   workflowService: () => WorkflowService | undefined
   namespace: string
   taskQueue: string
-  /** Whether the worker in this process polls. Without it, Temporal says whether any worker does. */
+  /** Whether the worker in this process polls both of its queues. Without it, Temporal says whether any worker does. */
   isPolling?: () => boolean
   /** Whether this process serves the API, which is of use only once somebody can sign in. */
   servesApi: boolean
@@ -21,22 +28,29 @@ export function createReadiness(options: {
   // The first account is made by another process, at the same time as this one starts.
   let account = false
   return async () => {
-    const [database, found, pollers] = await Promise.all([
+    const describe = (name: string, taskQueueType: number) =>
+      withinTime(workflowService()?.describeTaskQueue({ namespace, taskQueue: { name }, taskQueueType }))
+    const [database, found, runs, models] = await Promise.all([
       withinTime(pingDatabase(store.db)),
       account || !servesApi ? account : withinTime(hasUsers(store.db)),
-      withinTime(
-        workflowService()?.describeTaskQueue({ namespace, taskQueue: { name: taskQueue }, taskQueueType: 1 }),
-      ),
+      describe(taskQueue, 1),
+      isPolling ? undefined : describe(nameQueue(taskQueue, 'models'), 2),
     ])
     account = found ?? false
-    const polled = (pollers?.pollers ?? []).some((poller) => isRecent(poller.lastAccessTime?.seconds))
     return {
       database: database !== undefined,
-      temporal: pollers !== undefined,
-      worker: isPolling ? isPolling() : polled,
+      temporal: runs !== undefined,
+      worker: isPolling ? isPolling() : isPolled(runs),
+      models: isPolling ? isPolling() : isPolled(models),
       ...(servesApi ? { account } : {}),
     }
   }
+}
+
+type Described = Awaited<ReturnType<WorkflowService['describeTaskQueue']>>
+
+function isPolled(queue: Described | undefined): boolean {
+  return (queue?.pollers ?? []).some(({ lastAccessTime }) => isRecent(lastAccessTime?.seconds))
 }
 
 // A poll lasts a minute at most, so Temporal has seen every live worker within that time.

@@ -2,6 +2,7 @@ import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
+import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
@@ -18,6 +19,7 @@ import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type Engine, startEngine } from '../engine/engine.ts'
 import { readKeys } from '../keys.ts'
+import { limitStop } from '../local/programs.ts'
 import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
@@ -28,6 +30,7 @@ import { startMailing } from './mailing.ts'
 import { listOwnPlaces } from './ownplaces.ts'
 import { installRuntime } from './runtime.ts'
 import { startApi, startProbes } from './serving.ts'
+import { listenToSignals } from './stopping.ts'
 
 /**
  * What a process runs: the API, the worker, or (`service`,
@@ -43,26 +46,25 @@ const OTHERS_MS = 500
 
 /**
  * Runs one process of the service until SIGTERM or SIGINT, or until its worker fails. Exits with 0 after a
- * graceful stop (requests finished, then the worker drained), with 1 if the worker failed, with 2 if the
- * configuration is wrong.
+ * graceful stop (calls to models ended, requests finished, the worker drained), with 1 if the worker failed, with 2 if
+ * the configuration is wrong.
  */
 export async function runService(kind: ProcessKind): Promise<never> {
   const config = readForProcess(kind)
   const log = createLog(kind, config.logLevel)
   process.on('uncaughtExceptionMonitor', (error) => log.fatal({ err: error }, 'uncaught exception'))
-  const stopping = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort())
+  const stopping = listenToSignals(config.stopGraceMs)
 
   const keys = readKeys(config, false)
   const poolSize = config.poolSize ?? choosePoolSize(kind)
   const database = openDatabase(config.databaseUrl!, { max: poolSize, name: `perdure ${kind}` })
   const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
   // The supervisor has run the migrations already.
-  if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.signal)
-  const faults = await untilDone('the database', () => findKeyFaults(store), log, stopping.signal)
+  if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.asked)
+  const faults = await untilDone('the database', () => findKeyFaults(store), log, stopping.asked)
   if (faults && faults.length > 0) refuseToStart(kind, faults.join('\n'))
   const seals = { store, binds: config.sealBound, log }
-  const sealer = await untilDone('the database', () => openSealer(seals), log, stopping.signal)
+  const sealer = await untilDone('the database', () => openSealer(seals), log, stopping.asked)
   if (!sealer) process.exit(0)
 
   const bus = openBus(config.databaseUrl!, {
@@ -70,6 +72,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     onLost: (error) =>
       log.warn({ err: error }, 'lost the connection that listens for database notifications'),
   })
+  const replies = createReplies({ store, bus, log })
   const exposure = watchExposure(kind, config, bus, log)
   const endHousekeeping = startHousekeeping(store, log)
   const endMailing = config.smtp
@@ -90,14 +93,15 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
   let close = async () => {}
   if (kind !== 'worker')
-    close = await startApi(config, store, sealer, bus, { ...instruments, outside }, readEngine)
+    close = await startApi(config, store, sealer, bus, { ...instruments, outside, replies }, readEngine)
   else if (config.workerMetricsPort) close = await startProbes(config, store, bus, instruments, () => engine)
   if (kind !== 'api') {
     installRuntime(log)
-    connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.signal)
+    connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.asked)
     if (connection) {
       const { namespace } = config.temporal
       const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
+      const { modelStopGraceMs, modelCallsAtOnce, modelSilenceMs } = config
       const { deploymentName, buildId } = config
       // A pool in which others wait must not make a process that is alive seem lost.
       const lease = { max: 1, name: `perdure ${kind} lease`, timeoutMs: RENEWAL_MS }
@@ -112,12 +116,16 @@ export async function runService(kind: ProcessKind): Promise<never> {
         taskQueue,
         ...(buildId ? { version: { deploymentName, buildId } } : {}),
         outside,
+        replies,
         publicUrl,
         budgetBytes,
         stopGraceMs,
+        modelSilenceMs,
         processId: process.env[PROCESS_ID],
         // The supervisor has locked the data folder, and ended what ran there before.
         place: kind === 'service' && process.env[PROCESS_ID] ? `${hostname()}:${config.dataDir}` : undefined,
+        modelStopGraceMs,
+        modelCallsAtOnce,
         continueAfterEvents,
         ...instruments,
       }
@@ -127,19 +135,27 @@ export async function runService(kind: ProcessKind): Promise<never> {
   }
 
   const failed = await Promise.race([
-    onAbort(stopping.signal).then(() => false),
+    onAbort(stopping.asked).then(() => false),
     ...(engine ? [engine.stopped.then(() => true)] : []),
   ]).catch((error) => {
     log.fatal({ err: error }, 'the worker failed')
     return true
   })
   log.info('stopping')
+  // If nobody waits, calls to models may take minutes. Meanwhile an API goes on answering.
+  if (kind === 'service' && engine && !failed)
+    await Promise.race([engine.stopModels(stopping.hurry), onAbort(stopping.quick)])
+  if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
   const others = Promise.all([endHousekeeping(), endMailing?.()])
-  // This ends event streams and answers the requests that
-  // wait for an execution, so that close() need not cut them.
-  await bus.stop()
-  await close()
-  await engine?.stop()
+  // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
+  // worker has none, but is told of what is due for as long as its calls to models go on.
+  const leave = async () => {
+    await bus.stop()
+    await close()
+  }
+  if (kind !== 'worker') await leave()
+  await engine?.stop(failed ? AbortSignal.timeout(config.stopGraceMs) : stopping.hurry)
+  if (kind === 'worker') await leave()
   await outside.close()
   // What they are at may take long, and is done again later.
   await Promise.race([others, sleep(OTHERS_MS)])

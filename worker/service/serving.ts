@@ -1,5 +1,6 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
+import type { Replies } from '../../activities/agentchat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import type { Metrics } from '../../activities/metrics.ts'
@@ -40,7 +41,7 @@ export async function startApi(
   store: Store,
   sealer: Sealer,
   bus: Bus,
-  { outside, ...instruments }: Instruments & { outside: Outsides },
+  { outside, replies, ...instruments }: Instruments & { outside: Outsides; replies: Replies },
   readEngine: (() => Engine | undefined) | undefined,
 ): Promise<() => Promise<void>> {
   const { log } = instruments
@@ -100,6 +101,8 @@ export async function startApi(
     isReady,
     evaluator,
     outside,
+    replies,
+    replyStreams: config.replyStreams,
     carryOut: carry,
     describeSchedules: describe,
   })

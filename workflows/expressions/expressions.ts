@@ -128,9 +128,16 @@ export function quoteSource(source: string): string {
 
 /**
  * What an expression reads: variables of the scope (`roots`), outputs by node id (`nodes`), and whether it
- * reads its context, which is `$input`. `problems` are messages about what it must not read.
+ * reads its context, which is `$input`. `problems` are messages about what it must not read. `args`: it reads `$args`,
+ * and has not given it a value itself.
  */
-export type Reads = { roots: Set<string>; nodes: Set<string>; context: boolean; problems: string[] }
+export type Reads = {
+  roots: Set<string>
+  nodes: Set<string>
+  context: boolean
+  problems: string[]
+  args?: boolean
+}
 
 /** The variables that expressions see, without `$`. */
 export const VARIABLES_IN_SCOPE = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
@@ -202,7 +209,11 @@ export function findReads(tree: Syntax): Reads {
     }
   }
   for (const name of new Set(variables)) {
-    if (name === 'nodes')
+    if (name === 'args') {
+      // Expressions of before may have a variable of this name.
+      reads.roots.add(name)
+      reads.args = !bound.has(name)
+    } else if (name === 'nodes')
       reads.problems.push('$nodes needs the id of a node right after it: $nodes.fetch, or $nodes.`fetch-2`')
     else if (VARIABLES_IN_SCOPE.has(name)) reads.roots.add(name)
     else if (name === 'eval') reads.problems.push('$eval is not available')

@@ -5,10 +5,17 @@ import { isScriptText, type ScriptTemplate, splitScript } from '../javascript/te
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
 import { findBareText } from './baretext.ts'
-import { eachPart, measureExpression, quoteSource, readMeasured, splitCondition } from './expressions.ts'
+import {
+  eachPart,
+  measureExpression,
+  quoteSource,
+  type Reads,
+  readMeasured,
+  splitCondition,
+} from './expressions.ts'
 import { findHabits, type Habit } from './habits.ts'
 import { locate, type TextPlace } from './place.ts'
-import type { Rules } from './rules.ts'
+import type { Rules, TextKind } from './rules.ts'
 
 const MAX_CONFIG_DEPTH = 100
 const MAX_EXPRESSIONS = 1_000
@@ -39,7 +46,7 @@ export type Meter = { left: number }
  * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths
  * (within the config) of `conditions` are read as conditions or as code, all others as templates. Keys are not
  * read. Under the rules 2 a text that begins with `=` is JavaScript. What may be a mistake is looked for if it
- * `advises`.
+ * `advises`. `texts` says of a path which texts are no expressions, or know `$args`.
  */
 export function* findReferences(
   value: unknown,
@@ -48,6 +55,7 @@ export function* findReferences(
   meter: Meter = { left: Number.POSITIVE_INFINITY },
   language: Rules = 1,
   advises = false,
+  texts: (path: string) => TextKind | undefined = () => undefined,
 ): Work<References> {
   const rules = advises ? language : undefined
   const found: References = { nodes: [], problems: [], warnings: [], context: false, pairs: false }
@@ -56,6 +64,8 @@ export function* findReferences(
   let count = 0
   function* visit(item: string | object, key: string, depth: number): Work<void> {
     const at = key === '' || key.startsWith('[') ? path + key : `${path}.${key}`
+    const kind = texts(key)
+    if (kind === 'plain') return
     if (typeof item === 'string') {
       if (code.has(key)) {
         yield* readCodeInto(found, item, at, meter)
@@ -63,7 +73,14 @@ export function* findReferences(
       }
       // Counted before any is parsed.
       if (!bare.has(key)) count += item.split('{{').length - 1
-      const reading = { path: at, isCondition: bare.has(key), found, meter, rules }
+      const reading = {
+        path: at,
+        isCondition: bare.has(key),
+        found,
+        meter,
+        rules,
+        knowsArgs: kind === 'args',
+      }
       const read = language >= 2 && isScriptText(item) ? readScriptText : readText
       if (bare.has(key) || count <= MAX_EXPRESSIONS) yield* read(item, reading)
       else {
@@ -99,8 +116,11 @@ function mayBeMeant(text: string, rules: Rules | undefined): boolean {
   return text.includes('{{') || (rules !== undefined && text.includes('$'))
 }
 
+const NO_ARGS = 'unknown variable $args: only the settings of a tool of an agent have it'
+
 type Reading = {
   path: string
+  knowsArgs: boolean
   isCondition: boolean
   found: References
   meter: Meter
@@ -108,7 +128,7 @@ type Reading = {
 }
 
 /** Reads the expressions of one string, and adds what they refer to and what is wrong with them. */
-function* readText(text: string, { path, isCondition, found, meter, rules }: Reading): Work<void> {
+function* readText(text: string, { path, isCondition, found, meter, rules, knowsArgs }: Reading): Work<void> {
   let from = 0
   try {
     for (const part of isCondition ? [splitCondition(text)] : eachPart(text)) {
@@ -126,7 +146,8 @@ function* readText(text: string, { path, isCondition, found, meter, rules }: Rea
       if (meter.left < 0) throw new Error(TOO_MUCH)
       yield units
       const place = (within: number, length: number) => locate(text, at + within, length)
-      readSource(source, place, path, found, rules)
+      if (readSource(source, place, path, found, rules)?.args && !knowsArgs)
+        found.problems.push({ path, message: NO_ARGS })
     }
   } catch (error) {
     found.problems.push({ path, message: (error as Error).message })
@@ -141,14 +162,14 @@ function readSource(
   path: string,
   found: References,
   rules: Rules | undefined,
-): void {
+): Reads | undefined {
   const name = (habits: Habit[]): Problem[] =>
     habits.map(({ message, at, length }) => ({
       path,
       message: `${message} (character ${at + 1} of ${quoteSource(source)})`,
       ...place(at, length),
     }))
-  let reads: ReturnType<typeof readMeasured>
+  let reads: Reads
   try {
     reads = readMeasured(source)
   } catch (error) {
@@ -156,7 +177,7 @@ function readSource(
     const { message, at = 0, length = 1 } = error as Error & { at?: number; length?: number }
     const problems = habits.length > 0 ? name(habits) : [{ path, message, ...place(at, length) }]
     found.problems.push(...problems)
-    return
+    return undefined
   }
   if (reads.context) found.context = true
   for (const id of reads.nodes) {
@@ -164,7 +185,7 @@ function readSource(
   }
   if (rules === undefined) {
     for (const message of reads.problems) found.problems.push({ path, message })
-    return
+    return reads
   }
   const habits = findHabits(source, true)
   const sure = habits.filter((habit) => habit.sure)
@@ -178,6 +199,7 @@ function readSource(
     const at = variable === undefined ? -1 : findName(source, variable)
     found.problems.push({ path, message, ...(at < 0 ? {} : place(at, variable!.length)) })
   }
+  return reads
 }
 
 /** Where a name stands in an expression as a whole word; -1 if nowhere. */
@@ -212,7 +234,7 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
  * Reads a text that begins with `=`: a template in JavaScript. Each expression is parsed twice, to find its end
  * and to read it.
  */
-function* readScriptText(text: string, { path, isCondition, found, meter }: Reading): Work<void> {
+function* readScriptText(text: string, { path, isCondition, found, meter, knowsArgs }: Reading): Work<void> {
   yield SCRIPT_SCAN_WORK * text.length
   let template: ScriptTemplate
   try {
@@ -242,6 +264,7 @@ function* readScriptText(text: string, { path, isCondition, found, meter }: Read
         found.nodes.push({ id, path, isName: true, place: () => locate(text, start + at, id.length) })
       }
       if (reads.paired.size > 0) found.pairs = true
+      if (reads.roots.has('args') && !knowsArgs) problem(NO_ARGS, source.indexOf('$args'))
       for (const { message, position } of reads.found) problem(message, position)
     } catch (error) {
       const { message, position = 0 } = error as Partial<ScriptSyntaxError> & Error

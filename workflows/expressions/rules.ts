@@ -24,3 +24,6 @@ export type Language = { rules: Rules; strict: boolean }
 export function isRules(value: unknown): value is Rules {
   return RULES.includes(value as Rules)
 }
+
+/** How the texts at a path of a config are read: as they stand, or with `$args`, the arguments of a tool's call. */
+export type TextKind = 'plain' | 'args'

@@ -1,10 +1,13 @@
 import type { Problem } from '../problem.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
-/** The e-mail addresses in the config of an APPROVAL node, but not those that expressions compute. */
+/** The node types whose config has approvers. */
+const ASKING = ['APPROVAL', 'AI_AGENT']
+
+/** The e-mail addresses among the approvers of a node, but not those that expressions compute. */
 export function listAddresses({ type, config }: GraphNode): string[] {
   const { approvers } = config
-  return type === 'APPROVAL' && Array.isArray(approvers) ? approvers.filter(isAddress) : []
+  return ASKING.includes(type) && Array.isArray(approvers) ? approvers.filter(isAddress) : []
 }
 
 /** A copy of the node with other values in the place of these addresses. */
@@ -15,7 +18,7 @@ export function replaceAddresses(node: GraphNode, replace: (address: string) => 
   return { ...node, config: { ...node.config, approvers: replaced } }
 }
 
-/** The APPROVAL nodes that nobody could decide: they name only people, none of whom is a known member. */
+/** The nodes that nobody could decide: they name only people, none of whom is a known member. */
 export function checkApprovers({ nodes }: Graph, isMember: (address: string) => boolean): Problem[] {
   return nodes.flatMap((node, at) => {
     const addresses = listAddresses(node)

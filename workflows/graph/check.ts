@@ -1,3 +1,4 @@
+import { locate } from '../expressions/place.ts'
 import { findReferences } from '../expressions/references.ts'
 import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
@@ -7,7 +8,8 @@ import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
 import { findNodeNames, type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
-import { checkWebhooks } from './webhooks.ts'
+import { checkChat } from './triggers/chat.ts'
+import { checkWebhooks } from './triggers/webhooks.ts'
 
 /** How many loops a node may be in, one inside the other. */
 const MAX_DEPTH = 5
@@ -82,7 +84,7 @@ export function checkActivation(graph: Graph): Problem[] {
       ? []
       : [{ path: `nodes[${at}]`, message: `no trigger leads to the node "${node.id}"` }],
   )
-  return [...unreached, ...checkWebhooks(graph)]
+  return [...unreached, ...checkWebhooks(graph), ...checkChat(graph)]
 }
 
 function findRepeats<T>(
@@ -145,8 +147,10 @@ function checkItems(node: GraphNode, path: string): Problem[] {
   const problems: Problem[] = []
   const complain = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
   const fits = kind === 'pure' || kind === 'effect' || type === 'SUB_WORKFLOW'
+  const isAgent = kind === 'agent'
   for (const field of ['perItem', 'allItems'] as const)
-    if (node[field] && !fits) complain(field, `cannot be set for a node of type ${type}`)
+    if (node[field] && !fits && !(isAgent && field === 'perItem'))
+      complain(field, `cannot be set for a node of type ${type}`)
   if (perItem && allItems) complain('allItems', 'cannot be set together with perItem')
   if (fits && kind === 'pure' && typeof perItem === 'object' && perItem.concurrency !== undefined)
     complain('perItem.concurrency', `cannot be set for a node of type ${type}, which calls nobody`)
@@ -329,8 +333,19 @@ function* checkReferences(
   const all = [...byId.values()]
   const names = findNodeNames({ nodes: all })
   for (const { value: node, path, configPath = path } of nodes) {
-    const conditions = nodeType(node.type)?.conditions?.(node.config)
-    const found = yield* findReferences(node.config, configPath, conditions, meter, rules, true)
+    const { conditions, texts, reads } = nodeType(node.type) ?? {}
+    const asked = conditions?.(node.config)
+    const found = yield* findReferences(
+      node.config,
+      configPath,
+      asked,
+      meter,
+      rules,
+      true,
+      texts?.(node.config),
+    )
+    for (const { path: key, id } of reads?.(node.config) ?? [])
+      found.nodes.push({ id, path: `${configPath}.${key}`, place: () => locate(id, 0, id.length) })
     const own = kept.has(node) ? warnings : problems
     own.push(...found.problems)
     warnings.push(...found.warnings)

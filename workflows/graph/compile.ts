@@ -14,6 +14,7 @@ import { isStep, MAX_IN_FLIGHT } from '../run/walk.ts'
 import type { Work } from '../turns.ts'
 import { listCredentials } from './credentials.ts'
 import { callsPerItem, findNodeNames, type Graph, type GraphNode, isOnItems, languageOf } from './graph.ts'
+import { findReplyNode } from './triggers/chat.ts'
 
 /** The most items that a FOR_EACH takes. */
 export const MAX_ITEMS = 100_000
@@ -62,9 +63,12 @@ export function* compilePlan(
     rules: languageOf(graph).rules,
     names: findNodeNames(graph),
   }
+  const chats = graph.nodes.some(({ id, type }) => id === run.triggerNodeId && type === 'CHAT_TRIGGER')
+  const replyId = chats ? findReplyNode(graph)?.id : undefined
   const nodes: PlanNode[] = []
   for (const node of sortTopologically(graph)) {
     const planned = yield* planNode(node, run.triggerNodeId, bodies)
+    if (node.id === replyId) planned.reply = true
     nodes.push(...(callsPerItem(node) ? splitCalls(node, planned) : [planned]))
   }
   const edges = graph.edges.map(({ source, sourceHandle, target }) => ({
@@ -82,7 +86,9 @@ export function presetOutputs(plan: Plan, given: Presets): Plan {
   const nodes = plan.nodes.map((node): PlanNode => {
     const gift = given[node.id]
     if (!gift || node.silent || node.kind === 'trigger') return node
-    const { alone: _, loop: __, ...rest } = node
+    if (gift.begun)
+      return node.kind === 'agent' ? { ...node, begun: { ...gift.begun, from: gift.from } } : node
+    const { alone: _, loop: __, queue: ___, ...rest } = node
     return { ...rest, kind: 'pure', given: gift, needs: [] }
   })
   return { ...plan, nodes }
@@ -197,7 +203,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
   const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
   const id = itemNodeId(node.id)
-  const { needs, pairs, retry, timeoutMs, readsInput, readsItem: _, ...head } = node
+  const { needs, pairs, retry, timeoutMs, queue, readsInput, readsItem: _, ...head } = node
   const loop: LoopSpec = {
     mode: 'each',
     concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
@@ -207,6 +213,7 @@ function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [Lo
   }
   const one = {
     ...{ needs, retry, timeoutMs },
+    ...(queue ? { queue } : {}),
     ...(readsInput ? { readsInput } : {}),
     ...(pairs ? { pairs } : {}),
   }
@@ -273,9 +280,18 @@ function* planNode(
     nodes,
     context,
     pairs: isPaired,
-  } = yield* findReferences(node.config, 'config', conditions, undefined, rules)
+  } = yield* findReferences(
+    node.config,
+    'config',
+    conditions,
+    undefined,
+    rules,
+    false,
+    type.texts?.(node.config),
+  )
   const needs = new Set(nodes.map(({ id, isName }) => (isName && Object.hasOwn(names, id) ? names[id]! : id)))
   const config = JSON.stringify(node.config)
+  for (const { id } of type.reads?.(node.config) ?? []) needs.add(id)
   if (config.includes('$trigger')) needs.add(triggerNodeId)
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
   const own = type.kind === 'pure' && isAlone(node)
@@ -292,6 +308,7 @@ function* planNode(
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
+    ...(type.queue ? { queue: type.queue } : {}),
     ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
     ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),

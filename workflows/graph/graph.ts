@@ -37,7 +37,9 @@ export function callsPerItem({
   perItem,
   disabled,
 }: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
-  return Boolean(perItem) && !disabled && (nodeType(type)?.kind === 'effect' || type === 'SUB_WORKFLOW')
+  const kind = nodeType(type)?.kind
+  const calls = kind === 'effect' || kind === 'agent' || type === 'SUB_WORKFLOW'
+  return Boolean(perItem) && !disabled && calls
 }
 
 /** `sourceHandle` is null for the main handle. */

@@ -57,7 +57,8 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
     if (read && stored) kept.add(read.value)
     if (read) nodes.push(read)
     ;(stored ? warnings : problems).push(...own)
-    if (!read || input.imported) continue
+    // Those of tools are not moved.
+    if (!read || (input.imported && read.value.type !== 'AI_AGENT')) continue
     const { value, configPath = `nodes[${at}].config` } = read
     const literals = checkLiterals(value, configPath, input.expressions ?? 1, knownById.get(value.id))
     problems.push(...literals.problems)

@@ -1,4 +1,5 @@
 import { getOwn, isObject } from '../json.ts'
+import type { Path } from '../problem.ts'
 import type { GraphNode } from './graph.ts'
 
 /** The paths of secrets within the config, by node type. */
@@ -12,8 +13,6 @@ const SECRETS: Record<string, string[][]> = {
 
 /** What stands in the place of a secret for those who may not set it, and in exports. */
 export const HIDDEN = '[hidden]'
-
-export type Path = (string | number)[]
 
 /** The paths of the node's secrets, within its config. */
 export function listSecrets(node: GraphNode): string[][] {
@@ -53,13 +52,14 @@ export function valueAt(value: unknown, path: Path): unknown {
 }
 
 /** A copy of the node with another value at a path of its config, or without it if `value` is undefined. */
-export function replaceSecret(node: GraphNode, path: string[], value: string | undefined): GraphNode {
-  const place = (at: unknown, [key = '', ...rest]: string[]): Record<string, unknown> => {
+export function replaceSecret(node: GraphNode, path: Path, value: string | undefined): GraphNode {
+  const place = (at: unknown, [key = '', ...rest]: Path): unknown => {
+    if (Array.isArray(at)) return at.map((entry, i) => (i === key ? place(entry, rest) : entry))
     const { [key]: old, ...others } = at as Record<string, unknown>
     if (rest.length > 0) return { ...others, [key]: place(old, rest) }
     return value === undefined ? others : { ...others, [key]: value }
   }
-  return { ...node, config: place(node.config, path) }
+  return { ...node, config: place(node.config, path) as GraphNode['config'] }
 }
 
 /** A copy of the node that names a credential in the place of the secret at a path of its config. */

@@ -9,7 +9,7 @@ export const MAX_CODE = 60_000
 /** What reading a character of code takes, in units of work. */
 export const CODE_WORK = 0.3
 
-const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
+const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index', 'args'])
 
 type Syntax = { type: string; [key: string]: unknown }
 

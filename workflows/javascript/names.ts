@@ -9,7 +9,7 @@ const LANGUAGE = `Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean 
 const GIVEN = `$ $json $data $binary $input $node $items $itemIndex $position $thisItem $thisItemIndex $runIndex
   $thisRunIndex $env $vars $execution $workflow $mode $now $today $jmespath $jmesPath $if
   $ifEmpty $min $max $not $average min max not average numberList zip toPathSegment DateTime Duration Interval
-  $nodes $trigger $item $index`
+  $nodes $trigger $item $index $args`
 
 const KNOWN = new Set(`${LANGUAGE} ${GIVEN}`.split(/\s+/))
 
@@ -33,6 +33,7 @@ const ROOTS_OF: Record<string, string[]> = {
   $today: ['execution'],
   DateTime: ['execution'],
   $trigger: ['trigger'],
+  $args: ['args'],
   // Paired items are found from the item.
   $: ['nodes', 'index'],
   $node: ['nodes', 'index'],
@@ -46,11 +47,11 @@ const MISSING: Record<string, string> = {
   $parameter: '$parameter is not available: write the value itself',
   $rawParameter: '$rawParameter is not available: write the value itself',
   $self: '$self is not available',
-  $tool: '$tool is not available: there are no agents here',
-  $agentInfo: '$agentInfo is not available: there are no agents here',
-  $fromAI: '$fromAI is not available: there are no agents here',
-  $fromAi: '$fromAi is not available: there are no agents here',
-  $fromai: '$fromai is not available: there are no agents here',
+  $tool: '$tool is not available: a tool knows its call by $args',
+  $agentInfo: '$agentInfo is not available',
+  $fromAI: "$fromAI is not available: name the argument in the tool's parameters, and write $args.<name>",
+  $fromAi: "$fromAi is not available: name the argument in the tool's parameters, and write $args.<name>",
+  $fromai: "$fromai is not available: name the argument in the tool's parameters, and write $args.<name>",
   $evaluateExpression: '$evaluateExpression is not available: write the expression itself',
   $getPairedItem: "$getPairedItem is not available: write $('name of the node').item",
   $webhookId: '$webhookId is not available',

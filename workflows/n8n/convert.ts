@@ -5,7 +5,13 @@
 import type { GraphEdge } from '../graph/graph.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
 import { reportDifferences } from './differences.ts'
-import { isN8nDocument, readN8nDocument, type SourceNode, type SourceWorkflow } from './document.ts'
+import {
+  isN8nDocument,
+  readN8nDocument,
+  type SourceAttachment,
+  type SourceNode,
+  type SourceWorkflow,
+} from './document.ts'
 import { createEdgeDrawing, drawEdges, type EdgeDrawing, readInputs } from './drawing.ts'
 import { nameNodes } from './ids.ts'
 import { findLoops } from './loops.ts'
@@ -31,6 +37,7 @@ type Conversion = {
   ends: string[]
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
+  findCredential: (key: string) => string | undefined
 }
 
 /** What mapping a node takes, and each character of it, in units of work. */
@@ -40,11 +47,12 @@ const CHARACTER_WORK = 0.1
 /**
  * Converts an n8n workflow and reports everything that is not the same in Perdure. A node without a
  * counterpart becomes one that fails the execution. `findWorkflow` returns the id of our workflow that
- * replaces one of n8n's. Undefined if `raw` is not an n8n workflow.
+ * replaces one of n8n's, `findCredential` that of our credential. Undefined if `raw` is not an n8n workflow.
  */
 export function* convertWorkflow(
   raw: unknown,
   findWorkflow: (id: string) => string | undefined,
+  findCredential: (key: string) => string | undefined = () => undefined,
 ): Work<ConvertedWorkflow | undefined> {
   if (!isN8nDocument(raw)) return undefined
   const problems: ImportProblem[] = []
@@ -60,7 +68,8 @@ export function* convertWorkflow(
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
   const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
-  const conversion = { source, drawing, ends: order.map((name) => ids.get(name)!), reporterOf, findWorkflow }
+  const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
+  const conversion = { source, drawing, ends, reporterOf, findWorkflow, findCredential }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))
@@ -86,14 +95,24 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
 }
 
 function mapNode(
-  { drawing, ends, reporterOf, findWorkflow }: Conversion,
+  { drawing, ends, reporterOf, findWorkflow, findCredential }: Conversion,
   node: SourceNode,
   id: string,
 ): MappedNode {
   const report = reporterOf(node.name)
+  const owner = ownerOf(drawing.source, node.name)
+  if (owner !== undefined) return { type: 'NO_OP', config: {}, partOf: owner }
   const refusal = drawing.refused.get(node.name)
   if (refusal && !node.disabled) return createPlaceholder(node, refusal, 'type', report)
   const outputs = drawing.source.links.filter(({ from }) => from === node.name).map(({ output }) => output)
+  const { attachments, nodes } = drawing.source
+  const mine = attachments.filter(({ to }) => to === node.name)
+  const read = new Set<string>()
+  const attached = (kind: string) => {
+    read.add(kind)
+    const names = mine.filter((one) => one.kind === kind).map(({ from }) => from)
+    return nodes.filter(({ name }) => names.includes(name))
+  }
   try {
     const mapped = findNodeMapper(node)(node, {
       id,
@@ -103,7 +122,14 @@ function mapNode(
       connectedOutputs: Math.max(-1, ...outputs) + 1,
       ends,
       findWorkflow,
+      attached,
+      findCredential,
     })
+    if (!node.disabled)
+      reportLeftOut(
+        mine.filter(({ kind }) => !read.has(kind)),
+        report,
+      )
     // What comes to a disabled node leaves it by its first output.
     const passes = node.disabled && mapped.handles && mapped.handles[0] !== null
     return passes ? { type: 'NO_OP', config: {}, works: 'each' } : mapped
@@ -112,9 +138,25 @@ function mapNode(
   }
 }
 
+/** The node that n8n attaches one to which has no place of its own in the flow; undefined for all others. */
+function ownerOf({ attachments, links }: SourceWorkflow, name: string): string | undefined {
+  if (links.some(({ from, to }) => from === name || to === name)) return undefined
+  return attachments.find(({ from }) => from === name)?.to
+}
+
+function reportLeftOut(attachments: SourceAttachment[], report: ProblemReporter): void {
+  for (const { from, kind } of attachments) {
+    const message =
+      `n8n attaches the node "${from}" to this one by a connection of the type "${kind}". Perdure has no counterpart, ` +
+      'and left it out: check that the node works without it.'
+    report('connection', `${kind}.${from}`, message, { from, kind })
+  }
+}
+
 /** Our nodes for one n8n node, at its place on the canvas. */
 function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): ImportedNode[] {
   const { id, exit, mapped } = drawing.built.get(node.name)!
+  if (mapped.partOf !== undefined) return []
   const { raw, position, name } = node
   const parentId = drawing.loopAround(name)
   const settings = mapped.isPlaceholder ? {} : mapNodeSettings(mapped, raw, reporterOf(name))
@@ -140,7 +182,7 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
 
 function listMapped({ source, drawing }: Conversion): ConvertedWorkflow['report']['mapped'] {
   return source.nodes.map((node) => {
-    const { id, mapped } = drawing.built.get(node.name)!
+    const { id, mapped } = findOwner(drawing, drawing.built.get(node.name)!)
     return {
       node: node.name,
       type: node.fullType,
@@ -149,4 +191,13 @@ function listMapped({ source, drawing }: Conversion): ConvertedWorkflow['report'
       state: mapped.isPlaceholder && !node.disabled ? ('stopped' as const) : ('works' as const),
     }
   })
+}
+
+/** The node that does what this one did in n8n: the one to which it belongs, if it is no node of its own. */
+function findOwner({ built }: EdgeDrawing, start: BuiltNode): BuiltNode {
+  let node = start
+  // A part may belong to a part; a circle of them ends.
+  for (let hops = 0; hops < 10 && node.mapped.partOf !== undefined; hops++)
+    node = built.get(node.mapped.partOf) ?? node
+  return node
 }

@@ -17,11 +17,16 @@ export type SourceNode = {
 /** A connection from an output of one node to an input of another one. Both are counted from 0. */
 export type SourceLink = { from: string; output: number; to: string; input: number }
 
+/** A connection by which n8n attaches a node to another one; `kind` is its type: `ai_languageModel`. */
+export type SourceAttachment = { from: string; to: string; kind: string }
+
 /** An n8n workflow, in the same form whatever version of n8n exported it. */
 export type SourceWorkflow = {
   name: string | undefined
   nodes: SourceNode[]
   links: SourceLink[]
+  /** Nodes that belong to others: the model, the memory or a tool of one that asks a model. */
+  attachments: SourceAttachment[]
   settings: Record<string, unknown>
   /** The texts of the notes on the canvas; null if there are none. */
   description: string | null
@@ -67,12 +72,15 @@ export function readN8nDocument(
   const document = unwrapDocument(raw)!
   const given = document.nodes as Record<string, unknown>[]
   const nodes = readNodes(given, reporterOf(null))
-  const links = readLinks(document.connections, new Set(nodes.map((node) => node.name)), reporterOf)
+  const attachments: SourceAttachment[] = []
+  const names = new Set(nodes.map((node) => node.name))
+  const links = readLinks(document.connections, names, reporterOf, attachments)
   reportStoredData(document, reporterOf)
   return {
     name: typeof document.name === 'string' ? document.name : undefined,
     nodes,
     links,
+    attachments,
     settings: isObject(document.settings) ? document.settings : {},
     description: readNotes(given),
     stickyNotes: given.filter((node) => readType(node) === 'stickyNote').length,
@@ -130,6 +138,7 @@ function readLinks(
   connections: unknown,
   names: ReadonlySet<string>,
   reporterOf: (node: string) => ProblemReporter,
+  attachments: SourceAttachment[],
 ): SourceLink[] {
   if (!isObject(connections)) return []
   return Object.entries(connections).flatMap(([from, kinds]) =>
@@ -137,6 +146,10 @@ function readLinks(
       const path = `connections.${from}.${kind}[${output}][${at}]`
       const { node: to, type, index } = Object(target)
       const report = reporterOf(from)
+      if (kind.startsWith('ai_') && names.has(from) && names.has(to)) {
+        attachments.push({ from, to, kind })
+        return []
+      }
       if (kind !== 'main' || (type ?? 'main') !== 'main') {
         const message =
           `n8n attaches a node to another one by this connection of the type "${kind}". Perdure has only ` +

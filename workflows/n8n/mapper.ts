@@ -18,4 +18,8 @@ export type MapperTools = {
   ends: string[]
   /** The id of our workflow that replaces one of n8n's, by its id in n8n. */
   findWorkflow(id: string): string | undefined
+  /** The nodes that n8n attaches to it by connections of this kind: `ai_languageModel`, `ai_tool`. */
+  attached(kind: string): SourceNode[]
+  /** The id of our credential that replaces one of n8n's, by its id or its name in n8n, or the name of its node. */
+  findCredential(key: string): string | undefined
 }

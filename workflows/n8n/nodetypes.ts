@@ -7,6 +7,7 @@ import { FLOW_MAPPERS } from './nodes/flow.ts'
 import { FORMAT_MAPPERS } from './nodes/formats.ts'
 import { LIST_MAPPERS } from './nodes/lists.ts'
 import { MERGE_MAPPERS } from './nodes/merge.ts'
+import { MODEL_MAPPERS } from './nodes/models.ts'
 import { mapSet } from './nodes/set.ts'
 import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
@@ -20,6 +21,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
   ...FORMAT_MAPPERS,
+  ...MODEL_MAPPERS,
   set: mapSet,
 }
 

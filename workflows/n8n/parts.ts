@@ -15,6 +15,8 @@ export type MappedNode = {
   shaper?: { type: string; config: Record<string, unknown> }
   /** It takes the place of a node that was not imported. */
   isPlaceholder?: true
+  /** The n8n node belongs to this one, and is no node of its own here. */
+  partOf?: string
 }
 
 /** An n8n node and our node for it. Edges begin at `exit`. */

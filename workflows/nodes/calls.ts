@@ -55,20 +55,33 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
   })
 }
 
+/** What a request over HTTP has, whoever sends it. */
+export const requestFields = {
+  url: textField,
+  method: v.optional(computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)), 'GET'),
+  headers: v.optional(orScript(strictRecord(scalar))),
+  query: v.optional(orScript(anyObject)),
+  body: v.optional(v.unknown()),
+  contentType: v.optional(textField),
+  credentialId: v.optional(credentialField),
+  timeoutMs: v.optional(
+    computed(
+      v.pipe(
+        durationField,
+        v.minValue(1, 'must be at least 1'),
+        v.maxValue(3_600_000, 'must be at most an hour'),
+      ),
+    ),
+  ),
+}
+
 /** Node types that send requests to other services. */
 export const CALL_NODES = {
   HTTP_REQUEST: nodeTypeRow('effect', {
     summary: 'Calls a URL; retries 429, 5xx and network errors; outputs {status, headers, body}.',
     config: v.pipe(
       v.object({
-        url: textField,
-        method: v.optional(
-          computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
-          'GET',
-        ),
-        headers: v.optional(orScript(strictRecord(scalar))),
-        query: v.optional(orScript(anyObject)),
-        body: v.optional(v.unknown()),
+        ...requestFields,
         bodyType: v.optional(
           v.picklist(
             ['json', 'form', 'text', 'jsonText', 'file', 'multipart'],
@@ -76,20 +89,8 @@ export const CALL_NODES = {
           ),
           'json',
         ),
-        contentType: v.optional(textField),
-        credentialId: v.optional(credentialField),
         response: v.optional(responseField),
-
         responseType: v.optional(v.picklist(['json', 'text', 'file'], 'must be json, text or file')),
-        timeoutMs: v.optional(
-          computed(
-            v.pipe(
-              durationField,
-              v.minValue(1, 'must be at least 1'),
-              v.maxValue(3_600_000, 'must be at most an hour'),
-            ),
-          ),
-        ),
         // Not computed: it is read before anything else of the node.
         maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
       }),

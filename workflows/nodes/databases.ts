@@ -59,7 +59,7 @@ type Modes = {
 }
 
 /** Requires the keys of the config's mode, and none of the other mode. */
-function fitMode<T extends Modes>() {
+export function fitMode<T extends Modes>() {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed) return
     const config: Record<string, unknown> = dataset.value
@@ -78,28 +78,28 @@ function fitMode<T extends Modes>() {
   })
 }
 
+/** What a statement, or an upsert, has. `fitMode` says which of it belongs together. */
+export const statementFields = {
+  credentialId: credentialField,
+  mode: v.optional(oneOf('query', 'upsert')),
+  query: v.optional(sqlField),
+  params: v.optional(computed(sqlParamsField)),
+  table: v.optional(identifier),
+  columns: v.optional(identifiers),
+  keys: v.optional(identifiers),
+  rows: v.optional(computed(sqlRowsField)),
+  readOnly: v.optional(flag),
+  repeat: v.optional(flag),
+  timeoutMs: v.optional(wholeNumber(1, 600_000), 30_000),
+  maxRows: v.optional(wholeNumber(1, 10_000)),
+}
+
 /** Node types that talk to databases. */
 export const DATABASE_NODES = {
   DATABASE_QUERY: nodeTypeRow('effect', {
     summary:
       'Carries out one SQL statement, or writes rows that are new or known; outputs {rows, rowCount, columns}.',
-    config: v.pipe(
-      v.object({
-        credentialId: credentialField,
-        mode: v.optional(oneOf('query', 'upsert')),
-        query: v.optional(sqlField),
-        params: v.optional(computed(sqlParamsField)),
-        table: v.optional(identifier),
-        columns: v.optional(identifiers),
-        keys: v.optional(identifiers),
-        rows: v.optional(computed(sqlRowsField)),
-        readOnly: v.optional(flag),
-        repeat: v.optional(flag),
-        timeoutMs: v.optional(wholeNumber(1, 600_000), 30_000),
-        maxRows: v.optional(wholeNumber(1, 10_000)),
-      }),
-      fitMode(),
-    ),
+    config: v.pipe(v.object(statementFields), fitMode()),
     credentialUses: ['DATABASE'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 660_000,

@@ -46,6 +46,15 @@ export const FAILURE_TYPES = [
   'SmtpNetwork',
   'SmtpRefused',
   'SmtpTls',
+  // A model: its vendor refused the call, or cannot be reached or answer now; what it answered is of no use; a budget
+  // is used up; the price that a budget needs is not known. Of a tool's call nobody knows what came of it.
+  'AgentOutOfSteps',
+  'BudgetExceeded',
+  'ModelAnswer',
+  'ModelRefused',
+  'ModelUnavailable',
+  'ModelUnpriced',
+  'OutcomeUnknown',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

@@ -110,10 +110,11 @@ export const labelField = v.pipe(
 export const itemField = v.pipe(
   v.string('must be a field of the items, or an expression in {{ }}'),
   v.nonEmpty('must not be empty'),
-  v.check((value) => !value.includes('{{') || isExpression(value), 'must be one expression in {{ }}'),
+  v.check((value) => !value.includes('{{') || isOneExpression(value), 'must be one expression in {{ }}'),
 )
 
-function isExpression(value: string): boolean {
+/** Whether a text is one expression with nothing around it, whose value keeps its type. */
+export function isOneExpression(value: string): boolean {
   try {
     if (isScriptText(value)) return splitScript(value).alone
     return value.startsWith('{{') && splitCondition(value) !== undefined

@@ -1,4 +1,5 @@
 import { getOwn } from '../json.ts'
+import { AGENT_NODES } from './agents.ts'
 import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
@@ -7,6 +8,7 @@ import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
 import { ITEM_NODES } from './items.ts'
 import { MESSAGE_NODES } from './messages.ts'
+import { MODEL_NODES } from './models.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
 import { TRIGGER_NODES } from './triggers.ts'
@@ -23,8 +25,10 @@ export const NODES = {
   ...FORMAT_NODES,
   ...DATABASE_NODES,
   ...MESSAGE_NODES,
+  ...MODEL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
+  ...AGENT_NODES,
 } as const satisfies Record<string, NodeType>
 
 export type NodeTypeName = keyof typeof NODES

@@ -1,5 +1,7 @@
 import type * as v from 'valibot'
 import type { CredentialUse } from '../../db/credentials/types.ts'
+import type { TextKind } from '../expressions/rules.ts'
+import type { Path } from '../problem.ts'
 import type { NodeKind, Retry } from '../run/plan.ts'
 
 export type NodeType = {
@@ -28,6 +30,14 @@ export type NodeType = {
   credentialUses?: readonly CredentialUse[]
   /** Where the config names them; without it at `credentialId`. The schema of each is `credentialField`. */
   credentialPaths?: readonly (readonly string[])[]
+  /** Where the config names further ones, and what each must be good for, if that depends on the config. */
+  moreCredentials?: (config: Record<string, unknown>) => { path: Path; uses: readonly CredentialUse[] }[]
+  /** How the texts at a path of a config are read (`tools[0].url`), if they are no usual ones. */
+  texts?: (config: Record<string, unknown>) => (path: string) => TextKind | undefined
+  /** The nodes whose outputs it reads without an expression: where the config names them, and their ids. */
+  reads?: (config: Record<string, unknown>) => { path: string; id: string }[]
   retry: Required<Retry>
   timeoutMs: number
+  /** Its attempts wait in the queue of calls to models and tools of agents. */
+  queue?: 'models'
 }

@@ -61,6 +61,12 @@ export const TRIGGER_NODES = {
       ),
     }),
   }),
+  CHAT_TRIGGER: nodeTypeRow('trigger', {
+    summary:
+      'Starts an execution for each message of a chat, while the workflow is active; its output is {message, ' +
+      'sessionId, history}.',
+    config: v.object({}),
+  }),
   SUB_WORKFLOW_TRIGGER: nodeTypeRow('trigger', {
     summary:
       'Starts an execution for a SUB_WORKFLOW node of another workflow; its output is the input given there.',

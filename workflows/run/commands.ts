@@ -5,6 +5,7 @@ import {
   defaultPayloadConverter,
   proxyLocalActivities,
   scheduleActivity,
+  workflowInfo,
 } from '@temporalio/workflow'
 import type { Failure } from './frame.ts'
 import {
@@ -14,9 +15,10 @@ import {
   isRefused,
   readActivityError,
 } from './messages.ts'
+import { nameQueue, type PlanNode } from './plan.ts'
 import type { NodeError } from './records.ts'
 import { ENGINE_FAILED, NODE_FAILED, RUN_REFUSED, WORKER_LOST } from './records.ts'
-import { stepKey } from './walk.ts'
+import { joinStep, stepKey } from './walk.ts'
 
 /**
  * After this time without a heartbeat Temporal makes another attempt. Lost workers are found sooner, by their
@@ -38,11 +40,12 @@ export const { walkSegment } = proxyLocalActivities<Pick<Activities, 'walkSegmen
   cancellationType: ActivityCancellationType.TRY_CANCEL,
 })
 
-/** Runs a node as its own activity, with its retries. Throws an error that readFailure reads. */
+/** Runs a node, or a step of an agent, as its own activity, with its retries. Throws an error that readFailure reads. */
 export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
-  const { node, iteration } = attempt
+  const { node } = attempt
   return scheduleActivity<AttemptResult>('runNode', [attempt], {
-    activityId: iteration === '' ? node.id : stepKey(node.id, iteration),
+    activityId: nameActivity(attempt),
+    ...chooseQueue(node),
     startToCloseTimeout: node.timeoutMs + ATTEMPT_GRACE_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -51,6 +54,17 @@ export function attemptNode(attempt: AttemptInput): Promise<AttemptResult> {
     // of lost workers fails a run. It says how long to wait after them, too: these pauses follow a lost worker.
     retry: { initialInterval: '500 ms', backoffCoefficient: 2, maximumInterval: '5 s' },
   })
+}
+
+/** The id of the activity: `node`, `node#iteration`, and with `!step` behind for a step of an agent. */
+function nameActivity({ node, iteration, agent }: AttemptInput): string {
+  if (iteration === '') return joinStep(node.id, agent?.step)
+  return stepKey(node.id, joinStep(iteration, agent?.step))
+}
+
+/** Where a node's attempts wait for a worker; nothing for those that wait where the run does. */
+export function chooseQueue({ queue }: PlanNode): { taskQueue?: string } {
+  return queue ? { taskQueue: nameQueue(workflowInfo().taskQueue, queue) } : {}
 }
 
 /** The node's error, read from the error with which attemptNode failed. */

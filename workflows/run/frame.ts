@@ -1,4 +1,4 @@
-import type { Envelope, Plan, PlanNode } from './plan.ts'
+import type { Agent, Envelope, Plan, PlanNode } from './plan.ts'
 import type { ItemPage, NodeError, TakenIterations } from './records.ts'
 import {
   emptyOutcomes,
@@ -27,9 +27,9 @@ export type Item = { page: Envelope; at: number; deep?: true } | { result: Resul
 /**
  * A node that waits until an instant in epoch milliseconds (null: without a limit), then leaves by `handle`.
  * `pause`: it waits for somebody outside the run. `due`: the pause was nudged or its time is up, so a segment
- * has to look at it.
+ * has to look at it. `step`: the agent's step that waits.
  */
-export type Wait = { until: number | null; handle: string | null; pause?: true; due?: true }
+export type Wait = { until: number | null; handle: string | null; pause?: true; due?: true; step?: number }
 
 /** The state of the root or of one iteration of a loop: all that is settled or open in it. Plain JSON. */
 export type Frame = {
@@ -42,6 +42,8 @@ export type Frame = {
   outputs: Record<string, Envelope>
   loops: Record<string, Loop>
   waits: Record<string, Wait>
+  /** The agents that are under way. */
+  agents: Record<string, Agent>
   failure?: Failure
   /** In a slice: a stub of an iteration that the segment does not work on. */
   elsewhere?: true
@@ -69,7 +71,14 @@ export type Loop = {
 
 export function createFrame(loopId = '', iteration = '', at = 0, item?: Item): Frame {
   const frame = { iteration, loopId, at, ...(item ? { item } : {}) }
-  return { ...frame, outcomes: emptyOutcomes(), outputs: bare(), loops: bare(), waits: bare() }
+  return {
+    ...frame,
+    outcomes: emptyOutcomes(),
+    outputs: bare(),
+    loops: bare(),
+    waits: bare(),
+    agents: bare(),
+  }
 }
 
 /** Restores a frame from JSON: its records by node id get no prototype, since an id may be `toString`. */
@@ -83,6 +92,8 @@ export function reviveFrame(frame: Frame): Frame {
     outputs: bare(frame.outputs),
     loops: bare(Object.fromEntries(loops)),
     waits: bare(frame.waits),
+    // Frames of the release before have none.
+    agents: bare(frame.agents ?? {}),
   }
 }
 

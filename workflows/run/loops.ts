@@ -7,6 +7,7 @@ import {
   findLoop,
   findNode,
   findReady,
+  isStep,
   loopsAround,
   nodesIn,
   settleFailure,
@@ -15,11 +16,11 @@ import {
 } from './walk.ts'
 
 /**
- * Something to do: `run` a node, `resume` a pause that is due, have a segment carry on a pure loop (`turn`),
+ * Something to do: `run` a node, `resume` a pause that is due, do the next `step` of an agent, have a segment carry on a pure loop (`turn`),
  * `test` REPEAT's condition on the iteration `body`, `fold` results into a chunk, or `close` a loop.
  */
 export type Task =
-  | { phase: 'run' | 'resume'; node: PlanNode; frame: Frame }
+  | { phase: 'run' | 'resume' | 'step'; node: PlanNode; frame: Frame }
   | { phase: 'turn' | 'fold' | 'close'; node: LoopNode; frame: Frame }
   | { phase: 'test'; node: LoopNode; frame: Frame; body: Frame }
 
@@ -39,9 +40,9 @@ export function collectTasks(plan: Plan, root: Frame, busy: ReadonlySet<string>,
   const tasks: Task[] = []
 
   function visit(frame: Frame): void {
-    const { iteration, loops, waits } = frame
+    const { iteration, loops, waits, agents } = frame
     const isBusy = (id: string) => busy.has(stepKey(id, iteration))
-    const started = { has: (id: string) => isBusy(id) || id in loops || id in waits }
+    const started = { has: (id: string) => isBusy(id) || id in loops || id in waits || id in agents }
     for (const node of findReady(plan, frame.outcomes, started, frame.loopId)) {
       tasks.push({ phase: 'run', node, frame })
     }
@@ -49,6 +50,9 @@ export function collectTasks(plan: Plan, root: Frame, busy: ReadonlySet<string>,
       if (wait.due && wait.pause && !isBusy(id)) {
         tasks.push({ phase: 'resume', node: findNode(plan, id)!, frame })
       }
+    }
+    for (const id of Object.keys(agents)) {
+      if (!isBusy(id) && !(id in waits)) tasks.push({ phase: 'step', node: findNode(plan, id)!, frame })
     }
     for (const id of Object.keys(loops)) if (!isBusy(id)) turn(frame, findLoop(plan, id), loops[id]!)
   }
@@ -80,6 +84,11 @@ export function collectTasks(plan: Plan, root: Frame, busy: ReadonlySet<string>,
 
   visit(root)
   return tasks
+}
+
+/** Whether a segment does the task; otherwise it is an attempt. */
+export function isForSegment({ phase, node }: Task): boolean {
+  return phase === 'run' ? isStep(node) : node.kind !== 'agent'
 }
 
 /** The key of a task in `busy`. */
@@ -189,6 +198,7 @@ export function settleRecord(
   }
   delete frame.waits[nodeId]
   delete frame.loops[nodeId]
+  delete frame.agents[nodeId]
   if (record.status === 'FAILED' && settleFailure(node, record.error) === 'fatal') {
     const failure = { ...record.error, nodeId, at: frame.at }
     if (frame === root) return failure

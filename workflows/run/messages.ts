@@ -1,4 +1,5 @@
 import type { Sinks } from '@temporalio/workflow'
+import type { AgentInput, AgentResult } from './agents.ts'
 import type { Frame, Item, Trail } from './frame.ts'
 import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './plan.ts'
 import { type NodeError, type NodeNotes, type NodeRecord, RUN_REFUSED } from './records.ts'
@@ -54,6 +55,8 @@ export type AttemptInput = {
   outputs: Record<string, Envelope>
   iteration: string
   item?: Item
+  /** For a step of an agent. */
+  agent?: AgentInput
 }
 
 /** `returned`: how many attempts have only returned their slot to the worker. `notes` are for the node's record. */
@@ -62,6 +65,8 @@ export type AttemptResult = {
   handle: string | null
   returned?: number
   notes?: NodeNotes
+  /** Of a step of an agent. `output` is then what the model is told of a task, or the node's if a turn has ended it. */
+  agent?: AgentResult
 }
 
 export type Activities = {

@@ -33,11 +33,17 @@ export type PlanNode = {
   readsItem?: true
   /** The node is preset: it is not run, and this is its output. */
   given?: Presets[string]
+  /** An agent that goes on where it stopped in the execution that this one retries. */
+  begun?: BegunAgent
   /** Disabled, or a placeholder: passes its input on, by its first handle, and leaves no record. */
   silent?: { handle: string | null }
   onError: OnError
   retry: Required<Retry>
   timeoutMs: number
+  /** Its attempts wait in the queue of calls to models and tools of agents. */
+  queue?: 'models'
+  /** Its text is the reply in the chat that the run belongs to. */
+  reply?: true
   /** How long its code may take, in milliseconds of processor time. */
   codeMs?: number
   /** The ids of nodes whose outputs its config names. */
@@ -47,6 +53,11 @@ export type PlanNode = {
    * too.
    */
   pairs?: string[]
+}
+
+/** The name of a further task queue of the workers that work on `taskQueue`. */
+export function nameQueue(taskQueue: string, queue: NonNullable<PlanNode['queue']>): string {
+  return `${taskQueue}-${queue}`
 }
 
 /** A node of kind `loop`. */
@@ -93,9 +104,9 @@ export type PlanEdge = { source: string; handle: string | null; target: string }
  * How a node runs. `trigger`: its output is what started the run. `pure`: computes from its inputs alone, in
  * a segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its
  * own. `loop`: its children run once per iteration. `pause`: waits for somebody outside, who writes into its
- * row.
+ * row. `agent`: works in steps, each an activity of its own, as many as it wants.
  */
-export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause'] as const
+export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause', 'agent'] as const
 export type NodeKind = (typeof NODE_KINDS)[number]
 
 /** What a node's failure does: end the run, go on with the error as output, or leave by `error`. */
@@ -117,7 +128,52 @@ export type Envelope = { v: unknown; bytes: number } | { ref: string; bytes: num
  * Outputs that nodes are given instead of being run, by node id. `from` is PINNED, or the id of the execution
  * whose output is reused.
  */
-export type Presets = Record<string, { output: Envelope; handle: string | null; from: string }>
+export type Presets = Record<string, Preset>
+
+/** With `begun` it is no output: the node is an agent that goes on where it stopped. */
+type Preset = { output: Envelope; handle: string | null; from: string; begun?: Omit<BegunAgent, 'from'> }
+
+/** One call of a tool that a turn of an agent has asked for. */
+export type AgentTask = {
+  /** The id that the model gave the call. What it is called with is in the state. */
+  callId: string
+  /** The name of the tool, for the record. */
+  tool: string
+  /** Whether a task whose worker was lost may be done again; else its outcome is unknown. */
+  repeats: boolean
+  /** It may wait for somebody outside the run: a sub-workflow, an approval. */
+  pauses?: true
+}
+
+/** What became of a task, on its way to the next turn. */
+export type SettledTask = { callId: string } & (
+  | { output: Envelope }
+  | { error: { message: string; type: string } }
+)
+
+/** The state of an agent that is under way, between its steps and in one. Plain JSON. */
+export type Agent = {
+  /** The number of the step that is next or under way, from 1. */
+  step: number
+  /** What the last turn has left for the next. */
+  state?: Envelope
+  /** The tasks of the last turn that are not settled; the first is next or under way. */
+  tasks: AgentTask[]
+  settled: SettledTask[]
+  /** The first task waits for somebody outside the run, or has waited. */
+  paused?: true
+}
+
+/** A step that an execution takes over from the one that it retries. */
+export type TakenStep = {
+  tool: string | null
+  input: Envelope
+  output: Envelope | null
+  errorMessage: string | null
+}
+
+/** An agent that goes on where it stopped in the execution `from`, after the steps that it has made there. */
+export type BegunAgent = { agent: Agent; steps: TakenStep[]; from: string }
 
 /** The reference to the execution's own input, which is kept in its row. */
 export const INPUT_REF = 'input'

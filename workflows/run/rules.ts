@@ -72,7 +72,7 @@ function isSoleWalker({ loop }: LoopNode): boolean {
   return loop.pure || loop.concurrency === 1
 }
 
-function isWaiting({ waits, loops }: Frame): boolean {
-  if (Object.keys(waits).length > 0) return true
+function isWaiting({ waits, agents, loops }: Frame): boolean {
+  if (Object.keys(waits).length > 0 || Object.keys(agents).length > 0) return true
   return Object.values(loops).some(({ frames }) => frames.some(isWaiting))
 }

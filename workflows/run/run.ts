@@ -10,6 +10,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
+import { beginAgent, describeStep, moveAgent } from './agents.ts'
 import { createCancellation } from './cancellation.ts'
 import {
   attemptNode,
@@ -21,14 +22,14 @@ import {
   walkSegment,
 } from './commands.ts'
 import { createFrame, inputOf, isUnder, outputsAround, reviveFrame, trailOf } from './frame.ts'
-import { collectTasks, settleRecord, type Task, taskKey } from './loops.ts'
+import { collectTasks, isForSegment, settleRecord, type Task, taskKey } from './loops.ts'
 import type { AttemptInput, Carried, RunInput, RunSinks, SegmentInput } from './messages.ts'
 import type { Envelope, PlanNode } from './plan.ts'
 import { type NodeError, type NodeRecord, RUN_REFUSED, RUN_TIMED_OUT, type StepResult } from './records.ts'
 import { workflowRules } from './rules.ts'
 import { sliceState } from './slice.ts'
 import { afterDelay, createTimers } from './timers.ts'
-import { isEntry, isStep, MAX_IN_FLIGHT, NUDGE, settleFailure } from './walk.ts'
+import { isEntry, MAX_IN_FLIGHT, NUDGE, settleFailure } from './walk.ts'
 
 const sinks = proxySinks<RunSinks>()
 const nudge = defineSignal<[string]>(NUDGE)
@@ -195,11 +196,43 @@ function createRun(run: RunInput) {
         demandOurs(result)
         noteResult({ status: 'SUCCESS', ...result })
       },
-      (error) => {
-        const failed = readFailure(error)
-        if (failed.type === RUN_REFUSED) throw refusal(failed.message)
-        noteResult(settleAttempt(node, failed))
+      (error) => noteResult(settleAttempt(node, readOwnFailure(error))),
+    )
+  }
+
+  /** Does the next step of an agent, whose outcome says what comes then. */
+  function startStep(task: Task): void {
+    const { node, frame } = task
+    const { agents, waits } = frame
+    agents[node.id] ??= beginAgent(node)
+    const agent = agents[node.id]!
+    const attempt = { ...describeAttempt(task), agent: describeStep(agent) }
+    const move = (outcome: Parameters<typeof moveAgent>[1]) => {
+      // Its iteration may have ended meanwhile.
+      if (!isUnder(plan, root, frame)) return
+      delete waits[node.id]
+      const next = moveAgent(agent, outcome)
+      if ('ended' in next) {
+        const { ended } = next
+        note({
+          ...{ nodeId: node.id, iteration: frame.iteration, startedAt: 0, completedAt: 0 },
+          ...(ended.status === 'FAILED' ? settleAttempt(node, ended.error) : ended),
+        })
+        return
+      }
+      agents[node.id] = next.agent
+      if (next.until !== undefined)
+        waits[node.id] = { until: next.until, handle: null, pause: true, step: agent.step }
+    }
+    begin(
+      scopes.find(frame),
+      [taskKey(task)],
+      () => attemptNode(attempt),
+      (result) => {
+        demandOurs(result)
+        move(result)
       },
+      (error) => move({ error: readOwnFailure(error) }),
     )
   }
 
@@ -258,13 +291,15 @@ function createRun(run: RunInput) {
         const rest = { ...(away > 0 ? { awayUntil } : {}), ...countRuns(carried) }
         return { startedAt, deadline, root, nudges: [...nudges], ...rest }
       }
-      const steps = tasks.filter(({ phase, node }) => phase !== 'run' || isStep(node))
+      const steps = tasks.filter(isForSegment)
       const ready = draining ? steps.filter(({ phase }) => phase !== 'turn') : steps
       if (ready.length > 0 && !sending && away === 0) startSegment(ready, draining)
       for (const task of tasks) {
         if (steps.includes(task) || draining || working >= MAX_IN_FLIGHT) continue
         // Another failure may have ended its loop while tasks were collected.
-        if (isUnder(plan, root, task.frame)) startAttempt(task)
+        if (!isUnder(plan, root, task.frame)) continue
+        if (task.node.kind === 'agent') startStep(task)
+        else startAttempt(task)
       }
       if (failure || timedOut || (working === 0 && waiting === 0 && !sending && away === 0)) break
       const seen = progress
@@ -290,6 +325,13 @@ function createRun(run: RunInput) {
 function countRuns(carried: Carried | undefined): Pick<Carried, 'chain'> {
   if (!carried) return { chain: 1 }
   return carried.chain === undefined ? {} : { chain: carried.chain + 1 }
+}
+
+/** The failure of an attempt. Throws the one that ends the run, if what came from Temporal was refused. */
+function readOwnFailure(error: unknown): NodeError {
+  const failed = readFailure(error)
+  if (failed.type === RUN_REFUSED) throw refusal(failed.message)
+  return failed
 }
 
 /** How a node is settled whose attempt failed: with the error as its output, if onError says so. */

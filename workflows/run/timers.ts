@@ -1,7 +1,7 @@
 import { CancellationScope, sleep } from '@temporalio/workflow'
 import { type Frame, listFrames } from './frame.ts'
 import type { Plan } from './plan.ts'
-import { findNode, stepKey } from './walk.ts'
+import { findNode, joinStep, stepKey } from './walk.ts'
 
 /** Calls `then` after `ms` milliseconds, unless the scope is cancelled before. */
 export function afterDelay(scope: CancellationScope, ms: number, summary: string, then: () => void): void {
@@ -23,10 +23,10 @@ export function createTimers(plan: Plan, root: Frame, fired: () => void) {
     const waiting = new Set<string>()
     for (const frame of listFrames(root)) {
       for (const [id, wait] of Object.entries(frame.waits)) {
-        const key = stepKey(id, frame.iteration)
+        const key = stepKey(id, joinStep(frame.iteration, wait.step))
         waiting.add(key)
         // A segment that is looking at it may have looked too early: the nudge is kept for the next look.
-        if (wait.pause && !busy.has(key) && nudges.delete(key)) wait.due = true
+        if (wait.pause && !busy.has(stepKey(id, frame.iteration)) && nudges.delete(key)) wait.due = true
         if (wait.until !== null && !wait.due && !timers.has(key)) start(frame, id, key, wait.until)
       }
     }

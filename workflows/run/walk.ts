@@ -174,12 +174,30 @@ export function settleFailure(
 
 /** Whether the node runs as a step of a segment. */
 export function isStep(node: PlanNode): boolean {
-  return node.kind !== 'effect' && !node.alone
+  return node.kind !== 'effect' && node.kind !== 'agent' && !node.alone
 }
 
 /** The key of a node in an iteration: for what is under way, for signals, and as the summary of a timer. */
 export function stepKey(nodeId: string, iteration: string): string {
   return `${nodeId}#${iteration}`
+}
+
+/** The iteration of an agent's step, as it is in keys: that of the node, and behind it the step's number. */
+export function joinStep(iteration: string, step: number | null | undefined): string {
+  return step == null ? iteration : `${iteration}!${step}`
+}
+
+/** The iteration and the step's number that joinStep has joined; the number is null without one. */
+export function splitStep(path: string): { iteration: string; step: number | null } {
+  const [iteration = '', step] = path.split('!')
+  return { iteration, step: step === undefined ? null : Number(step) }
+}
+
+/** What an activity's id names: the node, its iteration ('' outside of loops), and the step of an agent. */
+export function readActivityId(id: string): { nodeId: string; iteration: string; step: number | null } {
+  const { iteration: place, step } = splitStep(id)
+  const [nodeId = '', iteration = ''] = place.split('#')
+  return { nodeId, iteration, step }
 }
 
 /** Whether a key of `busy` is of a step in a loop's body, in iteration `path` ('' for any) or within it. */

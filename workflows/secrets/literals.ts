@@ -1,8 +1,9 @@
 import type { Rules } from '../expressions/rules.ts'
 import type { GraphNode } from '../graph/graph.ts'
-import { HIDDEN, type Path } from '../graph/secrets.ts'
+import { HIDDEN } from '../graph/secrets.ts'
 import { isObject } from '../json.ts'
-import { joinPath, type Problem } from '../problem.ts'
+import { joinPath, type Path, type Problem } from '../problem.ts'
+import { listRequests } from './requests.ts'
 import { isSecretName, LEAST_SECRET, MAYBE_SECRET, normalizeKey } from './secretnames.ts'
 
 /**
@@ -23,16 +24,17 @@ const MAX_LITERALS = 100
 const TOKEN_CHARS = 16
 
 /**
- * The secrets that are written into an HTTP_REQUEST: in headers and parameters whose names are those of secrets, and
+ * The secrets that are written into a node's requests: in headers and parameters whose names are those of secrets, and
  * before the host of the URL. A text with an expression in it is none, and neither is what an export has hidden.
  */
-export function findLiterals({ type, config }: GraphNode, rules: Rules): Literal[] {
-  if (type !== 'HTTP_REQUEST') return []
-  const found = [
-    ...findNamed(config.headers, 'header', rules),
-    ...findInUrl(config.url, rules),
-    ...findNamed(config.query, 'query', rules),
-  ]
+export function findLiterals(node: GraphNode, rules: Rules): Literal[] {
+  const found = listRequests(node).flatMap(({ config, path }) =>
+    [
+      ...findNamed(config.headers, 'header', rules),
+      ...findInUrl(config.url, rules),
+      ...findNamed(config.query, 'query', rules),
+    ].map((literal) => ({ ...literal, path: [...path, ...literal.path] })),
+  )
   return found.filter(({ value }) => !value.includes(HIDDEN)).slice(0, MAX_LITERALS)
 }
 

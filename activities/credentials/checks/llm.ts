@@ -3,7 +3,7 @@ import { askWith, findBase } from './ask.ts'
 import type { CheckTools, CredentialCheck } from './check.ts'
 
 /** The version of Azure's API that is asked for if the credential names none. */
-const AZURE_VERSION = '2024-10-21'
+export const AZURE_VERSION = '2024-10-21'
 
 /** Lists the models that a vendor offers to the credential. */
 function listModels(findUrl: (credential: OpenedCredential) => string): CredentialCheck {

@@ -7,6 +7,10 @@ export function defineBase(kit: Kit): void {
   }
   kit.read('$item', () => kit.item)
   kit.read('$index', () => kit.index)
+  kit.read('$args', () => {
+    if (kit.roots.args === undefined) throw new ReferenceError("'$args' is not defined")
+    return kit.roots.args
+  })
 
   const show = (value: unknown): string => {
     if (typeof value === 'string') return value

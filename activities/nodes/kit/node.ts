@@ -4,6 +4,7 @@ import type { WebhookAnswer } from '../../../db/starts/webhooks.ts'
 import type { NodeInstance } from '../../../db/waits/pauses.ts'
 import type { ItemList } from '../../../workflows/input.ts'
 import type { NodeNotes } from '../../../workflows/run/records.ts'
+import type { ReplyWriter } from '../../agents/reply.ts'
 import type { Share } from '../../budget.ts'
 import type { Credentials } from '../../credentials/credentials.ts'
 import type { Dial } from '../../egress/dial.ts'
@@ -11,6 +12,8 @@ import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { Files } from '../../files/files.ts'
 import type { HttpClient } from '../../http/http.ts'
+import type { Metrics } from '../../metrics.ts'
+import type { UsageMeter } from '../../models/meter.ts'
 import type { NoteKeeper } from './notes.ts'
 
 /** What a runner gets for one attempt. Its values are plain JSON, shared between nodes: never change them. */
@@ -40,6 +43,17 @@ export type NodeContext = {
   files?: Files
   /** Only attempts have it. */
   dial?: Dial
+  /** Only attempts have it: every call to a model is noted there before it is sent. */
+  meter?: UsageMeter
+  /**
+   * A task of an agent that must not be repeated has it: commits the note that its tool is called now. It is called as late
+   * as possible before anything that may have an effect; what it throws, the task fails with.
+   */
+  begin?: () => Promise<void>
+  /** How models are asked in this process. Only attempts have it. */
+  models?: { silenceMs?: number | undefined; metrics?: Metrics | undefined }
+  /** The reply node of a chat has it, in attempts. */
+  reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
   share?: Share | undefined
   /** Where the node is in its run. Nodes that pause keep their rows under it. */

@@ -6,11 +6,13 @@ import type { ActivityDeps } from '../../../activities/deps.ts'
 import { createPlaces } from '../../../activities/fairness/places.ts'
 import { createReturns } from '../../../activities/fairness/returns.ts'
 import { createTeamQueue } from '../../../activities/fairness/teamqueue.ts'
+import { HELD_FOR_MODEL } from '../../../activities/models/answer.ts'
 import { runNode } from '../../../activities/run/attempt.ts'
 import { createShares, type NoRoom } from '../../../activities/run/share.ts'
 import { Fault } from '../../../db/fault.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { GraphNode } from '../../../workflows/graph/graph.ts'
+import { NODES } from '../../../workflows/nodes/nodes.ts'
 import type { AttemptInput } from '../../../workflows/run/messages.ts'
 
 /** A clock that a test sets. */
@@ -154,6 +156,27 @@ test('a message with files takes its share for their bytes; one without takes no
   share!.shrink(3_000)
   expect(budget.read().held).toBe(3_000)
   share!.release()
+})
+
+test('a call to a model takes its share, which grows with an answer longer than any model gives', async () => {
+  const budget = createBudget(16 * 1024 * 1024)
+  const shares = createShares({} as Store, budget)
+  const input = { outputs: {}, context: { workflowId: 'w' }, node: { timeoutMs: 1_000 } } as AttemptInput
+  const activity = {
+    info: { startToCloseTimeoutMs: 61_000 },
+    cancellationSignal: new AbortController().signal,
+  } as Context
+  const types = Object.entries(NODES).flatMap(([type, row]) => ('queue' in row ? [type] : []))
+  expect(types.toSorted()).toEqual(['AI_AGENT', 'CLASSIFY', 'EXTRACT', 'LLM', 'SUMMARIZE'])
+  for (const type of types) {
+    const node = { id: 'node', name: 'node', type, config: {}, onError: 'FAIL' } as GraphNode
+    const share = await shares.take(node, input, activity)
+    expect(budget.read().held).toBe(HELD_FOR_MODEL)
+    expect(share!.grow(HELD_FOR_MODEL)).toBe(true)
+    expect(share!.grow(8 * HELD_FOR_MODEL)).toBe(false)
+    share!.release()
+    expect(budget.read().held).toBe(0)
+  }
 })
 
 test('an attempt that ends because its execution was deleted tells how many only returned their slot', async () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
+import { STEP_RUNNERS } from '../../../activities/agents/runners.ts'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
@@ -63,11 +64,12 @@ async function failureOf(
   return error
 }
 
-test('every node type has a runner, except triggers and loops', () => {
-  const types = Object.entries(NODES).flatMap(([type, row]) =>
-    row.kind === 'trigger' || row.kind === 'loop' ? [] : [type],
-  )
-  expect(Object.keys(RUNNERS).sort()).toEqual(types.sort())
+test('every node type has one runner, those of agents for their steps; triggers and loops have none', () => {
+  const typesOf = (has: (kind: string) => boolean) =>
+    Object.entries(NODES).flatMap(([type, { kind }]) => (has(kind) ? [type] : []))
+  const isOther = (kind: string) => !['trigger', 'loop', 'agent'].includes(kind)
+  expect(Object.keys(RUNNERS).sort()).toEqual(typesOf(isOther).sort())
+  expect(Object.keys(STEP_RUNNERS).sort()).toEqual(typesOf((kind) => kind === 'agent').sort())
 })
 
 test('SET outputs exactly its values', async () => {

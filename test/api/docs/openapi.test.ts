@@ -51,7 +51,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
     // beside it.
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
     const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : ''
-    const beside = at.includes('/hooks/') ? 'default' : at.endsWith('/events') ? '204' : chosen
+    const beside = at.includes('/hooks/') ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)
@@ -66,6 +66,8 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/oauth2/callback': 'text/html',
         'get /metrics': 'text/plain',
         'get /api/executions/{id}/events': 'text/event-stream',
+        'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',
+        'get /api/agent-chat/sessions/{id}/messages/{messageId}/stream': 'text/event-stream',
       }[at]
       // A browser shows what the page of the callback says: it has got there by itself.
       const told = at === 'get /api/oauth2/callback' && TOLD.includes(status)

@@ -91,6 +91,8 @@ test('an ended execution is sent completely, then `end`; a client can resume aft
     id: expect.stringMatching(/^[\da-f-]{36}$/),
     nodeId: 'a',
     iteration: null,
+    step: null,
+    tool: null,
     nodeName: 'a',
     nodeType: 'NO_OP',
     status: 'SUCCESS',

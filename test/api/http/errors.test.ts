@@ -178,7 +178,7 @@ test('readiness names what is unreachable, in an error body', async () => {
   const ready = await service.request('/readyz')
   expect([ready.status, await ready.json()]).toEqual([
     200,
-    { database: true, temporal: true, worker: true, account: true },
+    { database: true, temporal: true, worker: true, models: true, account: true },
   ])
   const app = createApp({
     store: service.store,

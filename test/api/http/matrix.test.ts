@@ -38,15 +38,28 @@ const CALLERS = {
 } as const satisfies Record<string, Caller>
 type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
 
-/** Routes that check more than the caller's role. Their own tests cover that. */
-const OWN_GUARD = new Set(['readMetrics', 'finishConnect'])
+/** Routes that check more than the caller's role: a chat is its owner's. Their own tests cover that. */
+const OWN_GUARD = new Set([
+  'readMetrics',
+  'finishConnect',
+  'createChatSession',
+  'readChatSession',
+  'renameChatSession',
+  'deleteChatSession',
+  'clearChatSession',
+  'postChatMessage',
+  'listChatMessages',
+  'readChatMessage',
+  'followChatReply',
+  'stopChatReply',
+])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
 const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
 
 const { routes } = createApp({
   store: {} as Service['store'],
-  bus: {} as Service['bus'],
+  bus: { onTold: () => {} } as unknown as Service['bus'],
   log: pino({ level: 'silent' }),
   publicUrl: 'http://127.0.0.1:3000',
   isReady: async () => ({ database: true, temporal: true, worker: true }),

@@ -367,7 +367,12 @@ test('a process that is only a worker serves metrics on its own port', async () 
     const samples = readSamples(await response.text())
     expect(samples.get('perdure_worker_polling{}')).toBe(1)
     expect(samples.get('perdure_worker_slots{kind="node"}')).toBeGreaterThan(0)
-    expect(samples.get('perdure_worker_slots_used{kind="node"}')).toBe(0)
+    for (const kind of ['node', 'model']) {
+      expect(samples.get(`perdure_worker_slots_used{kind="${kind}"}`)).toBe(0)
+      expect(samples.get(`perdure_tasks_waiting{kind="${kind}"}`)).toBe(0)
+      expect(samples.get(`perdure_tasks_oldest_seconds{kind="${kind}"}`)).toBe(0)
+    }
+    expect(samples.get('perdure_worker_slots{kind="model"}')).toBe(200)
     expect(samples.get('perdure_budget_bytes{state="limit"}')).toBeGreaterThanOrEqual(32 * 1_048_576)
     expect(samples.get('perdure_budget_bytes{state="held"}')).toBe(0)
     expect(samples.get('perdure_budget_waiting{}')).toBe(0)

@@ -35,6 +35,7 @@ test('the creator of a team is its ADMIN, and can list and read it', async () =>
     workflowCount: 1,
     credentialCount: 0,
     plan: 'ENTERPRISE',
+    chatRetentionDays: null,
     createdAt,
     updatedAt: createdAt,
   })

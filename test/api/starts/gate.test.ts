@@ -111,6 +111,7 @@ test('settings are stored with their defaults, and each can be replaced alone', 
     retention: { days: 30, count: null },
     saveData: { inputs: false, outputs: true },
     strict: false,
+    chatHistoryTokens: 8_000,
   }
   expect((await call('GET', `/api/workflows/${id}`)).body.settings).toEqual(settings)
   await change(id, { retention: null, concurrency: { limit: 1, policy: 'reject' } })

@@ -38,6 +38,8 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     retries: [],
     onlyNode: null,
     callback: null,
+    usage: null,
+    hidden: false,
     createdAt: body.startedAt,
     parentExecutionId: null,
     parentNodeId: null,

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { pruneExecutions } from '../../../db/executions/retention.ts'
 import { startHousekeeping } from '../../../worker/service/housekeeping.ts'
+import { createChats } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
@@ -201,4 +202,21 @@ test('the housekeeping prunes on its schedule, and stops between two batches', a
   expect((await read(id)).runs).toBe(runs)
   await pruneExecutions(service.store)
   expect((await read(id)).runs).toBe(5)
+})
+
+test('an execution of which the reply in a chat is not saved yet stays until it is', async () => {
+  const { db } = service.store
+  const chats = createChats(service)
+  const { executionId, replyId } = await chats.addReply()
+  const ago = sql<Date>`now() - interval '2 days'`
+  const { workflowId } = await db
+    .updateTable('executions')
+    .set({ status: 'SUCCESS', createdAt: ago, startedAt: ago, completedAt: ago })
+    .where('id', '=', executionId)
+    .returning('workflowId')
+    .executeTakeFirstOrThrow()
+  await sql`update workflows set settings = '{"retention":{"days":1}}' where id = ${workflowId}`.execute(db)
+  expect(await pruneExecutions(service.store)).toBe(0)
+  await chats.save(replyId, 'Hello!')
+  expect(await pruneExecutions(service.store)).toBe(1)
 })

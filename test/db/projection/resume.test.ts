@@ -47,7 +47,7 @@ function asOlder({ runId, events }: RunHistory): RunHistory {
 async function readRows(id: string) {
   const nodes =
     await sql`select id, node_id, iteration, status, started_at, completed_at, output::text, handle,
-    error_message, retry_count, settled, position, loop::text, given_by
+    error_message, retry_count, settled, position, loop::text, given_by, step, tool, agent::text
     from node_executions where execution_id = ${id} order by id`.execute(store.db)
   const run =
     await sql`select status, error_message, started_at, completed_at, run_position, run_id, last_event_id,
@@ -65,32 +65,35 @@ async function forget(id: string, { db } = store): Promise<void> {
 const save = (id: string, fold: ReturnType<typeof createFold>) =>
   saveProjection(store, id, fold.project(), { values: true })
 
-describe.each(['waits', 'loops', 'calls', 'approvals'])('the example "%s"', (name) => {
-  test('has the same rows wherever its projection was interrupted', async () => {
-    const { id } = await runExample(forced, examples(target.url)[name]!)
-    const right = await readRows(id)
-    const chain = await readChain(id)
-    const runs = [...new Set(chain.map(({ runId }) => runId))]
-    expect(runs.length).toBeGreaterThan(1)
-    const older = chain.map(asOlder)
-    const step = Math.max(1, Math.floor(chain.length / 40))
-    for (let cut = 1; cut < chain.length; cut += step) {
-      await forget(id)
-      const parts = cut % 2 === 0 ? older : chain
-      const before = createFold(id)
-      for (const part of parts.slice(0, cut)) before.read(part)
-      expect(await save(id, before)).not.toBeNull()
-      const progress = await readProgress(store, id)
-      const after = createFold(id, progress)
-      const from = parts.findIndex(({ runId }) => runId === progress!.runId)
-      for (const part of parts.slice(from)) after.read(part)
-      expect(await save(id, after), `cut at ${cut}`).not.toBeNull()
-      const rows = await readRows(id)
-      expect(rows, `cut at ${cut}`).toEqual(right)
-      expect(rows.run).toMatchObject({ recordCount: rows.nodes.length, runPosition: runs.length - 1 })
-    }
-  })
-})
+describe.each(['waits', 'loops', 'calls', 'approvals', 'agents', 'asking agent'])(
+  'the example "%s"',
+  (name) => {
+    test('has the same rows wherever its projection was interrupted', async () => {
+      const { id } = await runExample(forced, examples(target.url)[name]!)
+      const right = await readRows(id)
+      const chain = await readChain(id)
+      const runs = [...new Set(chain.map(({ runId }) => runId))]
+      expect(runs.length).toBeGreaterThan(1)
+      const older = chain.map(asOlder)
+      const step = Math.max(1, Math.floor(chain.length / 40))
+      for (let cut = 1; cut < chain.length; cut += step) {
+        await forget(id)
+        const parts = cut % 2 === 0 ? older : chain
+        const before = createFold(id)
+        for (const part of parts.slice(0, cut)) before.read(part)
+        expect(await save(id, before)).not.toBeNull()
+        const progress = await readProgress(store, id)
+        const after = createFold(id, progress)
+        const from = parts.findIndex(({ runId }) => runId === progress!.runId)
+        for (const part of parts.slice(from)) after.read(part)
+        expect(await save(id, after), `cut at ${cut}`).not.toBeNull()
+        const rows = await readRows(id)
+        expect(rows, `cut at ${cut}`).toEqual(right)
+        expect(rows.run).toMatchObject({ recordCount: rows.nodes.length, runPosition: runs.length - 1 })
+      }
+    })
+  },
+)
 
 test('the news after any event are all that came later, over all runs', async () => {
   const { id } = await runExample(forced, examples(target.url).loops!)

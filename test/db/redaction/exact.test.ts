@@ -117,3 +117,38 @@ describe('a mask of exact values', () => {
     )
   })
 })
+
+describe('a text in pieces', () => {
+  const tell = (secrets: string[], pieces: string[]) => {
+    const masked = createExactMask(secrets).pieces()
+    const told = pieces.map((piece) => masked.next(piece))
+    return [...told, masked.end()]
+  }
+
+  test('is told at once where no secret can have begun, and never with a secret in it', () => {
+    expect(tell(['sk-abcdefgh'], ['Hello', ' you, s', 'k-abc', 'def', 'gh', ' and sk', '-no'])).toEqual([
+      'Hello',
+      ' you, ',
+      '',
+      '',
+      '[redacted]',
+      ' and ',
+      'sk-no',
+      '',
+    ])
+    expect(tell(['sk-abcdefgh'], ['It is sk-abcdef'])).toEqual(['It is ', 'sk-abcdef'])
+  })
+
+  test('is, joined, the masked text, wherever it was cut', () => {
+    // Secrets that overlap themselves and each other, and short ones that count only as a whole.
+    const letters = fc.constantFrom('a', 'b', 'ab', 'ba', '-', '%', '😀')
+    const secret = fc.array(letters, { minLength: 1, maxLength: 12 }).map((parts) => parts.join(''))
+    const text = fc.array(fc.array(letters, { maxLength: 6 }).map((parts) => parts.join('')))
+    fc.assert(
+      fc.property(fc.array(secret, { minLength: 1, maxLength: 3 }), text, (secrets, pieces) => {
+        expect(tell(secrets, pieces).join('')).toBe(createExactMask(secrets).text(pieces.join('')))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+})

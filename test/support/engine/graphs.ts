@@ -1,3 +1,5 @@
+import { agentExamples } from '../agents/examples.ts'
+
 type Node = { id: string; type: string; config?: Record<string, unknown> } & Record<string, unknown>
 type Edge = { source: string; target: string; sourceHandle?: string }
 
@@ -19,6 +21,8 @@ export type Example = {
   edges: Edge[]
   settings?: Record<string, unknown>
   data?: Record<string, unknown>
+  /** What somebody says in a chat with the workflow, which starts the execution then. */
+  message?: string
   /** The status that the execution must end with, and below the status of each node's records. */
   status: 'SUCCESS' | 'FAILED' | 'CANCELLED'
   records: Record<string, string>
@@ -45,12 +49,16 @@ function chainNodes(nodes: Node[]): Pick<Example, 'nodes' | 'edges' | 'records'>
   }
 }
 
+/** A node that asks the model which answers by rules. */
+const asksDemo = { credentialId: 'CREDENTIAL_DEMO', model: 'demo' }
+
 /**
  * Examples with every node type and every way to end. `url` is a loopback server that responds to /ok with
  * JSON, to /flaky?key= with 503 twice and then 200, to /missing with 404, and to /hang never.
  */
 export function examples(url: string): Record<string, Example> {
   return {
+    ...agentExamples(url),
     chain: {
       nodes: [
         { ...start, type: 'WEBHOOK_TRIGGER', config: { path: 'in' } },
@@ -428,6 +436,67 @@ export function examples(url: string): Record<string, Example> {
       data: { text: 'Hello' },
       status: 'SUCCESS',
       records: { start: 'SUCCESS', mail: 'FAILED', chat: 'FAILED', rescue: 'SUCCESS' },
+    },
+    models: {
+      nodes: [
+        start,
+        {
+          id: 'llm',
+          type: 'LLM',
+          config: { ...asksDemo, prompt: 'Say: the invoice of {{ $input.name }} is wrong' },
+        },
+        {
+          id: 'sort',
+          type: 'CLASSIFY',
+          config: {
+            ...asksDemo,
+            input: '{{ $input.text }}',
+            categories: [{ name: 'invoice', description: 'about money' }, { name: 'bug' }],
+          },
+        },
+        {
+          id: 'find',
+          type: 'EXTRACT',
+          config: {
+            ...asksDemo,
+            input: 'name: {{ $nodes.start.name }}',
+            schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+          },
+        },
+        {
+          id: 'sum',
+          type: 'SUMMARIZE',
+          config: { ...asksDemo, input: '{{ $pad("", 33000, "a word. ") }}', style: 'sentence' },
+        },
+        {
+          id: 'broken',
+          type: 'LLM',
+          onError: 'BRANCH',
+          config: { ...asksDemo, model: 'none', prompt: 'Hi' },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges(
+        'start -> llm',
+        'llm -> sort',
+        'sort:invoice -> find',
+        'find -> sum',
+        'sort:bug -> broken',
+        'sum -> broken',
+        'broken:error -> rescue',
+      ),
+      credentials: { CREDENTIAL_DEMO: { type: 'DEMO', data: {} } },
+      data: { name: 'Ada' },
+      status: 'SUCCESS',
+      records: {
+        start: 'SUCCESS',
+        llm: 'SUCCESS',
+        sort: 'SUCCESS',
+        find: 'SUCCESS',
+        sum: 'SUCCESS',
+        broken: 'FAILED',
+        rescue: 'SUCCESS',
+      },
     },
     brokenLoop: {
       nodes: [

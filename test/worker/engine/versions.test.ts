@@ -1,16 +1,19 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { nameSchedule } from '../../../activities/temporal/schedules.ts'
 import { bundleWorkflows, type Engine, VERSIONED_ENTRY } from '../../../worker/engine/engine.ts'
 import { edges } from '../../support/engine/graphs.ts'
+import { addModelCalls, modelCallGraph } from '../../support/engine/models/calls.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { until } from '../../support/until.ts'
 
+addModelCalls()
 const run = promisify(execFile)
 const LATER = fileURLToPath(new URL('../../support/engine/laterbundle.ts', import.meta.url))
 
@@ -45,6 +48,12 @@ const ticking = {
   edges: edges('tick -> go'),
 }
 
+/** The versions of the processes, by their ids. */
+const nameOf = new Map<string, string>([
+  [randomUUID(), 'v1'],
+  [randomUUID(), 'v2'],
+])
+
 let v1: Engine
 let v2: Engine
 
@@ -78,6 +87,14 @@ async function readVersions(workflowId: string): Promise<string[][]> {
   return chain
 }
 
+/** The version whose worker made each call of a run. */
+async function readCallers(workflowId: string) {
+  const { events } = await client.workflow.getHandle(workflowId).fetchHistory()
+  return (events ?? []).flatMap(({ activityTaskStartedEventAttributes: task }) =>
+    task ? [nameOf.get(task.identity!.split(' ')[1]!)] : [],
+  )
+}
+
 /** Executes something short through the process of `engine`, and returns which version carried it out. */
 async function tryOne(engine: Engine): Promise<string> {
   running.use(engine)
@@ -86,7 +103,7 @@ async function tryOne(engine: Engine): Promise<string> {
   return (await readVersions(run.id)).join()
 }
 
-async function startWaiting(graph: typeof waiting): Promise<string> {
+async function startWaiting(graph: Parameters<typeof running.create>[0]): Promise<string> {
   const id = await running.execute(await running.create(graph))
   await waits(id)
   return id
@@ -99,8 +116,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
   beforeAll(async () => {
     const [ours, later] = [await bundleWorkflows(VERSIONED_ENTRY), await bundleWorkflows(LATER)]
     const version = (buildId: string) => ({ deploymentName: taskQueue, buildId })
-    v1 = await running.addEngine({ version: version('v1'), bundle: ours })
-    v2 = await running.addEngine({ version: version('v2'), bundle: later })
+    const [one, two] = nameOf.keys()
+    v1 = await running.addEngine({ version: version('v1'), bundle: ours, processId: one })
+    v2 = await running.addEngine({ version: version('v2'), bundle: later, processId: two })
     await until(async () => (await show()).has('v2'))
   })
   afterAll(() => Promise.all([v1.stop(), v2.stop()]))
@@ -118,6 +136,27 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(await readVersions(before)).toEqual([['none', 'v1']])
     await running.engine.stop()
     running.use(v1)
+  })
+
+  test('make the calls to models of their own runs, also when another version is current', async () => {
+    running.use(v1)
+    await until(() => tryOne(v1), { holds: (is) => is === 'v1' })
+    const { nodes, edges: after } = modelCallGraph(`${target.url}/ok`)
+    const graph = { nodes: [...nodes, go], edges: [...edges('start -> go'), { ...after[0]!, source: 'go' }] }
+    const old = await startWaiting(graph)
+    await setCurrent('v2')
+    await until(() => tryOne(v1), { holds: (is) => is === 'v2' })
+    const young = await startWaiting(graph)
+    for (const [id, version] of [
+      [old, 'v1'],
+      [young, 'v2'],
+    ] as const) {
+      await send(id)
+      expect((await running.ended(id)).status).toBe('SUCCESS')
+      expect(await readVersions(id)).toEqual([[version]])
+      expect(await readCallers(id)).toEqual([version])
+    }
+    await setCurrent('v1')
   })
 
   test('keep the runs that they began; others begin on the current version, whichever process asks', async () => {
@@ -147,7 +186,7 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
 
   test('give a long run to the current version when it continues as new', async () => {
     running.use(v1)
-    const id = await startWaiting(looping as never)
+    const id = await startWaiting(looping)
     await setCurrent('v2')
     await send(id)
     const run = await running.ended(id)

@@ -249,6 +249,7 @@ describe('npm start', () => {
       database: true,
       temporal: true,
       worker: true,
+      models: true,
     })
     for (const name of ['keys.json', 'token', 'postgres.json', 'perdure.pid']) {
       expect(statSync(join(dataDir, name)).mode & 0o077, name).toBe(0)

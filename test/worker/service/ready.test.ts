@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Connection } from '@temporalio/client'
 import { afterEach, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
 import { cloneDatabase } from '../../support/database.ts'
@@ -86,4 +87,22 @@ test('several APIs that start at once with the migration are ready when its firs
     expect(before).toContain('Not ready: account')
     expect(status).toBe(200)
   }
+})
+
+test('an API says that no worker takes calls to models, as none of an older release does, and is ready all the same', async () => {
+  const env = await prepare()
+  expect(await launch(['worker/cli.ts', 'migrate'], env).ended).toBe(0)
+  const port = await findFree()
+  const api = start(['worker/api.ts'], { ...env, PORT: String(port) })
+  const old = await Connection.connect({ address: env.TEMPORAL_ADDRESS! })
+  ends.push(() => old.close())
+  const poll = { namespace: 'default', taskQueue: { name: env.TASK_QUEUE! }, identity: 'of a release before' }
+  const polled = old.withDeadline(Date.now() + 60_000, () => old.workflowService.pollWorkflowTaskQueue(poll))
+  polled.catch(() => {})
+  const read = () => fetch(`http://127.0.0.1:${port}/readyz`)
+  await api.until(async () => (await read()).ok)
+  const others = { database: true, temporal: true, account: true }
+  expect(await (await read()).json()).toEqual({ ...others, worker: true, models: false })
+  start(['worker/worker.ts'], env)
+  await api.until(async () => ((await (await read()).json()) as { models: boolean }).models)
 })

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
+import type { AgentInput, AgentResult } from '../../../workflows/run/agents.ts'
 import type { FireActivities, Fired, FireInput, Firing } from '../../../workflows/run/fire.ts'
 import type { Failure, Frame, Item, Loop, Result, Wait } from '../../../workflows/run/frame.ts'
 import type {
@@ -11,6 +12,9 @@ import type {
   SegmentInput,
 } from '../../../workflows/run/messages.ts'
 import type {
+  Agent,
+  AgentTask,
+  BegunAgent,
   Envelope,
   ExecutionContext,
   LoopSpec,
@@ -18,6 +22,8 @@ import type {
   PlanEdge,
   PlanNode,
   Retry,
+  SettledTask,
+  TakenStep,
 } from '../../../workflows/run/plan.ts'
 import {
   ENGINE_FAILED,
@@ -37,7 +43,7 @@ import { EXHAUSTED, NUDGE } from '../../../workflows/run/walk.ts'
 const KEYS = {
   Plan: 'workflowId version triggerNodeId nodes edges inlineBytes item',
   PlanNode:
-    'id name type kind alone parentId loop readsItem items itemOf readsInput given silent onError retry timeoutMs codeMs needs pairs',
+    'id name type kind alone parentId loop readsItem items itemOf readsInput given begun silent onError retry timeoutMs queue reply codeMs needs pairs',
   LoopSpec: 'mode concurrency collects max pure',
   PlanEdge: 'source handle target',
   Retry: 'maxAttempts initialIntervalMs backoffCoefficient maxIntervalMs',
@@ -47,18 +53,26 @@ const KEYS = {
   NodeRecord:
     'nodeId iteration status output error handle until pause loop over folded merged forMs startedAt completedAt notes',
   ItemPage: 'from items deep',
-  Frame: 'iteration loopId at item outcomes outputs loops waits failure elsewhere',
+  Frame: 'iteration loopId at item outcomes outputs loops waits agents failure elsewhere',
   Loop: 'count pages next frames results chunks taken last over failure',
   TakenIterations: 'ranges chunks',
-  Wait: 'until handle pause due',
+  Wait: 'until handle pause due step',
+  Agent: 'step state tasks settled paused',
+  AgentTask: 'callId tool repeats pauses',
+  SettledTask: 'callId output error',
+  BegunAgent: 'agent steps from',
+  TakenStep: 'tool input output errorMessage',
+  AgentInput: 'kind step state settled task resumes',
+  AgentResult: 'record state tasks pause',
   Item: 'page at deep result',
   Result: 'v ref bytes ends merge error',
   Failure: 'message type nodeId at',
   RunInput: 'plan context input timeoutMs continueAfterEvents carried',
   Carried: 'startedAt deadline root nudges awayUntil chain',
   SegmentInput: 'plan context input root busy drains',
-  AttemptInput: 'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item',
-  AttemptResult: 'output handle returned notes',
+  AttemptInput:
+    'node context triggerNodeId inlineBytes sources taken around trail outputs iteration item agent',
+  AttemptResult: 'output handle returned notes agent',
   Activities: 'walkSegment runNode',
   FireInput: 'workflowId nodeId cron timezone awaiting',
   Firing: 'workflowId nodeId cron timezone scheduledAt firedAt',
@@ -86,6 +100,13 @@ test('the stored types have exactly the listed keys', () => {
     Loop: KeysOf<Loop>
     TakenIterations: KeysOf<TakenIterations>
     Wait: KeysOf<Wait>
+    Agent: KeysOf<Agent>
+    AgentTask: KeysOf<AgentTask>
+    SettledTask: KeysOf<SettledTask>
+    BegunAgent: KeysOf<BegunAgent>
+    TakenStep: KeysOf<TakenStep>
+    AgentInput: KeysOf<AgentInput>
+    AgentResult: KeysOf<AgentResult>
     Item: KeysOf<Item>
     Result: KeysOf<Result>
     Failure: KeysOf<Failure>
@@ -133,7 +154,7 @@ test('the recorded histories have only listed keys, and all those that an ordina
   // new, a traced one, one with a loop of very many items or results, one in a time zone of its own, a retry, one with a
   // warning, one whose segment gave its slot back, and one that pairs items.
   const rare =
-    'item alone given continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes pairs trail'.split(
+    'item alone given begun continueAfterEvents carried traceparent tracestate deep timezone folded merged forMs retryOf notes pairs trail agent'.split(
       ' ',
     )
   expect([...seen.keys()].sort()).toEqual(

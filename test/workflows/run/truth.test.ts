@@ -25,9 +25,7 @@ function findFaults(before: ExecutionBody | undefined, now: ExecutionBody): stri
   }
   if (before) step('run', before, now)
   for (const was of before?.nodeExecutions ?? []) {
-    const is = now.nodeExecutions.find(
-      (node) => node.nodeId === was.nodeId && node.iteration === was.iteration,
-    )
+    const is = now.nodeExecutions.find((node) => node.id === was.id)
     if (!is) faults.push(`${was.nodeId} vanished`)
     else step('node', was, is)
     if (is && is.retryCount < was.retryCount) faults.push(`${was.nodeId} has fewer retries`)

@@ -17,7 +17,23 @@ export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
   cron: mapSchedule,
   interval: mapSchedule,
   errorTrigger: mapErrorTrigger,
+  chatTrigger: mapChatTrigger,
+  manualChatTrigger: mapChatTrigger,
   executeWorkflowTrigger: () => ({ type: 'SUB_WORKFLOW_TRIGGER', config: {} }),
+}
+
+/** What n8n's trigger brings of a message. */
+const CHAT_SHAPE = '{"sessionId": $input.sessionId, "action": "sendMessage", "chatInput": $input.message}'
+
+function mapChatTrigger({ parameters }: SourceNode, { report }: MapperTools): MappedNode {
+  for (const [name, value] of Object.entries(parameters))
+    if (name !== 'options' || Object.keys(Object(value)).length > 0)
+      reportMissingOption(report, `parameters.${name}`, value)
+  return {
+    type: 'CHAT_TRIGGER',
+    config: {},
+    shaper: { type: 'TRANSFORM', config: { expression: CHAT_SHAPE } },
+  }
 }
 
 /** A trigger of another type becomes a manual one: callers pass the data that the trigger would bring. */

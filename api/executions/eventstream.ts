@@ -1,15 +1,22 @@
+import type { Context } from 'hono'
 import { isDatabaseAway } from '../../db/connection.ts'
-import type { Cursor } from '../../db/records/changes.ts'
-import type { FeedReader, Feeds } from './feeds.ts'
+import type { AppEnv } from '../env.ts'
 
-export type StreamOptions = {
-  feeds: Feeds
-  executionId: string
-  /** What the client has received already. */
-  cursor: Cursor
+/** What a client reads its events from. */
+export type EventReader = {
+  /** Whether there may be more to read. */
+  isBehind(): boolean
+  /** Reads the next events as text, '' if there are none yet; null if there is nothing to read any more. */
+  read(): Promise<{ text: string; ended: boolean } | null>
+  leave(): void
+}
+
+type EventStreamOptions = {
+  /** `wake` is to be called whenever there may be something to read. Tried again while PostgreSQL is away. */
+  join: (wake: () => void) => Promise<EventReader>
   /** Aborted when the service stops. */
   stopping: AbortSignal
-  /** Rejects once the caller has lost the right to follow the execution. */
+  /** Rejects once the caller has lost the right to read. */
   check: () => Promise<unknown>
   /** Cuts the connection of a client that has stopped reading. */
   drop: () => void
@@ -35,17 +42,16 @@ const RETRY_MS = 2_000
 const HEARTBEAT = ': \n\n'
 
 /**
- * Streams the events of an execution as a response body. A chunk is made only when the client has taken the
- * previous one, so a slow client skips states that have changed again since. The stream ends when the
- * execution has ended or is deleted, when the caller loses the right to follow it, or when the service stops.
+ * Streams events as a response body. A chunk is made only when the client has taken the previous one, so nothing
+ * piles up for a slow client. The stream ends when there is nothing to read any more, when the caller loses the right
+ * to read, or when the service stops.
  */
-export function streamExecution(options: StreamOptions): ReadableStream<Uint8Array> {
-  const { feeds, executionId, stopping } = options
+export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8Array> {
+  const { stopping } = options
   const { heartbeatMs = HEARTBEAT_MS, checkMs = CHECK_MS, stallMs = STALL_MS } = options
   const encoder = new TextEncoder()
   const { sleep, wake } = createSleeper()
-  let { cursor } = options
-  let reader: FeedReader | undefined
+  let reader: EventReader | undefined
   let begun = false
   let over = false
   let taking = false
@@ -79,8 +85,8 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
     })
   }
 
-  async function join(): Promise<FeedReader | undefined> {
-    const joined = await feeds.join(executionId, wake)
+  async function join(): Promise<EventReader | undefined> {
+    const joined = await options.join(wake)
     if (!over) return joined
     joined.leave()
     return undefined
@@ -91,10 +97,9 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
     while (!over) {
       try {
         reader ??= await join()
-        if (reader?.isBehind(cursor)) {
-          const page = await reader.read(cursor)
+        if (reader?.isBehind()) {
+          const page = await reader.read()
           if (!page) return undefined
-          cursor = page.next
           if (page.ended) finish()
           if (page.text) return page.text
           continue
@@ -105,7 +110,7 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
       }
       const due = sentAt + heartbeatMs - performance.now()
       if (due <= 0) return HEARTBEAT
-      if (reader && !over && !reader.isBehind(cursor)) await sleep(due)
+      if (reader && !over && !reader.isBehind()) await sleep(due)
     }
     return undefined
   }
@@ -129,6 +134,24 @@ export function streamExecution(options: StreamOptions): ReadableStream<Uint8Arr
     },
     { highWaterMark: 0 },
   )
+}
+
+/** The id of the last event that the client has received, '' if it has received none. */
+export function readLastEventId(c: Context<AppEnv>): string {
+  return (c.req.header('last-event-id') ?? '').split(',').at(-1)!.trim()
+}
+
+/** Says that events follow. HEAD gets no more than that. */
+export function setEventHeaders(c: Context<AppEnv>): void {
+  c.header('Content-Type', 'text/event-stream; charset=utf-8')
+  // Tells nginx not to buffer the response, which would delay the events.
+  c.header('X-Accel-Buffering', 'no')
+}
+
+/** Cuts the connection of a request. */
+export function dropClient(c: Context<AppEnv>): void {
+  const { incoming } = (c.env ?? {}) as { incoming?: { socket?: { destroy(): void } } }
+  incoming?.socket?.destroy()
 }
 
 /** Makes a `sleep` that `wake` ends early. */

@@ -1,6 +1,6 @@
-import type { Overlap } from '../nodes/triggers.ts'
-import { findTimezone } from './cron.ts'
-import type { Graph, GraphNode } from './graph.ts'
+import type { Overlap } from '../../nodes/triggers.ts'
+import { findTimezone } from '../cron.ts'
+import type { Graph, GraphNode } from '../graph.ts'
 
 /** A SCHEDULE_TRIGGER as it is registered with Temporal. `timezone` is an IANA name. */
 export type Schedule = {

@@ -1,5 +1,5 @@
-import type { Problem } from '../problem.ts'
-import type { Graph } from './graph.ts'
+import type { Problem } from '../../problem.ts'
+import type { Graph } from '../graph.ts'
 
 /** The webhooks that wait for a response although they lead to no RESPOND_TO_WEBHOOK node. */
 export function checkWebhooks(graph: Graph): Problem[] {

@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  CHUNKS_A_READ,
+  type ReplyPiece,
+  type ReplyState,
+  readReplyChunks,
+  readReplyStates,
+  readTold,
+} from '../../db/agentchat/chunks.ts'
+import type { Bus } from '../../db/bus.ts'
+import type { Store } from '../../db/scope.ts'
+import { createReplyText, type ReplyText } from './assembly.ts'
+
+/** What this process knows of a reply that somebody reads. It is shared by all who read it here. */
+export type ReplyFeed = {
+  executionId: string
+  text: ReplyText
+  /** Grows with each change. */
+  changes: number
+  /** How the reply ended, or that it is gone; undefined while it comes. */
+  end: ReplyState | 'gone' | undefined
+}
+
+type Feed = ReplyFeed & {
+  wakes: Set<() => void>
+  /** The run is to end before the reply is whole: what still comes is only read as it is stored. */
+  isStopping: boolean
+  loaded: PromiseWithResolvers<void>
+  leaveBus?: () => void
+  /** When what is missing is looked for next, and how long after that again. */
+  gapAt: number
+  gapPause: number
+}
+
+type Deps = {
+  store: Store
+  bus: Bus
+  listWaiting: (executionId: string) => Iterable<ReplyPiece>
+}
+
+const PAUSE_MS = 20
+const AWAY_MS = 1_000
+const LEAST_GAP_MS = 100
+const MAX_GAP_MS = 5_000
+
+/** How often all replies are looked at, whether somebody has told of them or not. */
+const LOOK_MS = 10_000
+
+/**
+ * The replies that are read in this process. What comes in this process is heard at once; for what others have stored
+ * there is one query for all of them together, after a notification.
+ */
+export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
+  const feeds = new Map<string, Feed>()
+  const dirty = new Set<Feed>()
+  let reading = false
+  let timer: NodeJS.Timeout | undefined
+
+  bus.onTold((text) => {
+    const ids = text === null ? feeds.keys() : (readTold(text) ?? [])
+    for (const id of ids) look(feeds.get(id))
+  })
+
+  function look(feed: Feed | undefined): void {
+    if (!feed) return
+    dirty.add(feed)
+    if (!reading) void readDirty()
+  }
+
+  async function readDirty(): Promise<void> {
+    reading = true
+    while (dirty.size > 0 && !bus.stopping.aborted) {
+      const taken = [...dirty].filter(({ executionId }) => feeds.has(executionId))
+      dirty.clear()
+      try {
+        if (taken.length > 0) await readOnce(taken)
+        await sleep(PAUSE_MS)
+      } catch (error) {
+        for (const feed of taken) {
+          feed.loaded.reject(error)
+          dirty.add(feed)
+        }
+        await sleep(AWAY_MS, undefined, { ref: false })
+      }
+    }
+    reading = false
+  }
+
+  async function readOnce(taken: Feed[]): Promise<void> {
+    const ids = taken.map(({ executionId }) => executionId)
+    const places = taken.map(({ executionId, text }) => ({ executionId, ...text.end() }))
+    const chunks = Map.groupBy(await readReplyChunks(store, places), ({ executionId }) => executionId)
+    const states = new Map((await readReplyStates(store, ids)).map((state) => [state.executionId, state]))
+    for (const feed of taken) {
+      const found = chunks.get(feed.executionId) ?? []
+      const state = states.get(feed.executionId)
+      for (const chunk of found) feed.text.take(chunk)
+      if (found.length === CHUNKS_A_READ) dirty.add(feed)
+      else if (state && !state.isStopping)
+        for (const piece of listWaiting(feed.executionId)) feed.text.take(piece)
+      feed.isStopping = state?.isStopping ?? true
+      if (state?.status !== 'STREAMING') feed.end = state ?? 'gone'
+      feed.loaded.resolve()
+      change(feed)
+    }
+  }
+
+  function change(feed: Feed): void {
+    feed.changes++
+    for (const wake of [...feed.wakes]) wake()
+  }
+
+  function open(executionId: string): Feed {
+    const feed: Feed = {
+      executionId,
+      text: createReplyText(),
+      changes: 0,
+      end: undefined,
+      wakes: new Set(),
+      isStopping: false,
+      loaded: Promise.withResolvers(),
+      gapAt: 0,
+      gapPause: LEAST_GAP_MS,
+    }
+    feed.loaded.promise.catch(() => {})
+    feeds.set(executionId, feed)
+    timer ??= setInterval(() => [...feeds.values()].forEach(look), LOOK_MS).unref()
+    void bus
+      .watch(executionId, () => look(feed))
+      .then((leave) => {
+        if (feeds.get(executionId) !== feed) return leave()
+        feed.leaveBus = leave
+        look(feed)
+      })
+    return feed
+  }
+
+  function close(feed: Feed): void {
+    if (feeds.get(feed.executionId) !== feed) return
+    feeds.delete(feed.executionId)
+    feed.leaveBus?.()
+    if (feeds.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return {
+    /** Takes a piece that has come in this process. */
+    hear(executionId: string, piece: ReplyPiece): void {
+      const feed = feeds.get(executionId)
+      if (!feed || feed.isStopping) return
+      if (feed.text.take(piece)) {
+        feed.gapPause = LEAST_GAP_MS
+        change(feed)
+        return
+      }
+      const now = performance.now()
+      if (now < feed.gapAt) return
+      feed.gapAt = now + feed.gapPause
+      feed.gapPause = Math.min(MAX_GAP_MS, 2 * feed.gapPause)
+      look(feed)
+    },
+
+    /**
+     * Joins those who read the reply of an execution. `wake` is called after each change. Rejects if PostgreSQL does
+     * not tell what is stored.
+     */
+    async join(executionId: string, wake: () => void): Promise<{ feed: ReplyFeed; leave: () => void }> {
+      const feed = feeds.get(executionId) ?? open(executionId)
+      const own = () => wake()
+      feed.wakes.add(own)
+      const leave = () => {
+        if (feed.wakes.delete(own) && feed.wakes.size === 0) close(feed)
+      }
+      try {
+        await feed.loaded.promise
+      } catch (error) {
+        leave()
+        close(feed)
+        throw error
+      }
+      return { feed, leave }
+    },
+  }
+}
+
+/** The hash of a text that grows. */
+export function createTextHash() {
+  const hash = createHash('sha256')
+  return {
+    add: (text: string) => void hash.update(text),
+    /** The first 16 digits of the SHA-256 of what was added, in hexadecimal. */
+    read: () => hash.copy().digest('hex').slice(0, 16),
+  }
+}

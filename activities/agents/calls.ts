@@ -1,0 +1,91 @@
+import { checkJson } from '../jsonschema/check.ts'
+import type { ModelMessage, ModelReply, ToolSpec } from '../models/model.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeContext } from '../nodes/kit/node.ts'
+import type { AgentConfig } from './config.ts'
+import { repeatsTool } from './repeats.ts'
+import { type AskedCall, MAX_TASK_NAME, type RemoteTool } from './state.ts'
+import type { AgentTask } from './step.ts'
+
+/** The most calls that are done of one turn. The model is told of the others that they were too many. */
+const MAX_CALLS = 50
+
+/** The most calls of one turn that are looked at; a model that asks for more is told no more than that. */
+const MAX_LOOKED_AT = 200
+
+/** The most characters of JSON of the arguments of a call. */
+const MAX_ARGUMENTS = 200_000
+
+/**
+ * The calls of a reply, each with what is wrong with it: a tool that there is not, arguments that do not fit its
+ * parameters, or too many calls. The ids of the message and the calls are the same, and each is there once.
+ */
+export async function askCalls(
+  context: NodeContext,
+  tools: ToolSpec[],
+  { toolCalls, message }: ModelReply,
+): Promise<{ calls: AskedCall[]; message: Extract<ModelMessage, { role: 'assistant' }> }> {
+  const known = new Map(tools.map((tool) => [tool.name, tool]))
+  const given = toolCalls.slice(0, MAX_LOOKED_AT)
+  const unique = new Set(given.map(({ id }) => id))
+  const hasIds =
+    unique.size === given.length && given.every(({ id }) => id !== '' && id.length <= MAX_TASK_NAME)
+  const own = hasIds ? given : given.map((call, at) => ({ ...call, id: `call_${at + 1}` }))
+  const calls: AskedCall[] = []
+  for (const [at, call] of own.entries()) {
+    const fault = at < MAX_CALLS ? await findFault(context, known, call) : TOO_MANY
+    calls.push(fault === undefined ? call : { ...call, fault })
+  }
+  if (calls.length === 0) return { calls, message }
+  // What only the vendor understands has its own ids.
+  const { parts, ...plain } = message
+  const keepsParts = hasIds && own.length === toolCalls.length && parts !== undefined
+  return { calls, message: { ...plain, ...(keepsParts ? { parts } : {}), toolCalls: own } }
+}
+
+const TOO_MANY = `at most ${MAX_CALLS} calls are done at once: ask again for those that are still needed`
+
+async function findFault(
+  context: NodeContext,
+  known: Map<string, ToolSpec>,
+  { name, arguments: given, invalid }: AskedCall,
+): Promise<string | undefined> {
+  const tool = known.get(name)
+  if (!tool) {
+    const names = [...known.keys()].join(', ').slice(0, 2_000)
+    return `there is no tool ${JSON.stringify(name.slice(0, 100))}${names === '' ? '' : `; there are ${names}`}`
+  }
+  if (invalid !== undefined) return 'the arguments must be a JSON object'
+  if (JSON.stringify(given).length > MAX_ARGUMENTS)
+    return `the arguments must have at most ${MAX_ARGUMENTS} characters of JSON`
+  try {
+    const problems = await checkJson(context, tool.parameters, given)
+    return problems.length > 0 ? `the arguments do not fit the parameters: ${problems.join('; ')}` : undefined
+  } catch (error) {
+    const isTheirs = error instanceof NodeFailure && !error.retryable && error.type === 'ExpressionLimit'
+    if (!isTheirs) throw error
+    return 'the arguments could not be held against the parameters: this took too long'
+  }
+}
+
+/** The tasks for the calls with nothing wrong with them, in their order. */
+export function planTasks(config: AgentConfig, remote: RemoteTool[], calls: AskedCall[]): AgentTask[] {
+  return calls.flatMap(({ id, name, fault }) => {
+    if (fault !== undefined) return []
+    const tool = findTool(config, remote, name)
+    if (!tool) return []
+    const { approval } = tool as { approval?: boolean }
+    const pauses = approval === true || tool.type === 'SUB_WORKFLOW'
+    return [{ callId: id, tool: name, repeats: repeatsTool(tool), ...(pauses ? { pauses } : {}) }]
+  })
+}
+
+/** The tool of the config that a name means: that of a server for a tool which the server has. */
+export function findTool(
+  { tools }: Pick<AgentConfig, 'tools'>,
+  remote: RemoteTool[],
+  name: string,
+): AgentConfig['tools'][number] | undefined {
+  const offered = remote.find((one) => one.name === name)
+  return offered ? tools[offered.server] : tools.find((tool) => tool.type !== 'MCP' && tool.name === name)
+}

@@ -1,0 +1,84 @@
+import { createExactMask } from '../../../db/redaction/exact.ts'
+import { checkJsonSchema } from '../../../workflows/jsonschema/schema.ts'
+import type { ToolOf } from '../../../workflows/nodes/tools.ts'
+import { NodeFailure } from '../../nodes/kit/failure.ts'
+import type { NodeContext } from '../../nodes/kit/node.ts'
+import type { AskedCall, RemoteTool } from '../state.ts'
+import { withServer } from './server.ts'
+
+/** The most tools of a server, and the most characters of what they say of themselves together. */
+const MAX_TOOLS = 100
+const MAX_CHARACTERS = 300_000
+const MAX_DESCRIPTION = 4_000
+
+type ServerTool = Pick<RemoteTool, 'name' | 'description' | 'parameters'>
+
+/**
+ * Asks a server for its tools: those of `include`, else all. One whose schema cannot be used is left out, with a warning.
+ * Throws a NodeFailure if it has too many, or not those that are wanted.
+ */
+export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>): Promise<ServerTool[]> {
+  const { name: server, include } = tool
+  const listed = await withServer(context, tool, ({ client, limits }) => client.listTools(undefined, limits))
+  // Before anything is cut: the model is told of them in this very step, and a server may send its own secret back.
+  const { tools } = createExactMask(context.credentials?.secrets() ?? []).value({ tools: listed.tools })
+  const missing = include?.filter((name) => !tools.some((offered) => offered.name === name)) ?? []
+  if (missing.length > 0)
+    throw new NodeFailure(`The server ${server} has no tool ${missing.join(', ')} (include)`, {
+      type: 'InvalidConfig',
+    })
+  const wanted = include ? tools.filter(({ name }) => include.includes(name)) : tools
+  if (wanted.length > MAX_TOOLS)
+    throw tooMuch(server, `${wanted.length} tools; at most ${MAX_TOOLS} are offered`)
+  const found = wanted.map(({ name, description = '', inputSchema }) => ({
+    name,
+    description: description.slice(0, MAX_DESCRIPTION).toWellFormed(),
+    parameters: inputSchema as Record<string, unknown>,
+  }))
+  const { length } = JSON.stringify(found)
+  if (length > MAX_CHARACTERS)
+    throw tooMuch(
+      server,
+      `tools that take ${length} characters to be described; at most ${MAX_CHARACTERS} are offered`,
+    )
+  return found.filter(({ name, parameters }) => {
+    const [problem] = checkJsonSchema(parameters)
+    if (!problem) return true
+    const message = `the tool ${name.slice(0, 100)} of the server was left out: its schema ${problem.message}`
+    context.notes.add({ warnings: [{ path: `config.tools.${server}`, message }] })
+    return false
+  })
+}
+
+function tooMuch(server: string, what: string): NodeFailure {
+  return new NodeFailure(`The server ${server} has ${what}: name those that are needed with include`, {
+    type: 'InvalidConfig',
+  })
+}
+
+/**
+ * Calls a tool of a server as it was offered in the first turn. Answers with its structured content, else with its text;
+ * what the tool says of an error is {error}.
+ */
+export async function callServerTool(
+  context: NodeContext,
+  tool: ToolOf<'MCP'>,
+  { remote, call, begin }: { remote: RemoteTool; call: AskedCall; begin: () => Promise<void> },
+): Promise<unknown> {
+  const { remoteName: name, parameters } = remote
+  const result = await withServer(context, tool, async ({ client, limits }) => {
+    await begin()
+    const definition = { name, inputSchema: parameters as { type: 'object' } }
+    return client.callTool({ name, arguments: call.arguments }, { ...limits, toolDefinition: definition })
+  })
+  const { content, structuredContent, isError } = result
+  const text = content.map(describeContent).join('\n')
+  if (isError) return { error: text === '' ? 'the tool has failed' : text }
+  return structuredContent ?? text
+}
+
+function describeContent(part: { type: string; text?: unknown; mimeType?: unknown }): string {
+  if (part.type === 'text') return String(part.text)
+  const kind = typeof part.mimeType === 'string' ? ` (${part.mimeType.slice(0, 100)})` : ''
+  return `[${part.type}${kind}: not shown]`
+}

@@ -1,0 +1,18 @@
+import type { Tool } from '../../workflows/nodes/tools.ts'
+
+/**
+ * Whether a call of the tool may be made again when nobody knows what came of it: it only reads, its other side knows
+ * it by its key, or its author says so. A sub-workflow is started once, whatever happens.
+ */
+export function repeatsTool(tool: Tool): boolean {
+  switch (tool.type) {
+    case 'HTTP':
+      return tool.idempotent === true || tool.method === 'GET' || tool.method === 'HEAD'
+    case 'DATABASE_QUERY':
+      return tool.readOnly === true || tool.repeat === true
+    case 'MCP':
+      return tool.idempotent === true
+    default:
+      return true
+  }
+}

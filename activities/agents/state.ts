@@ -1,0 +1,48 @@
+import type { ModelMessage, ToolCall } from '../models/model.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+
+/** A tool that a server has offered in the first turn: it stays as it is for the whole run. */
+export type RemoteTool = {
+  /** The index of the server among the agent's tools. */
+  server: number
+  /** The name that the model knows, and the server's own. */
+  name: string
+  remoteName: string
+  description: string
+  parameters: Record<string, unknown>
+}
+
+/** A call that the last turn has asked for. One with a `fault` is no task: the model is told what is wrong with it. */
+export type AskedCall = ToolCall & { fault?: string }
+
+/** What an agent carries from one turn to the next. Plain JSON. */
+export type AgentState = {
+  /** The whole conversation, up to the last answer of the model. */
+  messages: ModelMessage[]
+  remote: RemoteTool[]
+  /** The calls of the last turn, in the model's order. */
+  asked: AskedCall[]
+  /** What the turns up to now have used: tokens, and US dollars, null once they are not known. */
+  tokens: number
+  cost: number | null
+  /** The last text of the model that was not empty. */
+  lastText: string
+  /** There are no steps left for what the last turn has asked for. */
+  isOver?: true
+}
+
+/** The most characters of a task's id, and of its tool's name: the run carries them along. */
+export const MAX_TASK_NAME = 200
+
+/** The most bytes of JSON that a conversation may have. */
+const MAX_STATE_BYTES = 2_000_000
+
+/** Throws a NodeFailure (OutputTooLarge) if the conversation has become too long to be carried on. */
+export function demandRoom(state: AgentState): AgentState {
+  const bytes = Buffer.byteLength(JSON.stringify(state))
+  if (bytes <= MAX_STATE_BYTES) return state
+  const message =
+    `The conversation of the agent has ${bytes} bytes; at most ${MAX_STATE_BYTES} are carried from one turn to the next. ` +
+    'Let its tools answer with less, or split its work'
+  throw new NodeFailure(message, { type: 'OutputTooLarge' })
+}

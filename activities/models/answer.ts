@@ -1,0 +1,235 @@
+import type {
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider'
+import { isDeeper } from '../../db/records/depth.ts'
+import { isObject } from '../../workflows/json.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import { brokenOffBy, cutOff, uselessAnswer, type Vendor } from './failures.ts'
+import type { ModelReply, ModelUsage, ToolCall } from './model.ts'
+import type { AnswerPart } from './prompt.ts'
+
+/** The most characters of text, reasoning and arguments of one answer. */
+const MAX_CHARS = 8 * 1024 * 1024
+/** The most calls of tools of one answer; how many of them are carried out is the agent's rule. */
+const MAX_CALLS = 20_000
+const MAX_ARGUMENTS_CHARS = 1024 * 1024
+const MAX_DEPTH = 100
+
+type Metadata = AnswerPart['providerOptions']
+type Open = { type: 'text' | 'reasoning'; text: string; providerOptions?: Metadata }
+
+/** What a model has answered, read to its end. */
+export type ModelAnswer = {
+  text: string
+  toolCalls: ToolCall[]
+  finish: ModelReply['finish']
+  usage: ModelUsage | null
+  /** All that was said, in its order and as the vendor's library wants it back. */
+  parts: AnswerPart[]
+}
+
+/**
+ * The bytes that a call to a model holds, at two for each character. So much is more than models say, and few answers take
+ * more; those get it piece by piece, because calls to models are many and long.
+ */
+export const HELD_FOR_MODEL = 2 * 1024 * 1024
+
+/**
+ * Reads the stream of an answer. `grow` takes more room for it, or says that there is none. `said` is told each piece of text as it comes, `began` of the first piece of anything.
+ * Throws a NodeFailure for an answer that breaks off, is too long, or that the vendor ends with an error.
+ */
+export async function readAnswer(
+  stream: AsyncIterable<LanguageModelV4StreamPart>,
+  {
+    vendor,
+    began,
+    said,
+    grow,
+  }: {
+    vendor: Vendor
+    began: () => void
+    said: (text: string) => void
+    grow: (bytes: number) => boolean
+  },
+): Promise<ModelAnswer> {
+  const answer: ModelAnswer = { text: '', toolCalls: [], finish: 'other', usage: null, parts: [] }
+  const texts: string[] = []
+  const open = new Map<string, Open>()
+  let chars = 0
+  let calls = 0
+  let end: LanguageModelV4FinishReason | undefined
+  let held = HELD_FOR_MODEL
+  const count = (more: number) => {
+    chars += more
+    if (chars > MAX_CHARS) throw uselessAnswer(vendor, `is longer than ${MAX_CHARS} characters`, false)
+    for (; 2 * chars > held; held += HELD_FOR_MODEL) {
+      if (!grow(HELD_FOR_MODEL))
+        throw uselessAnswer(vendor, 'is longer than the worker has room for beside others', false)
+    }
+  }
+  const begin = (type: Open['type'], id: string): Open => {
+    const key = `${type} ${id}`
+    let part = open.get(key)
+    if (!part) {
+      part = { type, text: '' }
+      open.set(key, part)
+      answer.parts.push(part)
+    }
+    return part
+  }
+  const ids = new Set<string>()
+  for await (const part of stream) {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+      case 'text-end':
+      case 'reasoning-end': {
+        const type = part.type.startsWith('text') ? 'text' : 'reasoning'
+        addMetadata(begin(type, part.id), part.providerMetadata)
+        if (part.type.endsWith('end')) open.delete(`${type} ${part.id}`)
+        break
+      }
+      case 'text-delta':
+      case 'reasoning-delta': {
+        const type = part.type === 'text-delta' ? 'text' : 'reasoning'
+        const piece = begin(type, part.id)
+        addMetadata(piece, part.providerMetadata)
+        count(part.delta.length)
+        piece.text += part.delta
+        if (part.delta === '') break
+        began()
+        if (type === 'reasoning') break
+        texts.push(part.delta)
+        said(part.delta)
+        break
+      }
+      case 'tool-input-start':
+        began()
+        if (++calls > MAX_CALLS)
+          throw uselessAnswer(vendor, `has more than ${MAX_CALLS} calls of tools`, false)
+        break
+      case 'tool-call': {
+        if (part.providerExecuted) break
+        began()
+        count(part.input.length + part.toolName.length)
+        const call = { ...readCall(part.input), id: chooseId(part.toolCallId, ids), name: part.toolName }
+        answer.toolCalls.push(call)
+        answer.parts.push({
+          type: 'tool-call',
+          toolCallId: call.id,
+          toolName: call.name,
+          input: call.arguments,
+          ...(part.providerMetadata ? { providerOptions: part.providerMetadata } : {}),
+        })
+        break
+      }
+      case 'finish':
+        end = part.finishReason
+        answer.usage = readUsage(part.usage)
+        break
+      case 'error':
+        throw judgeAnswerError(vendor, part.error)
+    }
+  }
+  if (!end || end.unified === 'interrupted' || (end.unified === 'other' && end.raw === undefined))
+    throw cutOff(vendor)
+  if (end.unified === 'error') throw brokenOffBy(vendor, {})
+  answer.text = texts.join('')
+  answer.finish = nameFinish(end, answer.toolCalls.length > 0)
+  return answer
+}
+
+/** What an error that a vendor's library has thrown, or found in the answer, means for the node. */
+export function judgeAnswerError(vendor: Vendor, error: unknown): unknown {
+  if (error instanceof NodeFailure) return error
+  const name = error instanceof Error ? error.name : ''
+  if (/^AI_(?:Invalid(?:Prompt|Argument)|UnsupportedFunctionality|NoSuchModel)/.test(name))
+    return new NodeFailure(`${vendor.name} cannot be asked this: ${(error as Error).message}`, {
+      type: 'ModelRefused',
+    })
+  if (/ended without a finish reason/.test((error as Error)?.message ?? '')) return cutOff(vendor)
+  const unreadable = /^AI_(?:JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody)/.test(name)
+  if (
+    unreadable ||
+    /Expected a normalized|^Unsupported (?:chunk|delta)/.test((error as Error)?.message ?? '')
+  )
+    return uselessAnswer(vendor, 'is not in the form of its protocol')
+  // Others are faults of ours.
+  return error instanceof Error && !name.startsWith('AI_') ? error : brokenOffBy(vendor, error)
+}
+
+function addMetadata(part: Open, metadata: Metadata): void {
+  for (const [provider, values] of Object.entries(metadata ?? {}))
+    part.providerOptions = {
+      ...part.providerOptions,
+      [provider]: { ...part.providerOptions?.[provider], ...values },
+    }
+}
+
+const FINISHES: Partial<Record<LanguageModelV4FinishReason['unified'], ModelReply['finish']>> = {
+  stop: 'stop',
+  length: 'length',
+  'content-filter': 'filter',
+  'tool-calls': 'tools',
+}
+
+function nameFinish({ unified }: LanguageModelV4FinishReason, calls: boolean): ModelReply['finish'] {
+  const finish = FINISHES[unified] ?? 'other'
+  return calls && (finish === 'stop' || finish === 'other') ? 'tools' : finish
+}
+
+/** Null if the vendor has reported none. Libraries may give parts that are more than their whole. */
+function readUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): ModelUsage | null {
+  if (inputTokens.total === undefined || outputTokens.total === undefined) return null
+  const count = (value: number | undefined, most: number) =>
+    Math.min(Number.isFinite(value) ? Math.max(0, Math.round(value!)) : 0, most)
+  const input = count(inputTokens.total, Number.MAX_SAFE_INTEGER)
+  const output = count(outputTokens.total, Number.MAX_SAFE_INTEGER)
+  const cached = count(inputTokens.cacheRead, input)
+  return {
+    input,
+    output,
+    cached,
+    cacheWrite: count(inputTokens.cacheWrite, input - cached),
+    reasoning: count(outputTokens.reasoning, output),
+  }
+}
+
+function readCall(text: string): Pick<ToolCall, 'arguments' | 'invalid'> {
+  if (text.trim() === '') return { arguments: {} }
+  const value = readJson(text, MAX_ARGUMENTS_CHARS)
+  return isObject(value)
+    ? { arguments: value }
+    : { arguments: {}, invalid: text.slice(0, MAX_ARGUMENTS_CHARS) }
+}
+
+/** Each call needs an id of its own, by which its result is found. */
+function chooseId(given: string, taken: Set<string>): string {
+  const stem = given === '' ? 'call' : given
+  let id = stem === 'call' ? 'call-1' : stem
+  for (let n = 2; taken.has(id); n++) id = `${stem}-${n}`
+  taken.add(id)
+  return id
+}
+
+/** The value of a JSON text that is neither longer nor deeper than it should be; undefined for others. */
+function readJson(text: string, maxChars: number): unknown {
+  if (text.length > maxChars || isDeeper(text, MAX_DEPTH)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const MAX_OBJECT_CHARS = 1024 * 1024
+
+/** The JSON of an answer that was asked for as such: also within a fence of Markdown. Undefined if it is none. */
+export function readObject(text: string): unknown {
+  const trimmed = text.trim()
+  const fenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.indexOf('\n') > 0
+  const inner = fenced ? trimmed.slice(trimmed.indexOf('\n') + 1, -3) : trimmed
+  return readJson(inner, MAX_OBJECT_CHARS)
+}

@@ -1,0 +1,179 @@
+import type { OpenedCredential } from '../../db/credentials/open.ts'
+import { authorizeWith } from '../credentials/authorize.ts'
+import { decodeText } from '../http/body.ts'
+import type { HttpRequest, HttpResponse } from '../http/http.ts'
+import { HttpError } from '../http/httperror.ts'
+import { invalidConfig } from '../nodes/kit/failure.ts'
+import type { NodeContext } from '../nodes/kit/node.ts'
+import { isUnsent, noStream, refusedBy, silentFor, unreached, type Vendor } from './failures.ts'
+import { type AnswerFlow, openFlow } from './flow.ts'
+import type { ModelCallNote } from './note.ts'
+
+const MAX_REQUEST_BYTES = 8 * 1024 * 1024
+/** What may come over the wire: each piece of a text has JSON of many times its size around it. */
+const MAX_STREAM_BYTES = 128 * 1024 * 1024
+const MAX_ERROR_BYTES = 1024 * 1024
+const END_MS = 500
+/** No limit of its own: the node has one. */
+const TIMEOUT_MS = 24 * 3_600_000
+
+/** A server that does not know how to stream, or is no model's. */
+const NO_STREAM = /^\s*(?:application\/json|text\/html)\s*(?:;|$)/i
+
+/** The headers by which libraries sign in, and those that the HTTP client sets. */
+const LEFT_OUT = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'user-agent', 'content-length']
+
+/** The one request to a vendor that a call of a model makes, through the guarded HTTP client. */
+export type ModelLine = {
+  /** For a vendor's library. It sends one request; a second one is refused. */
+  fetch: typeof globalThis.fetch
+  /** Why the request failed, whatever the library made of it; undefined if it did not. */
+  fault(): unknown
+  /** Gives up what is still to come. */
+  close(): void
+}
+
+/**
+ * Opens the line of one call. The credential goes only to its own hosts, redirects are not followed, the request has
+ * at most 8 MiB, and a vendor that sends nothing for `silenceMs` is given up. `note` is begun before anything is sent.
+ */
+export async function openModelLine(
+  context: NodeContext,
+  opened: OpenedCredential,
+  { vendor, note, silenceMs }: { vendor: Vendor; note: ModelCallNote; silenceMs: number },
+): Promise<ModelLine> {
+  const { http, credentials, signal } = context
+  if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
+  const pass = await authorizeWith(opened, credentials)
+  const stop = new AbortController()
+  const either = AbortSignal.any([signal, stop.signal])
+  let used = false
+  let fault: { error: unknown } | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  function fail(error: unknown): unknown {
+    fault ??= { error }
+    return fault.error
+  }
+
+  function awaitByte(): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      fail(silentFor(vendor, silenceMs))
+      stop.abort()
+    }, silenceMs)
+  }
+
+  /** What comes after the whole answer does not matter: only whether the connection can be used again. */
+  function awaitEnd(flow: AnswerFlow): void {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      flow.close()
+      stop.abort()
+    }, END_MS)
+  }
+
+  async function begin(): Promise<void> {
+    signal.throwIfAborted()
+    await note.begin()
+    if (!signal.aborted) return awaitByte()
+    note.refuse()
+    throw signal.reason
+  }
+
+  /** Sends it; resolves once the vendor begins to answer. */
+  function send(request: HttpRequest): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      let head: Omit<HttpResponse, 'body'> | undefined
+      let flow: AnswerFlow | undefined
+      const answered = http.request({
+        ...request,
+        save({ status, headers }) {
+          awaitByte()
+          head = { status, headers }
+          if (status >= 300) {
+            note.refuse()
+            return undefined
+          }
+          if (NO_STREAM.test(headers['content-type'] ?? '')) return undefined
+          return async (body) => {
+            flow = openFlow(vendor)
+            resolve(new Response(flow.stream, { status, headers: pickHeaders(headers) }))
+            for await (const chunk of body) {
+              awaitByte()
+              if (!(await flow.push(chunk))) return
+              if (flow.isWhole()) awaitEnd(flow)
+            }
+          }
+        },
+      })
+      answered
+        .then(({ status, headers, body }) => {
+          if (flow) return flow.close()
+          const text = decodeText(body, headers['content-type'])
+          throw status >= 300 ? refusedBy(vendor, { status, headers, text }) : noStream(vendor, text)
+        })
+        .catch((error) => {
+          if (error instanceof HttpError && !head && isUnsent(error)) note.refuse()
+          const why = fail(signal.aborted ? signal.reason : judgeRequest(vendor, error, head))
+          if (flow) flow.close({ error: why })
+          else reject(why)
+        })
+        .finally(() => clearTimeout(timer))
+    })
+  }
+
+  return {
+    async fetch(input, init) {
+      if (used) throw new Error('a call of a model makes one request')
+      used = true
+      try {
+        const request = writeRequest(String(input), init)
+        await begin()
+        return await send({ ...request, signal: either, ...pass })
+      } catch (error) {
+        throw fail(error)
+      }
+    },
+    fault: () => fault?.error,
+    close() {
+      clearTimeout(timer)
+      stop.abort()
+    },
+  }
+}
+
+function writeRequest(url: string, { body, headers: given }: RequestInit = {}): HttpRequest {
+  if (typeof body !== 'string') throw new Error('a request to a model has a text as its body')
+  const bytes = Buffer.byteLength(body)
+  if (bytes > MAX_REQUEST_BYTES)
+    throw invalidConfig(
+      'prompt',
+      `makes a request of ${bytes} bytes; at most ${MAX_REQUEST_BYTES} can be sent to a model`,
+    )
+  const headers = new Headers(given)
+  for (const name of LEFT_OUT) headers.delete(name)
+  // Compressed, a stream would come in blocks.
+  headers.set('accept-encoding', 'identity')
+  return {
+    method: 'POST',
+    url,
+    headers: Object.fromEntries(headers),
+    body,
+    redirects: 'none',
+    timeoutMs: TIMEOUT_MS,
+    maxBytes: MAX_ERROR_BYTES,
+    saveBytes: MAX_STREAM_BYTES,
+  }
+}
+
+/** Why a request failed. The body of a refusal may be too long to be read, or break off. */
+function judgeRequest(vendor: Vendor, error: unknown, head: Omit<HttpResponse, 'body'> | undefined): unknown {
+  if (!(error instanceof HttpError)) return error
+  return head && head.status >= 300 ? refusedBy(vendor, { ...head, text: '' }) : unreached(vendor, error)
+}
+
+/** Libraries look at the type only; other headers may be such as a Response cannot have. */
+function pickHeaders({ 'content-type': type }: Record<string, string>): Record<string, string> {
+  return { 'content-type': type && /^[\x20-\x7e]*$/.test(type) ? type : 'text/event-stream' }
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto'
+import type { Info } from '@temporalio/activity'
+import { validate } from 'uuid'
+import { type ModelCallEnd, type ModelCaller, noteModelCall, noteModelCallEnd } from '../../db/usage/calls.ts'
+import { findModelPrices } from '../../db/usage/prices.ts'
+import type { AttemptInput } from '../../workflows/run/messages.ts'
+import type { ActivityDeps } from '../deps.ts'
+import { retryOutages } from '../run/outages.ts'
+import type { UsageMeter } from './meter.ts'
+import type { ModelUsage } from './model.ts'
+import { hasPrice, priceCall } from './prices.ts'
+
+/** More tokens than any model can take or give: a vendor that reports them reports nothing. */
+const MOST_TOKENS = 1_000_000_000
+
+/** PostgreSQL's largest integer. */
+const MOST_MS = 2 ** 31 - 1
+
+/** `signal` is aborted when the attempt is over, `unwanted` once nobody wants to know what has become of it. */
+type Metered = {
+  info: Pick<Info, 'activityId' | 'attempt'>
+  teamId: string
+  signal: AbortSignal
+  unwanted: AbortSignal
+}
+
+/** The meter of one attempt, which notes its calls to models. While PostgreSQL is away, it waits. */
+export function createMeter(
+  { store, log }: Pick<ActivityDeps, 'store' | 'log'>,
+  { context, node, iteration, agent }: Pick<AttemptInput, 'context' | 'node' | 'iteration' | 'agent'>,
+  { info, teamId, signal, unwanted }: Metered,
+): UsageMeter {
+  const { activityId, attempt } = info
+  const by: ModelCaller = {
+    executionId: context.id,
+    activityId,
+    attempt,
+    caller: randomUUID(),
+    teamId,
+    workflowId: context.workflowId,
+    nodeId: node.id,
+    iteration,
+    step: agent?.step ?? null,
+  }
+  const readPrices = () => retryOutages(signal, () => findModelPrices(store, teamId))
+  let calls = 0
+  return {
+    isPriced: async (provider, model, baseUrl) =>
+      hasPrice({ provider, model, baseUrl }, { own: await readPrices(), at: new Date() }),
+    async begin({ credentialId, ...called }) {
+      const own = await readPrices()
+      const at = new Date()
+      const call = ++calls
+      const to = { ...called, credentialId: validate(credentialId) ? credentialId : null }
+      // The call is made, whatever becomes of its row: left open, it counts as one of which nobody knows the cost.
+      const end = (outcome: ModelCallEnd) =>
+        retryOutages(unwanted, () => noteModelCallEnd(store, by, call, outcome)).catch((err) =>
+          log.error(
+            { err, executionId: by.executionId, outcome },
+            'the end of a call to a model was not noted',
+          ),
+        )
+      await retryOutages(signal, () => noteModelCall(store, by, call, to))
+      if (signal.aborted) {
+        await end({ status: 'REFUSED', ...FREE, firstMs: null, latencyMs: 0 })
+        throw signal.reason
+      }
+      return {
+        async end({ status, usage, firstMs, latencyMs }) {
+          const times = { firstMs: firstMs === null ? null : toMs(firstMs), latencyMs: toMs(latencyMs) }
+          if (status === 'REFUSED') {
+            await end({ status, ...FREE, ...times })
+            return 0
+          }
+          // Of an answer that was cut off, a vendor may have reported a part.
+          const tokens = status === 'SUCCESS' && usage && isCounted(usage) ? usage : null
+          const cost = tokens && priceCall(called, tokens, { own, at })
+          await end({
+            status,
+            tokens,
+            cost: cost ? cost.cost.toFixed(10) : null,
+            price: cost ? cost.price : null,
+            ...times,
+          })
+          return cost ? cost.cost : null
+        },
+      }
+    },
+  }
+}
+
+/** What a call has cost that the vendor refused, or that was not sent. */
+const FREE = {
+  tokens: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
+  cost: '0',
+  price: null,
+}
+
+const isCounted = (usage: ModelUsage) =>
+  [usage.input, usage.output, usage.cached, usage.cacheWrite, usage.reasoning].every(
+    (tokens) => Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MOST_TOKENS,
+  )
+
+const toMs = (ms: number) => Math.min(MOST_MS, Math.max(0, Math.round(ms)))

@@ -1,0 +1,117 @@
+import type { Context } from 'hono'
+import { createReplies } from '../../activities/agentchat/replies.ts'
+import type { ReplyState } from '../../db/agentchat/chunks.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import {
+  dropClient,
+  type EventReader,
+  readLastEventId,
+  setEventHeaders,
+  streamEvents,
+} from '../executions/eventstream.ts'
+import { createSeats } from '../executions/seats.ts'
+import {
+  createReplyReader,
+  type ReplyCursor,
+  type ReplyNews,
+  readReplyCursor,
+  START,
+  writeReplyCursor,
+} from './reading.ts'
+
+/** How many streams of replies a process keeps open for one person, for a team, and for a visitor. */
+const OF_PERSON = 10
+const OF_TEAM = 200
+const OF_VISITOR = 2
+
+export type ReplyStreamOptions = {
+  /** The execution whose reply is streamed. */
+  executionId: string
+  /** Whether a text that is begun anew may be told by `reset`; else that ends the stream. */
+  resets: boolean
+  /** Rejects once the caller may not read the reply any more. */
+  check: () => Promise<unknown>
+  /** Gives back the place that `takeSeat` gave. */
+  leave: () => void
+}
+
+/** The streams of replies of one process. */
+export function createReplyStreams(deps: ApiDeps) {
+  const replies = deps.replies ?? createReplies(deps)
+  const { ofPerson = OF_PERSON, ofTeam = OF_TEAM, ofVisitor = OF_VISITOR } = deps.replyStreams ?? {}
+  const seats = createSeats('replies', { ofPerson, ofTeam })
+
+  async function join(executionId: string, from: ReplyCursor, resets: boolean, wake: () => void) {
+    const { feed, leave } = await replies.join(executionId, wake)
+    const reader = createReplyReader(deps.store, feed, 'ended' in from ? START : from)
+    return {
+      isBehind: reader.isBehind,
+      async read() {
+        const news = await reader.next()
+        return news ? writeNews(news, resets) : { text: '', ended: false }
+      },
+      leave,
+    } satisfies EventReader
+  }
+
+  return {
+    /**
+     * Takes a place for a stream, before anything is started for it. Throws THROTTLED if the person (or the visitor of
+     * a page) or the team has too many. Returns what gives it back, which may be called again.
+     */
+    takeSeat: (personId: string, teamId: string, { isVisitor = false } = {}): (() => void) =>
+      isVisitor ? seats.take(`visitor ${personId}`, teamId, ofVisitor) : seats.take(personId, teamId),
+
+    /**
+     * Responds with the text of a reply as Server-Sent Events: after Last-Event-ID if the client names one. 204 if it
+     * has received the end already.
+     */
+    streamReply(c: Context<AppEnv>, { executionId, resets, check, leave }: ReplyStreamOptions): Response {
+      const from = readReplyCursor(readLastEventId(c))
+      if ('ended' in from) {
+        leave()
+        return c.body(null, 204)
+      }
+      setEventHeaders(c)
+      if (c.req.method === 'HEAD') {
+        leave()
+        return c.body(null, 200)
+      }
+      const log = c.get('log')
+      const body = streamEvents({
+        join: (wake) => join(executionId, from, resets, wake),
+        stopping: deps.bus.stopping,
+        check,
+        drop: () => dropClient(c),
+        onEnd: leave,
+        onError: (error) => log.error({ err: error, executionId }, 'the stream of a reply failed'),
+        ...deps.streams,
+      })
+      return c.body(body, 200)
+    },
+  }
+}
+
+export type ReplyStreams = ReturnType<typeof createReplyStreams>
+
+function writeNews(news: ReplyNews, resets: boolean): { text: string; ended: boolean } {
+  if (news.kind === 'text')
+    return { text: writeEvent(news.cursor, { type: 'chunk', content: news.text }), ended: false }
+  if (news.kind === 'reset' && resets) return { text: writeEvent(START, { type: 'reset' }), ended: false }
+  const last = news.kind === 'end' ? describeEnd(news.state) : { type: 'error', message: BEGUN_ANEW }
+  return { text: writeEvent({ ended: true }, last), ended: true }
+}
+
+const BEGUN_ANEW =
+  'The text was begun anew, because the model had to be asked again. Ask for the stream again, without Last-Event-ID.'
+
+function describeEnd(state: ReplyState | 'gone'): object {
+  if (state === 'gone') return { type: 'error', message: 'The message was deleted' }
+  if (state.status === 'FAILED') return { type: 'error', message: state.error ?? 'There is no reply' }
+  const tokenUsage = { input: state.inputTokens ?? 0, output: state.outputTokens ?? 0 }
+  return { type: 'done', tokenUsage }
+}
+
+function writeEvent(cursor: ReplyCursor, data: object): string {
+  return `id: ${writeReplyCursor(cursor)}\nevent: message\ndata: ${JSON.stringify(data)}\n\n`
+}

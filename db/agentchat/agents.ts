@@ -1,0 +1,21 @@
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { findChatTrigger, findReplyNode, isAgentGraph } from '../../workflows/graph/triggers/chat.ts'
+import { Fault } from '../fault.ts'
+import type { StartableWorkflow } from '../starts/startable.ts'
+
+/**
+ * Throws UNPROCESSABLE unless somebody can chat with the workflow: it must be active, and a CHAT_TRIGGER must lead to
+ * the model that replies. Returns the trigger.
+ */
+export function demandAgent({ active, graph }: Pick<StartableWorkflow, 'active' | 'graph'>): GraphNode {
+  if (!isAgentGraph(graph))
+    throw new Fault(
+      'UNPROCESSABLE',
+      'The workflow is not an AI agent workflow: no CHAT_TRIGGER leads to an AI_AGENT or LLM node',
+    )
+  if (!active) throw new Fault('UNPROCESSABLE', 'The workflow is inactive')
+  const trigger = findChatTrigger(graph)
+  if (!trigger || !findReplyNode(graph))
+    throw new Fault('UNPROCESSABLE', 'It is not clear which node of the workflow replies in a chat')
+  return trigger
+}

@@ -1,0 +1,99 @@
+import { sql } from 'kysely'
+import { missing } from '../fault.ts'
+import { makePage, type Page, type PageRequest } from '../page.ts'
+import type { Scope, Store } from '../scope.ts'
+import { openChatSession } from './access.ts'
+
+export const CHAT_ROLES = ['user', 'assistant'] as const
+
+/**
+ * A user's message is COMPLETE, or FAILED if its execution has failed. A reply is STREAMING until its text is saved;
+ * one that was STOPPED has the text up to there.
+ */
+export const CHAT_STATUSES = ['STREAMING', 'COMPLETE', 'FAILED', 'STOPPED'] as const
+
+export type AgentChatMessage = {
+  id: string
+  role: (typeof CHAT_ROLES)[number]
+  status: (typeof CHAT_STATUSES)[number]
+  content: string
+  /** Why it has failed. */
+  error: string | null
+  createdAt: Date
+  /** The execution that replies. */
+  executionId: string
+  /** Of a reply: what all calls to models of its execution took together; null while it is STREAMING. */
+  tokenUsage?: { input: number; output: number } | null
+}
+
+/** One response shows texts of up to this many characters. */
+const SHOWN_LENGTH = 32_000_000
+
+/** A reply that has failed has no text: what was asked says so. */
+const shown = sql<boolean>`not (role = 'assistant' and status = 'FAILED')`
+
+/** A page of a session's messages, newest first: for its owner, and for an ADMIN. Throws NOT_FOUND. */
+export async function listChatMessages(
+  scope: Scope,
+  sessionId: string,
+  query: PageRequest,
+): Promise<Page<AgentChatMessage>> {
+  await openChatSession(scope, sessionId, 'read')
+  const { db } = scope.store
+  const { rows } = await sql<{ total: number }>`select count(*) as total from agent_chat_messages
+    where session_id = ${sessionId} and ${shown}`.execute(db)
+  const { total } = rows[0]!
+  const { page, size } = query
+  const content =
+    page * size < total ? await readMessages(scope.store, sessionId, { size, offset: page * size }) : []
+  return makePage(content, total, query)
+}
+
+/** A message of a session, also a reply that has failed. Throws NOT_FOUND. */
+export async function readChatMessage(
+  scope: Scope,
+  sessionId: string,
+  id: string,
+): Promise<AgentChatMessage> {
+  await openChatSession(scope, sessionId, 'read')
+  const { rows } = await sql<Row>`select ${COLUMNS} from agent_chat_messages
+    where id = ${id} and session_id = ${sessionId}`.execute(scope.store.db)
+  if (!rows[0]) throw missing('message')
+  return showMessage(rows[0])
+}
+
+/** Messages of a session, newest first: fewer than `size` if their texts are longer than one response may show. */
+export async function readMessages(
+  { db }: Pick<Store, 'db'>,
+  sessionId: string,
+  { size, offset }: { size: number; offset: number },
+): Promise<AgentChatMessage[]> {
+  const { rows } = await sql<Row>`
+    select * from (
+      select ${COLUMNS}, seq, sum(length(content)) over (order by seq desc) as length
+      from (select * from agent_chat_messages where session_id = ${sessionId} and ${shown}
+        order by seq desc limit ${size} offset ${offset}) page) measured
+    where length <= ${SHOWN_LENGTH} order by seq desc`.execute(db)
+  return rows.map(showMessage)
+}
+
+const COLUMNS = sql`id, role, status, content, error, created_at, execution_id, input_tokens, output_tokens`
+
+type Row = Omit<AgentChatMessage, 'tokenUsage'> & { inputTokens: number | null; outputTokens: number | null }
+
+function showMessage({
+  id,
+  role,
+  status,
+  content,
+  error,
+  createdAt,
+  executionId,
+  ...tokens
+}: Row): AgentChatMessage {
+  const message = { id, role, status, content, error, createdAt, executionId }
+  if (role === 'user') return message
+  const { inputTokens, outputTokens } = tokens
+  const isKnown = inputTokens !== null && outputTokens !== null
+  return { ...message, tokenUsage: isKnown ? { input: inputTokens, output: outputTokens } : null }
+}

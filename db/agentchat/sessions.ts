@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { change } from '../change.ts'
+import { Fault, missing } from '../fault.ts'
+import { makePage, type Page, type PageRequest } from '../page.ts'
+import { demandTeam, type Scope } from '../scope.ts'
+import { readStartable } from '../starts/startable.ts'
+import {
+  CHAT_SESSION_COLUMNS,
+  type ChatSession,
+  type ChatSessionItem,
+  type ChatSessionRow,
+  holdChatSession,
+  openChatSession,
+  ownerOf,
+  showChatSession,
+} from './access.ts'
+import { demandAgent } from './agents.ts'
+import { type AgentChatMessage, readMessages } from './messages.ts'
+import { purgeLastRuns, purgeSessionRuns } from './purge.ts'
+
+export type ChatSessionDetail = ChatSessionItem & { messages: AgentChatMessage[] }
+
+/** The title of a session until it is cut from its first message. */
+const NO_TITLE = 'New chat'
+
+/** A session shows this many messages itself: the newest. */
+const SHOWN_MESSAGES = 1_000
+
+/**
+ * Opens a chat with an AI agent workflow of the team (OPERATOR); it belongs to the caller. Throws NOT_FOUND, and
+ * UNPROCESSABLE if the workflow is inactive or no agent.
+ */
+export async function createChatSession(
+  scope: Scope,
+  input: { teamId: string; workflowId: string; title?: string | undefined },
+): Promise<ChatSession & { messages: [] }> {
+  const { teamId, workflowId, title } = input
+  await demandTeam(scope, teamId, 'OPERATOR')
+  const workflow = await readStartable(scope.store, workflowId, (owner) => owner === teamId)
+  if (!workflow) throw new Fault('NOT_FOUND', 'The team has no such workflow')
+  demandAgent(workflow)
+  const owner = ownerOf(scope)
+  return change(scope, 'AGENT_CHAT_SESSION_CREATED', teamId, async (tx) => {
+    const row = await tx
+      .insertInto('agentChatSessions')
+      .values({
+        id: uuid(),
+        teamId,
+        workflowId,
+        ownerKind: owner.kind,
+        ownerId: owner.id,
+        title: title ?? NO_TITLE,
+        untitled: title === undefined,
+      })
+      .returning(['id', 'workflowId', 'teamId', 'title', 'createdAt', 'updatedAt'])
+      .executeTakeFirstOrThrow()
+      .catch((error) => {
+        throw (error as { code?: string }).code === '23503' ? missing('workflow') : error
+      })
+    return { result: { ...row, messages: [] }, resourceId: row.id, details: { workflowId } }
+  })
+}
+
+export type ChatSessionQuery = PageRequest & {
+  teamId: string
+  workflowId?: string | undefined
+  search?: string | undefined
+  /** Those of everybody in the team: only for its ADMINs. */
+  all: boolean
+}
+
+/**
+ * The caller's sessions in a team, or everybody's, those with the newest messages first (OPERATOR). `search` matches
+ * any part of a title or of a message, ignoring case.
+ */
+export async function listChatSessions(
+  scope: Scope,
+  query: ChatSessionQuery,
+): Promise<Page<ChatSessionItem>> {
+  const { teamId, workflowId, search, all, page, size } = query
+  await demandTeam(scope, teamId, all ? 'ADMIN' : 'OPERATOR')
+  const owned = all ? sql`team_id = ${teamId}` : sql`team_id = ${teamId} and owner_id = ${ownerOf(scope).id}`
+  const pattern = search && `%${search.replace(/[\\%_]/g, '\\$&')}%`
+  // Each half has an index of its own. A session without a match is none, whichever of its texts were looked at.
+  const matching = pattern
+    ? sql`and id in (
+        select id from agent_chat_sessions where ${owned} and title ilike ${pattern}
+        union all select session_id from agent_chat_messages where ${owned} and content ilike ${pattern})`
+    : sql``
+  const found = sql`agent_chat_sessions where ${owned}
+    and (${workflowId ?? null}::uuid is null or workflow_id = ${workflowId ?? null}) ${matching}`
+  const { db } = scope.store
+  const counted = await sql<{ total: number }>`select count(*) as total from ${found}`.execute(db)
+  const total = counted.rows[0]!.total
+  if (page * size >= total) return makePage([], total, query)
+  const { rows } = await sql<ChatSessionRow>`
+    select ${CHAT_SESSION_COLUMNS} from (select * from ${found} order by active_at desc, id desc
+      limit ${size} offset ${page * size}) s
+    order by active_at desc, id desc`.execute(db)
+  return makePage(rows.map(showChatSession), total, query)
+}
+
+/** A session with its newest 1,000 messages, oldest first: its owner's, or any for an ADMIN. Throws NOT_FOUND. */
+export async function readChatSession(scope: Scope, id: string): Promise<ChatSessionDetail> {
+  const { item } = await openChatSession(scope, id, 'read')
+  const messages = await readMessages(scope.store, id, { size: SHOWN_MESSAGES, offset: 0 })
+  return { ...item, messages: messages.reverse() }
+}
+
+/** Names a session anew: only its owner may. Throws NOT_FOUND. */
+export async function renameChatSession(
+  scope: Scope,
+  id: string,
+  title: string,
+): Promise<Pick<ChatSession, 'id' | 'title' | 'updatedAt'>> {
+  const { item } = await openChatSession(scope, id, 'own')
+  return change(scope, 'AGENT_CHAT_SESSION_UPDATED', item.teamId, async (tx) => {
+    const row = await tx
+      .updateTable('agentChatSessions')
+      .set({ title, untitled: false, updatedAt: sql<Date>`now()` })
+      .where('id', '=', id)
+      .returning(['id', 'title', 'updatedAt'])
+      .executeTakeFirst()
+    if (!row) throw missing('chat session')
+    // The title is private, as the messages are.
+    return { result: row, resourceId: id, details: { workflowId: item.workflowId, changed: ['title'] } }
+  })
+}
+
+/**
+ * Removes a session, or with `keep` only its messages, with all executions of it: their values, files and records, and
+ * what Temporal knows of them. Its owner may, and an ADMIN may delete it. What its calls to models took stays. Throws
+ * NOT_FOUND.
+ */
+export async function deleteChatSession(
+  scope: Scope,
+  id: string,
+  { keep }: { keep: boolean },
+): Promise<void> {
+  const { item } = await openChatSession(scope, id, keep ? 'own' : 'delete')
+  const { store } = scope
+  // Most of them before the transaction, which would hold its locks for long.
+  await purgeSessionRuns(store, id)
+  await change(
+    scope,
+    keep ? 'AGENT_CHAT_SESSION_CLEARED' : 'AGENT_CHAT_SESSION_DELETED',
+    item.teamId,
+    async (tx) => {
+      await holdChatSession(tx, id)
+      if (keep) {
+        await tx.deleteFrom('agentChatMessages').where('sessionId', '=', id).execute()
+        await tx
+          .updateTable('agentChatSessions')
+          .set({ messageCount: 0, lastMessageAt: null, summary: null, summaryUntil: 0 })
+          .set({ updatedAt: sql<Date>`now()` })
+          .where('id', '=', id)
+          .execute()
+      } else await tx.deleteFrom('agentChatSessions').where('id', '=', id).execute()
+      await purgeLastRuns(tx, id)
+      return { result: undefined, resourceId: id, details: { workflowId: item.workflowId } }
+    },
+  )
+}

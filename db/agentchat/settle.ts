@@ -1,0 +1,116 @@
+import { sql } from 'kysely'
+import { record, write } from '../change.ts'
+import { isEnded } from '../executions/status.ts'
+import type { Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
+import { readRunUsage } from '../usage/usage.ts'
+import { readReplyText, readTextSoFar } from './replytext.ts'
+
+/** A reply whose execution has ended, or is gone. `attempts` counts this one too. */
+export type DueReply = { id: string; executionId: string; attempts: number }
+
+/** More than the longest reply, and what PostgreSQL takes without trouble. */
+const MAX_TEXT = 16_000_000
+
+/** After so many attempts a reply that cannot be read is given up. */
+const MAX_ATTEMPTS = 20
+
+/** Claims up to `limit` replies that are due, for `leaseMs`: if the process dies, they are due again after that. */
+export async function claimReplies(store: Store, limit: number, leaseMs: number): Promise<DueReply[]> {
+  const { rows } = await write(store, (tx) =>
+    sql<DueReply>`
+    with due as (
+      select id from agent_chat_messages where status = 'STREAMING' and due_at <= now()
+      order by due_at limit ${limit} for update skip locked)
+    update agent_chat_messages m
+      set attempts = m.attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
+    from due where m.id = due.id returning m.id, m.execution_id, m.attempts`.execute(tx),
+  )
+  return rows
+}
+
+/** Makes a reply that could not be saved due again after `delayMs`. */
+export async function postponeReply(store: Store, id: string, delayMs: number): Promise<void> {
+  await write(store, (tx) =>
+    sql`update agent_chat_messages set due_at = now() + ${delayMs} * interval '1 millisecond'
+      where id = ${id} and status = 'STREAMING'`.execute(tx),
+  )
+}
+
+type Outcome =
+  | { status: 'COMPLETE' | 'STOPPED'; content: string }
+  | { status: 'FAILED'; content: ''; error: string }
+
+/**
+ * Saves a reply whose execution has ended: its whole text if it succeeded, what there is of it if it was stopped, and
+ * otherwise that the message has failed. Safe to repeat and to race: only one of several callers saves it. Nothing
+ * changes it later, whatever becomes of the execution's records.
+ */
+export async function settleReply(store: Store, reply: DueReply): Promise<void> {
+  const outcome = await readOutcome(store, reply)
+  if (!outcome) return
+  const { inputTokens, outputTokens } = await readRunUsage(store, reply.executionId)
+  await record(store, async (tx) => {
+    // The session is locked first, as by those who post to it or clear it.
+    const session = await sql<{ id: string }>`select id from agent_chat_sessions
+      where id = (select session_id from agent_chat_messages where id = ${reply.id}) for update`.execute(tx)
+    const { id: sessionId } = session.rows[0] ?? {}
+    if (sessionId === undefined) return
+    const { status, content } = outcome
+    const error = outcome.status === 'FAILED' ? cleanText(outcome.error) : null
+    const saved = await tx
+      .updateTable('agentChatMessages')
+      .set({ status, content, error, inputTokens, outputTokens, dueAt: null })
+      .where('id', '=', reply.id)
+      .where('status', '=', 'STREAMING')
+      .returning('id')
+      .executeTakeFirst()
+    if (!saved) return
+    const failed = status === 'FAILED'
+    if (failed)
+      await tx
+        .updateTable('agentChatMessages')
+        .set({ status, error })
+        .where('executionId', '=', reply.executionId)
+        .where('role', '=', 'user')
+        .execute()
+    const now = sql<Date>`now()`
+    await tx
+      .updateTable('agentChatSessions')
+      .set({ lastMessageAt: now, activeAt: now, updatedAt: now })
+      // A reply that has failed is not shown.
+      .$if(failed, (update) => update.set({ messageCount: sql<number>`message_count - 1` }))
+      .where('id', '=', sessionId)
+      .execute()
+  })
+}
+
+async function readOutcome(store: Store, { executionId, attempts }: DueReply): Promise<Outcome | undefined> {
+  const run = await store.db
+    .selectFrom('executions')
+    .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'triggerNodeId', 'onlyNode'])
+    .select(['errorMessage', 'cancelRequestedAt'])
+    .where('id', '=', executionId)
+    .executeTakeFirst()
+  if (!run) return fail('The execution was deleted')
+  // The bell has rung too early: the end of the execution rings it again.
+  if (!isEnded(run.status)) return undefined
+  const isStopped = run.status === 'CANCELLED' && run.cancelRequestedAt !== null
+  if (run.status !== 'SUCCESS' && !isStopped) return fail(run.errorMessage ?? 'The execution failed')
+  try {
+    if (isStopped) return { status: 'STOPPED', content: cut(await readTextSoFar(store, run)) }
+    const { text, reason } = await readReplyText(store, run)
+    return text === '' ? fail(reason) : { status: 'COMPLETE', content: cut(text) }
+  } catch (error) {
+    if (attempts < MAX_ATTEMPTS) throw error
+    return isStopped ? { status: 'STOPPED', content: '' } : fail('The reply could not be read')
+  }
+}
+
+function fail(error: string): Outcome {
+  return { status: 'FAILED', content: '', error }
+}
+
+function cut(text: string): string {
+  return cleanText(text, MAX_TEXT)
+}

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
+import { type Installation, startInstallation } from '../../support/engine/installation.ts'
+import { startOpenAi } from '../../support/servers/models/openai.ts'
+
+let host: Installation
+let vendor: Awaited<ReturnType<typeof startOpenAi>>
+let workflowId: string
+
+beforeAll(async () => {
+  vendor = await startOpenAi({ text: 'Hello.' })
+  host = await startInstallation()
+  const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', {
+    teamId: host.teamId,
+    name: 'vendor',
+    type: 'OPENAI_COMPATIBLE',
+    data: { baseUrl: vendor.url, apiKey: 'sk-secret-of-the-vendor' },
+  })
+  workflowId = await host.create({
+    nodes: [
+      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+      { id: 'reply', type: 'LLM', config: { credentialId, model: 'm', prompt: 'p', output: 'text' } },
+    ],
+    edges: [{ source: 'chat', target: 'reply' }],
+  } as Parameters<typeof host.create>[0])
+  await host.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
+}, 180_000)
+afterAll(async () => {
+  await host?.stop()
+  await vendor?.stop()
+}, 60_000)
+
+async function post(query = '') {
+  const { id } = await host.ask<{ id: string }>('POST', '/api/agent-chat/sessions', {
+    workflowId,
+    teamId: host.teamId,
+  })
+  const path = `/api/agent-chat/sessions/${id}/messages`
+  const response = await host.post(path + query, { content: 'Hello?' })
+  expect(response.status).toBe(200)
+  const { content } = await host.ask<{ content: { id: string }[] }>('GET', path)
+  return { stream: readReply(response), path: `${path}/${content[0]!.id}/stream`, messages: path }
+}
+
+/** Holds the vendor up before an event until it is released. */
+function gate(at: number) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { before: (event: number) => (event === at ? promise : undefined), release: resolve }
+}
+
+const SAVED = (path: string) =>
+  host.ask<{ content: { status: string; content: string }[] }>('GET', path).then(({ content }) => content[0])
+
+test('PostgreSQL is killed in mid-text: who reads goes on reading, who comes later gets the whole text at the end', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three ', 'four'], before: held.before })
+  const { stream, path, messages } = await post()
+  await stream.until('One two ')
+  const postgres = await host.hold('postgres')
+  held.release()
+  await stream.until('three four')
+  await postgres.release()
+  const late = readReply(await host.get(path))
+  expect(sumUp(await stream.all())).toMatchObject({ text: '', resets: 0, last: { type: 'done' } })
+  expect(sumUp(await late.all())).toMatchObject({
+    text: 'One two three four',
+    resets: 0,
+    last: { type: 'done' },
+  })
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three four' })
+}, 120_000)
+
+test('the whole service is killed in mid-text: who comes back is told that the text is begun anew', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { stream, path, messages } = await post()
+  const { id } = await stream.until('One two ')
+  const rest = stream.all().catch(() => [])
+  const was = host.kill('service')
+  expect(await rest).toEqual([])
+  vendor.say({ text: ['Another ', 'text'] })
+  await host.recovered('service', was)
+  const headers = { 'last-event-id': id! }
+  const [back, plain] = await Promise.all([host.get(`${path}?resets=1`, headers), host.get(path, headers)])
+  const events = await readReply(back).all()
+  expect(events[0]).toMatchObject({ type: 'reset' })
+  expect(sumUp(events)).toMatchObject({ text: 'Another text', last: { type: 'done' } })
+  expect(await readReply(plain).all()).toMatchObject([{ type: 'error' }])
+  held.release()
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
+}, 120_000)

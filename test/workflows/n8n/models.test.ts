@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
+import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { atOnce } from '../../support/atonce.ts'
+
+const CREDENTIAL = randomUUID()
+
+type Part = { name: string; type: string; kind: string; parameters?: object; credentials?: object }
+
+/** A workflow with one node that asks a model, and nodes that are attached to it. */
+function documentOf(type: string, parameters: object, parts: Part[] = [MODEL], typeVersion = 1.7) {
+  const node = (name: string, of: string, more: object) => ({
+    ...{ name, type: `@n8n/n8n-nodes-langchain.${of}`, typeVersion: 1, position: [0, 0], parameters: {} },
+    ...more,
+  })
+  const connections: Record<string, object> = {
+    Chat: { main: [[{ node: 'Ask', type: 'main', index: 0 }]] },
+  }
+  for (const { name, kind } of parts)
+    connections[name] = { [kind]: [[{ node: 'Ask', type: kind, index: 0 }]] }
+  return {
+    name: 'models',
+    nodes: [
+      node('Chat', 'chatTrigger', {}),
+      node('Ask', type, { parameters, typeVersion }),
+      ...parts.map(({ name, type: of, kind: _, ...more }) => node(name, of, more)),
+    ],
+    connections,
+  }
+}
+
+const MODEL: Part = {
+  name: 'Model',
+  type: 'lmChatOpenAi',
+  kind: 'ai_languageModel',
+  parameters: { model: { __rl: true, value: 'gpt-4o-mini' }, options: { temperature: 0.2, topP: 0.5 } },
+  credentials: { openAiApi: { id: 'abc', name: 'Our OpenAI' } },
+}
+
+function convert(document: object, known = 'abc') {
+  const found = (key: string) => (key === known ? CREDENTIAL : undefined)
+  const converted = atOnce(convertWorkflow(document, () => undefined, found))!
+  const { report } = converted
+  const repair = repairGraph(
+    { ...converted, expressions: 2 },
+    (problem) => void report.problems.push(problem),
+    randomUUID,
+  )
+  const { graph, problems } = atOnce(repair)
+  expect(problems).toEqual([])
+  return { report, graph, ask: graph.nodes.find(({ name }) => name === 'Ask')! }
+}
+
+const told = ({ report }: ReturnType<typeof convert>) => JSON.stringify(report.problems)
+
+test('a chain becomes an LLM with its attached model, which is no node of its own', () => {
+  const found = convert(
+    documentOf('chainLlm', { promptType: 'define', text: '=Hello {{ $json.chatInput }}' }),
+  )
+  expect(found.ask).toMatchObject({
+    type: 'LLM',
+    perItem: true,
+    config: {
+      credentialId: CREDENTIAL,
+      model: 'gpt-4o-mini',
+      temperature: 0.2,
+      prompt: '=Hello {{ $json.chatInput }}',
+    },
+  })
+  expect(found.graph.nodes.map(({ type }) => type).sort()).toEqual(['CHAT_TRIGGER', 'LLM', 'TRANSFORM'])
+  expect(found.report.mapped).toContainEqual(expect.objectContaining({ node: 'Model', as: 'LLM' }))
+  // An option of the model that there is none for here.
+  expect(told(found)).toContain('topP')
+})
+
+test('without a credential, or with tools, a placeholder says what is missing', () => {
+  const without = convert(documentOf('chainLlm', { text: 'Hi', promptType: 'define' }), 'other')
+  expect(without.ask.type).toBe('STOP_AND_ERROR')
+  expect(told(without)).toMatch(/choose a credential for its model.*abc/)
+  const byName = convert(documentOf('agent', {}), 'Our OpenAI')
+  expect(byName.ask).toMatchObject({
+    type: 'LLM',
+    config: { into: { field: 'output' }, prompt: '={{ $json.chatInput }}' },
+  })
+  const tool = { name: 'Look up', type: 'toolCode', kind: 'ai_tool' }
+  const agent = convert(documentOf('agent', {}, [MODEL, tool]))
+  expect(agent.ask.type).toBe('STOP_AND_ERROR')
+  expect(told(agent)).toContain('Look up')
+})
+
+test('what is attached and has no counterpart is reported', () => {
+  const memory = { name: 'Memory', type: 'memoryBufferWindow', kind: 'ai_memory' }
+  const found = convert(documentOf('agent', { options: { systemMessage: 'Be kind' } }, [MODEL, memory]))
+  expect(found.ask.config).toMatchObject({ system: 'Be kind' })
+  expect(told(found)).toMatch(/Memory.*ai_memory/)
+})
+
+test('a parser becomes a schema; classifiers leave by their categories; extractors have a schema', () => {
+  const parser = {
+    name: 'Parser',
+    type: 'outputParserStructured',
+    kind: 'ai_outputParser',
+    parameters: { jsonSchemaExample: '{"city": "Oslo", "tags": ["a"]}' },
+  }
+  const chain = convert(documentOf('chainLlm', { hasOutputParser: true }, [MODEL, parser]))
+  expect(chain.ask.config).toMatchObject({
+    output: 'json',
+    into: { field: 'output', keep: false },
+    schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city', 'tags'] },
+  })
+  const categories = {
+    categories: [{ category: 'Bug report', description: 'it breaks' }, { category: 'Praise' }],
+  }
+  const classifier = convert(
+    documentOf('textClassifier', { inputText: 'x', categories, options: { fallback: 'other' } }),
+  )
+  expect(classifier.ask).toMatchObject({
+    type: 'CLASSIFY',
+    config: { categories: [{ name: 'Bug report' }, { name: 'Praise' }] },
+  })
+  const attributes = {
+    attributes: [{ name: 'age', type: 'number', description: 'in years', required: true }],
+  }
+  const extractor = convert(documentOf('informationExtractor', { text: 'x', attributes }))
+  expect(extractor.ask).toMatchObject({
+    type: 'EXTRACT',
+    config: {
+      schema: { properties: { age: { type: 'number', description: 'in years' } }, required: ['age'] },
+    },
+  })
+  expect(convert(documentOf('sentimentAnalysis', { inputText: 'x' })).ask.type).toBe('CLASSIFY')
+  expect(convert(documentOf('chainSummarization', {})).ask.type).toBe('SUMMARIZE')
+})

@@ -1,0 +1,112 @@
+import {
+  compileSchema,
+  type Draft,
+  draft04,
+  draft06,
+  draft07,
+  draft2019,
+  draft2020,
+  type JsonError,
+} from 'json-schema-library'
+import { isObject } from '../json.ts'
+import { joinPath, type Problem } from '../problem.ts'
+
+/** The most characters of JSON that a schema may have, and how deep its values may lie. */
+export const MAX_SCHEMA = 65_536
+const MAX_SCHEMA_DEPTH = 100
+
+/** So many faults of a schema are named. */
+const MAX_NAMED = 20
+
+/** Keywords whose values are references, and those whose values are data: what looks like one in there is none. */
+const REFERENCES = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
+const DATA = new Set(['const', 'enum', 'default', 'examples'])
+/** Keywords whose values are objects of schemas by names of the author. */
+const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'])
+
+/** The drafts, of which a schema names one by `$schema`: without it, it is of the last. */
+const DRAFTS = [draft04, draft06, draft07, draft2019, draft2020].map(withOwnProperties)
+
+/** The draft, but for the library's fault that a value's `constructor` is a property of every schema. */
+function withOwnProperties(draft: Draft): Draft {
+  const keywords = draft.keywords.map((keyword) => {
+    const { parse } = keyword
+    if (keyword.keyword !== 'properties' || !parse) return keyword
+    const parseOwn: typeof parse = (node) => {
+      const errors = parse(node)
+      if (node.properties) node.properties = Object.assign(Object.create(null), node.properties)
+      return errors
+    }
+    return { ...keyword, parse: parseOwn }
+  })
+  return { ...draft, keywords }
+}
+
+/** Reads a schema for the library that interprets it: no code is compiled. It may throw for one not checked before. */
+export function readJsonSchema(schema: Record<string, unknown>): ReturnType<typeof compileSchema> {
+  return compileSchema(schema, { drafts: DRAFTS })
+}
+
+/**
+ * What is wrong with a JSON Schema, each with its path in there; an empty list if it can be used. Without `$schema` it
+ * is one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself.
+ */
+export function checkJsonSchema(schema: unknown): Problem[] {
+  if (!isObject(schema)) return [{ path: '', message: 'must be a JSON Schema, which is an object' }]
+  if (isDeeper(schema, MAX_SCHEMA_DEPTH))
+    return [{ path: '', message: `must not have more than ${MAX_SCHEMA_DEPTH} levels` }]
+  if (JSON.stringify(schema).length > MAX_SCHEMA)
+    return [{ path: '', message: `must have at most ${MAX_SCHEMA} characters of JSON` }]
+  const problems = findForeignReferences(schema, '', false)
+  try {
+    for (const error of readJsonSchema(schema).schemaErrors ?? []) {
+      const path = findPath(schema, error.data.pointer)
+      if (problems.every((known) => known.path !== path)) problems.push({ path, message: describe(error) })
+    }
+  } catch (error) {
+    problems.push({ path: '', message: `cannot be read as a JSON Schema: ${(error as Error).message}` })
+  }
+  return problems.slice(0, MAX_NAMED)
+}
+
+function describe({ data, message }: JsonError): string {
+  const said = typeof data.message === 'string' ? data.message : message
+  return `is no JSON Schema: ${said.slice(0, 300)}`
+}
+
+/** Looks no deeper than that, so that it needs no more of the stack itself. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((child) => isDeeper(child, levels - 1))
+}
+
+function findForeignReferences(value: unknown, path: string, named: boolean): Problem[] {
+  if (Array.isArray(value))
+    return value.flatMap((child, i) => findForeignReferences(child, joinPath(path, i), false))
+  if (!isObject(value)) return []
+  return Object.entries(value).flatMap(([key, child]) => {
+    const at = joinPath(path, key)
+    if (named) return findForeignReferences(child, at, false)
+    if (DATA.has(key)) return []
+    if (REFERENCES.has(key) && typeof child === 'string' && !child.startsWith('#'))
+      return [{ path: at, message: 'must begin with #: schemas from elsewhere are not loaded' }]
+    return findForeignReferences(child, at, NAMED.has(key))
+  })
+}
+
+/**
+ * The path, as problems write it, to which a JSON pointer such as `#/items/0/name` leads within a value: the parts
+ * that are indexes of arrays become `[0]`.
+ */
+export function findPath(value: unknown, pointer: string): string {
+  let path = ''
+  let at = value
+  for (const part of pointer.split('/').slice(1)) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    // The library does not escape names: of one with a slash only its place is told, and no piece of it.
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) break
+    path = joinPath(path, Array.isArray(at) ? Number(key) : key)
+    at = (at as Record<string, unknown>)[key]
+  }
+  return path
+}

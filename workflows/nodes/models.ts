@@ -1,0 +1,153 @@
+import * as v from 'valibot'
+import { checkJsonSchema } from '../jsonschema/schema.ts'
+import { strictObject } from '../object.ts'
+import {
+  computed,
+  credentialField,
+  labelField,
+  nodeTypeRow,
+  oneOf,
+  textField,
+  wholeNumber,
+} from './fields.ts'
+import { intoField } from './into.ts'
+
+/** The handle of a CLASSIFY for what fits none of its categories. */
+export const OTHER = 'other'
+
+/** The parts of a long text that a SUMMARIZE takes, at most. */
+export const MAX_PARTS = 200
+
+const MAX_CATEGORIES = 100
+
+/** What all vendors of models allow at most. */
+export const temperatureField = v.pipe(
+  v.number('must be a number'),
+  v.minValue(0, 'must be at least 0'),
+  v.maxValue(2, 'must be at most 2'),
+)
+
+export const maxTokensField = wholeNumber(1, 1_000_000)
+
+const withSchemaFaults = v.rawCheck<Record<string, unknown>>(({ dataset, addIssue }) => {
+  if (!dataset.typed) return
+  const { value } = dataset
+  const own =
+    value.type === 'object' ? [] : [{ path: 'type', message: 'must be object: models answer with objects' }]
+  for (const { path, message } of [...checkJsonSchema(value), ...own]) {
+    if (path === '') addIssue({ message })
+    else {
+      const item = { type: 'object', origin: 'value', input: value, key: path, value: undefined } as const
+      addIssue({ message, path: [item as unknown as v.ObjectPathItem] })
+    }
+  }
+})
+
+/** A JSON Schema of an object. Texts in it may have expressions. */
+export const objectSchemaField = v.pipe(
+  v.custom<Record<string, unknown>>(
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'must be a JSON Schema, which is an object',
+  ),
+  withSchemaFaults,
+)
+
+const categoryName = v.pipe(
+  labelField,
+  v.maxLength(100, 'must have at most 100 characters'),
+  v.regex(/^[^[\s].*$/u, 'must not begin with a space or a bracket'),
+  v.check((name) => !name.includes('\0') && name.isWellFormed(), 'must not contain NUL or broken Unicode'),
+)
+
+const categoriesField = v.pipe(
+  v.array(strictObject({ name: categoryName, description: v.optional(textField) }), 'must be an array'),
+  v.minLength(1, 'must not be empty'),
+  v.maxLength(MAX_CATEGORIES, `must have at most ${MAX_CATEGORIES} entries`),
+  v.check(
+    (categories) => new Set(categories.map(({ name }) => name)).size === categories.length,
+    'must not name a category twice',
+  ),
+  v.check(
+    (categories) => categories.every(({ name }) => name !== OTHER),
+    `must not name the handle ${OTHER}, which every CLASSIFY has already`,
+  ),
+)
+export type Category = v.InferOutput<typeof categoriesField>[number]
+
+const asked = { credentialId: credentialField, model: textField }
+
+/** A vendor that cannot answer now, or says that it has too much to do, often can some seconds later. */
+const MODEL_CALL = {
+  credentialUses: ['LLM'],
+  retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
+  timeoutMs: 300_000,
+  queue: 'models',
+} as const
+
+/** Node types that ask a model. Each call is noted with its tokens and its cost. */
+export const MODEL_NODES = {
+  LLM: nodeTypeRow('effect', {
+    summary: 'Asks a model; outputs {text}, or with a JSON Schema an object that fits it.',
+    config: v.pipe(
+      v.object({
+        ...asked,
+        system: v.optional(v.string('must be a string')),
+        prompt: textField,
+        temperature: v.optional(computed(temperatureField)),
+        maxTokens: v.optional(computed(maxTokensField)),
+        output: v.optional(oneOf('text', 'json'), 'text'),
+        schema: v.optional(computed(objectSchemaField)),
+        into: v.optional(intoField),
+        reply: v.optional(v.boolean('must be true or false')),
+      }),
+      v.forward(
+        v.check(
+          ({ output, schema }) => output === 'json' || schema === undefined,
+          'is for the output json: set output, or leave the schema out',
+        ),
+        ['schema'],
+      ),
+    ),
+    ...MODEL_CALL,
+  }),
+  CLASSIFY: nodeTypeRow('effect', {
+    summary: 'Has a model choose a category for a text; passes its input on by the handle of that name.',
+    config: v.object({
+      ...asked,
+      input: textField,
+      categories: categoriesField,
+      instructions: v.optional(v.string('must be a string')),
+      multiple: v.optional(v.boolean('must be true or false'), false),
+      fallback: v.optional(v.boolean('must be true or false'), true),
+      into: v.optional(intoField),
+    }),
+    // What failed leaves by the last one, if the node works on items: it must be no category.
+    handles: ({ categories }) => [
+      ...(Array.isArray(categories) ? categories.map((one) => String(one?.name)) : []),
+      OTHER,
+    ],
+    ...MODEL_CALL,
+  }),
+  EXTRACT: nodeTypeRow('effect', {
+    summary: 'Has a model find data in a text; outputs an object that fits a JSON Schema.',
+    config: v.object({
+      ...asked,
+      input: textField,
+      schema: computed(objectSchemaField),
+      instructions: v.optional(v.string('must be a string')),
+      into: v.optional(intoField),
+    }),
+    ...MODEL_CALL,
+  }),
+  SUMMARIZE: nodeTypeRow('agent', {
+    summary: 'Has a model summarize a text, a long one in parts, each a step of its own; outputs {text}.',
+    config: v.object({
+      ...asked,
+      input: textField,
+      instructions: v.optional(v.string('must be a string')),
+      maxTokens: v.optional(computed(maxTokensField)),
+      style: v.optional(oneOf('paragraphs', 'bullets', 'sentence'), 'paragraphs'),
+    }),
+    ...MODEL_CALL,
+  }),
+} as const

@@ -1,0 +1,81 @@
+import type { Agent, AgentTask, BegunAgent, Envelope, SettledTask } from './plan.ts'
+import type { NodeError, StepResult } from './records.ts'
+
+/** What an attempt of a step gets. */
+export type AgentInput =
+  | { kind: 'turn'; step: number; state?: Envelope; settled: SettledTask[] }
+  | { kind: 'task'; step: number; state: Envelope; task: AgentTask; resumes?: true }
+
+/** What an attempt of a step returns: `record` is for the step's record, the rest for the steps after it. */
+export type AgentResult = {
+  record: { input: Envelope; output: Envelope }
+  /** Of a turn that does not end the node. */
+  state?: Envelope
+  tasks?: AgentTask[]
+  /** The task waits until it is nudged, or until that time in epoch milliseconds (null is never). */
+  pause?: { until: number | null }
+}
+
+/** How a step goes on: with another one, with a wait, or with the end of the node. */
+export type AgentMove =
+  | { agent: Agent; until?: number | null }
+  | { ended: Extract<StepResult, { status: 'SUCCESS' }> | { status: 'FAILED'; error: NodeError } }
+
+/** The most steps, turns and tasks together, that an agent may make. */
+export const MAX_AGENT_STEPS = 500
+
+/** How much of a task's error the agent carries along. */
+const MAX_ERROR_CHARS = 300
+
+/** An agent before its first step here. */
+export function beginAgent({ begun }: { begun?: BegunAgent } = {}): Agent {
+  return begun?.agent ?? { step: 1, tasks: [], settled: [] }
+}
+
+/** The task that an agent is at; undefined in a turn. */
+export function taskOf({ tasks }: Agent): AgentTask | undefined {
+  return tasks[0]
+}
+
+export function describeStep(agent: Agent): AgentInput {
+  const { step, state, settled, paused } = agent
+  const task = taskOf(agent)
+  if (!task) return { kind: 'turn', step, ...(state ? { state } : {}), settled }
+  return { kind: 'task', step, state: state!, task, ...(paused ? { resumes: true } : {}) }
+}
+
+/** What follows from the end of an agent's step. A failed task is for the next turn to see, a failed turn is the node's. */
+export function moveAgent(
+  agent: Agent,
+  outcome: { output: Envelope; agent?: AgentResult } | { error: NodeError },
+): AgentMove {
+  const task = taskOf(agent)
+  if (!task) {
+    if ('error' in outcome) return { ended: { status: 'FAILED', error: outcome.error } }
+    const { state, tasks } = outcome.agent ?? {}
+    if (!tasks) return { ended: { status: 'SUCCESS', output: outcome.output, handle: null } }
+    return goOn({ step: agent.step + 1, ...(state ? { state } : {}), tasks, settled: [] })
+  }
+  if ('agent' in outcome && outcome.agent?.pause)
+    return { agent: { ...agent, paused: true }, until: outcome.agent.pause.until }
+  const { callId } = task
+  const settled: SettledTask =
+    'error' in outcome ? { callId, error: cutError(outcome.error) } : { callId, output: outcome.output }
+  const { paused: _, ...rest } = agent
+  return goOn({
+    ...rest,
+    step: agent.step + 1,
+    tasks: agent.tasks.slice(1),
+    settled: [...agent.settled, settled],
+  })
+}
+
+function goOn(agent: Agent): AgentMove {
+  if (agent.step <= MAX_AGENT_STEPS) return { agent }
+  const message = `The agent was not done after ${MAX_AGENT_STEPS} steps`
+  return { ended: { status: 'FAILED', error: { message, type: 'AgentOutOfSteps' } } }
+}
+
+function cutError({ message, type }: NodeError): NodeError {
+  return { message: message.slice(0, MAX_ERROR_CHARS), type }
+}
