@@ -24,8 +24,6 @@ export type ReplyFeed = {
 
 type Feed = ReplyFeed & {
   wakes: Set<() => void>
-  /** The run is to end before the reply is whole: what still comes is only read as it is stored. */
-  isStopping: boolean
   loaded: PromiseWithResolvers<void>
   leaveBus?: () => void
   /** When what is missing is looked for next, and how long after that again. */
@@ -97,9 +95,8 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
       const state = states.get(feed.executionId)
       for (const chunk of found) feed.text.take(chunk)
       if (found.length === CHUNKS_A_READ) dirty.add(feed)
-      else if (state && !state.isStopping)
+      else if (state?.status === 'STREAMING')
         for (const piece of listWaiting(feed.executionId)) feed.text.take(piece)
-      feed.isStopping = state?.isStopping ?? true
       if (state?.status !== 'STREAMING') feed.end = state ?? 'gone'
       feed.loaded.resolve()
       change(feed)
@@ -118,7 +115,6 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
       changes: 0,
       end: undefined,
       wakes: new Set(),
-      isStopping: false,
       loaded: Promise.withResolvers(),
       gapAt: 0,
       gapPause: LEAST_GAP_MS,
@@ -149,7 +145,7 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
     /** Takes a piece that has come in this process. */
     hear(executionId: string, piece: ReplyPiece): void {
       const feed = feeds.get(executionId)
-      if (!feed || feed.isStopping) return
+      if (!feed) return
       if (feed.text.take(piece)) {
         feed.gapPause = LEAST_GAP_MS
         change(feed)

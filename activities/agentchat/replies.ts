@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { readCut } from '../../db/agentchat/chunks.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Store } from '../../db/scope.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
@@ -17,6 +18,10 @@ export function createReplies({ store, bus, log }: { store: Store; bus: Bus; log
     hear: (executionId, piece) => feeds.hear(executionId, piece),
   })
   const feeds = createReplyFeeds({ store, bus, listWaiting: writers.listWaiting })
+  bus.onTold((text) => {
+    const cut = text === null ? undefined : readCut(text)
+    if (cut !== undefined) writers.cut(cut)
+  })
   return { open: writers.open, stop: writers.stop, join: feeds.join }
 }
 

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type ReplyChunk, type ReplyPiece, saveChunks } from '../../db/agentchat/chunks.ts'
+import {
+  openTexts,
+  type ReplyChunk,
+  type ReplyPiece,
+  type Stored,
+  saveChunks,
+} from '../../db/agentchat/chunks.ts'
 import { judgeError } from '../../db/operation/outage.ts'
 import type { MaskedPieces } from '../../db/redaction/exact.ts'
 import type { Store } from '../../db/scope.ts'
@@ -11,9 +17,13 @@ import { countCharacters, sliceText } from './assembly.ts'
 const PAUSE_MS = 100
 const AWAY_MS = 1_000
 
+/** How long to wait before trying again what somebody else holds up. */
+const HELD_MS = 20
+
 /** The longest text of a chunk in characters, and the most chunks of one statement. */
 const CHUNK = 8_192
 const CHUNKS_AT_ONCE = 128
+const OPENINGS_AT_ONCE = 1_000
 
 /**
  * How much text, in UTF-16 units, may wait to be stored: of one reply, and in all. What is more than that is dropped,
@@ -28,7 +38,10 @@ const FLUSH_MS = 1_000
 /** Where in its reply a text belongs; see ReplyPiece. */
 export type ReplySpot = { executionId: string; step: number; attempt: number; after: number }
 
-/** The writer of one attempt. After `end` or `cut` nothing more is taken. */
+/**
+ * The writer of one attempt. After `end` or `cut` nothing more is taken, and once what was written is stored, that is
+ * too. So whoever saves a reply that was stopped can wait for all that readers have seen of it.
+ */
 export type OpenReply = ReplyWriter & {
   /** The text is whole. */
   end(): void
@@ -36,7 +49,16 @@ export type OpenReply = ReplyWriter & {
   cut(): Promise<void>
 }
 
-type Waiting = { spot: ReplySpot; pieces: ReplyPiece[]; units: number; seq: number; isLost: boolean }
+type Waiting = {
+  spot: ReplySpot
+  pieces: ReplyPiece[]
+  units: number
+  seq: number
+  /** Nothing more of it is stored. */
+  isLost: boolean
+  /** It is stored that it has begun: from then on it is heard in this process before it is stored. */
+  isOpen: boolean
+}
 
 type Deps = {
   store: Pick<Store, 'db'>
@@ -50,11 +72,48 @@ type Deps = {
 /** The writers of all replies that come in this process. None of them ever waits for PostgreSQL, or fails with it. */
 export function createReplyWriters({ store, watcher, log, hear }: Deps) {
   const waiting = new Set<Waiting>()
+  const openings = new Set<Waiting>()
+  const writing = new Map<string, Set<OpenReply>>()
+  let opening = false
   let units = 0
   let savedAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let saving: Promise<void> | undefined
   let stored = Promise.withResolvers<void>()
+
+  /** Stores of all texts that begin that they do, without delay: their readers wait for it. */
+  async function storeOpenings(): Promise<void> {
+    if (opening) return
+    opening = true
+    // Those that begin in the same moment go together.
+    await Promise.resolve()
+    while (openings.size > 0) {
+      const taken = [...openings].slice(0, OPENINGS_AT_ONCE)
+      try {
+        const states = await openTexts(
+          store,
+          taken.map(({ spot }) => spot),
+        )
+        for (const from of taken) note(from, states.get(from.spot.executionId))
+        if (taken.every((from) => openings.has(from))) await sleep(HELD_MS, undefined, { ref: false })
+      } catch (error) {
+        if (judgeError(error) !== 'final') await sleep(AWAY_MS, undefined, { ref: false })
+        else for (const from of taken) lose(from)
+      }
+    }
+    opening = false
+  }
+
+  /** Notes what became of a text that was to be stored. True: it was. */
+  function note(from: Waiting, stored: Stored | undefined): boolean {
+    if (stored === 'over') lose(from)
+    if (stored !== 'stored') return false
+    openings.delete(from)
+    if (from.isOpen || from.isLost) return true
+    from.isOpen = true
+    for (const piece of from.pieces) hear(from.spot.executionId, piece)
+    return true
+  }
 
   function schedule(): void {
     if (timer || saving) return
@@ -74,12 +133,13 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
     savedAt = performance.now()
     const taken = takeSome()
     try {
-      await saveChunks(
+      const states = await saveChunks(
         store,
         watcher,
         taken.flatMap(({ chunks }) => chunks),
       )
-      for (const { from, count } of taken) drop(from, count)
+      for (const { from, count } of taken)
+        if (note(from, states.get(from.spot.executionId))) drop(from, count)
     } catch (error) {
       if (judgeError(error) !== 'final') savedAt = performance.now() + AWAY_MS - PAUSE_MS
       else {
@@ -121,6 +181,7 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
   function lose(from: Waiting): void {
     drop(from, from.pieces.length)
     from.isLost = true
+    openings.delete(from)
   }
 
   function wait(from: Waiting, piece: ReplyPiece): void {
@@ -146,7 +207,7 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
     /** Begins the text of one attempt. If it is not the first one, that alone takes away the text of those before. */
     open(spot: ReplySpot, mask: MaskedPieces): OpenReply {
       const { executionId, ...place } = spot
-      const own: Waiting = { spot, pieces: [], units: 0, seq: 0, isLost: false }
+      const own: Waiting = { spot, pieces: [], units: 0, seq: 0, isLost: false, isOpen: false }
       let position = 0
       let isOver = false
       /** The first half of a character of which the second half has not come yet. */
@@ -160,7 +221,7 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
           const piece = { ...place, position, text: part, isLast: isLast && rest === '' }
           position += countCharacters(part)
           wait(own, piece)
-          hear(executionId, piece)
+          if (own.isOpen) hear(executionId, piece)
         } while (rest !== '')
       }
 
@@ -171,27 +232,41 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
         if (whole !== '') tell(whole)
       }
 
-      if (spot.attempt > 1) tell('')
-      return {
+      function close(rest: string): void {
+        isOver = true
+        remove(writing, executionId, reply)
+        tell(rest, true)
+      }
+
+      const reply: OpenReply = {
         write(text) {
           if (!isOver) write(text)
         },
         flush: () => flush(own),
         end() {
-          if (isOver) return
-          isOver = true
-          tell((half + mask.end()).toWellFormed(), true)
+          if (!isOver) close((half + mask.end()).toWellFormed())
         },
         cut() {
-          isOver = true
+          if (!isOver) close('')
           return flush(own)
         },
       }
+      writing.set(executionId, (writing.get(executionId) ?? new Set()).add(reply))
+      openings.add(own)
+      void storeOpenings()
+      if (spot.attempt > 1) tell('')
+      return reply
+    },
+
+    /** Ends the texts of a reply that come in this process: nobody wants more of it. */
+    cut(executionId: string): void {
+      for (const reply of [...(writing.get(executionId) ?? [])]) void reply.cut()
     },
 
     /** The pieces of a reply that are not stored yet, or about to be. */
     *listWaiting(executionId: string): Generator<ReplyPiece> {
-      for (const { spot, pieces } of waiting) if (spot.executionId === executionId) yield* pieces
+      for (const { spot, pieces, isOpen } of waiting)
+        if (isOpen && spot.executionId === executionId) yield* pieces
     },
 
     /** Resolves when all is stored, or cannot be in time. */
@@ -201,6 +276,11 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
       await Promise.race([saving, sleep(FLUSH_MS, undefined, { ref: false })])
     },
   }
+}
+
+function remove<T>(sets: Map<string, Set<T>>, key: string, one: T): void {
+  const set = sets.get(key)
+  if (set?.delete(one) && set.size === 0) sets.delete(key)
 }
 
 /** Joins the pieces that wait to at most `most` chunks; `count` is how many of them those have. */

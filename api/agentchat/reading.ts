@@ -131,14 +131,14 @@ export function createReplyReader(
   async function readEnd(end: ReplyState | 'gone'): Promise<ReplyNews | 'again'> {
     if (end === 'gone' || end.status === 'FAILED') return { kind: 'end', state: end }
     const had = savedFrom ?? target?.at ?? at
-    if (had > end.length && end.status === 'COMPLETE') return reset()
+    // What has come may be lost with the process that wrote it, before it was stored.
+    if (had > end.length) return reset()
     if (had >= end.length && savedFrom !== undefined) return { kind: 'end', state: end }
     if (ahead === '') {
       const known = savedFrom === undefined && had > 0 ? (target?.hash ?? hash.read()) : null
       const saved = await readSavedReply(store, feed.executionId, { at: had, count: MOST_SAVED, hash: known })
       if (!saved) return { kind: 'end', state: 'gone' }
-      // A reply that was stopped is cut where it was when that was seen, which readers may have passed by a moment.
-      if (!saved.fits && had <= end.length) return reset()
+      if (!saved.fits) return reset()
       ahead = saved.text
       savedFrom = had
       target = undefined

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import type { Db, Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
 
 /**
@@ -34,28 +35,70 @@ const IDS_A_NOTIFICATION = 200
 export const CHUNKS_A_READ = 16
 
 /**
+ * What became of what was to be stored of a reply. `held`: somebody is about to save or to delete the reply, or to claim
+ * it; try again. `over`: it is saved, or gone, and nothing more is stored of it.
+ */
+export type Stored = 'stored' | 'held' | 'over'
+
+/** The replies of executions that may still be written, held so that nobody saves them before this is committed. */
+const OPEN = sql`open as materialized (
+      select m.execution_id from agent_chat_messages m
+      where m.role = 'assistant' and m.status = 'STREAMING' and m.execution_id in (select execution_id from given)
+      for share skip locked
+    )`
+
+const STORED = sql`case when open.execution_id is not null then 'stored'
+        when exists (select from agent_chat_messages m where m.execution_id = g.execution_id
+          and m.role = 'assistant' and m.status = 'STREAMING') then 'held'
+        else 'over' end`
+
+/**
+ * Says of texts that they begin, before anybody sees them: until the last chunk of such a text is stored, whoever saves
+ * a reply that was stopped knows that there may be more of it. Returns what became of it, by execution.
+ */
+export async function openTexts(
+  store: Pick<Store, 'db'>,
+  texts: Pick<ReplyChunk, 'executionId' | 'step' | 'attempt' | 'after'>[],
+): Promise<Map<string, Stored>> {
+  const column = <T>(read: (text: (typeof texts)[number]) => T) => texts.map(read)
+  const { rows } = await write(store, (tx) =>
+    sql<{ executionId: string; stored: Stored }>`with given as (
+      select * from unnest(
+        ${column(({ executionId }) => executionId)}::uuid[], ${column(({ step }) => step)}::int[],
+        ${column(({ attempt }) => attempt)}::int[], ${column(({ after }) => after)}::int[]
+      ) as c (execution_id, step, attempt, after)
+    ), ${OPEN}, saved as (
+      insert into agent_chat_chunks (execution_id, step, attempt, seq, position, after, text, is_last)
+      select g.execution_id, g.step, g.attempt, 0, 0, g.after, '', false from given g join open using (execution_id)
+      on conflict do nothing
+    )
+    select distinct g.execution_id, ${STORED} as stored from given g left join open using (execution_id)`.execute(
+      tx,
+    ),
+  )
+  return new Map(rows.map(({ executionId, stored }) => [executionId, stored]))
+}
+
+/**
  * Stores chunks of any number of replies in one transaction, and notifies the processes that follow them, other than
  * `watcher`. Those of a reply that is saved, or gone, are not stored any more. It may be repeated with the same chunks,
- * to which more may have been added.
+ * to which more may have been added. Returns what became of them, by execution.
  */
 export async function saveChunks(
   store: Pick<Store, 'db'>,
   watcher: string,
   chunks: ReplyChunk[],
-): Promise<void> {
+): Promise<Map<string, Stored>> {
   const column = <T>(read: (chunk: ReplyChunk) => T) => chunks.map(read)
-  await write(store, (tx) =>
-    sql`with given as (
+  const { rows } = await write(store, (tx) =>
+    sql<{ executionId: string; stored: Stored }>`with given as (
       select * from unnest(
         ${column(({ executionId }) => executionId)}::uuid[], ${column(({ step }) => step)}::int[],
         ${column(({ attempt }) => attempt)}::int[], ${column(({ seq }) => seq)}::int[],
         ${column(({ position }) => position)}::int[], ${column(({ after }) => after)}::int[],
         ${column(({ text }) => text)}::text[], ${column(({ isLast }) => isLast)}::boolean[]
       ) as c (execution_id, step, attempt, seq, position, after, text, is_last)
-    ), open as (
-      select distinct m.execution_id from agent_chat_messages m
-      where m.status = 'STREAMING' and m.execution_id in (select execution_id from given)
-    ), saved as (
+    ), ${OPEN}, saved as (
       insert into agent_chat_chunks (execution_id, step, attempt, seq, position, after, text, is_last)
       select g.* from given g join open using (execution_id)
       on conflict (execution_id, step, attempt, position, seq) do update
@@ -63,11 +106,26 @@ export async function saveChunks(
     ), followed as (
       select execution_id, (row_number() over () - 1) / ${IDS_A_NOTIFICATION}::int as page from open
       where exists (select from watches w where w.execution_id = open.execution_id and w.watcher <> ${watcher}::uuid)
+    ), told as materialized (
+      select pg_notify('processes', ${TELL}::text || string_agg(execution_id::text, ','))::text as told
+      from followed group by page
     )
-    select pg_notify('processes', ${TELL}::text || string_agg(execution_id::text, ',')) from followed group by page`.execute(
-      tx,
-    ),
+    select distinct g.execution_id, ${STORED} as stored, (select count(told) from told) as told
+    from given g left join open using (execution_id)`.execute(tx),
   )
+  return new Map(rows.map(({ executionId, stored }) => [executionId, stored]))
+}
+
+const CUT = 'cut reply:'
+
+/** Tells all processes that the text of an execution's reply is to end where it is, and to be stored. */
+export function writeCut(executionId: string): string {
+  return CUT + executionId
+}
+
+/** The execution whose reply is to be cut; undefined if a notification is about something else. */
+export function readCut(text: string): string | undefined {
+  return text.startsWith(CUT) ? text.slice(CUT.length) : undefined
 }
 
 /** The executions of whose replies a notification tells; undefined if it is about something else. */
@@ -101,14 +159,14 @@ export async function readReplyChunks(store: Store, places: ReplyPlace[]): Promi
 }
 
 /** The text of a reply that is stored so far: up to the first chunk that is missing. */
-export async function readStoredText(store: Store, executionId: string): Promise<string> {
+export async function readStoredText({ db }: { db: Db | Tx }, executionId: string): Promise<string> {
   const { rows } = await sql<
     Pick<ReplyChunk, 'step' | 'after' | 'position' | 'text' | 'isLast'> & { size: number }
   >`
     select step, after, position, text, is_last, char_length(text) as size from agent_chat_chunks c
     where execution_id = ${executionId} and attempt = (
       select max(attempt) from agent_chat_chunks b where b.execution_id = c.execution_id and b.step = c.step)
-    order by step, position, seq`.execute(store.db)
+    order by step, position, seq`.execute(db)
   let known = { step: 0, length: 0, isOver: true }
   const parts: string[] = []
   for (const { step, after, position, text, isLast, size } of rows) {
@@ -123,12 +181,21 @@ export async function readStoredText(store: Store, executionId: string): Promise
   return parts.join('')
 }
 
+/** Whether a text of a reply has begun whose last chunk is not stored. Its writer may be gone. */
+export async function hasOpenText(tx: Tx, executionId: string): Promise<boolean> {
+  const { rows } = await sql<{ isOpen: boolean }>`
+    select exists (
+      select from (select step, max(attempt) as attempt from agent_chat_chunks
+        where execution_id = ${executionId} group by step) as newest
+      where not exists (select from agent_chat_chunks c where c.execution_id = ${executionId}
+        and c.step = newest.step and c.attempt = newest.attempt and c.is_last)) as is_open`.execute(tx)
+  return rows[0]!.isOpen
+}
+
 /** What is known of a reply: `length` is that of its saved text in characters. */
 export type ReplyState = {
   executionId: string
   status: 'STREAMING' | 'COMPLETE' | 'FAILED' | 'STOPPED'
-  /** Its execution is to end before the reply is whole. */
-  isStopping: boolean
   length: number
   /** Why there is no reply. */
   error: string | null
@@ -139,10 +206,10 @@ export type ReplyState = {
 /** The replies of these executions. One that is gone is left out. */
 export async function readReplyStates(store: Store, executionIds: string[]): Promise<ReplyState[]> {
   const { rows } = await sql<ReplyState>`
-    select m.execution_id, m.status, e.cancel_requested_at is not null as is_stopping, m.error,
+    select m.execution_id, m.status, m.error,
       case when m.status = 'STREAMING' then 0 else char_length(m.content) end as length,
       m.input_tokens, m.output_tokens
-    from agent_chat_messages m left join executions e on e.id = m.execution_id
+    from agent_chat_messages m
     where m.execution_id = any(${executionIds}::uuid[]) and m.role = 'assistant'`.execute(store.db)
   return rows
 }

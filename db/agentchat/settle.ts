@@ -4,7 +4,8 @@ import { isEnded } from '../executions/status.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { readRunUsage } from '../usage/usage.ts'
-import { readReplyText, readTextSoFar } from './replytext.ts'
+import { hasOpenText, readStoredText } from './chunks.ts'
+import { readFinishedText, readReplyText } from './replytext.ts'
 
 /** A reply whose execution has ended, or is gone. `attempts` counts this one too. */
 export type DueReply = { id: string; executionId: string; attempts: number }
@@ -37,6 +38,7 @@ export async function postponeReply(store: Store, id: string, delayMs: number): 
   )
 }
 
+/** What becomes of a reply. A stopped one has at least the text of `content`, see readFinishedText. */
 type Outcome =
   | { status: 'COMPLETE' | 'STOPPED'; content: string }
   | { status: 'FAILED'; content: ''; error: string }
@@ -45,18 +47,33 @@ type Outcome =
  * Saves a reply whose execution has ended: its whole text if it succeeded, what there is of it if it was stopped, and
  * otherwise that the message has failed. Safe to repeat and to race: only one of several callers saves it. Nothing
  * changes it later, whatever becomes of the execution's records.
+ *
+ * 'open': it was stopped, and is not saved, because a text of it is not stored to its end, of which readers may have
+ * seen more; with `isLate`, it is saved as it is stored.
  */
-export async function settleReply(store: Store, reply: DueReply): Promise<void> {
+export async function settleReply(
+  store: Store,
+  reply: DueReply,
+  { isLate = false } = {},
+): Promise<'settled' | 'open'> {
   const outcome = await readOutcome(store, reply)
-  if (!outcome) return
+  if (!outcome) return 'settled'
   const { inputTokens, outputTokens } = await readRunUsage(store, reply.executionId)
-  await record(store, async (tx) => {
+  return record(store, async (tx) => {
     // The session is locked first, as by those who post to it or clear it.
     const session = await sql<{ id: string }>`select id from agent_chat_sessions
       where id = (select session_id from agent_chat_messages where id = ${reply.id}) for update`.execute(tx)
     const { id: sessionId } = session.rows[0] ?? {}
-    if (sessionId === undefined) return
-    const { status, content } = outcome
+    if (sessionId === undefined) return 'settled'
+    const { status } = outcome
+    let { content } = outcome
+    if (status === 'STOPPED') {
+      // From here on nothing more of it is stored, see saveChunks.
+      await sql`select id from agent_chat_messages where id = ${reply.id} for update`.execute(tx)
+      if (!isLate && (await hasOpenText(tx, reply.executionId))) return 'open'
+      const stored = await readStoredText({ db: tx }, reply.executionId)
+      if (stored.startsWith(content)) content = cut(stored)
+    }
     const error = outcome.status === 'FAILED' ? cleanText(outcome.error) : null
     const saved = await tx
       .updateTable('agentChatMessages')
@@ -65,7 +82,7 @@ export async function settleReply(store: Store, reply: DueReply): Promise<void> 
       .where('status', '=', 'STREAMING')
       .returning('id')
       .executeTakeFirst()
-    if (!saved) return
+    if (!saved) return 'settled'
     const failed = status === 'FAILED'
     if (failed)
       await tx
@@ -82,6 +99,7 @@ export async function settleReply(store: Store, reply: DueReply): Promise<void> 
       .$if(failed, (update) => update.set({ messageCount: sql<number>`message_count - 1` }))
       .where('id', '=', sessionId)
       .execute()
+    return 'settled'
   })
 }
 
@@ -98,7 +116,7 @@ async function readOutcome(store: Store, { executionId, attempts }: DueReply): P
   const isStopped = run.status === 'CANCELLED' && run.cancelRequestedAt !== null
   if (run.status !== 'SUCCESS' && !isStopped) return fail(run.errorMessage ?? 'The execution failed')
   try {
-    if (isStopped) return { status: 'STOPPED', content: cut(await readTextSoFar(store, run)) }
+    if (isStopped) return { status: 'STOPPED', content: cut(await readFinishedText(store, run)) }
     const { text, reason } = await readReplyText(store, run)
     return text === '' ? fail(reason) : { status: 'COMPLETE', content: cut(text) }
   } catch (error) {

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { writeCut } from '../../db/agentchat/chunks.ts'
 import { claimReplies, type DueReply, postponeReply, settleReply } from '../../db/agentchat/settle.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Store } from '../../db/scope.ts'
@@ -10,6 +12,13 @@ const RETRY_MS = 1_000
 const MAX_RETRY_MS = 60_000
 
 /**
+ * How long a reply that was stopped waits for whoever writes it to store where it ends, and how often that is looked
+ * for. Then the writer is gone, and so are the readers that have seen more of it than is stored: those of its process.
+ */
+const WRITER_MS = 3_000
+const LOOK_MS = 30
+
+/**
  * Saves the replies of chats as soon as the bus reports that their executions have ended, and those that are due
  * again. Any number of processes may do so. Returns the function that ends it.
  */
@@ -18,6 +27,7 @@ export function startReplying({ store, log }: { store: Store; log: Logger }, bus
   let working: Promise<void> | undefined
   let more = false
   let stopped = false
+  const endings = new Set<Promise<void>>()
 
   function work(): void {
     more = true
@@ -45,12 +55,32 @@ export function startReplying({ store, log }: { store: Store; log: Logger }, bus
   async function settle(reply: DueReply): Promise<void> {
     const { id, executionId, attempts } = reply
     try {
-      await settleReply(store, reply)
+      if ((await settleReply(store, reply)) === 'settled') return
+      // Others that are due do not wait for its writer.
+      const ending = endOpen(reply).finally(() => endings.delete(ending))
+      endings.add(ending)
     } catch (error) {
       log.warn({ err: error, executionId, attempts }, 'a reply could not be saved')
       const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 6))
       await postponeReply(store, id, delay).catch(() => {})
     }
+  }
+
+  async function endOpen(reply: DueReply): Promise<void> {
+    const { id, executionId } = reply
+    const giveUp = performance.now() + WRITER_MS
+    bus.tell(writeCut(executionId))
+    try {
+      for (let isOpen = true; isOpen && !stopped; ) {
+        await sleep(LOOK_MS)
+        const isLate = performance.now() > giveUp
+        isOpen = (await settleReply(store, reply, { isLate })) === 'open'
+        if (!isOpen) return
+      }
+    } catch (error) {
+      log.warn({ err: error, executionId }, 'a reply that was stopped could not be saved')
+    }
+    await postponeReply(store, id, stopped ? 0 : RETRY_MS).catch(() => {})
   }
 
   const leave = bus.onErrands(work)
@@ -60,5 +90,6 @@ export function startReplying({ store, log }: { store: Store; log: Logger }, bus
     clearTimeout(timer)
     leave()
     await working
+    await Promise.all(endings)
   }
 }
