@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, expect, test } from 'vitest'
+import { writeCut } from '../../../db/agentchat/chunks.ts'
+import { settleReply } from '../../../db/agentchat/settle.ts'
 import { createExactMask } from '../../../db/redaction/exact.ts'
 import { addApi, createChats, pathOf, readReply, sumUp } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
@@ -183,7 +185,7 @@ test('a reply that fails, or is deleted, ends the stream with an error', async (
   }
 })
 
-test('a reply that is stopped ends with what is saved of it', async () => {
+test('a reply that is stopped ends with what is saved of it, of which nobody has seen more', async () => {
   const { executionId, replyId, path } = await chats.addReply()
   const streams = [await follow(path), await followElsewhere(path)]
   const writer = open(executionId)
@@ -191,16 +193,39 @@ test('a reply that is stopped ends with what is saved of it', async () => {
   for (const stream of streams) await stream.until('So far')
   await service.store.db
     .updateTable('executions')
-    .set({ cancelRequestedAt: new Date() })
+    .set({ status: 'CANCELLED', completedAt: new Date(), cancelRequestedAt: new Date() })
     .where('id', '=', executionId)
     .execute()
+  const reply = { id: replyId, executionId, attempts: 1 }
+  // Its writer goes on until it hears of that.
   writer.write(', and')
-  await writer.cut()
-  await chats.save(replyId, 'So far, and', { status: 'STOPPED' })
+  expect(await settleReply(service.store, reply)).toBe('open')
+  another.bus.tell(writeCut(executionId))
+  await expect.poll(() => settleReply(service.store, reply)).toBe('settled')
+  writer.write(' never')
+  // A turn that begins too late is seen by nobody.
+  open(executionId, { step: 2, after: 1 }).write('Late')
   for (const stream of streams) {
     const events = await stream.all()
     expect(sumUp(events)).toMatchObject({ text: ', and', resets: 0, last: { type: 'done' } })
   }
+  expect(sumUp(await (await follow(path)).all()).text).toBe('So far, and')
+})
+
+test('a reply that is stopped, and of which more was seen than is stored, is begun anew', async () => {
+  const { executionId, replyId, path } = await chats.addReply()
+  const writer = open(executionId)
+  writer.write('So far')
+  const streams = [await follow(`${path}?resets=1`), await follow(path)]
+  for (const stream of streams) await stream.until('So far')
+  // As if the process that wrote it had died before the rest was stored.
+  await chats.save(replyId, 'So', { status: 'STOPPED' })
+  expect(await streams[0]!.all()).toMatchObject([
+    { type: 'reset' },
+    { type: 'chunk', content: 'So' },
+    { type: 'done' },
+  ])
+  expect(await streams[1]!.all()).toMatchObject([{ type: 'error' }])
 })
 
 test('characters that are cut in two by the vendor are not, and those that no text may have are replaced', async () => {

@@ -117,6 +117,26 @@ test('a reply that a worker gets while it stops is read over an API of another p
   expect(vendor.calls).toHaveLength(1)
 })
 
+test('a reply that is stopped after its worker was killed is saved as its readers have it', async () => {
+  const vendor = await startOpenAi({ text: Array.from({ length: 400 }, (_, n) => `${n} `), paceMs: 15 })
+  onTestFinished(() => vendor.stop())
+  const chat = createChatting(host)
+  const credentialId = await chat.credential('OPENAI_COMPATIBLE', { baseUrl: vendor.url, apiKey: 'none' })
+  const session = await chat.open(await chat.simpleAgent({ credentialId, model: 'm' }))
+  const worker = await startWorker(60)
+  const stream = readReply(await chat.post(session, 'How many?'))
+  let text = (await stream.next())!.content as string
+  while (text.length < 100) text += (await stream.next())!.content
+  worker.kill('SIGKILL')
+  await worker.ended
+  await host.ask('POST', `${chat.SESSIONS}/${session}/stop`)
+  await addOther()
+  const rest = sumUp(await stream.all())
+  expect(rest).toMatchObject({ resets: 0, last: { type: 'done' } })
+  const { content } = await host.ask<{ content: object[] }>('GET', `${chat.SESSIONS}/${session}/messages`)
+  expect(content[0]).toMatchObject({ status: 'STOPPED', content: text + rest.text })
+})
+
 test('one that takes too long even for that is put down, and made again by another worker', async () => {
   const worker = await startWorker(3)
   const id = await begin('/hang')
