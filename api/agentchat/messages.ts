@@ -51,7 +51,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         tag: 'Agent chat',
         summary: 'Post a message, and get the reply as it comes',
         description:
-          'Starts an execution with the message, and responds with its reply as server-sent events: each has the event ' +
+          'Only the owner of the chat may. Starts an execution with the message, and responds with its reply as server-sent events: each has the event ' +
           '`message` and JSON as data, `{"type":"chunk","content"}` for each fragment of the text, in order, and at the ' +
           'end `{"type":"done","tokenUsage":{"input","output"}}`, or `{"type":"error","message"}`. If the model has to ' +
           'be asked again, its text is begun anew: with `resets=1` that is told by `{"type":"reset"}`, after which all ' +
@@ -96,6 +96,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         id: 'listChatMessages',
         tag: 'Agent chat',
         summary: "List a chat's messages",
+        description: 'For its owner, and for ADMINs of the team.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,
@@ -116,6 +117,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         id: 'readChatMessage',
         tag: 'Agent chat',
         summary: 'Read a message of a chat',
+        description: 'For its owner, and for ADMINs of the team.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: InSession,
@@ -163,7 +165,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         tag: 'Agent chat',
         summary: 'Stop the reply that is being written',
         description:
-          'What has come of its text is kept, as STOPPED. If none is being written, nothing happens.',
+          'What has come of its text is kept, as STOPPED. If none is being written, nothing happens. Only its owner may.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,
