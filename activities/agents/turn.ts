@@ -145,7 +145,7 @@ function outOfSteps({ maxSteps }: AgentConfig, { lastText, asked }: AgentState):
   const last = lastText.length > MAX_LAST ? `${lastText.slice(0, MAX_LAST)}...` : lastText
   const said = last === '' ? '' : `. Its last words: ${last}`
   return new NodeFailure(
-    `The agent was not done after ${maxSteps} steps (maxSteps); it still wanted to call ${wanted}${said}`,
+    `The agent was not done after ${maxSteps} ${maxSteps === 1 ? 'step' : 'steps'} (maxSteps); it still wanted to call ${wanted}${said}`,
     { type: 'AgentOutOfSteps' },
   )
 }

@@ -5,7 +5,7 @@ import { listChatMessages, readChatMessage } from '../../db/agentchat/messages.t
 import { postChatMessage, stopChatReply } from '../../db/agentchat/post.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { ById, boundedString, uuidField } from '../http/fields.ts'
+import { ById, boundedString, documentAs, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
 import { idSchema, pageSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
@@ -17,7 +17,13 @@ import { ChatMessageSchema } from './sessions.ts'
 /** The most characters of a message. */
 const MAX_LENGTH = 100_000
 
-const NewMessage = v.object({ content: boundedString(MAX_LENGTH) })
+const NewMessage = v.object({
+  content: v.pipe(
+    boundedString(MAX_LENGTH),
+    documentAs<string>({ type: 'string', maxLength: MAX_LENGTH, pattern: '^[^\\u0000]*\\S[^\\u0000]*$' }),
+    v.check((text) => text === '' || text.trim() !== '', 'must not be empty'),
+  ),
+})
 const InSession = v.object({ id: uuidField, messageId: uuidField })
 
 const Resets = v.object({
@@ -45,7 +51,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         tag: 'Agent chat',
         summary: 'Post a message, and get the reply as it comes',
         description:
-          'Starts an execution with the message, and responds with its reply as server-sent events: each has the event ' +
+          'Only the owner of the chat may. Starts an execution with the message, and responds with its reply as server-sent events: each has the event ' +
           '`message` and JSON as data, `{"type":"chunk","content"}` for each fragment of the text, in order, and at the ' +
           'end `{"type":"done","tokenUsage":{"input","output"}}`, or `{"type":"error","message"}`. If the model has to ' +
           'be asked again, its text is begun anew: with `resets=1` that is told by `{"type":"reset"}`, after which all ' +
@@ -90,6 +96,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         id: 'listChatMessages',
         tag: 'Agent chat',
         summary: "List a chat's messages",
+        description: 'For its owner, and for ADMINs of the team.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,
@@ -110,6 +117,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         id: 'readChatMessage',
         tag: 'Agent chat',
         summary: 'Read a message of a chat',
+        description: 'For its owner, and for ADMINs of the team.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: InSession,
@@ -157,7 +165,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         tag: 'Agent chat',
         summary: 'Stop the reply that is being written',
         description:
-          'What has come of its text is kept, as STOPPED. If none is being written, nothing happens.',
+          'What has come of its text is kept, as STOPPED. If none is being written, nothing happens. Only its owner may.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,

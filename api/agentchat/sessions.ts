@@ -149,7 +149,8 @@ export function createChatSessionRoutes() {
         id: 'listChatSessions',
         tag: 'Agent chat',
         summary: 'List your chats',
-        description: 'Those with the newest messages first.',
+        description:
+          'Those with the newest messages first. Everybody sees their own; an SDK token those that it has opened.',
         role: 'OPERATOR',
         query: SessionListQuery,
         responses: {
@@ -181,6 +182,7 @@ export function createChatSessionRoutes() {
         id: 'renameChatSession',
         tag: 'Agent chat',
         summary: 'Rename a chat',
+        description: 'Only its owner may.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,
@@ -221,7 +223,9 @@ export function createChatSessionRoutes() {
         id: 'clearChatSession',
         tag: 'Agent chat',
         summary: 'Remove all messages of a chat',
-        description: 'Keeps the session. The executions that replied are removed as if it were deleted.',
+        description:
+          'Keeps the session; a title that was cut from a message goes with that. The executions that replied are ' +
+          'removed as if it were deleted. Only its owner may.',
         role: 'OPERATOR',
         of: 'agentChatSessions',
         params: ById,

@@ -136,7 +136,7 @@ export const EXAMPLES = [
     make: (credentialId) => ({
       name: 'Ask an agent',
       description:
-        'Data such as {"question": "Use the tool total with {"price": 7, "count": 6}"}. The demo model answers by rules.',
+        'Data such as {"question": "What is the total of price: 7, count: 6?"}. The demo model answers by rules.',
       nodes: [
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
         {

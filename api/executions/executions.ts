@@ -91,7 +91,7 @@ const NodeExecutionSchema = v.pipe(
       v.examples(['0']),
     ),
     step: v.pipe(
-      v.nullable(countSchema),
+      v.nullable(versionSchema),
       v.description(
         "For a step of an agent, its number, from 1: its record comes right under the agent's own, and has " +
           "the agent's nodeId. Null in all other records",

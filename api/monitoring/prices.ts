@@ -48,7 +48,7 @@ const validFrom = v.pipe(
 
 const PriceList = v.object({
   prices: v.pipe(
-    v.array(v.object({ ...priceFields, validFrom }), 'must be an array'),
+    v.array(v.object({ ...priceFields, validFrom }, 'must be an object'), 'must be an array'),
     v.maxLength(MOST_PRICES, `must have at most ${MOST_PRICES} entries`),
     v.rawCheck(({ dataset, addIssue }) => {
       if (!dataset.typed) return

@@ -27,6 +27,15 @@ const checkDefaultStart = <T extends Asked>() =>
     ['to'] as never,
   )
 
+const checkDefaultEnd = <T extends Asked>() =>
+  v.forward(
+    v.check<T, string>(
+      ({ from, to }) => from === undefined || to !== undefined || from.getTime() <= Date.now(),
+      'must not be in the future without to',
+    ),
+    ['from'] as never,
+  )
+
 const checkLength = <T extends Asked>() =>
   v.forward(
     v.check<T, string>(
@@ -48,7 +57,7 @@ const span = {
   ),
 }
 
-const UsageSpan = v.pipe(v.object(span), checkTimeRange(), checkDefaultStart())
+const UsageSpan = v.pipe(v.object(span), checkTimeRange(), checkDefaultStart(), checkDefaultEnd())
 const DailySpan = v.pipe(
   v.object({
     ...span,
@@ -65,6 +74,7 @@ const DailySpan = v.pipe(
   }),
   checkTimeRange(),
   checkDefaultStart(),
+  checkDefaultEnd(),
   checkLength(),
 )
 

@@ -9,6 +9,7 @@ import { readStartable } from '../starts/startable.ts'
 import { type ChatSessionRow, holdChatSession, openChatSession } from './access.ts'
 import { demandAgent } from './agents.ts'
 import { readHistory } from './history.ts'
+import { cutTitle } from './titles.ts'
 
 /**
  * A message and the reply to it, which its execution writes. `fresh` is false if an earlier request with the same key
@@ -21,8 +22,6 @@ export type PostedMessage = {
   fresh: boolean
   queued: boolean
 }
-
-const TITLE_LENGTH = 60
 
 /**
  * Posts a message to a chat of the caller (OPERATOR): writes it, its reply as STREAMING, and the execution that replies,
@@ -110,7 +109,7 @@ async function insertMessages(
   await tx
     .updateTable('agentChatSessions')
     .set({
-      ...(session.untitled ? { title: cutTitle(content), untitled: false } : {}),
+      ...(session.untitled && newest === undefined ? { title: cutTitle(content) } : {}),
       messageCount: sql<number>`message_count + 2`,
       lastMessageAt: sql<Date>`now()`,
       activeAt: sql<Date>`now()`,
@@ -142,20 +141,6 @@ async function findPosted(
   const { same, ...posted } = rows[0]
   if (!same) throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
   return { ...posted, fresh: false }
-}
-
-/** The first line of a message that says something, cut at the end of a word. */
-export function cutTitle(content: string): string {
-  const line = content
-    .split('\n')
-    .map((text) => text.replace(/\s+/gu, ' ').trim())
-    .find((text) => text !== '')
-  if (line === undefined) return 'New chat'
-  const characters = [...line]
-  if (characters.length <= TITLE_LENGTH) return line
-  const cut = characters.slice(0, TITLE_LENGTH - 1).join('')
-  const space = cut.lastIndexOf(' ')
-  return `${(space > TITLE_LENGTH / 2 ? cut.slice(0, space) : cut).trimEnd()}…`
 }
 
 /**

@@ -4,6 +4,7 @@ import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { errorRunId } from '../starts/errorworkflow.ts'
+import { cutTitlesAnew } from './titles.ts'
 
 const BATCH = 200
 
@@ -82,7 +83,8 @@ async function finishPurges(store: Store, signal: AbortSignal | undefined): Prom
 
 /**
  * Removes up to BATCH old messages of a team, the oldest first, with their executions. One whose reply is being written
- * stays. Sessions stay, without them; a summary goes once one of the messages that it covers does.
+ * stays. Sessions stay, without them; a summary goes once one of the messages that it covers does, and a title that was
+ * cut from one.
  */
 async function pruneBatch(tx: Tx, teamId: string, days: number): Promise<number> {
   const { rows } = await sql<{ sessionId: string; executionId: string; shown: boolean }>`
@@ -101,12 +103,14 @@ async function pruneBatch(tx: Tx, teamId: string, days: number): Promise<number>
     rows.filter(({ shown }) => shown),
     ({ sessionId }) => sessionId,
   )
-  for (const sessionId of [...new Set(rows.map(({ sessionId }) => sessionId))].sort()) {
+  const sessions = [...new Set(rows.map(({ sessionId }) => sessionId))].sort()
+  for (const sessionId of sessions) {
     const count = counts.get(sessionId)?.length ?? 0
     await sql`update agent_chat_sessions set message_count = greatest(0, message_count - ${count}),
       last_message_at = (select max(created_at) from agent_chat_messages where session_id = ${sessionId}),
       summary = null, summary_until = 0 where id = ${sessionId}`.execute(tx)
   }
+  await cutTitlesAnew(tx, sessions)
   await purgeFamilies(tx, runs)
   return rows.length
 }

@@ -18,11 +18,9 @@ import {
 import { demandAgent } from './agents.ts'
 import { type AgentChatMessage, readMessages } from './messages.ts'
 import { purgeLastRuns, purgeSessionRuns } from './purge.ts'
+import { cutTitlesAnew, NO_TITLE } from './titles.ts'
 
 export type ChatSessionDetail = ChatSessionItem & { messages: AgentChatMessage[] }
-
-/** The title of a session until it is cut from its first message. */
-const NO_TITLE = 'New chat'
 
 /** A session shows this many messages itself: the newest. */
 const SHOWN_MESSAGES = 1_000
@@ -156,6 +154,7 @@ export async function deleteChatSession(
           .set({ updatedAt: sql<Date>`now()` })
           .where('id', '=', id)
           .execute()
+        await cutTitlesAnew(tx, [id])
       } else await tx.deleteFrom('agentChatSessions').where('id', '=', id).execute()
       await purgeLastRuns(tx, id)
       return { result: undefined, resourceId: id, details: { workflowId: item.workflowId } }

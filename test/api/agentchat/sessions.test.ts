@@ -126,6 +126,17 @@ describe('a chat', () => {
     expect(JSON.stringify(acts)).not.toMatch(/Mine|Ours/)
   })
 
+  test('loses a title that was cut from a message with that message', async () => {
+    const id = await open(workflowId, operator.cookie)
+    await say(id, 'say secret', operator.cookie)
+    expect(await read(id, operator.cookie)).toMatchObject({ title: 'say secret' })
+    await call('POST', `${SESSIONS}/${id}/clear`, operator.cookie)
+    expect(await read(id, operator.cookie)).toMatchObject({ title: 'New chat' })
+    await say(id, 'say again', operator.cookie)
+    await say(id, 'say more', operator.cookie)
+    expect(await read(id, operator.cookie)).toMatchObject({ title: 'say again' })
+  })
+
   test('is deleted while its reply is being written', async () => {
     const slow = await simpleAgent({ model: 'demo-slow' })
     const id = await open(slow, operator.cookie)
@@ -190,7 +201,13 @@ describe('a chat', () => {
       statuses.push((await call(method, `${SESSIONS}/x${path}`, operator.cookie, json)).status)
       expect([method, path, statuses]).toEqual([method, path, [401, 403, 403, 403, 404, 400]])
     }
-    for (const json of [{}, { content: '' }, { content: 1 }, { content: 'x'.repeat(100_001) }])
+    for (const json of [
+      {},
+      { content: '' },
+      { content: ' \n\t' },
+      { content: 1 },
+      { content: 'x'.repeat(100_001) },
+    ])
       expect((await call('POST', `${SESSIONS}/${id}/messages`, operator.cookie, json)).status).toBe(400)
     expect((await call('PUT', `${SESSIONS}/${id}`, operator.cookie, {})).status).toBe(400)
     // An ADMIN reads all, and does not speak for others.
@@ -236,11 +253,16 @@ test('messages are kept for as many days as the team says, and go with their exe
   await say(id, 'say new', operator.cookie)
   const { messages } = await read(id, operator.cookie)
   const old = messages[0].executionId
+  expect(await read(id, operator.cookie)).toMatchObject({ title: 'say old' })
   await sql`update agent_chat_messages set created_at = now() - interval '8 days' where execution_id = ${old}`.execute(
     db,
   )
   expect(await pruneChats(host.store)).toBe(2)
-  expect(await read(id, operator.cookie)).toMatchObject({ messageCount: 2, messages: messages.slice(2) })
+  expect(await read(id, operator.cookie)).toMatchObject({
+    title: 'say new',
+    messageCount: 2,
+    messages: messages.slice(2),
+  })
   expect((await call('GET', `/api/executions/${old}`, admin)).status).toBe(404)
   expect((await call('GET', `/api/executions/${messages[2].executionId}`, admin)).status).toBe(200)
   expect(await pruneChats(host.store)).toBe(0)
@@ -467,7 +489,7 @@ describe('a message', () => {
     )
     expect((await say(id, 'no', operator.cookie)).last).toMatchObject({
       type: 'error',
-      message: expect.stringContaining('without the node "Llm 1"'),
+      message: expect.stringContaining('without the node "LLM 1"'),
     })
     expect((await say(id, 'yes', operator.cookie)).text).toBe('x')
   })

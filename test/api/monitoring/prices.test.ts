@@ -70,6 +70,10 @@ test('all faults of a list are named at once, and none of it is saved', async ()
   expect(twice.body.errors).toEqual([
     { path: 'prices[1]', message: 'is the same model, provider and time as prices[0]' },
   ])
+  expect((await put({ prices: [LLAMA, 5, null] })).body.errors).toEqual([
+    { path: 'prices[1]', message: 'must be an object, not a number' },
+    { path: 'prices[2]', message: 'must be an object, not null' },
+  ])
   for (const none of [{}, { prices: 7 }, { prices: Array(501).fill(LLAMA) }])
     expect((await put(none)).status).toBe(400)
   expect((await service.call('GET', path, service.admin)).body.prices).toEqual([{ ...WHOLE, ...LLAMA }])

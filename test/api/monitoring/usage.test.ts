@@ -335,6 +335,8 @@ test('all faults of a query are named at once', async () => {
     expect(await faults(path, '?from=2026-02-02&to=2026-02-01')).toEqual(['from'])
     // By default it would begin after its end.
     expect(await faults(path, '?to=2020-01-01')).toEqual(['to'])
+    expect(await faults(path, '?from=2190-01-01')).toEqual(['from'])
+    expect((await team.ask(path, '?from=2190-01-01&to=2190-01-02')).status).toBe(200)
   }
   expect(await faults('/daily', '?timezone=Moon/Base&from=x')).toEqual(['from', 'timezone'])
   expect(await faults('/daily', '?from=1990-01-01')).toEqual(['from'])

@@ -330,8 +330,16 @@ test('nodes without a name are named after their type and number', async () => {
     'Set 2',
     'Set 3',
   ])
-  const calls = [{ id: 'call', type: 'HTTP_REQUEST', config: { url: 'http://a.example' } }]
-  expect(await named(calls)).toEqual(['HTTP request 1'])
+  const { teamId } = service
+  const demo = { teamId, name: 'A demo', type: 'DEMO', data: {} }
+  const credentialId = (await service.call('POST', '/api/credentials', builder, demo)).body.id
+  const asked = { credentialId, model: 'demo', instructions: 'Help', prompt: 'x' }
+  const calls = [
+    { id: 'call', type: 'HTTP_REQUEST', config: { url: 'http://a.example' } },
+    { id: 'llm', type: 'LLM', config: asked },
+    { id: 'agent', type: 'AI_AGENT', config: asked },
+  ]
+  expect(await named(calls)).toEqual(['HTTP request 1', 'LLM 1', 'AI agent 1'])
 })
 
 test('a node without a name keeps the name that it had when the workflow is saved again', async () => {
@@ -342,5 +350,36 @@ test('a node without a name keeps the name that it had when the workflow is save
   expect(put.body.nodes.map(({ id, name }: Node) => [id, name])).toEqual([
     ['b', 'Set 2'],
     ['c', 'Set 1'],
+  ])
+})
+
+test('a tool is told the keys that tools of its kind have', async () => {
+  const { teamId } = service
+  const demo = { teamId, name: 'Another demo', type: 'DEMO', data: {} }
+  const credentialId = (await service.call('POST', '/api/credentials', builder, demo)).body.id
+  const tools = [
+    { type: 'MCP', name: 'mcp', url: 'http://a.example', description: 'x', idempotnt: true },
+    {
+      type: 'CODE',
+      name: 'code',
+      description: 'x',
+      parameters: { type: 'object' },
+      code: 'return 1',
+      url: 'x',
+    },
+  ]
+  const config = { credentialId, model: 'demo', instructions: 'Help', prompt: 'x', tools }
+  const { status, body } = await post([{ id: 'agent', type: 'AI_AGENT', config }])
+  expect(status).toBe(201)
+  const said = (key: string) => `the key "${key}" is unknown here and was left out`
+  const mcp = 'type, name, url, headers, credentialId, include, timeoutMs, idempotent, approval'
+  const code = 'type, name, description, parameters, approval, code, timeoutMs, memoryMb'
+  expect(body.warnings).toEqual([
+    { path: 'nodes[0].config.tools[0].description', message: `${said('description')}; known are ${mcp}` },
+    {
+      path: 'nodes[0].config.tools[0].idempotnt',
+      message: `${said('idempotnt')}; did you mean "idempotent"?`,
+    },
+    { path: 'nodes[0].config.tools[1].url', message: `${said('url')}; known are ${code}` },
   ])
 })

@@ -9,6 +9,19 @@ export type KeyedSchema = v.GenericSchema & {
   options?: KeyedSchema[]
   item?: KeyedSchema
   value?: KeyedSchema
+  /** Of a choice by the value of one key, that key. */
+  key?: string
+  /** Of a schema of one value, that value. */
+  literal?: unknown
+}
+
+/** Of a choice by the value of one key, the schema that a value has chosen; else the schema itself. */
+export function chooseOption(schema: KeyedSchema | undefined, value: object): KeyedSchema | undefined {
+  if (schema?.wrapped) return chooseOption(schema.wrapped, value)
+  const { key, options = [] } = schema ?? {}
+  if (key === undefined) return schema
+  const chosen = (value as Record<string, unknown>)[key]
+  return options.find(({ entries }) => entries?.[key]?.literal === chosen) ?? schema
 }
 
 /** The keys of the objects that a schema takes. */

@@ -1,7 +1,7 @@
 import type { PlacedElement } from '../elements.ts'
 import type { GraphNode } from '../graph.ts'
 
-const ACRONYMS = new Set(['HTTP', 'CSV', 'JSON', 'XML', 'HTML'])
+const ACRONYMS = new Set(['HTTP', 'CSV', 'JSON', 'XML', 'HTML', 'LLM', 'AI'])
 
 /**
  * Names the nodes that have no name (an empty string) after their type and the first number that is free: "Set 2".

@@ -4,7 +4,7 @@ import { nodeType } from '../../nodes/nodes.ts'
 import { joinPath, type Problem, quoteShort } from '../../problem.ts'
 import { askForSimilar, findSimilar } from '../../suggest.ts'
 import { GraphEdgeSchema, GraphNodeSchema } from '../elements.ts'
-import { type KeyedSchema, listKeys, stepInto } from './keys.ts'
+import { chooseOption, type KeyedSchema, listKeys, stepInto } from './keys.ts'
 
 /**
  * The keys of configs that the types of these nodes (as sent) do not know. They are dropped, so a misspelt one
@@ -23,10 +23,11 @@ export function findUnknownKeys(nodes: unknown): Problem[] {
 }
 
 /** The keys that are in `given` but not in `kept`. Null counts as missing. */
-function compare(given: unknown, kept: unknown, path: string, schema: KeyedSchema | undefined): Problem[] {
+function compare(given: unknown, kept: unknown, path: string, among: KeyedSchema | undefined): Problem[] {
   if (given === kept || typeof given !== 'object' || given === null) return []
   if (typeof kept !== 'object' || kept === null) return []
   const isList = Array.isArray(given)
+  const schema = chooseOption(among, kept)
   const known = isList ? [] : listKeys(schema)
   return Object.entries(given).flatMap(([key, value]) => {
     const at = joinPath(path, isList ? Number(key) : key)

@@ -29,10 +29,16 @@ export function checkChat(graph: Graph): Problem[] {
   const at = (node: GraphNode) => `nodes[${graph.nodes.indexOf(node)}]`
   const [, ...more] = graph.nodes.filter((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
   const found = findCandidates(graph)
-  const others = more.map((node) => ({
-    path: at(node),
-    message: 'is a second CHAT_TRIGGER: an active workflow can have one',
-  }))
+  const others = [
+    ...more.map((node) => ({
+      path: at(node),
+      message: 'is a second CHAT_TRIGGER: an active workflow can have one',
+    })),
+    ...listUnreachedMarks(graph).map((node) => ({
+      path: `${at(node)}.config.reply`,
+      message: 'is true, but no CHAT_TRIGGER leads to the node: it cannot reply in a chat',
+    })),
+  ]
   if (found.length > 1) {
     const ids = found.map(({ id }) => `"${id}"`).join(', ')
     const isMarked = found[0]!.config.reply === true
@@ -67,6 +73,15 @@ function findCandidates(graph: Graph): GraphNode[] {
     const later = after([node.id])
     return !replying.some(({ id }) => id !== node.id && later.has(id))
   })
+}
+
+/** The marked nodes of a graph with a chat that it does not reach. */
+function listUnreachedMarks(graph: Graph): GraphNode[] {
+  if (!findChatTrigger(graph)) return []
+  const reached = new Set(findReplying(graph))
+  return graph.nodes.filter(
+    (node) => REPLYING.has(node.type) && !node.disabled && node.config.reply === true && !reached.has(node),
+  )
 }
 
 /** The nodes with a model's text that a CHAT_TRIGGER leads to. */

@@ -49,9 +49,15 @@ test('the node that replies is the only one that leads to no other, or the one t
     undefined,
     [expect.stringContaining('only one node'), expect.anything()],
   ])
-  // What no chat leads to does not count, and neither does what is disabled.
+  // What no chat leads to does not count, but a mark there is a mistake: another node would reply.
   const manual = ['c CHAT_TRIGGER', 'm MANUAL_TRIGGER', 'a LLM', 'b LLM']
-  expect(judge(manual, ['c -> a', 'm -> b'], { b: { config: { reply: true } } })).toEqual(['a', []])
+  expect(judge(manual, ['c -> a', 'm -> b'])).toEqual(['a', []])
+  expect(judge(manual, ['c -> a', 'm -> b'], { b: { config: { reply: true } } })[1]).toEqual([
+    'nodes[3].config.reply: is true, but no CHAT_TRIGGER leads to the node: it cannot reply in a chat',
+  ])
+  const off = { b: { disabled: true, config: { reply: true } } }
+  expect(judge(manual, ['c -> a', 'm -> b'], off)).toEqual(['a', []])
+  expect(judge(['m MANUAL_TRIGGER', 'b LLM'], ['m -> b'], { b: { config: { reply: true } } })[1]).toEqual([])
   expect(judge(...two, { b: { disabled: true } })).toEqual(['a', []])
 })
 
