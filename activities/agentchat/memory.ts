@@ -59,22 +59,28 @@ async function summarize(
   const lines = older.map(({ role, content }) => `${role}: ${quote(content)}`)
   const maxTokens = Math.min(MAX_SUMMARY_TOKENS, Math.max(100, Math.floor(memory.tokens / SUMMARY_SHARE)))
   try {
-    const { text } = await ask(quiet, {
+    const { text, finish } = await ask(quiet, {
       messages: [
-        { role: 'system', content: INSTRUCTIONS },
+        { role: 'system', content: `${INSTRUCTIONS} Write at most ${Math.floor(maxTokens / 2)} words.` },
         { role: 'user', content: `Summarize this conversation:\n\n${[...before, ...lines].join('\n\n')}` },
       ],
       maxTokens,
     })
+    if (finish === 'filter')
+      throw new NodeFailure("the summary is cut off by its vendor's filter", { type: 'ModelRefused' })
+    if (finish === 'length') warn(context, 'The summary of the older part of the chat is cut off')
     const to = older.at(-1)!.seq
     await retryOutages(context.signal, () => saveChatSummary(store, memory, { summary: text, to }))
     return text
   } catch (error) {
     if (!(error instanceof NodeFailure) || error.retryable) throw error
-    const why = `The older part of the chat could not be summarised, and is left out: ${error.message}`
-    context.notes.add({ warnings: [{ path: 'config.model', message: why }] })
+    warn(context, `The older part of the chat could not be summarised, and is left out: ${error.message}`)
     return memory.summary
   }
+}
+
+function warn({ notes }: NodeContext, message: string): void {
+  notes.add({ warnings: [{ path: 'config.model', message }] })
 }
 
 function quote(text: string): string {

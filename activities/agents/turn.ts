@@ -49,7 +49,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   }
   const output = { text, finish, usage, cost, ...(calls.length > 0 ? { toolCalls: calls } : {}) }
   if (calls.length === 0) {
-    warnOfCut(context, finish)
+    warnOfCut(context, reply)
     return { kind: 'turn', input, output, done: { text, steps: step.step } }
   }
   const tasks = planTasks(config, state.remote, calls)
@@ -150,12 +150,14 @@ function outOfSteps({ maxSteps }: AgentConfig, { lastText, asked }: AgentState):
   )
 }
 
-function warnOfCut({ notes }: NodeContext, finish: ModelReply['finish']): void {
+function warnOfCut({ notes }: NodeContext, { finish, reason }: ModelReply): void {
   const why =
     finish === 'length'
       ? 'the answer is cut: the model has come to the end of its tokens'
       : finish === 'filter'
         ? "the answer is cut by the vendor's filter"
-        : undefined
+        : finish === 'other'
+          ? `the answer may be cut: its vendor ended it with ${JSON.stringify(reason)}`
+          : undefined
   if (why) notes.add({ warnings: [{ path: 'config.model', message: why }] })
 }

@@ -78,7 +78,7 @@ export async function makeCall(
     dial: outside.dial,
     credentials,
     files: masking.files(files),
-    meter: createMeter(deps, input, { info, teamId, signal, unwanted }),
+    meter: createMeter(deps, input, { info, teamId, signal, unwanted, pause: time.pause }),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
   }

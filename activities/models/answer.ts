@@ -25,6 +25,7 @@ export type ModelAnswer = {
   text: string
   toolCalls: ToolCall[]
   finish: ModelReply['finish']
+  reason?: string
   usage: ModelUsage | null
   /** All that was said, in its order and as the vendor's library wants it back. */
   parts: AnswerPart[]
@@ -135,9 +136,12 @@ export async function readAnswer(
   }
   if (!end || end.unified === 'interrupted' || (end.unified === 'other' && end.raw === undefined))
     throw cutOff(vendor)
-  if (end.unified === 'error') throw brokenOffBy(vendor, {})
+  const finish = readFinish(end)
+  if (finish === 'broken') throw brokenOffBy(vendor, {})
   answer.text = texts.join('')
-  answer.finish = nameFinish(end, answer.toolCalls.length > 0)
+  answer.finish = answer.toolCalls.length > 0 && (finish === 'stop' || finish === 'other') ? 'tools' : finish
+  if (finish === 'other') answer.reason = String(end.raw).slice(0, MAX_REASON)
+  if (finish === 'length' || finish === 'filter') doubtLastCall(answer)
   return answer
 }
 
@@ -168,16 +172,35 @@ function addMetadata(part: Open, metadata: Metadata): void {
     }
 }
 
-const FINISHES: Partial<Record<LanguageModelV4FinishReason['unified'], ModelReply['finish']>> = {
+const FINISHES: Partial<Record<LanguageModelV4FinishReason['unified'], ModelReply['finish'] | 'broken'>> = {
   stop: 'stop',
   length: 'length',
   'content-filter': 'filter',
   'tool-calls': 'tools',
+  error: 'broken',
 }
 
-function nameFinish({ unified }: LanguageModelV4FinishReason, calls: boolean): ModelReply['finish'] {
-  const finish = FINISHES[unified] ?? 'other'
-  return calls && (finish === 'stop' || finish === 'other') ? 'tools' : finish
+/** How servers name the end of an answer beside the names of their protocol. */
+const OWN_FINISHES: [RegExp, ModelReply['finish'] | 'broken'][] = [
+  [/error|abort|cancel|fail|insufficient|timeout|interrupt|malformed/i, 'broken'],
+  [/length|max_?tokens|token_limit/i, 'length'],
+  [/filter|safety|sensitive|moderation|refus|recitation|prohibited|blocklist/i, 'filter'],
+  [/^(?:eos|eos_token|end|end_turn|end_of_text|complete|completed|done|stop_\w{1,20})$/i, 'stop'],
+]
+
+const MAX_REASON = 100
+
+function readFinish({ unified, raw }: LanguageModelV4FinishReason): ModelReply['finish'] | 'broken' {
+  const known = FINISHES[unified]
+  if (known) return known
+  const said = String(raw).slice(0, MAX_REASON)
+  return OWN_FINISHES.find(([name]) => name.test(said))?.[1] ?? 'other'
+}
+
+/** A call at which an answer was cut may have been about to get its arguments: it is none without arguments. */
+function doubtLastCall({ toolCalls }: ModelAnswer): void {
+  const last = toolCalls.at(-1)
+  if (last && Object.keys(last.arguments).length === 0) last.invalid ??= ''
 }
 
 /** Null if the vendor has reported none. Libraries may give parts that are more than their whole. */

@@ -112,10 +112,11 @@ function writeReply(
   mask: ExactMask,
 ): ModelReply {
   const object = schema ? mask.value(readObject(said.text)) : undefined
-  const { text, parts, ...clean } = mask.value({
+  const { text, parts, reason, ...clean } = mask.value({
     text: said.text,
     parts: said.parts,
     toolCalls: said.toolCalls,
+    reason: said.reason,
   })
   // What is no JSON may have been cut, and a secret with it.
   const toolCalls = clean.toolCalls.map((call) =>
@@ -126,6 +127,7 @@ function writeReply(
     toolCalls,
     ...(object === undefined ? {} : { object }),
     finish,
+    ...(reason === undefined ? {} : { reason }),
     usage,
     cost,
     message: {

@@ -46,6 +46,8 @@ export type ModelReply = {
   /** The answer read as JSON, if a schema was asked for; undefined if it is no JSON. It is not checked. */
   object?: unknown
   finish: 'stop' | 'length' | 'tools' | 'filter' | 'other'
+  /** What the vendor calls the end of an answer, where that is no end that is known: the answer may be cut. */
+  reason?: string
   /** Null if the vendor has reported none. */
   usage: ModelUsage | null
   /** US dollars; null if the usage or the model's price is not known. */

@@ -16,19 +16,23 @@ const MOST_TOKENS = 1_000_000_000
 /** PostgreSQL's largest integer. */
 const MOST_MS = 2 ** 31 - 1
 
-/** `signal` is aborted when the attempt is over, `unwanted` once nobody wants to know what has become of it. */
+/**
+ * `signal` is aborted when the attempt is over, `unwanted` once nobody wants to know what has become of it. `pause` stops
+ * the node's time until what it returns is called: what is noted, and waits for that, must not be paid again.
+ */
 type Metered = {
   info: Pick<Info, 'activityId' | 'attempt'>
   teamId: string
   signal: AbortSignal
   unwanted: AbortSignal
+  pause: () => () => void
 }
 
 /** The meter of one attempt, which notes its calls to models. While PostgreSQL is away, it waits. */
 export function createMeter(
   { store, log }: Pick<ActivityDeps, 'store' | 'log'>,
   { context, node, iteration, agent }: Pick<AttemptInput, 'context' | 'node' | 'iteration' | 'agent'>,
-  { info, teamId, signal, unwanted }: Metered,
+  { info, teamId, signal, unwanted, pause }: Metered,
 ): UsageMeter {
   const { activityId, attempt } = info
   const by: ModelCaller = {
@@ -42,7 +46,11 @@ export function createMeter(
     iteration,
     step: agent?.step ?? null,
   }
-  const readPrices = () => retryOutages(signal, () => findModelPrices(store, teamId))
+  const retry = <T>(until: AbortSignal, work: () => Promise<T>): Promise<T> => {
+    const goOn = pause()
+    return retryOutages(until, work).finally(goOn)
+  }
+  const readPrices = () => retry(signal, () => findModelPrices(store, teamId))
   let calls = 0
   return {
     isPriced: async (provider, model, baseUrl) =>
@@ -54,13 +62,13 @@ export function createMeter(
       const to = { ...called, credentialId: validate(credentialId) ? credentialId : null }
       // The call is made, whatever becomes of its row: left open, it counts as one of which nobody knows the cost.
       const end = (outcome: ModelCallEnd) =>
-        retryOutages(unwanted, () => noteModelCallEnd(store, by, call, outcome)).catch((err) =>
+        retry(unwanted, () => noteModelCallEnd(store, by, call, outcome)).catch((err) =>
           log.error(
             { err, executionId: by.executionId, outcome },
             'the end of a call to a model was not noted',
           ),
         )
-      await retryOutages(signal, () => noteModelCall(store, by, call, to))
+      await retry(signal, () => noteModelCall(store, by, call, to))
       if (signal.aborted) {
         await end({ status: 'REFUSED', ...FREE, firstMs: null, latencyMs: 0 })
         throw signal.reason

@@ -59,6 +59,12 @@ export async function askForText(context: NodeContext, { model, ...request }: Qu
   if (reply.finish === 'length')
     warn(context, 'maxTokens', 'The answer is cut off: it has as many tokens as it may have')
   if (reply.finish === 'filter') warn(context, 'prompt', "The answer is cut off by its vendor's filter")
+  if (reply.finish === 'other')
+    warn(
+      context,
+      'model',
+      `The answer may be cut off: its vendor ended it with ${JSON.stringify(reply.reason)}`,
+    )
   return reply
 }
 

@@ -89,3 +89,37 @@ test('the whole service is killed in mid-text: who comes back is told that the t
   held.release()
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
 }, 120_000)
+
+test('PostgreSQL is away for longer than a node may take: the answer that is paid for is kept', async () => {
+  const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', {
+    teamId: host.teamId,
+    name: 'again',
+    type: 'OPENAI_COMPATIBLE',
+    data: { baseUrl: vendor.url, apiKey: 'sk-secret-of-the-vendor' },
+  })
+  const id = await host.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'llm', type: 'LLM', timeoutMs: 3_000, config: { credentialId, model: 'm', prompt: 'p' } },
+    ],
+    edges: [{ source: 'start', target: 'llm' }],
+  } as Parameters<typeof host.create>[0])
+  const held = gate(3)
+  const before = vendor.calls.length
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { executionId } = await host.ask<{ executionId: string }>('POST', `/api/workflows/${id}/execute`, {
+    teamId: host.teamId,
+  })
+  await vendor.until(before + 1)
+  const postgres = await host.hold('postgres')
+  held.release()
+  await vendor.calls.at(-1)!.ended
+  // The limit of the node passes meanwhile.
+  await new Promise((resolve) => setTimeout(resolve, 5_000))
+  await postgres.release()
+  const path = `/api/executions/${executionId}?waitMs=30000`
+  const run = await host.ask<{ status: string; nodeExecutions: object[] }>('GET', path)
+  expect(run, JSON.stringify(run)).toMatchObject({ status: 'SUCCESS' })
+  expect(run.nodeExecutions.at(-1)).toMatchObject({ outputData: { text: 'One two three' }, retryCount: 0 })
+  expect(vendor.calls.length - before).toBe(1)
+}, 120_000)

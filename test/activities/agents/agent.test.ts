@@ -270,3 +270,21 @@ test('calls that come without ids, or with the same one twice, are told apart', 
   expect(agent.outputData).toEqual({ text: 'Two.', steps: 4 })
   expect(agents.toldIn(1)).toEqual([{ n: 2 }, { n: 4 }])
 })
+
+test('a call at which the answer was cut is not made, and the model is told so', async () => {
+  const cut = { tools: [{ name: 'fetch_page', args: '' }], finish: 'length' }
+  const { run, steps } = await agents.runAgent(
+    [httpTool({ parameters: { type: 'object' }, method: 'POST', url: `${agents.site.origin}/pages/all` })],
+    [cut, { text: 'Then not.' }],
+  )
+  expect(run.status, JSON.stringify(run, null, 1)).toBe('SUCCESS')
+  expect(steps.map(({ tool }) => tool)).toEqual([null, null])
+  expect(agents.toldIn(1)).toEqual([{ error: 'the arguments must be a JSON object' }])
+  expect(agents.site.calls).toEqual([])
+})
+
+test('an answer that its vendor ended for a reason of its own has a warning', async () => {
+  const { agent, steps } = await agents.runAgent([], { text: 'Half of', finish: 'something_new' })
+  expect(agent.outputData).toEqual({ text: 'Half of', steps: 1 })
+  expect(JSON.stringify([agent, steps])).toContain('its vendor ended it with \\"something_new\\"')
+})

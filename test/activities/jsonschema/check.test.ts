@@ -8,7 +8,8 @@ const evaluator = createEvaluator()
 afterAll(() => evaluator.close())
 
 const bindings = { input: null, nodes: {}, trigger: null, vars: {}, execution: { id: 'e', workflowId: 'w' } }
-const check = (schema: unknown, value: unknown) => checkJson({ evaluator, bindings }, schema, value)
+const { signal } = new AbortController()
+const check = (schema: unknown, value: unknown) => checkJson({ evaluator, bindings, signal }, schema, value)
 
 async function failureOf(work: Promise<unknown>): Promise<NodeFailure> {
   const error = await work.then(
@@ -140,4 +141,18 @@ test('a schema is checked before it is used, everything wrong with it at once', 
   expect(checkJsonSchema(large)).toEqual([
     { path: '', message: 'must have at most 65536 characters of JSON' },
   ])
+})
+
+test('while there is no process it waits, since the value may have been paid for', async () => {
+  let asked = 0
+  const down = new NodeFailure('the service is stopping', { type: 'ExpressionsUnavailable', retryable: true })
+  const flaky: typeof evaluator = {
+    ...evaluator,
+    convert: (...given) => (++asked < 3 ? Promise.reject(down) : evaluator.convert(...given)),
+  }
+  expect(await checkJson({ evaluator: flaky, bindings, signal }, order, { id: 'o-1', total: 1 })).toEqual([])
+  expect(asked).toBe(3)
+  asked = 0
+  const over = { evaluator: flaky, bindings, signal: AbortSignal.abort() }
+  await expect(checkJson(over, order, {})).rejects.toBe(down)
 })

@@ -333,6 +333,30 @@ test('a chat that is longer than the model is to remember is summarised once for
   }
 })
 
+test('a summary that a filter has cut is not remembered', async () => {
+  const server = await startOpenAi(({ body }) =>
+    JSON.stringify(body).includes('Summarize the conversation')
+      ? { text: 'HALF: Ada wa', finish: 'content_filter' }
+      : { text: `Noted. ${'x'.repeat(100)}` },
+  )
+  try {
+    const credentialId = await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: server.url })
+    const id = await open(
+      await simpleAgent({ credentialId, model: 'm' }, { chatHistoryTokens: 200 }),
+      operator.cookie,
+    )
+    for (let n = 1; n <= 10; n++) await say(id, `Message ${n}: ${'y'.repeat(60)}`, operator.cookie)
+    const asked = server.calls.map(({ body }: { body: object }) => JSON.stringify(body))
+    expect(asked.some((body: string) => body.includes('Summarize the conversation'))).toBe(true)
+    expect(asked.filter((body: string) => body.includes('HALF'))).toEqual([])
+    const { messages } = await read(id, operator.cookie)
+    const run = await call('GET', `/api/executions/${messages.at(-1).executionId}`, operator.cookie)
+    expect(JSON.stringify(run.body)).toContain("is left out: the summary is cut off by its vendor's filter")
+  } finally {
+    await server.stop()
+  }
+})
+
 describe('the list', () => {
   test('has the own sessions, finds parts of titles and messages, and is paged', async () => {
     const me = await host.signUp('OPERATOR')
