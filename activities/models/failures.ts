@@ -107,12 +107,13 @@ export function unreached(vendor: Vendor, error: HttpError): NodeFailure {
 
 const NEVER_SENT = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether a request has certainly not reached the vendor. */
+/** Whether a request has certainly not reached the other side. */
 export function isUnsent(error: HttpError): boolean {
+  if (error.followed) return false
   const { code } = (error.cause ?? {}) as { code?: string }
   if (error.kind === 'network') return NEVER_SENT.has(code ?? '')
   if (error.kind === 'timeout') return code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT'
-  return error.kind !== 'aborted' && error.kind !== 'too-large'
+  return error.kind !== 'aborted' && error.kind !== 'too-large' && error.kind !== 'redirect'
 }
 
 /** What a vendor's body says: the message of its JSON, in the forms that vendors use, or the body itself. */
