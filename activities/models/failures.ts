@@ -88,6 +88,15 @@ export function uselessAnswer(vendor: Vendor, problem: string, retryable = true)
   return new NodeFailure(`The answer of ${vendor.name} ${problem}`, { type: 'ModelAnswer', retryable })
 }
 
+/** Why all of an answer's tokens went into reasoning, as the `cause` of that failure. */
+export const OUT_OF_TOKENS = 'length'
+
+/** The failure for a model that has come to the end of its tokens before it said anything. */
+export function saidNothing(vendor: Vendor): NodeFailure {
+  const message = `The answer of ${vendor.name} has used up its tokens before its first word`
+  return new NodeFailure(message, { type: 'ModelAnswer', cause: OUT_OF_TOKENS })
+}
+
 /** The failure for an answer that is whole, and not a stream of events. */
 export function noStream(vendor: Vendor, text: string): NodeFailure {
   return uselessAnswer(vendor, `is no stream of events: ${quote(vendor, findMessage(text))}`)
