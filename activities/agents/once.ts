@@ -33,7 +33,8 @@ export async function callOnce(
 ): Promise<AgentStepResult> {
   if (step.kind === 'turn' || step.task.repeats) return run(context)
   const what = `The request of the tool "${step.task.tool}"`
-  const once = { what, uncertain: 'OutcomeUnknown', repeat: false } as const
+  const way = 'Look there before it is asked for again, or mark the tool as one that may be called twice'
+  const once = { what, uncertain: 'OutcomeUnknown', repeat: false, way } as const
   try {
     const told = (await sendOnce(context, once, async (handover): Promise<Told> => {
       let begun = false
@@ -67,22 +68,29 @@ export async function callOnce(
 /** Failures of statements after which nothing was done: their transaction was not committed. */
 const UNDONE = new Set<FailureType>(['DatabaseFailed', 'DatabaseUnreachable'])
 
+/**
+ * Failures after which the tool may have done what it was asked: no answer came, or one that cannot be read, or one from
+ * somewhere before the other side. Other statuses, and errors in the protocol of a server, say what came of the call.
+ */
+const IN_DOUBT = new Set<FailureType>([
+  'DatabaseUncertain',
+  'HttpAborted',
+  'HttpNetwork',
+  'HttpRedirect',
+  'HttpTimeout',
+  'HttpTooLarge',
+  'InvalidResponse',
+])
+const DOUBTFUL_STATUS = /^Http(?:3\d\d|408|5\d\d)$/
+
 /** Whether the tool has certainly done nothing. */
 function isUndone(error: unknown): boolean {
   if (!(error instanceof NodeFailure)) return false
-  return (
-    UNDONE.has(error.type) ||
-    (error.cause instanceof HttpError && !wasAnswered(error) && isUnsent(error.cause))
-  )
+  return UNDONE.has(error.type) || (error.cause instanceof HttpError && isUnsent(error.cause))
 }
 
-/** Whether the tool may have done what it was asked, although no answer came. */
-function isInDoubt(error: NodeFailure, signal: AbortSignal): boolean {
-  if (signal.aborted || error.type === 'DatabaseUncertain' || error.type === 'HttpAborted') return true
-  return !wasAnswered(error)
-}
-
-/** Whether the other side said something, such as a status, or that nothing was asked over a network at all. */
-function wasAnswered({ type }: NodeFailure): boolean {
-  return type !== 'HttpNetwork' && type !== 'HttpTimeout'
+/** Whether the tool may have done what it was asked, although no answer came that says so. */
+function isInDoubt({ type, cause }: NodeFailure, signal: AbortSignal): boolean {
+  if (signal.aborted || IN_DOUBT.has(type) || DOUBTFUL_STATUS.test(type)) return true
+  return cause instanceof HttpError && cause.followed
 }

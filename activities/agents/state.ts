@@ -22,9 +22,13 @@ export type AgentState = {
   remote: RemoteTool[]
   /** The calls of the last turn, in the model's order. */
   asked: AskedCall[]
-  /** What the turns up to now have used: tokens, and US dollars, null once they are not known. */
+  /** What the turns up to now have used, lost attempts as estimated: tokens, and US dollars, null once they are not known. */
   tokens: number
   cost: number | null
+  /** Tokens of the conversation up to the last answer, as the vendor has reported them. */
+  talk?: number | undefined
+  /** The smallest limit of an answer, in tokens, that the vendor has refused as too large. */
+  refusedMost?: number | undefined
   /** The last text of the model that was not empty. */
   lastText: string
   /** There are no steps left for what the last turn has asked for. */

@@ -1,11 +1,11 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import { loadChatMemory } from '../agentchat/memory.ts'
-import { askModel } from '../models/ask.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
+import { askWithin, type Spent } from './budget.ts'
 import { askCalls, planTasks } from './calls.ts'
 import { type AgentConfig, readAgentConfig } from './config.ts'
 import { findRemoteTools, listOffered } from './offer.ts'
@@ -15,37 +15,37 @@ import type { AgentStep, AgentStepResult, TaskOutcome } from './step.ts'
 
 const temperatureField = v.optional(v.pipe(v.number('must be a number'), v.minValue(0), v.maxValue(2)))
 
-/** About how many characters a token has, for calls whose vendor reports none. */
-const TOKEN_CHARS = 4
-
 /** How much of the model's last text a failure has. */
 const MAX_LAST = 500
 
 type Turn = Extract<AgentStep, { kind: 'turn' }>
 
-/** One call to the model: the node ends with its text, or goes on with the tasks that it asks for. */
+/**
+ * One call to the model: the node ends with its text, or goes on with the tasks that it asks for. If the older part of
+ * a chat has to be summarised first, the turn does only that, and the next one begins the conversation.
+ */
 export async function runAgentTurn(context: NodeContext, step: Turn): Promise<AgentStepResult> {
   const config = readAgentConfig(context)
-  const { state, news } = await openTurn(context, step, config)
+  const opened = await openTurn(context, step, config)
+  if ('kind' in opened) return opened
+  const { state, news, isFirst } = opened
   if (state.isOver) throw outOfSteps(config, state)
-  demandBudget(config, state)
   const tools = listOffered(config, state.remote)
-  const reply = await askModel(context, {
-    credentialId: config.credentialId,
-    model: config.model,
+  const { reply, spent } = await askWithin(context, config, {
     request: {
       messages: state.messages,
       ...(tools.length > 0 ? { tools } : {}),
       temperature: await renderKey(context, 'temperature', temperatureField),
     },
-    budget: { maxCost: config.maxCost },
+    spent: spentOf(state),
+    talk: state.talk === undefined || isFirst ? undefined : { counted: state.talk, news },
   })
   const { calls, message } = await askCalls(context, tools, reply)
   const { text, finish, usage, cost } = reply
   const input = {
     model: config.model,
     messages: news,
-    ...(step.state === undefined && tools.length > 0 ? { tools: tools.map(({ name }) => name) } : {}),
+    ...(isFirst && tools.length > 0 ? { tools: tools.map(({ name }) => name) } : {}),
   }
   const output = { text, finish, usage, cost, ...(calls.length > 0 ? { toolCalls: calls } : {}) }
   if (calls.length === 0) {
@@ -56,7 +56,8 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   // What nobody would see the outcome of is not done.
   const isOver = step.step + tasks.length >= config.maxSteps
   const next: AgentState = {
-    ...spend(state, state.messages, reply),
+    ...state,
+    ...spent,
     messages: [...state.messages, message],
     asked: calls,
     lastText: text.trim() === '' ? state.lastText : text,
@@ -65,40 +66,59 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   return { kind: 'turn', input, output, state: demandRoom(next), tasks: isOver ? [] : tasks }
 }
 
-/** The state for this turn, with what is new in its conversation. */
+const NEW: AgentState = { messages: [], remote: [], asked: [], tokens: 0, cost: 0, lastText: '' }
+
+type Opened = { state: AgentState; news: ModelMessage[]; isFirst: boolean }
+
+/** The state for this turn, with what is new in its conversation; or what the turn has come to, if it only summarised. */
 async function openTurn(
   context: NodeContext,
   { state, outcomes }: Turn,
   config: AgentConfig,
-): Promise<{ state: AgentState; news: ModelMessage[] }> {
-  if (state === undefined) {
-    const remote = await findRemoteTools(context)
-    const spent: Spent = { tokens: 0, cost: 0 }
-    const messages = await openConversation(context, config, spent)
-    return { state: { messages, remote, asked: [], ...spent, lastText: '' }, news: messages }
+): Promise<Opened | AgentStepResult> {
+  const before = (state ?? NEW) as AgentState
+  if (before.messages.length > 0) {
+    const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
+    return { state: { ...before, messages: [...before.messages, ...news] }, news, isFirst: false }
   }
-  const before = state as AgentState
-  const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
-  return { state: { ...before, messages: [...before.messages, ...news] }, news }
+  const { messages, summary } = await openConversation(context, config, spentOf(before))
+  if (summary) return summary
+  const remote = await findRemoteTools(context)
+  return { state: { ...before, messages, remote }, news: messages, isFirst: true }
 }
 
-type Spent = Pick<AgentState, 'tokens' | 'cost'>
+const spentOf = ({ tokens, cost, talk, refusedMost }: AgentState): Spent => ({
+  tokens,
+  cost,
+  talk,
+  refusedMost,
+})
 
-/** The instructions, what the chat remembers, and the prompt. A summary of the chat adds to what is `spent`. */
+/** The instructions, what the chat remembers, and the prompt; or a step of its own that has summarised the chat. */
 async function openConversation(
   context: NodeContext,
-  { credentialId, model, maxCost }: AgentConfig,
+  config: AgentConfig,
   spent: Spent,
-): Promise<ModelMessage[]> {
+): Promise<{ messages: ModelMessage[]; summary?: AgentStepResult }> {
   const instructions = await renderText(context, 'instructions')
   const prompt =
     context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
+  let summary: AgentStepResult | undefined
   const memory = await loadChatMemory(context, async (quiet, request) => {
-    const reply = await askModel(quiet, { credentialId, model, request, budget: { maxCost } })
-    spend(spent, request.messages, reply)
-    return reply
+    const asked = await askWithin(quiet, config, { request, spent })
+    const { text, finish, usage, cost } = asked.reply
+    summary = {
+      kind: 'turn',
+      input: { model: config.model, messages: request.messages },
+      output: { summary: text, finish, usage, cost },
+      state: { ...NEW, ...asked.spent, talk: undefined },
+      tasks: [],
+    }
+    return asked.reply
   })
-  return [{ role: 'system', content: instructions }, ...(memory ?? []), { role: 'user', content: prompt }]
+  const user: ModelMessage = { role: 'user', content: prompt }
+  const messages: ModelMessage[] = [{ role: 'system', content: instructions }, ...(memory ?? []), user]
+  return { messages, ...(summary ? { summary } : {}) }
 }
 
 /** What an agent without a prompt is asked: the message of the chat, or its input as a text. */
@@ -108,36 +128,6 @@ function readPrompt({ input, bindings }: NodeContext): string {
   if (input === null || input === undefined)
     throw new NodeFailure('prompt is required for an agent without an input', { type: 'InvalidConfig' })
   return typeof input === 'string' ? input : JSON.stringify(input)
-}
-
-/** Throws a NodeFailure (BudgetExceeded) if the turns before this one have used up what the agent may use. */
-function demandBudget({ maxTokens, maxCost }: AgentConfig, { tokens, cost }: AgentState): void {
-  if (maxTokens !== undefined && tokens >= maxTokens)
-    throw new NodeFailure(`The agent has used ${tokens} tokens; maxTokens is ${maxTokens}`, {
-      type: 'BudgetExceeded',
-    })
-  if (maxCost === undefined) return
-  if (cost === null) {
-    const message = 'The vendor has not reported what the agent has used, so maxCost cannot be kept'
-    throw new NodeFailure(message, { type: 'BudgetExceeded' })
-  }
-  // What costs nothing may go on with a budget of nothing.
-  if (cost > 0 && cost >= maxCost)
-    throw new NodeFailure(`The agent has used ${cost} US dollars; maxCost is ${maxCost}`, {
-      type: 'BudgetExceeded',
-    })
-}
-
-/** Adds a call to what was spent before it. */
-function spend<S extends Spent>(spent: S, messages: ModelMessage[], reply: ModelReply): S {
-  spent.tokens += countTokens(messages, reply)
-  spent.cost = spent.cost === null || reply.cost === null ? null : spent.cost + reply.cost
-  return spent
-}
-
-function countTokens(messages: ModelMessage[], { usage, message }: ModelReply): number {
-  if (usage) return usage.input + usage.output
-  return Math.ceil(JSON.stringify([messages, message]).length / TOKEN_CHARS)
 }
 
 function outOfSteps({ maxSteps }: AgentConfig, { lastText, asked }: AgentState): NodeFailure {

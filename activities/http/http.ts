@@ -129,6 +129,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   if (req.signal?.aborted) onAbort()
   else req.signal?.addEventListener('abort', onAbort, { once: true })
   let unsaved: { error: unknown } | undefined
+  let followed = false
   try {
     for (let hops = 0; ; hops++) {
       demandHost(req.allowedHosts, hop.url)
@@ -153,6 +154,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         }
         // Reading a short body to its end keeps the connection usable.
         await response.body.dump({ limit: 16_384 })
+        followed = true
         redirect(hop, authority, status, join(response.headers.location))
         continue
       }
@@ -179,7 +181,8 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
   } catch (error) {
     if (renewal.threw(error)) throw error
     if (unsaved) throw unsaved.error
-    throw stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
+    const failure = stop.signal.aborted ? stop.signal.reason : toHttpError(error, hop.url.host)
+    throw Object.assign(failure, { followed })
   } finally {
     clearTimeout(timer)
     req.signal?.removeEventListener('abort', onAbort)

@@ -23,6 +23,8 @@ export type HttpErrorKind =
 /** The HTTP client's error. Its `message`, fit for users, names the host, never path, query or headers. */
 export class HttpError extends Error {
   readonly kind: HttpErrorKind
+  /** A server has answered before with a redirect: it may have done what it was asked. */
+  followed = false
 
   constructor(kind: HttpErrorKind, message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause })

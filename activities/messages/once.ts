@@ -22,6 +22,8 @@ const LOOK_EVERY_MS = 250
 /** How long the storing of an answer is tried, also when nobody waits for it any more. */
 const STORE_MS = 600_000
 
+const LOOK = 'Look there before you send it again, or set `repeat` if twice is better than never'
+
 /** How a message is handed over. */
 export type Handover = {
   /**
@@ -39,6 +41,8 @@ export type Once = {
   uncertain: FailureType
   /** Rather sent twice than not at all. */
   repeat: boolean
+  /** What to do if it is not known. */
+  way?: string
   /** For how long, in milliseconds, the other side itself recognises a message that is sent again. */
   knownFor?: () => Promise<number>
 }
@@ -55,7 +59,7 @@ export async function sendOnce(
     signal,
     credentials,
   }: Pick<NodeContext, 'spot' | 'idempotencyKey' | 'signal' | 'credentials'>,
-  { what, uncertain, repeat, knownFor = async () => 0 }: Once,
+  { what, uncertain, repeat, way = LOOK, knownFor = async () => 0 }: Once,
   send: (handover: Handover) => Promise<unknown>,
 ): Promise<unknown> {
   const { store, executionId } = spot
@@ -65,8 +69,7 @@ export async function sendOnce(
   const again = repeat || (known !== undefined && known.agoMs < (await knownFor()))
   const doubt = (cause?: unknown) => {
     const why = cause instanceof Error ? `: ${cause.message}` : ''
-    const way = 'Look there before you send it again, or set `repeat` if twice is better than never'
-    return new NodeFailure(`${what} may have been sent, but no answer came${why}. ${way}`, {
+    return new NodeFailure(`${what} may have been sent, but no answer came that says so${why}. ${way}`, {
       type: uncertain,
       cause,
     })

@@ -3,7 +3,7 @@ import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { judgeAnswerError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
 import { startDemo } from './demo.ts'
-import { nameVendor, uselessAnswer, type Vendor } from './failures.ts'
+import { nameVendor, saidNothing, uselessAnswer, type Vendor } from './failures.ts'
 import { openModelLine } from './line.ts'
 import type { ModelReply, ModelRequest } from './model.ts'
 import { openNote } from './note.ts'
@@ -99,7 +99,7 @@ function demandContent(vendor: Vendor, { text, toolCalls, finish }: ModelAnswer)
   if (text.trim() !== '' || toolCalls.length > 0) return
   if (finish === 'filter')
     throw new NodeFailure(`${vendor.name} has filtered the whole answer`, { type: 'ModelRefused' })
-  if (finish === 'length') throw uselessAnswer(vendor, 'has used up its tokens before its first word', false)
+  if (finish === 'length') throw saidNothing(vendor)
   throw uselessAnswer(vendor, 'is empty')
 }
 

@@ -88,6 +88,15 @@ export function uselessAnswer(vendor: Vendor, problem: string, retryable = true)
   return new NodeFailure(`The answer of ${vendor.name} ${problem}`, { type: 'ModelAnswer', retryable })
 }
 
+/** Why all of an answer's tokens went into reasoning, as the `cause` of that failure. */
+export const OUT_OF_TOKENS = 'length'
+
+/** The failure for a model that has come to the end of its tokens before it said anything. */
+export function saidNothing(vendor: Vendor): NodeFailure {
+  const message = `The answer of ${vendor.name} has used up its tokens before its first word`
+  return new NodeFailure(message, { type: 'ModelAnswer', cause: OUT_OF_TOKENS })
+}
+
 /** The failure for an answer that is whole, and not a stream of events. */
 export function noStream(vendor: Vendor, text: string): NodeFailure {
   return uselessAnswer(vendor, `is no stream of events: ${quote(vendor, findMessage(text))}`)
@@ -107,12 +116,13 @@ export function unreached(vendor: Vendor, error: HttpError): NodeFailure {
 
 const NEVER_SENT = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether a request has certainly not reached the vendor. */
+/** Whether a request has certainly not reached the other side. */
 export function isUnsent(error: HttpError): boolean {
+  if (error.followed) return false
   const { code } = (error.cause ?? {}) as { code?: string }
   if (error.kind === 'network') return NEVER_SENT.has(code ?? '')
   if (error.kind === 'timeout') return code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT'
-  return error.kind !== 'aborted' && error.kind !== 'too-large'
+  return error.kind !== 'aborted' && error.kind !== 'too-large' && error.kind !== 'redirect'
 }
 
 /** What a vendor's body says: the message of its JSON, in the forms that vendors use, or the body itself. */

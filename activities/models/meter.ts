@@ -3,6 +3,9 @@ import type { ModelUsage } from './model.ts'
 /** How a call to a vendor has ended: `REFUSED` cost nothing (429, 5xx, 4xx), of `LOST` nobody knows what it cost. */
 export type ModelCallStatus = 'SUCCESS' | 'REFUSED' | 'LOST'
 
+/** Tokens and US dollars as they are known; `lost` calls of which nobody knows what they took are in neither. */
+export type EarlierCalls = { tokens: number; cost: number; lost: number }
+
 /** Notes what a node's attempt sends to vendors of models: a row for each call, before it is sent. */
 export type UsageMeter = {
   /**
@@ -10,6 +13,13 @@ export type UsageMeter = {
    * OPENAI_COMPATIBLE credential names: it tells whose prices count.
    */
   isPriced(provider: string, model: string, baseUrl?: string): Promise<boolean>
+  /** What a call of so many tokens would cost now, in US dollars; undefined if no price is known. */
+  estimate(
+    called: { provider: string; model: string; baseUrl?: string },
+    tokens: { input: number; output: number },
+  ): Promise<number | undefined>
+  /** What earlier attempts of the same activity took. */
+  readEarlier(): Promise<EarlierCalls>
   /** Notes a call that is about to be sent. Throws if it cannot be noted: then it must not be sent. */
   begin(call: { provider: string; model: string; credentialId: string; baseUrl?: string }): Promise<{
     /** Notes its end, with what the vendor reported, and returns the cost in US dollars; null if it is not known. */

@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Info } from '@temporalio/activity'
 import { validate } from 'uuid'
-import { type ModelCallEnd, type ModelCaller, noteModelCall, noteModelCallEnd } from '../../db/usage/calls.ts'
+import {
+  type ModelCallEnd,
+  type ModelCaller,
+  noteModelCall,
+  noteModelCallEnd,
+  readEarlierCalls,
+} from '../../db/usage/calls.ts'
 import { findModelPrices } from '../../db/usage/prices.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import type { ActivityDeps } from '../deps.ts'
@@ -55,6 +61,11 @@ export function createMeter(
   return {
     isPriced: async (provider, model, baseUrl) =>
       hasPrice({ provider, model, baseUrl }, { own: await readPrices(), at: new Date() }),
+    async estimate(called, { input, output }) {
+      const tokens = { input, output, cached: 0, cacheWrite: 0, reasoning: 0 }
+      return priceCall(called, tokens, { own: await readPrices(), at: new Date() })?.cost
+    },
+    readEarlier: () => retryOutages(signal, () => readEarlierCalls(store, by)),
     async begin({ credentialId, ...called }) {
       const own = await readPrices()
       const at = new Date()

@@ -80,3 +80,20 @@ export async function noteModelCallEnd(
       and caller = ${caller} and call = ${call}`.execute(tx),
   )
 }
+
+/**
+ * What the attempts of the same activity before this one took. `lost` are those calls of which nobody knows it: cut off,
+ * or never ended. They are in neither sum.
+ */
+export async function readEarlierCalls(
+  { db }: Pick<Store, 'db'>,
+  { executionId, activityId, caller }: Pick<ModelCaller, 'executionId' | 'activityId' | 'caller'>,
+): Promise<{ tokens: number; cost: number; lost: number }> {
+  const { rows } = await sql<{ tokens: string | number; cost: string | number; lost: number }>`
+    select coalesce(sum(input_tokens + output_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost,
+      count(*) filter (where input_tokens is null)::int as lost
+    from model_calls where execution_id = ${executionId} and activity_id = ${activityId}
+      and caller <> ${caller}`.execute(db)
+  const { tokens, cost, lost } = rows[0]!
+  return { tokens: Number(tokens), cost: Number(cost), lost }
+}

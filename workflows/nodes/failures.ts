@@ -47,7 +47,8 @@ export const FAILURE_TYPES = [
   'SmtpRefused',
   'SmtpTls',
   // A model: its vendor refused the call, or cannot be reached or answer now; what it answered is of no use; a budget
-  // is used up; the price that a budget needs is not known. Of a tool's call nobody knows what came of it.
+  // is used up; the price that a budget needs is not known. A tool's server answered with an error, or nobody knows what
+  // came of the call.
   'AgentOutOfSteps',
   'BudgetExceeded',
   'ModelAnswer',
@@ -55,6 +56,7 @@ export const FAILURE_TYPES = [
   'ModelUnavailable',
   'ModelUnpriced',
   'OutcomeUnknown',
+  'ToolRefused',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

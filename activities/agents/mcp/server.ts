@@ -22,7 +22,8 @@ export type McpServer = { client: Client; limits: { signal: AbortSignal; timeout
 /**
  * Opens a session with a server over streamable HTTP for as long as `work` takes. Everything goes through the guarded
  * client, with the credential of the tool. Throws a NodeFailure: those of requests (HttpNetwork, HttpTimeout, Http401
- * ...), and InvalidResponse for a server that does not keep to the protocol.
+ * ...), ToolRefused for what the server answers with an error of the protocol, and InvalidResponse for a server that
+ * does not keep to it.
  */
 export async function withServer<T>(
   context: NodeContext,
@@ -124,6 +125,8 @@ function describeFault(
       retryable,
     })
   }
+  // Those of the protocol have a number, those of the library a word.
+  if (typeof code === 'number') return new NodeFailure(`The server ${name}: ${said}`, { type: 'ToolRefused' })
   if (code === 'REQUEST_TIMEOUT')
     return new NodeFailure(`The server ${name} did not answer in time`, {
       type: 'HttpTimeout',

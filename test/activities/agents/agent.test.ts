@@ -175,14 +175,18 @@ test('fails once its steps are used up, before tools are called whose outcome no
 })
 
 test('fails before a call to the model once its tokens are used up; its error can be gone on with', async () => {
-  // The vendor reports 120 tokens for each call.
+  // The vendor reports 120 tokens for each call, 5 of them reasoning that is not sent again; the third would take more.
   const { run, agent } = await agents.runAgent([double], step('double', { n: 1 }), {
-    config: { maxTokens: 240 },
+    config: { maxTokens: 300 },
     node: { onError: 'CONTINUE' },
   })
   expect(run.status).toBe('SUCCESS')
   expect(agent.outputData).toMatchObject({
-    error: { type: 'BudgetExceeded', message: 'The agent has used 240 tokens; maxTokens is 240' },
+    error: {
+      type: 'BudgetExceeded',
+      message:
+        'The agent has used 240 tokens, and its next call takes about 117 before its answer; maxTokens is 300',
+    },
   })
   expect(agents.vendor.calls).toHaveLength(2)
 })

@@ -235,6 +235,61 @@ test('a call that got no answer has an unknown outcome and is not made again, un
   expect(server.requests.filter(({ asks }) => asks === 'tools/call')).toHaveLength(3)
 })
 
+type Answer = Parameters<Awaited<ReturnType<typeof startMcp>>['before']>[0]
+const json = { 'content-type': 'application/json' }
+const events = { 'content-type': 'text/event-stream' }
+const answers = (act: (response: import('node:http').ServerResponse) => unknown): Answer => {
+  return ({ asks }, response) => {
+    if (asks !== 'tools/call') return false
+    act(response)
+    return true
+  }
+}
+
+test.each<[string, Answer]>([
+  ['broken JSON', answers((to) => to.writeHead(200, json).end('{"jsonrpc": "2.0", "id"'))],
+  ['JSON of something else', answers((to) => to.writeHead(200, json).end('{"ok": true}'))],
+  ['a page', answers((to) => to.writeHead(200, { 'content-type': 'text/html' }).end('<p>Done!'))],
+  ['nothing', answers((to) => to.writeHead(200, json).end())],
+  ['too much', answers((to) => to.writeHead(200, json).end(`"${'x'.repeat(3_000_000)}"`))],
+  ['events that end too early', answers((to) => to.writeHead(200, events).end(': wait\n\n'))],
+  [
+    'events that break off',
+    answers((to) => to.writeHead(200, events).write('data: {"json', () => to.destroy())),
+  ],
+  ['502', answers((to) => to.writeHead(502).end('Bad gateway'))],
+  ['a redirect', answers((to) => to.writeHead(302, { location: 'http://127.0.0.1:1/' }).end())],
+])(
+  'a call that is answered with %s may have been made: its outcome is unknown, and it is not made again',
+  async (_, answer) => {
+    const server = await serve('json', [weather()])
+    server.before(answer)
+    const { run, steps } = await agents.runAgent(
+      [tool(server.url, { timeoutMs: 3_000 })],
+      [asked(), { text: 'ok' }],
+      { node: { retry: { maxAttempts: 2, initialIntervalMs: 10 } } },
+    )
+    expect(run.status).toBe('SUCCESS')
+    expect(agents.toldIn(1)).toEqual([{ error: 'outcome unknown' }])
+    expect(steps[1]).toMatchObject({
+      status: 'FAILED',
+      errorMessage: expect.stringMatching(/weather.* may have been sent, but no answer came.*mark the tool/),
+    })
+    expect(server.requests.filter(({ asks }) => asks === 'tools/call')).toHaveLength(1)
+  },
+)
+
+test.each<[string, Answer, RegExp]>([
+  ['403', answers((to) => to.writeHead(403).end('Not you')), /responded with 403/],
+  ['404', answers((to) => to.writeHead(404).end('No such session')), /responded with 404/],
+  ['429', answers((to) => to.writeHead(429).end('Slow down')), /responded with 429/],
+])('a call that the server refuses with %s is told as an error', async (_, answer, said) => {
+  const server = await serve('json', [weather()])
+  server.before(answer)
+  await agents.runAgent([tool(server.url)], [asked(), { text: 'ok' }], quick)
+  expect(agents.toldIn(1)).toEqual([{ error: expect.stringMatching(said) }])
+})
+
 test('its address keeps to the egress rules, is no place for arguments, and takes no secret', async () => {
   const denied = await agents.runAgent([tool('http://10.1.2.3/mcp')], { text: 'ok' }, quick)
   expect(denied.agent.errorMessage).toMatch(/10\.1\.2\.3/)

@@ -24,6 +24,10 @@ const post = (more: object = {}) => ({
 const call = (name: string, args: Record<string, unknown> = {}) => ({ tools: [{ name, args }] })
 const orders = call('order', { what: 'tea' })
 
+function redirectTo(response: import('node:http').ServerResponse, status: number, location: string) {
+  response.writeHead(status, { location }).end()
+}
+
 /** Runs an agent that calls one tool and then answers; what the model was told of that. */
 async function tell(
   tool: object,
@@ -82,6 +86,7 @@ describe('HTTP', () => {
 
   test('what a cancel broke off, and may be sent again, is sent again by a retry of the execution under its key', async () => {
     let hangs = true
+    agents.vendor.calls.length = 0
     agents.site.calls.length = 0
     agents.site.answer((_call, _request, response) => {
       if (!hangs) response.end('ok')
@@ -131,6 +136,28 @@ describe('HTTP', () => {
     expect(agents.site.calls).toHaveLength(1)
     agents.site.answer()
   })
+
+  test.each<[string, object, (response: import('node:http').ServerResponse) => unknown]>([
+    ['no JSON, which was asked for', { responseType: 'json' }, (to) => to.end('<p>Ordered!')],
+    ['too much', {}, (to) => to.end('x'.repeat(3_000_000))],
+    ['a redirect to where nobody is', {}, (to) => redirectTo(to, 303, 'http://127.0.0.1:1/')],
+    ['a redirect to where nobody may go', {}, (to) => redirectTo(to, 303, 'http://169.254.169.254/')],
+    ['a redirect to no address', {}, (to) => redirectTo(to, 303, 'ftp://x')],
+  ])(
+    'a request that is answered with %s has an unknown outcome, and is not sent again',
+    async (_, more, answer) => {
+      agents.site.answer((_call, _request, response) => void answer(response))
+      const { told, steps } = await tell(
+        post(more),
+        { what: 'tea' },
+        { node: { retry: { initialIntervalMs: 10 } } },
+      )
+      agents.site.answer()
+      expect(told).toEqual({ error: 'outcome unknown' })
+      expect(steps[1]!.errorMessage).toMatch(/may have been sent, but no answer came that says so: /)
+      expect(agents.site.calls).toHaveLength(1)
+    },
+  )
 
   test('a request that nobody can have got is tried again, and its failure is told as it is', async () => {
     const { told, steps } = await tell(

@@ -415,7 +415,7 @@ test('a request of more than eight megabytes is not sent', async () => {
 test('a call that cannot be noted is not sent, and fails as the noting did', async () => {
   const { server, ask } = await start('OPENAI', { text: 'x' })
   const away = new Error('the database is away')
-  const meter = { isPriced: async () => true, begin: async () => Promise.reject(away) }
+  const meter = { ...models.meter, begin: async () => Promise.reject(away) }
   await expect(ask({ context: { meter } })).rejects.toBe(away)
   expect(server.calls).toHaveLength(0)
 })
@@ -423,7 +423,7 @@ test('a call that cannot be noted is not sent, and fails as the noting did', asy
 test('an end that cannot be noted does not cost the answer', async () => {
   const { ask } = await start('OPENAI', { text: 'dear answer' })
   const end = async () => Promise.reject(new Error('the database is away'))
-  const meter = { isPriced: async () => true, begin: async () => ({ end }) }
+  const meter = { ...models.meter, begin: async () => ({ end }) }
   expect(await ask({ context: { meter } })).toMatchObject({ text: 'dear answer', cost: null })
 })
 

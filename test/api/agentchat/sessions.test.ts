@@ -357,6 +357,58 @@ test('a summary that a filter has cut is not remembered', async () => {
   }
 })
 
+test('an agent summarises a long chat in a step of its own, which is no part of the reply', async () => {
+  const server = await startOpenAi(({ body }) =>
+    JSON.stringify(body).includes('Summarize the conversation')
+      ? { text: 'SHORT: Ada wants plums.' }
+      : { text: `Noted. ${'x'.repeat(300)}` },
+  )
+  try {
+    const credentialId = await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: server.url })
+    const config = { credentialId, model: 'm', instructions: 'Help.', maxSteps: 1, maxTokens: 5_000 }
+    const nodes = [{ id: 'agent', type: 'AI_AGENT', config }]
+    const id = await open(await agent(nodes, ['chat -> agent'], { chatHistoryTokens: 200 }), operator.cookie)
+    for (let n = 1; n <= 3; n++) await say(id, `Message ${n}: ${'y'.repeat(300)}`, operator.cookie)
+    const { messages } = await read(id, operator.cookie)
+    const last = messages.at(-1)
+    expect(last).toMatchObject({
+      role: 'assistant',
+      content: `Noted. ${'x'.repeat(300)}`,
+      status: 'COMPLETE',
+    })
+    const execution = (await host.ask(
+      'GET',
+      `/api/executions/${last.executionId}`,
+      undefined,
+      operator.cookie,
+    )) as {
+      nodeExecutions: { nodeId: string; step: number | null; tool: string | null; outputData: object }[]
+    }
+    const steps = execution.nodeExecutions.filter(({ step }) => step !== null)
+    expect(steps).toMatchObject([
+      {
+        step: 1,
+        tool: null,
+        inputData: { model: 'm', messages: [{ role: 'system' }, { role: 'user' }] },
+        outputData: { summary: 'SHORT: Ada wants plums.', usage: { input: 100, output: 20 } },
+        usage: { calls: 1 },
+      },
+      {
+        step: 2,
+        tool: null,
+        inputData: {
+          messages: [{}, { content: expect.stringContaining('SHORT: Ada wants plums.') }, {}, {}],
+        },
+        outputData: { text: `Noted. ${'x'.repeat(300)}` },
+        usage: { calls: 1 },
+      },
+    ])
+    expect(last.tokenUsage).toMatchObject({ input: 200, output: 40 })
+  } finally {
+    await server.stop()
+  }
+})
+
 describe('the list', () => {
   test('has the own sessions, finds parts of titles and messages, and is paged', async () => {
     const me = await host.signUp('OPERATOR')

@@ -22,6 +22,8 @@ export function useModels(http: HttpClient = createHttpClient(LOCAL)) {
 
   const meter: UsageMeter = {
     isPriced: async () => state.priced,
+    estimate: async () => 1,
+    readEarlier: async () => ({ tokens: 0, cost: 0, lost: 0 }),
     async begin(call) {
       const one: MeteredCall = { ...call }
       metered.push(one)
@@ -61,6 +63,7 @@ export function useModels(http: HttpClient = createHttpClient(LOCAL)) {
   return {
     metered,
     state,
+    meter,
     contextOf,
     /** Asks with a credential of this type and data. */
     ask(

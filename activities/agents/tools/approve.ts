@@ -1,6 +1,6 @@
-import { runApproval } from '../nodes/approval.ts'
-import type { NodeContext } from '../nodes/kit/node.ts'
-import { readAgentConfig } from './config.ts'
+import { runApproval } from '../../nodes/approval.ts'
+import type { NodeContext } from '../../nodes/kit/node.ts'
+import { readAgentConfig } from '../config.ts'
 
 /** How much of the arguments the approvers are shown. */
 const MAX_SHOWN = 4_000
