@@ -408,6 +408,17 @@ begin
   return null;
 end $function$;
 
+-- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE OR REPLACE FUNCTION public.model_call_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op <> 'INSERT' then perform unfold_model_calls(old.team_id, old.created_at); end if;
+  if tg_op <> 'DELETE' then perform unfold_model_calls(new.team_id, new.created_at); end if;
+  return null;
+end $function$;
+
 -- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
 CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
  RETURNS void
@@ -540,6 +551,22 @@ begin
   end if;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.unfold_model_calls(team uuid, at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  begun constant timestamptz := date_trunc('hour', at, 'UTC');
+begin
+  -- Whoever folds holds it too: what is folded meanwhile is seen by the statements below.
+  perform pg_advisory_xact_lock(7226061, hashtext(team::text));
+  update model_call_folds set until = begun where team_id = team and until > begun;
+  if found then
+    delete from model_call_hours where team_id = team and hour >= begun;
+    delete from model_call_hour_runs where team_id = team and hour >= begun;
+  end if;
+end $function$;
+
 -- Removes the outputs of an execution that does not keep them. What came to its pauses is an output too; who decided
 -- what, and when, stays.
 CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
@@ -598,6 +625,9 @@ CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((
 CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
 CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
 CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
+CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN ((new.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
+CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
 CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at))) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();

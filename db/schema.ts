@@ -322,6 +322,41 @@ export interface MessageNotes {
   state: string;
 }
 
+export interface ModelCallFolds {
+  teamId: string;
+  until: Timestamp;
+}
+
+export interface ModelCallHourRuns {
+  before: Timestamp | null;
+  beforeOfModel: Timestamp | null;
+  executionId: string;
+  hour: Timestamp;
+  model: string;
+  open: number;
+  provider: string;
+  teamId: string;
+  workflowId: string;
+}
+
+export interface ModelCallHours {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  firsts: number;
+  hour: Timestamp;
+  input: number;
+  model: string;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  starts: number;
+  teamId: string;
+  unpriced: number;
+  workflowId: string;
+}
+
 export interface ModelCalls {
   activityId: string;
   attempt: number;
@@ -609,6 +644,9 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   messageNotes: MessageNotes;
+  modelCallFolds: ModelCallFolds;
+  modelCallHourRuns: ModelCallHourRuns;
+  modelCallHours: ModelCallHours;
   modelCalls: ModelCalls;
   modelPrices: ModelPrices;
   nodeExecutions: NodeExecutions;

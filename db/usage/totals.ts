@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { DateTime } from 'luxon'
 import { demandTeam, type Scope } from '../scope.ts'
 import { readSums, SUMS, SUMS_OF_SUMS, type Sums, type Usage } from './usage.ts'
@@ -28,9 +28,8 @@ const NONE = { calls: 0, unpriced: 0, priced: 0, input: 0, output: 0, cached: 0,
 /** What a team's calls to models took (VIEWER). Throws NOT_FOUND. */
 export async function readTokenUsage(scope: Scope, teamId: string, query: UsageQuery): Promise<CountedUsage> {
   await demandTeam(scope, teamId, 'VIEWER')
-  const calls = selectCalls(teamId, query)
   const { rows } = await sql<Counted>`
-    select count(*)::int as executions, ${SUMS_OF_SUMS} from (${calls}) s having count(*) > 0`.execute(
+    ${sumSpans(teamId, query, [query])} select ${COUNTED} from found having count(*) > 0`.execute(
     scope.store.db,
   )
   return readCounted(rows[0])
@@ -47,49 +46,86 @@ export async function readDailyUsage(
 ): Promise<DailyUsage[]> {
   await demandTeam(scope, teamId, 'VIEWER')
   const days = listDays(query, timezone)
-  const starts = days.map((day) => writeStart(day.toUTC()))
-  const calls = selectCalls(teamId, query, { day: sql`width_bucket(c.created_at, ${starts}::timestamptz[])` })
-  const { rows } = await sql<Counted & { day: number }>`
-    select day, count(*)::int as executions, ${SUMS_OF_SUMS} from (${calls}) s group by day`.execute(
+  const spans = days.map((day, index) => ({
+    from: index === 0 ? query.from : day.toJSDate(),
+    to: days[index + 1]?.toJSDate() ?? query.to,
+  }))
+  const { rows } = await sql<Counted & { span: number }>`
+    ${sumSpans(teamId, query, spans)} select span, ${COUNTED} from found group by span`.execute(
     scope.store.db,
   )
-  const known = new Map(rows.map((row) => [row.day, row]))
+  const known = new Map(rows.map((row) => [row.span, row]))
   return days.map((day, index) => ({ date: day.toISODate()!, ...readCounted(known.get(index + 1)) }))
 }
 
 /** The same by the models, those that cost most first, at most 1,000 of them. */
 export async function readModelUsage(scope: Scope, teamId: string, query: UsageQuery): Promise<ModelUse[]> {
   await demandTeam(scope, teamId, 'VIEWER')
-  const calls = selectCalls(teamId, query, { provider: sql`c.provider`, model: sql`c.model` })
   const { rows } = await sql<Counted & { provider: string; model: string }>`
-    select provider, model, count(*)::int as executions, ${SUMS_OF_SUMS} from (${calls}) s group by provider, model
+    ${sumSpans(teamId, query, [query], true)} select provider, model, ${COUNTED} from found group by provider, model
     order by sum(cost) desc, sum(input + output) desc, provider, model
     fetch first ${sql.lit(MOST_MODELS)} rows only`.execute(scope.store.db)
   return rows.map(({ provider, model, ...row }) => ({ provider, model, ...readCounted(row) }))
 }
 
-/** The sums of the calls by execution, and by `keys`: expressions over `model_calls c`, by their names. */
-function selectCalls(
+const COUNTED = sql`sum(executions)::int as executions, ${SUMS_OF_SUMS}`
+
+/**
+ * The sums of spans, as `found` with the number of each span from 1: of its hours that are folded from these, of the
+ * rest from the calls themselves. An execution counts where its first call in the span is. `byModel`: executions count
+ * for each of their models; else provider and model are null, or of no meaning.
+ */
+function sumSpans(
   teamId: string,
-  { from, to, workflowId }: UsageQuery,
-  keys: Record<string, RawBuilder<unknown>> = {},
+  { workflowId }: UsageQuery,
+  spans: Pick<UsageQuery, 'from' | 'to'>[],
+  byModel = false,
 ) {
-  const named = Object.entries(keys).map(([name, key]) => sql`${key} as ${sql.ref(name)}, `)
-  const names = Object.keys(keys).map((name) => sql`, ${sql.ref(name)}`)
-  const before = to === undefined ? sql`true` : sql`c.created_at < ${to}`
-  const ofWorkflow = workflowId === undefined ? sql`true` : sql`c.workflow_id = ${workflowId}`
-  return sql`select ${sql.join(named, sql``)}${SUMS} from model_calls c
-    where c.team_id = ${teamId} and c.created_at >= ${from} and ${before} and ${ofWorkflow}
-    group by c.execution_id${sql.join(names, sql``)}`
+  const begins = spans.map(({ from }) => from.toISOString())
+  const ends = spans.map(({ to }) => to?.toISOString() ?? 'infinity')
+  const ofWorkflow = (table: string) =>
+    workflowId === undefined ? sql`true` : sql`${sql.ref(table)}.workflow_id = ${workflowId}`
+  const models = byModel ? sql`c.provider, c.model` : sql`null::text as provider, null::text as model`
+  const byModels = byModel ? sql`, c.provider, c.model` : sql``
+  const sameModel = byModel ? sql`b.provider = one.provider and b.model = one.model` : sql`true`
+  return sql`with spans as materialized (
+      select number, begun, ended, date_trunc('hour', begun + interval '1 hour' - interval '1 microsecond', 'UTC') as first,
+        least(date_trunc('hour', ended, 'UTC'),
+          coalesce((select until from model_call_folds where team_id = ${teamId}), '-infinity')) as last
+      from unnest(${begins}::timestamptz[], ${ends}::timestamptz[]) with ordinality as s (begun, ended, number)
+    ), pieces as materialized (
+      select number, begun, begun as first, ended as last, false as follows from spans where first >= last
+      union all select number, begun, begun, first, false from spans where first < last and begun < first
+      union all select number, begun, last, ended, true from spans where first < last and last < ended
+    ), found as (
+      select s.number::int as span, h.* from spans s cross join lateral (
+        select provider, model, sum(${byModel ? sql`firsts` : sql`starts`}) as executions, ${SUMS_OF_SUMS}
+        from model_call_hours h
+        where h.team_id = ${teamId} and h.hour >= s.first and h.hour < s.last and ${ofWorkflow('h')}
+        group by provider, model) h
+      union all
+      select s.number, r.provider, r.model, (${byModel ? sql`r.before_of_model` : sql`r.before`} < s.begun)::int, 0,
+        case when r.open = 0 or coalesce((
+          select e.status in ('PENDING', 'RUNNING') from executions e where e.id = r.execution_id), false) then 0
+        else r.open end, 0, 0, 0, 0, 0, 0
+      from spans s join model_call_hour_runs r on r.team_id = ${teamId} and r.hour >= s.first and r.hour < s.last
+      where ${ofWorkflow('r')}
+      union all
+      select p.number, c.* from pieces p cross join lateral (
+        select provider, model, count(*) filter (where not p.follows or coalesce((
+            select max(b.created_at) < p.begun from model_calls b
+            where b.execution_id = one.execution_id and b.created_at < p.first and ${sameModel}), true)) as executions,
+          ${SUMS_OF_SUMS}
+        from (
+          select ${models}, c.execution_id, ${SUMS} from model_calls c
+          where c.team_id = ${teamId} and c.created_at >= p.first and c.created_at < p.last and ${ofWorkflow('c')}
+          group by c.execution_id${byModels}) one
+        group by provider, model) c
+    )`
 }
 
 function readCounted(row: Counted | undefined): CountedUsage {
   return { ...readSums(row ?? NONE), executions: row?.executions ?? 0 }
-}
-
-/** A time as PostgreSQL reads it. The first day of the year 1 begins before it in the east, and no call is that old. */
-function writeStart(start: DateTime): string {
-  return start.year < 1 ? '-infinity' : start.toISO()!
 }
 
 /** When the days begin that a span touches, the first one before it. */

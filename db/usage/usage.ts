@@ -17,7 +17,7 @@ export type Usage = {
 }
 
 /** Whether nobody knows what a row of `model_calls c` cost. A call that may still be under way does not count yet. */
-const IS_UNPRICED = sql`case when c.cost is not null then false when c.status <> 'OPEN' then true
+export const IS_UNPRICED = sql`case when c.cost is not null then false when c.status <> 'OPEN' then true
   else not coalesce((select e.status in ('PENDING', 'RUNNING') from executions e where e.id = c.execution_id), false) end`
 
 /** The sums over rows of `model_calls c`, to be read with `readSums`. */

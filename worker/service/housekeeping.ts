@@ -15,11 +15,12 @@ import { purgeSessions } from '../../db/people/sessions.ts'
 import { removeUnnamed } from '../../db/records/unnamed.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
+import { foldModelCalls } from '../../db/usage/hours.ts'
 
 /**
  * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past their retention, stored outputs
- * that no record names and the bytes of files that no execution has, counts the executions of the days that are over,
- * and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
+ * that no record names and the bytes of files that no execution has, counts the executions of the days that are over, folds what
+ * calls to models took, and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
  * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function that ends
  * it, which waits for the current step of a round.
  */
@@ -45,6 +46,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await purgeChunks(store)
     await purgeMemoryEnds(store)
     await countDays(store, stopping.signal)
+    await foldModelCalls(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
     const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)

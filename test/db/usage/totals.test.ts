@@ -1,31 +1,15 @@
-import { type CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { readDailyUsage, readModelUsage, readTokenUsage } from '../../../db/usage/totals.ts'
 import { readRecordUsage, readRunUsage } from '../../../db/usage/usage.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
+import { explain, watchStore } from '../../support/usage/watched.ts'
 
 const ROWS = 20_000
 const service = await keep(startService())
 const { db } = service.store
-
-/** The database, which keeps the statements that it is sent, with their parameters. */
-function watched() {
-  const sent: CompiledQuery[] = []
-  const plugin = {
-    transformQuery: ({ node }: { node: never }) => node,
-    transformResult: async ({ result }: { result: never }) => result,
-  }
-  const watching = db.withPlugin(plugin as never)
-  const executor = watching.getExecutor()
-  const execute = executor.executeQuery.bind(executor)
-  executor.executeQuery = (query, ...rest) => {
-    sent.push(query)
-    return execute(query, ...rest)
-  }
-  return { db: watching, sent }
-}
 
 test('totals read one index, of the span alone; what a run took is found by its key', async () => {
   // A quarter of the calls are the team's, spread over 120 days; every fifth of them has no known cost.
@@ -38,8 +22,7 @@ test('totals read one index, of the span alone; what a run took is found by its 
       case when n % 5 > 0 then 0.0001 end, now() - (${ROWS} - n) * interval '120 days' / ${ROWS}
     from generate_series(1, ${ROWS}) n`.execute(db)
   await sql`vacuum analyze model_calls`.execute(db)
-  const { db: watching, sent } = watched()
-  const store = { ...service.store, db: watching } as Scope['store']
+  const { store, sent } = watchStore(service.store as Scope['store'])
   const scope = serviceScope(store, { kind: 'SYSTEM', id: null, name: 'test' }, [[service.teamId, 'VIEWER']])
   const query = { from: new Date(Date.now() - 30 * 86_400_000), to: undefined }
   const calls = ROWS / 16
@@ -59,14 +42,8 @@ test('totals read one index, of the span alone; what a run took is found by its 
   await readRecordUsage(store, run, [{ nodeId: 'llm', iteration: '20', step: null }])
 
   const plans: string[] = []
-  for (const { sql: text, parameters } of sent.filter(({ sql }) => sql.includes('model_calls'))) {
-    const { rows } = await db.executeQuery<Record<string, string>>({
-      ...sent[0]!,
-      sql: `explain ${text}`,
-      parameters,
-    })
-    plans.push(rows.flatMap((row) => Object.values(row)).join('\n'))
-  }
+  for (const query of sent.filter(({ sql }) => sql.includes('model_calls')))
+    plans.push((await explain(service.store, query)).join('\n'))
   expect(plans).toHaveLength(5)
   for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on model_calls/)
   for (const plan of plans.slice(0, 3)) expect(plan).toMatch(/Scan (using|on) model_calls_of_team/)
