@@ -1,30 +1,33 @@
-import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { ENDED, type ExecutionBody } from '../support/client.ts'
-import { type Installation, type Name, startInstallation } from '../support/engine/installation.ts'
+import { startInstallation } from '../support/engine/installation.ts'
 import { startTarget, type Target } from '../support/servers/target.ts'
+import { readEnds, rebuildAll, repeatAsk } from './ends.ts'
 import { createKinds, type Kind } from './kinds.ts'
+import { createStrikes } from './strikes.ts'
 
 // Keeps starting executions while parts of the service are killed and frozen at random, then checks every one:
-// `npm run chaos -- <minutes> <seed>`. The strikes of a seed are the same each time, what they hit is not.
+// `npm run chaos -- <minutes> <seed>`; `-- models` with models, agents and chats instead. The strikes of a seed are the same each time, what they hit is not.
 
 type Started = { id: string; kind: Kind; n: number; cancelled: boolean }
 
 const STARTS_MS = 250
 const QUIET_MS = 6_000
 const CANCEL_SHARE = 0.1
-/** Longer than any execution takes, also one whose worker is lost more than once. */
-const END_MS = 240_000
+
+if (process.argv[2] === 'models') await import('./models/models.ts')
 
 const [minutes = '5', seed = String(Date.now() % 100_000)] = process.argv.slice(2)
 const random = createRandom(Number(seed))
 const started: Started[] = []
-const struck: Record<string, number> = {}
 let striking = true
 
 const target = await startTarget()
 const host = await startInstallation({ RATE_LIMITS: 'off', LOG_LEVEL: 'warn' })
+const strikes = createStrikes(host, {
+  next: random,
+  describe: () => `${started.length} executions so far`,
+})
 let failed = false
 try {
   const kinds = await createKinds(host, target.url)
@@ -32,7 +35,7 @@ try {
   const until = Date.now() + Number(minutes) * 60_000
   while (Date.now() < until) {
     await sleep(QUIET_MS * (0.5 + random()))
-    await strike()
+    await strikes.strike()
   }
   striking = false
   await starting
@@ -63,65 +66,14 @@ async function keepStarting(kinds: Kind[]): Promise<void> {
 async function startOne(kind: Kind, n: number, cancels: boolean): Promise<void> {
   const path = `/api/workflows/${kind.workflowId}/execute`
   const headers = { 'idempotency-key': `chaos-${n}` }
-  const text = await repeat(() => host.post(path, { teamId: host.teamId, data: { n } }, headers), [202])
+  const text = await repeatAsk(() => host.post(path, { teamId: host.teamId, data: { n } }, headers), [202])
   const { executionId: id } = JSON.parse(text) as { executionId: string }
   const run: Started = { id, kind, n, cancelled: false }
   started.push(run)
   if (!cancels) return
   await sleep(500 + 1_500 * random())
-  await repeat(() => host.post(`/api/executions/${id}/cancel`), [200, 409])
+  await repeatAsk(() => host.post(`/api/executions/${id}/cancel`), [200, 409])
   run.cancelled = true
-}
-
-async function repeat(ask: () => Promise<Response>, wanted: number[]): Promise<string> {
-  for (const giveUp = Date.now() + 120_000; ; await sleep(100)) {
-    const response = await ask().catch(() => undefined)
-    const text = await response?.text().catch(() => undefined)
-    if (response && text !== undefined && wanted.includes(response.status)) return text
-    const again = response === undefined || text === undefined || response.status === 503
-    if (!again || Date.now() > giveUp) throw new Error(`${response?.status} ${text}`)
-  }
-}
-
-async function strike(): Promise<void> {
-  const names: Name[] = ['service', 'temporal', 'postgres']
-  const name = names[Math.floor(random() * names.length)]!
-  const how = random()
-  if (how < 0.45) {
-    note(`kill ${name}`)
-    const was = host.kill(name)
-    await host.recovered(name, was)
-  } else if (how < 0.85) {
-    const ms = Math.round(1_000 + 14_000 * random() ** 2)
-    note(`freeze ${name}`, `${ms} ms`)
-    host.kill(name, 'SIGSTOP')
-    await sleep(ms)
-    host.kill(name, 'SIGCONT')
-  } else if (how < 0.95) {
-    const ms = Math.round(1_000 + 9_000 * random())
-    note('read-only', `${ms} ms`)
-    await makeReadOnly(true)
-    await sleep(ms)
-    await makeReadOnly(false)
-  } else {
-    note('kill all')
-    await host.killAll()
-    await host.boot()
-  }
-}
-
-/** As after a failover to a standby: sessions go on, and their writes are refused. */
-async function makeReadOnly(on: boolean): Promise<void> {
-  const client = new pg.Client({ connectionString: host.holder().addresses.databaseUrl })
-  await client.connect()
-  await client.query(`alter system set default_transaction_read_only = ${on ? 'on' : 'off'}`)
-  await client.query('select pg_reload_conf()')
-  await client.end()
-}
-
-function note(what: string, more = ''): void {
-  struck[what] = (struck[what] ?? 0) + 1
-  console.log(`${new Date().toISOString()}  ${what} ${more}  (${started.length} executions so far)`)
 }
 
 function fault(message: string): false {
@@ -134,10 +86,11 @@ function fault(message: string): false {
 async function checkAll(): Promise<boolean> {
   let good = true
   let repeated = 0
-  const giveUp = Date.now() + END_MS
-  const ended = new Map<string, ExecutionBody>()
-  for (const { id } of started) ended.set(id, await untilEnded(host, id, giveUp))
-  rebuildAll()
+  const ended = await readEnds(
+    host,
+    started.map(({ id }) => id),
+  )
+  rebuildAll(host)
   for (const run of started) {
     const execution = ended.get(run.id)!
     const rebuilt = await host.read(run.id)
@@ -151,23 +104,9 @@ async function checkAll(): Promise<boolean> {
   console.log(
     `seed ${seed}: ${started.length} executions, ${calls} calls, ${repeated} of them made again; strikes:`,
   )
-  console.table(struck)
+  console.table(strikes.counts)
   console.log(good && !failed ? 'no faults' : 'FAULTS, see above')
   return good && !failed
-}
-
-function rebuildAll(): void {
-  const env = { ...process.env, DATA_DIR: host.dataDir, LOG_LEVEL: 'warn' }
-  const args = ['--disable-warning=ExperimentalWarning', 'worker/cli.ts', 'rebuild', '--all']
-  execFileSync(process.execPath, args, { env, stdio: 'inherit' })
-}
-
-async function untilEnded(from: Installation, id: string, giveUp: number): Promise<ExecutionBody> {
-  for (;;) {
-    const execution = await from.read(id)
-    if (ENDED.includes(execution.status) || Date.now() > giveUp) return execution
-    await sleep(200)
-  }
 }
 
 function findProblems({ id, kind, n, cancelled }: Started, run: ExecutionBody, { calls }: Target): string[] {
