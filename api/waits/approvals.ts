@@ -80,6 +80,13 @@ const ApprovalSchema = v.pipe(
     createdAt: timeSchema,
     settledAt: v.nullable(timeSchema),
     mayDecide: v.pipe(v.boolean(), v.description('Whether the caller may decide the approval at the moment')),
+    hidden: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether it is part of a chat of somebody else, who does not ask the caller: then there are no message, form, ' +
+          'approvers and decisions',
+      ),
+    ),
   }),
   v.title('Approval'),
 )

@@ -4,7 +4,7 @@ import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
-import { recoverExecution, type VersionChoice } from '../starts/retry.ts'
+import { IN_CHAT, recoverExecution, type VersionChoice } from '../starts/retry.ts'
 import { cancelOpen } from './cancel.ts'
 import { isEnded } from './status.ts'
 
@@ -77,8 +77,8 @@ export async function bulkCancel(
 }
 
 /**
- * Retries a team's failed and cancelled executions that nobody has retried yet (OPERATOR), the oldest first,
- * for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only once. The audit
+ * Retries a team's failed and cancelled executions that nobody has retried yet (OPERATOR), the oldest first, without
+ * those that reply in chats: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only once. The audit
  * entry is written before the retries; each new execution names who started it.
  */
 export async function bulkRetry(
@@ -93,11 +93,11 @@ export async function bulkRetry(
     store,
     teamId,
     filter,
-    sql`status in ('FAILED', 'CANCELLED') and not exists (
+    sql`status in ('FAILED', 'CANCELLED') and trigger <> 'CHAT' and not exists (
       select from executions r where r.retried_from = e.id and r.recovery = 'RETRY')`,
     sql`created_at, id limit ${MAX_RETRIED}`,
   )
-  const skipped = await explainUnmatched(store, teamId, filter, rows)
+  const skipped = await explainUnmatched(store, teamId, filter, rows, { retry: true })
   const matched = rows[0]?.total ?? 0
   const executions: { executionId: string; retriedFrom: string }[] = []
   await change(scope, 'EXECUTIONS_RETRIED', teamId, async () => ({
@@ -171,13 +171,14 @@ async function explainUnmatched(
   teamId: string,
   { ids = [] }: BulkFilter,
   rows: Match[],
+  { retry = false } = {},
 ): Promise<Skipped[]> {
   const found = new Set(rows.map(({ id }) => id))
   const left = [...new Set(ids)].filter((id) => !found.has(id))
   if (left.length === 0) return []
   const existing = await db
     .selectFrom('executions')
-    .select(['id', 'status', 'cancelRequestedAt'])
+    .select(['id', 'status', 'cancelRequestedAt', 'trigger'])
     .select(
       sql<boolean>`exists (select from executions r
         where r.retried_from = executions.id and r.recovery = 'RETRY')`.as('retried'),
@@ -189,6 +190,7 @@ async function explainUnmatched(
   return left.map((id) => {
     const row = byId.get(id)
     if (!row) return { id, reason: 'There is no such execution' }
+    if (retry && row.trigger === 'CHAT') return { id, reason: IN_CHAT }
     const cancels = !isEnded(row.status) && row.cancelRequestedAt !== null
     const how = cancels ? ', being cancelled' : row.retried ? ', retried already' : ''
     return { id, reason: `The execution does not match the filter: ${row.status}${how}` }

@@ -40,6 +40,9 @@ export type RecoverOptions = {
 } & TraceContext &
   Pick<StartInput, 'swept'>
 
+/** Why an execution is not repeated: its reply belongs to a message that is there already. */
+export const IN_CHAT = 'The execution replies in a chat: post the message again instead'
+
 /**
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
  * nodes that succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR,
@@ -128,8 +131,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
   if (!run) throw missing('execution')
   demand(scope, run.teamId, 'OPERATOR')
   if (isHiddenFrom(scope, run.teamId, run.privacy)) throw isPrivate()
-  if (run.trigger === 'CHAT')
-    throw new Fault('CONFLICT', 'The execution replies in a chat: post the message again instead')
+  if (run.trigger === 'CHAT') throw new Fault('CONFLICT', IN_CHAT)
   if (!isEnded(run.status)) throw new Fault('CONFLICT', 'The execution is still under way')
   if (how === 'RETRY' && run.status === 'SUCCESS') {
     throw new Fault('CONFLICT', 'The execution succeeded, so it has no failed node; rerun it instead')

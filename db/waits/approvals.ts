@@ -44,6 +44,8 @@ export type Approval = {
   createdAt: Date
   settledAt: Date | null
   mayDecide: boolean
+  /** It belongs to somebody else's chat: what is asked, who is and what they said is left out. */
+  hidden: boolean
 }
 
 export type ApprovalQuery = PageRequest & {
@@ -210,8 +212,9 @@ function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
   const { starterId: _, approverIds: __, privacy, ...rest } = row
   // Whoever is asked sees what they are asked, in a chat too.
   const isSecret = isHiddenFrom(scope, row.teamId, privacy) && !isAsked(row, scope)
-  const decisions = row.decisions.map((one) => ({ ...one, comment: null, form: null }))
-  const shown = isSecret ? { ...rest, message: null, form: null, decisions } : rest
+  // Addresses may be computed from what was said.
+  const secrets = { message: null, form: null, approvers: [], decisions: [] }
+  const shown = isSecret ? { ...rest, ...secrets, hidden: true } : { ...rest, hidden: false }
   const undecided = row.status === 'OPEN' && !row.decisions.some(({ by }) => by.id === person.id)
   const mayDecide = undecided && findRefusal(row, scope) === undefined
   return { ...shown, ...showPlace(row.iteration), mayDecide }

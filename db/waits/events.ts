@@ -6,7 +6,6 @@ import { change, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { type Errand, enqueue } from '../outbox.ts'
-import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
@@ -62,7 +61,7 @@ export async function listEventWaits(
 /**
  * Gives an event to all nodes of an execution that wait for its name (OPERATOR). Returns one errand per node,
  * which makes the run look and is also in the outbox. Throws NOT_FOUND, and CONFLICT if the execution has
- * ended or no node waits for the event.
+ * ended or no node waits for the event, and FORBIDDEN if it is part of somebody else's chat.
  */
 export async function sendEvent(
   scope: Scope,
@@ -70,7 +69,7 @@ export async function sendEvent(
   name: string,
   data: unknown,
 ): Promise<Errand[]> {
-  const teamId = await readOwner(scope.store, 'executions', executionId)
+  const teamId = await demandValues(scope, executionId)
   return change(scope, 'EVENT_SENT', teamId, async (tx) => {
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createChatting } from '../../support/chats/chatting.ts'
-import { readReply } from '../../support/chats/replies.ts'
+import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
@@ -220,6 +220,16 @@ test('an approval is shown to those who are asked', async () => {
     const { body } = await call('GET', path, as)
     return [body.message, body.mayDecide]
   }
+  for (const as of [operator.cookie, viewer]) {
+    const { body, text } = await call('GET', named.path, as)
+    expect(body).toMatchObject({ hidden: true, approvers: [], decisions: [], form: null })
+    expect(text).not.toContain(builder.email)
+  }
+  for (const as of [owner.cookie, admin, builder.cookie])
+    expect((await call('GET', named.path, as)).body).toMatchObject({
+      hidden: false,
+      approvers: [builder.email],
+    })
   expect(await see(anybody.path, builder.cookie)).toEqual([null, false])
   expect(await see(anybody.path, admin)).toEqual([`May I? ${SECRET}`, true])
   expect(await see(named.path, operator.cookie)).toEqual([null, false])
@@ -234,6 +244,87 @@ test('an approval is shown to those who are asked', async () => {
   expect(after.text).not.toContain(SECRET)
   const audited = await host.store.db.selectFrom('auditEntries').select('details').execute()
   expect(JSON.stringify(audited)).not.toContain(SECRET)
+})
+
+test('only the owner and ADMINs send events to the executions of a chat; an OPERATOR may cancel them', async () => {
+  const waiting = { id: 'wait', type: 'WAIT_FOR_EVENT', config: { name: 'go' } }
+  const config = {
+    credentialId: await credential(),
+    model: 'demo',
+    prompt: 'say {{ $input.word }}',
+  }
+  const workflow = await agent([waiting, { id: 'llm', type: 'LLM', config }], ['chat -> wait', 'wait -> llm'])
+  const begin = async () => {
+    const session = await open(workflow, owner.cookie)
+    const stream = readReply(await post(session, SECRET, owner.cookie))
+    const { executionId } = (await read(session, owner.cookie)).messages[1]
+    await until(() => call('GET', `/api/executions/${executionId}/waits`, owner.cookie), {
+      holds: ({ body }) => body.content?.length === 1,
+    })
+    return { stream, executionId, path: `/api/executions/${executionId}/events/go` }
+  }
+  const event = { word: 'plum' }
+  for (const as of [owner.cookie, admin]) {
+    const { stream, path } = await begin()
+    for (const other of Object.values(others)) {
+      const { status } = await call('POST', path, other, event)
+      expect(status).toBe(403)
+    }
+    const statuses = [await call('POST', path, as, event), await call('POST', path, operator.cookie, event)]
+    expect(statuses.map(({ status }) => status)).toEqual([200, 403])
+    expect(sumUp(await stream.all())).toMatchObject({ text: 'plum', last: { type: 'done' } })
+  }
+  const { stream, executionId } = await begin()
+  expect((await call('POST', `/api/executions/${executionId}/cancel`, viewer)).status).toBe(403)
+  const cancelled = await call('POST', `/api/executions/${executionId}/cancel`, operator.cookie)
+  expect(cancelled.status).toBe(200)
+  expect(cancelled.text).not.toContain(SECRET)
+  expect(sumUp(await stream.all())).toMatchObject({ text: '', last: { type: 'done' } })
+})
+
+test('a bulk retry leaves out what replies in chats, and what others have said there', async () => {
+  const handler = await host.create({
+    nodes: [
+      { id: 'in', type: 'SUB_WORKFLOW_TRIGGER', config: {} },
+      { id: 'stop', type: 'STOP_AND_ERROR', config: { message: '{{ $input.message }}' } },
+    ],
+    edges: [{ source: 'in', target: 'stop' }],
+  } as never)
+  const config = { credentialId: await credential(), model: 'demo', prompt: 'x' }
+  const failing = await agent(
+    [
+      { id: 'sub', type: 'SUB_WORKFLOW', config: { workflowId: handler, input: '{{ $trigger }}' } },
+      { id: 'llm', type: 'LLM', config },
+    ],
+    ['chat -> sub', 'sub -> llm'],
+  )
+  const session = await open(failing, owner.cookie)
+  expect((await say(session, SECRET, owner.cookie)).last).toMatchObject({ type: 'error' })
+  const { executionId: id } = (await read(session, owner.cookie)).messages[0]
+  const { body } = await call('GET', `/api/executions/${id}`, owner.cookie)
+  const childId = body.nodeExecutions[1].childExecutionId
+  const retry = async (as: string, filter: object) =>
+    (await call('POST', `/api/executions/team/${teamId}/retry`, as, { filter })).body
+  expect(await retry(operator.cookie, { workflowId: failing })).toMatchObject({ matched: 0, retried: 0 })
+  for (const as of [operator.cookie, owner.cookie, admin])
+    expect(await retry(as, { ids: [id] })).toMatchObject({
+      matched: 0,
+      retried: 0,
+      skipped: [{ id, reason: expect.stringContaining('post the message again') }],
+    })
+  const refused = await retry(operator.cookie, { ids: [childId] })
+  expect(refused).toMatchObject({
+    retried: 0,
+    skipped: [{ id: childId, reason: expect.stringContaining('private chat') }],
+  })
+  const own = await retry(owner.cookie, { ids: [childId] })
+  expect(own).toMatchObject({ retried: 1, executions: [{ retriedFrom: childId }] })
+  const again = own.executions[0].executionId
+  await until(() => call('GET', `/api/executions/${again}`, owner.cookie), {
+    holds: (answer) => answer.body.status === 'FAILED',
+  })
+  const seen = await call('GET', `/api/executions/${again}`, operator.cookie)
+  expect([seen.body.hidden, seen.text.includes(SECRET)]).toEqual([true, false])
 })
 
 test('the error workflow of a chat is private too', async () => {
