@@ -118,8 +118,10 @@ export async function showExecution({ main, id, signal, frame }) {
 
   /** What the run waits for people to decide. */
   async function readApprovals() {
+    // A step of an agent waits too, if somebody is asked before its tool is called.
     const waits = run.nodeExecutions.some(
-      (/** @type {any} */ one) => one.nodeType === 'APPROVAL' && one.status === 'RUNNING',
+      (/** @type {any} */ { nodeType, tool, status }) =>
+        status === 'RUNNING' && (nodeType === 'APPROVAL' || tool !== null),
     )
     if (!waits || !workflow) approvals = { totalElements: 0, content: [] }
     else {

@@ -6,7 +6,7 @@ import { showRequests } from './requests.js'
 import { showStatus } from './status.js'
 import { formatDuration, showTime } from './time.js'
 
-/** @typedef {{ startedAt: string | null, completedAt: string | null, nodeExecutions: any[], nodeExecutionsTotal: number }} Run */
+/** @typedef {{ startedAt: string | null, completedAt: string | null, nodeExecutions: any[], nodeExecutionsTotal: number, hidden?: boolean }} Run */
 /** @typedef {{ rows: HTMLElement[], toggle: (open?: boolean) => void, update: (record: any, run: Run) => void }} Row */
 
 /**
@@ -54,6 +54,7 @@ export function createRow(first, executionId, loadRequests) {
   const sends = first.nodeType === 'HTTP_REQUEST' || first.step !== null
   const requests = sends && showRequests(first.id, loadRequests)
   let record = first
+  let isHidden = false
   let drawn = ''
 
   return { rows: [row, details], toggle, update }
@@ -68,6 +69,7 @@ export function createRow(first, executionId, loadRequests) {
   /** @param {any} next @param {Run} run */
   function update(next, run) {
     record = next
+    isHidden = run.hidden === true
     row.dataset.node = record.nodeId
     fill(marks, ...showMarks(record))
     fill(status, showStatus(record.status))
@@ -98,14 +100,16 @@ export function createRow(first, executionId, loadRequests) {
       ]),
       record.errorMessage && h('p', { class: 'failure' }, tellError(record)),
       ...showNotes(record),
-      h(
-        'div',
-        { class: 'values' },
-        showJson('Input', record.inputData),
-        record.outputData === null
-          ? h('p', { class: 'quiet' }, 'No output')
-          : showJson('Output', record.outputData),
-      ),
+      isHidden
+        ? h('p', { class: 'quiet' }, 'Its input and output are private')
+        : h(
+            'div',
+            { class: 'values' },
+            showJson('Input', record.inputData),
+            record.outputData === null
+              ? h('p', { class: 'quiet' }, 'No output')
+              : showJson('Output', record.outputData),
+          ),
       showFiles(executionId, record.outputData, record.inputData),
       requests,
     )

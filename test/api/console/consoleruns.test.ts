@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { expectClearLabels, missing, useBrowser } from '../../support/browser.ts'
+import { createChatting } from '../../support/chats/chatting.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
@@ -133,6 +134,52 @@ describe.skipIf(missing)('the pages of executions and workflows', () => {
     expect(await page.locator('.records .disclose').count()).toBe(100)
     await page.getByRole('button', { name: 'Overview' }).click()
     await page.getByText('1,000 of 1,012 records shown').waitFor()
+  })
+
+  test('an agent shows its steps, and asks on its page before it calls a tool', async () => {
+    const credentialId = await createChatting(host).credential()
+    const agent = {
+      id: 'agent',
+      type: 'AI_AGENT',
+      config: {
+        ...{ credentialId, model: 'demo', instructions: 'Help', prompt: 'use the tool pay with {"sum": 7}' },
+        tools: [
+          {
+            ...{ type: 'CODE', name: 'pay', description: 'Pays', parameters: { type: 'object' } },
+            ...{ code: 'return { paid: $args.sum }', approval: true },
+          },
+        ],
+      },
+    }
+    const run = await host.execute(
+      await host.create({ nodes: [start, agent], edges: edges('start -> agent') }),
+    )
+    await signIn(`#/executions/${run}`)
+    const asked = page.locator('section.asked')
+    await asked.getByText('The agent wants to call pay').waitFor()
+    await asked.getByRole('button', { name: /^Approve:/ }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click()
+    const rows = page.locator('tr[data-node=agent]')
+    await expect.poll(() => rows.locator('[data-status=SUCCESS]').count()).toBe(4)
+    expect(await rows.locator('.disclose .quiet').allTextContents()).toEqual([
+      'AI_AGENT',
+      'Step 1: the model',
+      'Step 2: the tool pay',
+      'Step 3: the model',
+    ])
+    await expect.poll(() => asked.count()).toBe(0)
+  })
+
+  test('what was said in a chat is private on the pages of others, node by node', async () => {
+    const chats = createChatting(host)
+    const id = await chats.open(await chats.simpleAgent())
+    await chats.say(id, 'say a secret')
+    const { messages } = await chats.read(id)
+    await signIn(`#/executions/${messages[0].executionId}`, (await host.signUp('OPERATOR')).email)
+    await page.locator('tr[data-node=llm] .disclose').click()
+    await page.getByText('Its input and output are private').waitFor()
+    await page.getByText('A private chat: its owner and ADMINs').waitFor()
+    expect(await page.locator('main').textContent()).not.toMatch(/a secret|No output/)
   })
 
   test('approvals are decided with a form, on two pages, and errors are shown', async () => {
