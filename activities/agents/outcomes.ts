@@ -11,7 +11,7 @@ export function answerCalls(asked: AskedCall[], outcomes: TaskOutcome[]): ModelM
   return asked.map(({ id, name, fault }) => {
     const outcome = byId.get(id)
     if (fault === undefined && outcome && 'output' in outcome)
-      return { role: 'tool', toolCallId: id, toolName: name, result: showOutcome(outcome.output) }
+      return { role: 'tool', toolCallId: id, toolName: name, result: outcome.output }
     const error =
       fault ?? (outcome && 'error' in outcome ? describeError(outcome.error) : 'the call was not made')
     return { role: 'tool', toolCallId: id, toolName: name, result: { error }, failed: true }
@@ -22,8 +22,11 @@ function describeError({ type, message }: { type: string; message: string }): st
   return type === 'OutcomeUnknown' ? 'outcome unknown' : message
 }
 
-/** The outcome as the model sees it: its beginning only, if it is long. */
-function showOutcome(output: unknown): unknown {
+/**
+ * The outcome as the model sees it: its beginning only, if it is long. What is left out is only in the record: the next
+ * turn, which reads the outcomes of up to 50 calls at once, does not open it.
+ */
+export function showOutcome(output: unknown): unknown {
   const text = JSON.stringify(output ?? null)
   if (text.length <= MAX_SHOWN) return output ?? null
   const cut = (typeof output === 'string' ? output : text).slice(0, MAX_SHOWN).toWellFormed()

@@ -8,6 +8,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
 import { demandInputRoom, packValue, type RunValues } from '../run/values.ts'
 import { callOnce } from './once.ts'
+import { showOutcome } from './outcomes.ts'
 import { STEP_RUNNERS } from './runners.ts'
 import { MAX_TASK_NAME } from './state.ts'
 import type { AgentStep, AgentStepResult, StepRunner, TaskOutcome } from './step.ts'
@@ -93,8 +94,10 @@ export async function packAgentStep(
     return { output: NOTHING, ...rest, agent: { record: { input, output: NOTHING }, pause: result.pause } }
   }
   if (result.kind === 'task') {
-    const told = await pack(result.output, CARRIED_BYTES)
-    return { output: told, ...rest, agent: { record: { input, output: told } } }
+    const shown = showOutcome(result.output)
+    const told = await pack(shown, CARRIED_BYTES)
+    const whole = shown === result.output ? told : await pack(result.output, CARRIED_BYTES)
+    return { output: told, ...rest, agent: { record: { input, output: whole } } }
   }
   const record = { input, output: await pack(result.output, RECORD_BYTES) }
   if ('done' in result) return { output: await pack(result.done, inlineBytes), ...rest, agent: { record } }

@@ -24,7 +24,13 @@ export function openMeter(
   const agent = step === undefined ? undefined : { step: Number(step) }
   const input = { context: { id: executionId, workflowId }, node: { id: nodeId }, iteration, agent }
   const over = signal ?? new AbortController().signal
-  const metered = { info: { activityId, attempt }, teamId, signal: over, unwanted: over, pause: () => () => {} }
+  const metered = {
+    info: { activityId, attempt },
+    teamId,
+    signal: over,
+    unwanted: over,
+    pause: () => () => {},
+  }
   return createMeter({ store, log: pino({ level: 'silent' }) }, input as unknown as AttemptInput, metered)
 }
 
