@@ -115,7 +115,8 @@ function findHeldBytes({ type, config }: GraphNode): number {
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */
 export function weighInputs({ outputs, item, agent }: AttemptInput): number {
   const sizes = new Map<string, number>()
-  const state = agent?.state ? [agent.state] : []
+  const logged = agent?.kind === 'turn' ? (agent.log ?? []).map(({ entries }) => entries) : []
+  const state = [...(agent?.state ? [agent.state] : []), ...logged]
   for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : []), ...state]) {
     if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
   }
