@@ -2,11 +2,11 @@ import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { AgentInput } from '../../workflows/run/agents.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
-import type { AgentTask, Envelope, SettledTask } from '../../workflows/run/plan.ts'
+import type { AgentTask, Envelope, LogChunk, SettledTask } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext, NodeResult } from '../nodes/kit/node.ts'
-import { demandInputRoom, packValue, type RunValues } from '../run/values.ts'
+import { createRunValues, demandInputRoom, packValue, type RunValues } from '../run/values.ts'
 import { callOnce } from './once.ts'
 import { showOutcome } from './outcomes.ts'
 import { STEP_RUNNERS } from './runners.ts'
@@ -30,15 +30,17 @@ export async function openAgentStep(values: RunValues, agent: AgentInput): Promi
   const { step } = agent
   const settled = agent.kind === 'turn' ? agent.settled : []
   const outputs = settled.flatMap((task) => ('output' in task ? [task.output] : []))
-  demandInputRoom([...(agent.state ? [agent.state] : []), ...outputs])
+  const chunks = agent.kind === 'turn' ? (agent.log ?? []).map(({ entries }) => entries) : []
+  demandInputRoom([...(agent.state ? [agent.state] : []), ...chunks, ...outputs])
   const state = agent.state && (await values.open(agent.state))
   if (agent.kind === 'task') {
     const { task, resumes } = agent
     return { kind: 'task', step, state, task, ...(resumes ? { resumes } : {}) }
   }
+  const log = await openLog(values, chunks)
   const outcomes: TaskOutcome[] = []
   for (const task of settled) outcomes.push(await openOutcome(values, task))
-  return { kind: 'turn', step, state, outcomes }
+  return { kind: 'turn', step, state, log, outcomes }
 }
 
 async function openOutcome(values: RunValues, task: SettledTask): Promise<TaskOutcome> {
@@ -82,7 +84,7 @@ function demandTasks(tasks: AgentTask[]): void {
 /** Packs what runAgentStep has come to. */
 export async function packAgentStep(
   deps: Pick<ActivityDeps, 'store'>,
-  { context, inlineBytes }: Pick<AttemptInput, 'context' | 'inlineBytes'>,
+  { context, inlineBytes, agent }: Pick<AttemptInput, 'context' | 'inlineBytes' | 'agent'>,
   { output, notes }: NodeResult,
 ): Promise<AttemptResult> {
   const result = output as AgentStepResult
@@ -101,10 +103,37 @@ export async function packAgentStep(
   }
   const record = { input, output: await pack(result.output, RECORD_BYTES) }
   if ('done' in result) return { output: await pack(result.done, inlineBytes), ...rest, agent: { record } }
-  const { tasks } = result
-  return {
-    output: NOTHING,
-    ...rest,
-    agent: { record, state: await pack(result.state, CARRIED_BYTES), tasks },
+  const { tasks, log } = result
+  const before = agent?.kind === 'turn' ? (agent.log ?? []) : []
+  const state = await pack(result.state, CARRIED_BYTES)
+  const logged = log ? { log: await addToLog(deps, context.id, before, log) } : {}
+  return { output: NOTHING, ...rest, agent: { record, state, ...logged, tasks } }
+}
+
+async function openLog(values: Pick<RunValues, 'open'>, chunks: Envelope[]): Promise<unknown[]> {
+  const entries: unknown[] = []
+  for (const chunk of chunks) entries.push(...((await values.open(chunk)) as unknown[]))
+  return entries
+}
+
+/** So many chunks of a log become one: each entry is stored a few times, and the run carries few references. */
+const JOINED = 8
+
+/** Stores the new entries of a log, joined with the last chunks if those are many; the chunks before them stay as they are. */
+async function addToLog(
+  deps: Pick<ActivityDeps, 'store'>,
+  executionId: string,
+  chunks: LogChunk[],
+  entries: unknown[],
+): Promise<LogChunk[]> {
+  const kept = [...chunks]
+  const values = createRunValues(deps, executionId)
+  let joined = entries
+  let level = 0
+  while (kept.length >= JOINED - 1 && kept.slice(1 - JOINED).every((chunk) => chunk.level === level)) {
+    const last = kept.splice(1 - JOINED).map((chunk) => chunk.entries)
+    joined = [...(await openLog(values, last)), ...joined]
+    level++
   }
+  return [...kept, { entries: await packValue(deps, executionId, joined, CARRIED_BYTES), level }]
 }

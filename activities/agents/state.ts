@@ -15,10 +15,10 @@ export type RemoteTool = {
 /** A call that the last turn has asked for. One with a `fault` is no task: the model is told what is wrong with it. */
 export type AskedCall = ToolCall & { fault?: string }
 
-/** What an agent carries from one turn to the next. Plain JSON. */
+/** What an agent carries from one turn to the next, beside the conversation, which is its log. Plain JSON. */
 export type AgentState = {
-  /** The whole conversation, up to the last answer of the model. */
-  messages: ModelMessage[]
+  /** The whole conversation, of agents that began when it was no log. */
+  messages?: ModelMessage[]
   remote: RemoteTool[]
   /** The calls of the last turn, in the model's order. */
   asked: AskedCall[]
@@ -39,14 +39,14 @@ export type AgentState = {
 export const MAX_TASK_NAME = 200
 
 /** The most bytes of JSON that a conversation may have. */
-const MAX_STATE_BYTES = 2_000_000
+const MAX_TALK_BYTES = 2_000_000
 
-/** Throws a NodeFailure (OutputTooLarge) if the conversation has become too long to be carried on. */
-export function demandRoom(state: AgentState): AgentState {
-  const bytes = Buffer.byteLength(JSON.stringify(state))
-  if (bytes <= MAX_STATE_BYTES) return state
+/** Throws a NodeFailure (OutputTooLarge) if the conversation has become too long to be gone on with. */
+export function demandRoom(messages: ModelMessage[]): void {
+  const bytes = Buffer.byteLength(JSON.stringify(messages))
+  if (bytes <= MAX_TALK_BYTES) return
   const message =
-    `The conversation of the agent has ${bytes} bytes; at most ${MAX_STATE_BYTES} are carried from one turn to the next. ` +
-    'Let its tools answer with less, or split its work'
+    `The conversation of the agent has ${bytes} bytes; it may have ${MAX_TALK_BYTES}. ` +
+    'Let its tools answer with less, or split its work among several agents'
   throw new NodeFailure(message, { type: 'OutputTooLarge' })
 }

@@ -21,17 +21,20 @@ export type AgentStep =
       step: number
       /** What the turn before has left; undefined in the first one. */
       state: unknown
+      /** All that turns before have logged. */
+      log: unknown[]
       outcomes: TaskOutcome[]
     }
   | { kind: 'task'; step: number; state: unknown; task: AgentTask; resumes?: true }
 
 /**
  * What a step has come to. `input` and `output` are for its record. A turn with `done` ends the node with that output;
- * else its tasks are done, and the next turn gets the `state`. A task's `output` is what the model is told.
+ * else its tasks are done, and the next turn gets the `state`, and all that was logged up to now. What grows from turn
+ * to turn belongs into the `log`: of that only what is new is stored. A task's `output` is what the model is told.
  */
 export type AgentStepResult =
   | { kind: 'turn'; input: unknown; output: unknown; done: unknown }
-  | { kind: 'turn'; input: unknown; output: unknown; state: unknown; tasks: AgentTask[] }
+  | { kind: 'turn'; input: unknown; output: unknown; state: unknown; log?: unknown[]; tasks: AgentTask[] }
   | { kind: 'task'; input: unknown; output: unknown }
   /** The task waits until it is nudged, or until that time in epoch milliseconds (null is never). */
   | { kind: 'task'; input: unknown; pause: { until: number | null } }

@@ -28,12 +28,12 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   const config = readAgentConfig(context)
   const opened = await openTurn(context, step, config)
   if ('kind' in opened) return opened
-  const { state, news, isFirst } = opened
+  const { state, messages, unlogged, news, isFirst } = opened
   if (state.isOver) throw outOfSteps(config, state)
   const tools = listOffered(config, state.remote)
   const { reply, spent } = await askWithin(context, config, {
     request: {
-      messages: state.messages,
+      messages,
       ...(tools.length > 0 ? { tools } : {}),
       temperature: await renderKey(context, 'temperature', temperatureField),
     },
@@ -58,33 +58,43 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   const next: AgentState = {
     ...state,
     ...spent,
-    messages: [...state.messages, message],
     asked: calls,
     lastText: text.trim() === '' ? state.lastText : text,
     ...(isOver ? { isOver } : {}),
   }
-  return { kind: 'turn', input, output, state: demandRoom(next), tasks: isOver ? [] : tasks }
+  return { kind: 'turn', input, output, state: next, log: [...unlogged, message], tasks: isOver ? [] : tasks }
 }
 
-const NEW: AgentState = { messages: [], remote: [], asked: [], tokens: 0, cost: 0, lastText: '' }
+const NEW: AgentState = { remote: [], asked: [], tokens: 0, cost: 0, lastText: '' }
 
-type Opened = { state: AgentState; news: ModelMessage[]; isFirst: boolean }
+/** A turn's conversation: all of it, what of it is not in the log, and what is new. */
+type Opened = {
+  state: AgentState
+  messages: ModelMessage[]
+  unlogged: ModelMessage[]
+  news: ModelMessage[]
+  isFirst: boolean
+}
 
-/** The state for this turn, with what is new in its conversation; or what the turn has come to, if it only summarised. */
+/** Where this turn begins; or what it has come to, if it only summarised. Throws OutputTooLarge for a conversation that is too long. */
 async function openTurn(
   context: NodeContext,
-  { state, outcomes }: Turn,
+  { state, log, outcomes }: Turn,
   config: AgentConfig,
 ): Promise<Opened | AgentStepResult> {
-  const before = (state ?? NEW) as AgentState
-  if (before.messages.length > 0) {
+  const { messages: unlogged = [], ...before } = (state ?? NEW) as AgentState
+  const said = [...(log as ModelMessage[]), ...unlogged]
+  if (said.length > 0) {
     const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
-    return { state: { ...before, messages: [...before.messages, ...news] }, news, isFirst: false }
+    const messages = [...said, ...news]
+    demandRoom(messages)
+    return { state: before, messages, unlogged: [...unlogged, ...news], news, isFirst: false }
   }
   const { messages, summary } = await openConversation(context, config, spentOf(before))
   if (summary) return summary
+  demandRoom(messages)
   const remote = await findRemoteTools(context)
-  return { state: { ...before, messages, remote }, news: messages, isFirst: true }
+  return { state: { ...before, remote }, messages, unlogged: messages, news: messages, isFirst: true }
 }
 
 const spentOf = ({ tokens, cost, talk, refusedMost }: AgentState): Spent => ({

@@ -3,6 +3,11 @@ import { uselessAnswer, type Vendor } from './failures.ts'
 /** One event of a stream, which is parsed at once. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024
 
+/** OPENAI (Responses) repeats a whole answer in single events. */
+const TOO_LONG =
+  `is too long: it has an event of more than ${MAX_EVENT_BYTES} bytes, in which some vendors repeat a whole answer. ` +
+  'Ask for a shorter one, or for several'
+
 /** The last event of an answer, after which some servers leave the connection open. */
 const LAST_EVENT = /^data: ?(?:\[DONE\]|\{"type": ?"message_stop"\})\s*$/m
 const LAST_BYTES = 64
@@ -46,8 +51,7 @@ export function openFlow(vendor: Vendor): AnswerFlow {
       const next = end < 0 ? chunk.length : end + 1
       lineBytes += (end < 0 ? next : end) - at
       eventBytes += next - at
-      if (eventBytes > MAX_EVENT_BYTES)
-        throw uselessAnswer(vendor, `has an event of more than ${MAX_EVENT_BYTES} bytes`, false)
+      if (eventBytes > MAX_EVENT_BYTES) throw uselessAnswer(vendor, TOO_LONG, false)
       if (end >= 0) {
         const isEmpty = lineBytes === 0 || (lineBytes === 1 && (end > 0 ? chunk[end - 1] : last) === 0x0d)
         if (isEmpty) eventBytes = 0

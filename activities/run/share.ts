@@ -116,8 +116,10 @@ function findHeldBytes({ type, config }: GraphNode): number {
 export function weighInputs({ outputs, item, agent }: AttemptInput): number {
   const sizes = new Map<string, number>()
   const state = agent?.state ? [agent.state] : []
-  const settled = agent?.kind === 'turn' ? agent.settled : []
-  for (const task of settled) if ('output' in task) state.push(task.output)
+  if (agent?.kind === 'turn') {
+    for (const { entries } of agent.log ?? []) state.push(entries)
+    for (const task of agent.settled) if ('output' in task) state.push(task.output)
+  }
   for (const envelope of [...Object.values(outputs), ...(item ? listEnvelopes(item) : []), ...state]) {
     if ('ref' in envelope) sizes.set(envelope.ref, envelope.bytes)
   }

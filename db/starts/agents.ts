@@ -59,5 +59,6 @@ async function wasCalled({ db }: Store, executionId: string, activity: string): 
 export function envelopesOf({ agent, steps }: Omit<BegunAgent, 'from'>): Envelope[] {
   const settled = agent.settled.flatMap((task) => ('output' in task ? [task.output] : []))
   const shown = steps.flatMap(({ input, output }) => (output ? [input, output] : [input]))
-  return [...(agent.state ? [agent.state] : []), ...settled, ...shown]
+  const logged = (agent.log ?? []).map(({ entries }) => entries)
+  return [...(agent.state ? [agent.state] : []), ...logged, ...settled, ...shown]
 }

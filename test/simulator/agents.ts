@@ -10,7 +10,7 @@ import { countCalls, type ExpectedNode, type FindFate } from './interpreter.ts'
 export type AgentPlan = { turns: number[]; asks: boolean }
 
 /** What the agent knows between its turns: the number of the next, and what it was told of its tasks. */
-type State = { turn: number; told: unknown[] }
+type State = { turn: number }
 
 const FAILED = 'failed'
 
@@ -20,20 +20,19 @@ export const runSimulatedStep: StepRunner = async (context, step) =>
 
 async function takeTurn(
   context: NodeContext,
-  { state, outcomes }: Extract<AgentStep, { kind: 'turn' }>,
+  { state, log, outcomes }: Extract<AgentStep, { kind: 'turn' }>,
 ): Promise<AgentStepResult> {
   const { turns, asks } = context.config as AgentPlan
-  const { turn, told } = (state ?? { turn: 0, told: [] }) as State
+  const { turn } = (state ?? { turn: 0 }) as State
   await callWorld(context)
   const news = outcomes.map((outcome) => ('error' in outcome ? FAILED : outcome.output))
-  const next = { turn: turn + 1, told: [...told, ...news] }
   const shown = { kind: 'turn', input: { turn }, output: { turn } } as const
-  if (turn >= turns.length) return { ...shown, done: { told: next.told } }
+  if (turn >= turns.length) return { ...shown, done: { told: [...log, ...news] } }
   const tasks = Array.from({ length: turns[turn]! }, (_, at) => ({
     ...{ callId: `${turn}.${at}`, tool: 'tool', repeats: true },
     ...(asks && at % 2 === 1 ? { pauses: true as const } : {}),
   }))
-  return { ...shown, state: next, tasks }
+  return { ...shown, state: { turn: turn + 1 }, log: news, tasks }
 }
 
 async function doTask(

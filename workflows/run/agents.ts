@@ -1,9 +1,9 @@
-import type { Agent, AgentTask, BegunAgent, Envelope, SettledTask } from './plan.ts'
+import type { Agent, AgentTask, BegunAgent, Envelope, LogChunk, SettledTask } from './plan.ts'
 import type { NodeError, StepResult } from './records.ts'
 
 /** What an attempt of a step gets. */
 export type AgentInput =
-  | { kind: 'turn'; step: number; state?: Envelope; settled: SettledTask[] }
+  | { kind: 'turn'; step: number; state?: Envelope; log?: LogChunk[]; settled: SettledTask[] }
   | { kind: 'task'; step: number; state: Envelope; task: AgentTask; resumes?: true }
 
 /** What an attempt of a step returns: `record` is for the step's record, the rest for the steps after it. */
@@ -11,6 +11,8 @@ export type AgentResult = {
   record: { input: Envelope; output: Envelope }
   /** Of a turn that does not end the node. */
   state?: Envelope
+  /** The whole log, if the turn has added to it. */
+  log?: LogChunk[]
   tasks?: AgentTask[]
   /** The task waits until it is nudged, or until that time in epoch milliseconds (null is never). */
   pause?: { until: number | null }
@@ -38,9 +40,9 @@ export function taskOf({ tasks }: Agent): AgentTask | undefined {
 }
 
 export function describeStep(agent: Agent): AgentInput {
-  const { step, state, settled, paused } = agent
+  const { step, state, log, settled, paused } = agent
   const task = taskOf(agent)
-  if (!task) return { kind: 'turn', step, ...(state ? { state } : {}), settled }
+  if (!task) return { kind: 'turn', step, ...(state ? { state } : {}), ...(log ? { log } : {}), settled }
   return { kind: 'task', step, state: state!, task, ...(paused ? { resumes: true } : {}) }
 }
 
@@ -52,9 +54,10 @@ export function moveAgent(
   const task = taskOf(agent)
   if (!task) {
     if ('error' in outcome) return { ended: { status: 'FAILED', error: outcome.error } }
-    const { state, tasks } = outcome.agent ?? {}
+    const { state, log = agent.log, tasks } = outcome.agent ?? {}
     if (!tasks) return { ended: { status: 'SUCCESS', output: outcome.output, handle: null } }
-    return goOn({ step: agent.step + 1, ...(state ? { state } : {}), tasks, settled: [] })
+    const left = { ...(state ? { state } : {}), ...(log ? { log } : {}) }
+    return goOn({ step: agent.step + 1, ...left, tasks, settled: [] })
   }
   if ('agent' in outcome && outcome.agent?.pause)
     return { agent: { ...agent, paused: true }, until: outcome.agent.pause.until }

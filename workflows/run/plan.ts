@@ -151,12 +151,17 @@ export type SettledTask = { callId: string } & (
   | { error: { message: string; type: string } }
 )
 
+/** A part of what an agent's turns have logged: entries one after the other. `level` says how often it was joined. */
+export type LogChunk = { entries: Envelope; level: number }
+
 /** The state of an agent that is under way, between its steps and in one. Plain JSON. */
 export type Agent = {
   /** The number of the step that is next or under way, from 1. */
   step: number
   /** What the last turn has left for the next. */
   state?: Envelope
+  /** What all turns have logged, in its order; not set in agents that have logged nothing. */
+  log?: LogChunk[]
   /** The tasks of the last turn that are not settled; the first is next or under way. */
   tasks: AgentTask[]
   settled: SettledTask[]

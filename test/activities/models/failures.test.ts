@@ -223,7 +223,11 @@ describe.each(PROTOCOLS)('%s', (type) => {
     const { ask, server, fail } = await start(type, { text: Array.from({ length: 120 }, () => piece) })
     if (type === 'OPENAI') {
       // It repeats the whole text in one event, three times.
-      expect(await fail()).toMatchObject({ kind: 'ModelAnswer', retryable: false, status: 'LOST' })
+      const repeated = await fail()
+      expect(repeated).toMatchObject({ kind: 'ModelAnswer', retryable: false, status: 'LOST' })
+      expect(repeated.message).toMatch(
+        /^The answer of OPENAI \(credential mine\) is too long: .* 4194304 bytes.*repeat a whole answer/,
+      )
       server.say({ text: Array.from({ length: 15 }, () => piece) })
       expect((await ask()).text.length).toBe(15 * piece.length)
     } else expect((await ask()).text.length).toBe(120 * piece.length)

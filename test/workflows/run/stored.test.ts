@@ -17,6 +17,7 @@ import type {
   BegunAgent,
   Envelope,
   ExecutionContext,
+  LogChunk,
   LoopSpec,
   Plan,
   PlanEdge,
@@ -57,13 +58,14 @@ const KEYS = {
   Loop: 'count pages next frames results chunks taken last over failure',
   TakenIterations: 'ranges chunks',
   Wait: 'until handle pause due step',
-  Agent: 'step state tasks settled paused',
+  Agent: 'step state log tasks settled paused',
+  LogChunk: 'entries level',
   AgentTask: 'callId tool repeats pauses',
   SettledTask: 'callId output error',
   BegunAgent: 'agent steps from',
   TakenStep: 'tool input output errorMessage',
-  AgentInput: 'kind step state settled task resumes',
-  AgentResult: 'record state tasks pause',
+  AgentInput: 'kind step state log settled task resumes',
+  AgentResult: 'record state log tasks pause',
   Item: 'page at deep result',
   Result: 'v ref bytes ends merge error',
   Failure: 'message type nodeId at',
@@ -101,6 +103,7 @@ test('the stored types have exactly the listed keys', () => {
     TakenIterations: KeysOf<TakenIterations>
     Wait: KeysOf<Wait>
     Agent: KeysOf<Agent>
+    LogChunk: KeysOf<LogChunk>
     AgentTask: KeysOf<AgentTask>
     SettledTask: KeysOf<SettledTask>
     BegunAgent: KeysOf<BegunAgent>
