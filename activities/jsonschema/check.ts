@@ -24,3 +24,14 @@ export async function checkJson(
   if ('unusable' in fit) throw invalidConfig('schema', `cannot be used: ${fit.unusable}`)
   return fit.problems
 }
+
+/**
+ * Reads a JSON Schema in an evaluator process, before anything is paid for that must fit it. Throws a NodeFailure like
+ * `checkJson`.
+ */
+export async function demandSchema(
+  context: Pick<NodeContext, 'evaluator' | 'bindings'>,
+  schema: unknown,
+): Promise<void> {
+  await checkJson(context, schema, null)
+}

@@ -21,8 +21,7 @@ const PAUSE_MS = 20
  */
 export async function foldModelCalls(store: Store, signal?: AbortSignal): Promise<number> {
   let folded = 0
-  let team: string | undefined
-  while (!signal?.aborted && (team = await findTeam(store, team))) {
+  for (let team = await findTeam(store); team && !signal?.aborted; team = await findTeam(store, team)) {
     const teamId = team
     for (let hours = HOURS; hours === HOURS && !signal?.aborted; ) {
       hours = await record(store, (tx) => foldSome(tx, teamId))
@@ -34,7 +33,7 @@ export async function foldModelCalls(store: Store, signal?: AbortSignal): Promis
 }
 
 /** The next team that has called a model. They are read from the index one by one, not with all their calls. */
-async function findTeam({ db }: Store, after: string | undefined): Promise<string | undefined> {
+async function findTeam({ db }: Store, after?: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('modelCalls')
     .select('teamId')

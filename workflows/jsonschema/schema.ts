@@ -6,10 +6,10 @@ import {
   draft07,
   draft2019,
   draft2020,
-  type JsonError,
 } from 'json-schema-library'
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
+import { findFormFaults, type Place, writePlace } from './form.ts'
 
 /** The most characters of JSON that a schema may have, and how deep its values may lie. */
 export const MAX_SCHEMA = 65_536
@@ -49,7 +49,8 @@ export function readJsonSchema(schema: Record<string, unknown>): ReturnType<type
 
 /**
  * What is wrong with a JSON Schema, each with its path in there; an empty list if it can be used. Without `$schema` it
- * is one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself.
+ * is one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself. What
+ * only shows when the library reads the schema is left to `demandSchema`, in an evaluator process.
  */
 export function checkJsonSchema(schema: unknown): Problem[] {
   if (!isObject(schema)) return [{ path: '', message: 'must be a JSON Schema, which is an object' }]
@@ -57,21 +58,10 @@ export function checkJsonSchema(schema: unknown): Problem[] {
     return [{ path: '', message: `must not have more than ${MAX_SCHEMA_DEPTH} levels` }]
   if (JSON.stringify(schema).length > MAX_SCHEMA)
     return [{ path: '', message: `must have at most ${MAX_SCHEMA} characters of JSON` }]
-  const problems = findForeignReferences(schema, '', false)
-  try {
-    for (const error of readJsonSchema(schema).schemaErrors ?? []) {
-      const path = findPath(schema, error.data.pointer)
-      if (problems.every((known) => known.path !== path)) problems.push({ path, message: describe(error) })
-    }
-  } catch (error) {
-    problems.push({ path: '', message: `cannot be read as a JSON Schema: ${(error as Error).message}` })
-  }
+  const problems = findForeignReferences(schema)
+  for (const fault of findFormFaults(schema))
+    if (problems.every(({ path }) => path !== fault.path)) problems.push(fault)
   return problems.slice(0, MAX_NAMED)
-}
-
-function describe({ data, message }: JsonError): string {
-  const said = typeof data.message === 'string' ? data.message : message
-  return `is no JSON Schema: ${said.slice(0, 300)}`
 }
 
 /** Looks no deeper than that, so that it needs no more of the stack itself. */
@@ -80,18 +70,27 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((child) => isDeeper(child, levels - 1))
 }
 
-function findForeignReferences(value: unknown, path: string, named: boolean): Problem[] {
-  if (Array.isArray(value))
-    return value.flatMap((child, i) => findForeignReferences(child, joinPath(path, i), false))
-  if (!isObject(value)) return []
-  return Object.entries(value).flatMap(([key, child]) => {
-    const at = joinPath(path, key)
-    if (named) return findForeignReferences(child, at, false)
-    if (DATA.has(key)) return []
-    if (REFERENCES.has(key) && typeof child === 'string' && !child.startsWith('#'))
-      return [{ path: at, message: 'must begin with #: schemas from elsewhere are not loaded' }]
-    return findForeignReferences(child, at, NAMED.has(key))
-  })
+function findForeignReferences(schema: unknown): Problem[] {
+  const problems: Problem[] = []
+  const visit = (value: unknown, place: Place, named: boolean): void => {
+    if (problems.length >= MAX_NAMED || typeof value !== 'object' || value === null) return
+    if (Array.isArray(value)) {
+      for (const [key, child] of value.entries()) visit(child, { up: place, key }, false)
+      return
+    }
+    for (const [key, child] of Object.entries(value)) {
+      if (named) visit(child, { up: place, key }, false)
+      else if (DATA.has(key)) continue
+      else if (REFERENCES.has(key) && typeof child === 'string' && !child.startsWith('#'))
+        problems.push({
+          path: writePlace({ up: place, key }),
+          message: 'must begin with #: schemas from elsewhere are not loaded',
+        })
+      else visit(child, { up: place, key }, NAMED.has(key))
+    }
+  }
+  visit(schema, undefined, false)
+  return problems
 }
 
 /**

@@ -1,6 +1,7 @@
 import { createExactMask } from '../../../db/redaction/exact.ts'
 import { checkJsonSchema } from '../../../workflows/jsonschema/schema.ts'
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
+import { demandSchema } from '../../jsonschema/check.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 import type { AskedCall, RemoteTool } from '../state.ts'
@@ -41,13 +42,29 @@ export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>)
       server,
       `tools that take ${length} characters to be described; at most ${MAX_CHARACTERS} are offered`,
     )
-  return found.filter(({ name, parameters }) => {
-    const [problem] = checkJsonSchema(parameters)
-    if (!problem) return true
-    const message = `the tool ${name.slice(0, 100)} of the server was left out: its schema ${problem.message}`
-    context.notes.add({ warnings: [{ path: `config.tools.${server}`, message }] })
-    return false
-  })
+  const usable: ServerTool[] = []
+  for (const offered of found) {
+    const fault = await findSchemaFault(context, offered.parameters)
+    if (fault === undefined) usable.push(offered)
+    else {
+      const message = `the tool ${offered.name.slice(0, 100)} of the server was left out: its schema ${fault}`
+      context.notes.add({ warnings: [{ path: `config.tools.${server}`, message }] })
+    }
+  }
+  return usable
+}
+
+/** What is wrong with the schema of a stranger; undefined if it can be used. */
+async function findSchemaFault(context: NodeContext, schema: unknown): Promise<string | undefined> {
+  const [problem] = checkJsonSchema(schema)
+  if (problem) return problem.message
+  try {
+    await demandSchema(context, schema)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof NodeFailure) || error.retryable) throw error
+    return error.message.slice(0, 300)
+  }
 }
 
 function tooMuch(server: string, what: string): NodeFailure {

@@ -1,6 +1,6 @@
 import { isObject } from '../../../workflows/json.ts'
 import { maxTokensField, objectSchemaField, temperatureField } from '../../../workflows/nodes/models.ts'
-import { checkJson } from '../../jsonschema/check.ts'
+import { checkJson, demandSchema } from '../../jsonschema/check.ts'
 import { askModel } from '../../models/ask.ts'
 import type { ModelMessage, ModelReply } from '../../models/model.ts'
 import { renderKey, renderText } from '../kit/config.ts'
@@ -44,9 +44,11 @@ export async function renderHow(
   }
 }
 
-/** The schema of a config, checked again: its texts may have had expressions. */
-export function renderSchema(context: NodeContext): Promise<Record<string, unknown>> {
-  return renderKey(context, 'schema', objectSchemaField)
+/** The schema of a config, checked again: its texts may have had expressions. Throws the NodeFailures of checkJson. */
+export async function renderSchema(context: NodeContext): Promise<Record<string, unknown>> {
+  const schema = await renderKey(context, 'schema', objectSchemaField)
+  await demandSchema(context, schema)
+  return schema
 }
 
 /**

@@ -131,7 +131,7 @@ test('a schema is checked before it is used, everything wrong with it at once', 
     'allOf[0].required',
     'properties.a.type',
     'properties.b.$ref',
-    'properties.c',
+    'properties.c.pattern',
     'properties.d.$ref',
   ])
   let deep: unknown = {}
@@ -155,4 +155,79 @@ test('while there is no process it waits, since the value may have been paid for
   asked = 0
   const over = { evaluator: flaky, bindings, signal: AbortSignal.abort() }
   await expect(checkJson(over, order, {})).rejects.toBe(down)
+})
+
+/** Schemas of 64 KB, each with as many parts of a kind as it can have. */
+const LARGE: Record<string, (count: number) => object> = {
+  properties: (count) => ({
+    properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [i, {}])),
+  }),
+  alternatives: (count) => ({ anyOf: Array.from({ length: count }, () => ({})) }),
+  'unknown types': (count) => ({
+    properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, { type: 'x' }])),
+  }),
+  patterns: (count) => ({
+    patternProperties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, {}])),
+  }),
+  'broken patterns': (count) => ({
+    patternProperties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`(${i}`, {}])),
+  }),
+  references: (count) => ({
+    $defs: Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, { $ref: '#/$defs/p0' }])),
+  }),
+}
+
+test.each(Object.keys(LARGE))(
+  'a schema of 64 KB of %s is read by its form only, and by no library',
+  (kind) => {
+    let count = 1_000
+    while (JSON.stringify(LARGE[kind]!(count + 100)).length <= 65_536) count += 100
+    const schema = LARGE[kind]!(count)
+    // CPU time of this thread, which others on the machine do not add to.
+    const least = Math.min(
+      ...Array.from({ length: 5 }, () => {
+        const before = process.cpuUsage()
+        checkJsonSchema(schema)
+        const { user, system } = process.cpuUsage(before)
+        return (user + system) / 1_000
+      }),
+    )
+    // The library takes 50 to 400 ms.
+    expect(least).toBeLessThan(25)
+  },
+)
+
+test.each([
+  [{ type: 1 }, 'type'],
+  [{ properties: [] }, 'properties'],
+  [{ properties: { a: 1 } }, 'properties.a'],
+  [{ patternProperties: { '(': {} } }, 'patternProperties.('],
+  [{ required: [1] }, 'required'],
+  [{ minLength: -1 }, 'minLength'],
+  [{ minimum: '1' }, 'minimum'],
+  [{ enum: 1 }, 'enum'],
+  [{ anyOf: {} }, 'anyOf'],
+  [{ items: [{}, 1] }, 'items[1]'],
+  [{ not: 1 }, 'not'],
+  [{ $ref: 1 }, '$ref'],
+  [{ dependentRequired: { a: 1 } }, 'dependentRequired'],
+  [{ dependencies: { a: 1 } }, 'dependencies.a'],
+  [{ uniqueItems: 1 }, 'uniqueItems'],
+])('the fault of %j is named at %s', (schema, path) => {
+  expect(checkJsonSchema(schema).map((problem) => problem.path)).toEqual([path])
+})
+
+test('what all drafts allow is no fault, and references lead from the nearest id', () => {
+  const inner = { $id: 'https://own.example/a', $defs: { q: {} }, properties: { c: { $ref: '#/$defs/q' } } }
+  for (const schema of [
+    { items: [{ type: 'string' }], additionalItems: false, exclusiveMinimum: true, minimum: 1 },
+    { type: ['string', 'null'], title: 1, 'x-own': [], anyOf: [true, false, {}], default: { type: 1 } },
+    { dependencies: { a: ['b'], b: { required: ['c'] } }, const: { properties: 1 } },
+    { properties: { a: inner, 'b~/c%': {}, d: { $ref: '#/properties/b~0~1c%25' } } },
+    {
+      $anchor: 'here',
+      properties: { type: { type: 'string' }, self: { $ref: '#here' }, all: { $ref: '#' } },
+    },
+  ])
+    expect(checkJsonSchema(schema)).toEqual([])
 })
