@@ -4,6 +4,7 @@ import { loadChatMemory } from '../agentchat/memory.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { putInto } from '../nodes/kit/into.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { askWithin, type Spent } from './budget.ts'
 import { askCalls, planTasks } from './calls.ts'
@@ -50,7 +51,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   const output = { text, finish, usage, cost, ...(calls.length > 0 ? { toolCalls: calls } : {}) }
   if (calls.length === 0) {
     warnOfCut(context, reply)
-    return { kind: 'turn', input, output, done: { text, steps: step.step } }
+    return { kind: 'turn', input, output, done: placeAnswer(context, { text, steps: step.step }) }
   }
   const tasks = planTasks(config, state.remote, calls)
   // What nobody would see the outcome of is not done.
@@ -63,6 +64,11 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     ...(isOver ? { isOver } : {}),
   }
   return { kind: 'turn', input, output, state: next, log: [...unlogged, message], tasks: isOver ? [] : tasks }
+}
+
+/** The answer as output, or with `into` its text in a field of the node's item. */
+function placeAnswer(context: NodeContext, answer: { text: string; steps: number }): unknown {
+  return context.config.into === undefined ? answer : putInto(context, answer.text)
 }
 
 const NEW: AgentState = { remote: [], asked: [], tokens: 0, cost: 0, lastText: '' }

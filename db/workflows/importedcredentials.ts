@@ -3,6 +3,7 @@ import { listCredentials, replaceCredential } from '../../workflows/graph/creden
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { listMoved, replaceSecret } from '../../workflows/graph/secrets.ts'
 import { getOwn } from '../../workflows/json.ts'
+import { UNNAMED_CREDENTIAL } from '../../workflows/n8n/ai/asking.ts'
 import type { ImportProblem } from '../../workflows/n8n/report.ts'
 import { joinPath } from '../../workflows/problem.ts'
 import { findCredentialProblems } from '../credentials/references.ts'
@@ -36,6 +37,8 @@ export async function placeCredentials(
     const bare = replaceCredential(node, key, undefined)
     nodes[at] = secret ? replaceSecret(bare, secret.path, randomBytes(24).toString('base64url')) : bare
     if (secret) madeUp.push(secret.path.reduce<string>(joinPath, `nodes[${at}].config`))
+    // The conversion has said that one is needed.
+    if (id === UNNAMED_CREDENTIAL) continue
     dropped.push({
       node: node.name,
       path,

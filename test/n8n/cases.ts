@@ -42,11 +42,16 @@ export type Recording = {
   ended: string
   error?: string
   nodes: Record<string, unknown[][][]>
+  /** What the model was asked, if there is one. */
+  asked?: unknown[]
 }
 /** The recordings of a case by its calls. */
 export type Answers = { name: string; calls: Recording[] }
 
 export const MOCK = 'http://mock.test'
+
+/** The credential of the model, by its id in the workflows. */
+export const MODEL_KEY = 'agents-openai-key'
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const readJson = (path: string) => JSON.parse(readFileSync(at(path), 'utf8'))

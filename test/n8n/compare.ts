@@ -2,7 +2,16 @@ import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import { ENDED, type ExecutionBody } from '../support/client.ts'
 import { until } from '../support/until.ts'
 import { callHook } from './calling.ts'
-import { type Answers, type Case, MOCK, mapTexts, type N8nDocument, type Recording } from './cases.ts'
+import {
+  type Answers,
+  type Case,
+  MOCK,
+  MODEL_KEY,
+  mapTexts,
+  type N8nDocument,
+  type Recording,
+} from './cases.ts'
+import type { Mock } from './mock.ts'
 import { findDifference } from './varying.ts'
 
 /** A running Perdure. `send` takes a path. */
@@ -17,6 +26,7 @@ type Answered = Pick<Recording, 'status' | 'headers' | 'body'> & {
   ended: string
   error: string | null
   nodes: Record<string, unknown[]>
+  asked: unknown[]
 }
 
 /**
@@ -41,12 +51,7 @@ const END_MS = 30_000
 const QUIET = ['note', 'pinned']
 
 /** Imports a case over HTTP, sends its calls, and compares what comes with what n8n answered. */
-export async function compareCase(
-  host: Host,
-  mockUrl: string,
-  one: Case,
-  recorded: Answers,
-): Promise<Verdict> {
+export async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers): Promise<Verdict> {
   const problems: ImportProblem[] = []
   const judge = (where: string, n8n: unknown, perdure: unknown, more: Partial<Verdict> = {}): Verdict => {
     const said = more.verdict ?? (problems.some(({ kind }) => !QUIET.includes(kind)) ? 'reported' : 'silent')
@@ -66,7 +71,7 @@ export async function compareCase(
   }
   let imported: { id: string; report: ImportReport }
   try {
-    imported = await importCase(host, mockUrl, one, problems)
+    imported = await importCase(host, mock.url, one, problems)
   } catch (error) {
     const refusal = error instanceof Error ? error.message : String(error)
     return judge('the import was refused', recorded.calls[0] ?? null, refusal, { verdict: 'reported' })
@@ -77,18 +82,31 @@ export async function compareCase(
     if (!then) return judge(`call ${i} was not recorded`, null, null)
     const plain = (text: string) =>
       text
-        .replaceAll(mockUrl, MOCK)
+        .replaceAll(mock.url, MOCK)
         .replaceAll(/127\.0\.0\.1:\d+|\blocalhost(?::\d+)?/g, 'hook.test')
         .replaceAll(`/hooks/${imported.id}/`, '/webhook/')
     const path = `/hooks/${imported.id}/${one.name}`
     const answer = await callHook(host.send, path, call)
     const execution = await readExecution(host, imported.id, i, then.ended === 'none')
-    const now = mapTexts({ ...answer, ...describe(execution, imported.report) }, plain)
-    const where = compareCalls(then, now) ?? findCoincidence(then, problems)
+    const asked = mock.takeAskings(one.name)
+    const now = mapTexts({ ...answer, asked, ...describe(execution, imported.report) }, plain)
+    const where = compareCalls(then, now) ?? compareAskings(then, now) ?? findCoincidence(then, problems)
     if (where) return judge(`call ${i}: ${where}`, then, now)
     inside.push(...compareNodes(then, now))
   }
   return judge('', null, null, { inside })
+}
+
+/** The credentials of models, by the host that has them. */
+const keys = new WeakMap<Host, Promise<string>>()
+
+function keepModelKey(host: Host, mockUrl: string): Promise<string> {
+  const data = { baseUrl: `${mockUrl}/v1`, apiKey: 'key' }
+  const json = { teamId: host.teamId, name: 'Model of the cases', type: 'OPENAI_COMPATIBLE', data }
+  const made =
+    keys.get(host) ?? host.ask<{ id: string }>('POST', '/api/credentials', json).then(({ id }) => id)
+  keys.set(host, made)
+  return made
 }
 
 /** Creates and activates the workflow of a case; its problems are added to the list. Throws if it is refused. */
@@ -98,7 +116,10 @@ async function importCase(host: Host, mockUrl: string, one: Case, problems: Impo
   const load = async (document: N8nDocument) => {
     const workflow = mapTexts(document, (text) => text.replaceAll(MOCK, mockUrl))
     const path = '/api/workflows/import'
-    const json = { teamId, workflow, workflows }
+    const credentials = one.name.startsWith('agents-')
+      ? { [MODEL_KEY]: await keepModelKey(host, mockUrl) }
+      : {}
+    const json = { teamId, workflow, workflows, credentials }
     const imported = await host.ask<{ id: string; report: ImportReport }>('POST', path, json)
     problems.push(...imported.report.problems)
     return imported
@@ -170,6 +191,12 @@ function compareCalls(then: Recording, now: Answered): string | undefined {
   return where === undefined ? undefined : `body ${where}`
 }
 
+/** What the model was asked otherwise than by n8n. */
+function compareAskings({ asked = [] }: Recording, now: Answered): string | undefined {
+  const where = findDifference(asked, now.asked)
+  return where === undefined ? undefined : `the model was asked ${where}`
+}
+
 /** Both fail, but this here perhaps for another reason: because something was not imported. */
 function findCoincidence(then: Recording, problems: ImportProblem[]): string | undefined {
   const isLeftOut = ({ kind }: ImportProblem) => kind === 'node' || kind === 'expression'
@@ -201,7 +228,7 @@ function sortKeys(value: unknown): string {
 /** Compares all cases that have recorded answers, `width` at a time. */
 export async function compareAll(
   host: Host,
-  mockUrl: string,
+  mock: Mock,
   cases: Case[],
   answers: Map<string, Answers>,
   width = 6,
@@ -211,7 +238,7 @@ export async function compareAll(
   const work = async () => {
     for (const [i, one] of left) {
       const recorded = answers.get(one.name)
-      if (recorded) verdicts[i] = await compareCase(host, mockUrl, one, recorded)
+      if (recorded) verdicts[i] = await compareCase(host, mock, one, recorded)
     }
   }
   await Promise.all(Array.from({ length: width }, work))

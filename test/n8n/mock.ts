@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { askModel, readAsking } from './model.ts'
 
-type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
-type Asked = {
+export type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
+export type Asked = {
   path: string
   query: URLSearchParams
   method: string
@@ -18,13 +19,23 @@ const THINGS = [
   { id: 3, name: 'Three', tags: ['b', 'c'] },
 ]
 
-/** Starts the loopback server that the cases call as `http://mock.test`. It keeps nothing between requests. */
+export type Mock = Awaited<ReturnType<typeof startMock>>
+
+/** What a request to the model had, by the names of the models, which are those of the cases. */
+export type Asking = ReturnType<typeof readAsking>
+
+/** Starts the loopback server that the cases call as `http://mock.test`. It keeps only what its model was asked. */
 export async function startMock() {
+  const askings = new Map<string, Asking[]>()
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '/', 'http://mock.test')
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const own = `http://${request.headers.host}`
+    if (url.pathname === '/v1/chat/completions') {
+      const asking = readAsking(JSON.parse(Buffer.concat(chunks).toString()))
+      askings.set(asking.model, [...(askings.get(asking.model) ?? []), asking])
+    }
     const {
       status = 200,
       headers,
@@ -49,6 +60,12 @@ export async function startMock() {
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
+    /** Takes what the model of a case was asked since the last time. */
+    takeAskings(model: string): Asking[] {
+      const taken = askings.get(model) ?? []
+      askings.delete(model)
+      return taken
+    },
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async stop(): Promise<void> {
       server.closeAllConnections()
@@ -68,6 +85,8 @@ function find(asked: Asked, own: string): Answer {
   const { path, query } = asked
   const [, first = '', second = ''] = path.split('/')
   switch (first) {
+    case 'v1':
+      return askModel(asked)
     case 'list':
       return { json: THINGS }
     case 'one':

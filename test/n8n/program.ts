@@ -16,6 +16,8 @@ export type N8nProgram = {
   databaseUrl: string
   /** Stores workflows with the ids they have. Only before `start`. */
   importAll(workflows: unknown[]): void
+  /** Stores the credential of a model of OpenAI's protocol. Only before `start`. */
+  importModelKey(id: string, url: string): void
   /** Makes workflows answer their webhooks. Takes seconds for each; only before `start`. */
   publish(id: string): void
   /** Starts n8n and resolves with its process once `ready` does not throw any more. */
@@ -29,6 +31,7 @@ export type N8nProgram = {
  */
 export async function prepareN8n(databaseUrl: string): Promise<N8nProgram> {
   install()
+  replaceSqlite()
   const folder = mkdtempSync(join(tmpdir(), 'perdure-n8n-'))
   const database = new URL(databaseUrl)
   database.pathname = '/n8n'
@@ -73,6 +76,12 @@ export async function prepareN8n(databaseUrl: string): Promise<N8nProgram> {
       writeFileSync(file, JSON.stringify(workflows))
       command('import:workflow', `--input=${file}`)
     },
+    importModelKey(id, url) {
+      const file = join(folder, 'credentials.json')
+      const data = { apiKey: 'key', url }
+      writeFileSync(file, JSON.stringify([{ id, name: 'Model', type: 'openAiApi', data }]))
+      command('import:credentials', `--input=${file}`)
+    },
     publish: (id) => void command('publish:workflow', `--id=${id}`),
     async start(ready) {
       child = spawn(process.execPath, [program, 'start'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -99,6 +108,14 @@ function install(): void {
   writeFileSync(join(CACHE, 'package.json'), '{ "private": true }')
   const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', `n8n@${N8N_VERSION}`]
   execFileSync('npm', args, { cwd: CACHE, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/**
+ * The agent's node loads the binary of SQLite, for a kind of agent that no case has. Scripts of packages would build
+ * it; without it the node could not be loaded.
+ */
+function replaceSqlite(): void {
+  writeFileSync(join(CACHE, 'node_modules/sqlite3/lib/sqlite3.js'), 'module.exports = {}\n')
 }
 
 async function untilReady(child: ChildProcess, ready: () => Promise<unknown>): Promise<void> {

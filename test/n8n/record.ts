@@ -4,6 +4,7 @@ import { callHook } from './calling.ts'
 import {
   type Case,
   MOCK,
+  MODEL_KEY,
   mapTexts,
   type N8nDocument,
   type Recording,
@@ -11,7 +12,7 @@ import {
   readTopics,
   writeAnswers,
 } from './cases.ts'
-import { startMock } from './mock.ts'
+import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
 import { markVarying } from './varying.ts'
 
@@ -35,6 +36,7 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   const n8n = await prepareN8n(databaseUrl)
   const database = new pg.Client({ connectionString: n8n.databaseUrl })
   try {
+    n8n.importModelKey(MODEL_KEY, `${mock.url}/v1`)
     n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
     await database.connect()
     await database.query(PUBLISH)
@@ -48,7 +50,7 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
     for (let round = 0; round < 2; round++) {
       const recordings = new Map<string, Recording[]>()
       for (const one of cases) {
-        recordings.set(one.name, await recordCase(n8n, database, one, texts))
+        recordings.set(one.name, await recordCase({ n8n, mock, database }, one, texts))
       }
       rounds.push(recordings)
       console.error(`[n8n] round ${round + 1} of 2`)
@@ -105,8 +107,7 @@ async function untilActive(database: pg.Client, cases: Case[]): Promise<string[]
 }
 
 async function recordCase(
-  n8n: N8nProgram,
-  database: pg.Client,
+  { n8n, mock, database }: { n8n: N8nProgram; mock: Mock; database: pg.Client },
   { name, calls }: Case,
   texts: Record<string, string>,
 ): Promise<Recording[]> {
@@ -115,7 +116,8 @@ async function recordCase(
   for (const [i, call] of calls.entries()) {
     const answer = await callHook(fetch, `${n8n.url}/webhook/${name}`, call)
     const execution = await untilEnded(database, name, before + i)
-    const recording: Recording = { ...answer, ...execution }
+    const asked = mock.takeAskings(name)
+    const recording: Recording = { ...answer, ...execution, ...(asked.length > 0 ? { asked } : {}) }
     const plain = (text: string) =>
       Object.entries(texts).reduce((changed, [from, to]) => changed.replaceAll(from, to), text)
     recordings.push(mapTexts(recording, plain))

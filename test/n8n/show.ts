@@ -20,7 +20,7 @@ export async function showComparison(host: Host, wanted: string[], note: boolean
   const cases = topics.flatMap((topic) => topic.cases.filter(isWanted))
   const mock = await startMock()
   const since = performance.now()
-  const verdicts = await compareAll(host, mock.url, cases, readAnswers()).finally(mock.stop)
+  const verdicts = await compareAll(host, mock, cases, readAnswers()).finally(mock.stop)
   for (const verdict of verdicts.filter(({ verdict }) => verdict === 'silent')) printSilent(verdict)
   console.table(
     Object.fromEntries(

@@ -4,6 +4,7 @@
 // map settings, and our caller lets repair.ts replace what is not valid. Every step reads only what earlier ones made.
 import type { GraphEdge } from '../graph/graph.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
+import { findReplies } from './ai/replies.ts'
 import { reportDifferences } from './differences.ts'
 import {
   isN8nDocument,
@@ -35,6 +36,8 @@ type Conversion = {
   source: SourceWorkflow
   drawing: EdgeDrawing
   ends: string[]
+  /** The node whose text is the reply in a chat. */
+  reply: string | undefined
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
   findCredential: (key: string) => string | undefined
@@ -69,7 +72,8 @@ export function* convertWorkflow(
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
   const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
-  const conversion = { source, drawing, ends, reporterOf, findWorkflow, findCredential }
+  const reply = chooseReply(source, drawing, reporterOf)
+  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))
@@ -95,7 +99,7 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
 }
 
 function mapNode(
-  { drawing, ends, reporterOf, findWorkflow, findCredential }: Conversion,
+  { drawing, ends, reply, reporterOf, findWorkflow, findCredential }: Conversion,
   node: SourceNode,
   id: string,
 ): MappedNode {
@@ -111,13 +115,15 @@ function mapNode(
   const attached = (kind: string) => {
     read.add(kind)
     const names = mine.filter((one) => one.kind === kind).map(({ from }) => from)
-    return nodes.filter(({ name }) => names.includes(name))
+    return nodes.filter(({ name, disabled }) => names.includes(name) && !disabled)
   }
   try {
     const mapped = findNodeMapper(node)(node, {
       id,
       // A node that is not executed has no problems.
       report: node.disabled ? () => {} : report,
+      reportOf: ({ name }) => (node.disabled ? () => {} : reporterOf(name)),
+      repliesInChat: reply === node.name,
       inputs: readInputs(drawing, node),
       connectedOutputs: Math.max(-1, ...outputs) + 1,
       ends,
@@ -136,6 +142,31 @@ function mapNode(
   } catch (error) {
     return createPlaceholder(node, (error as Error).message, 'parameters', node.disabled ? () => {} : report)
   }
+}
+
+/** The node that replies in a chat. If none can, or several could, the report says so. */
+function chooseReply(
+  source: SourceWorkflow,
+  { loopAround }: EdgeDrawing,
+  reporterOf: Conversion['reporterOf'],
+): string | undefined {
+  const found = findReplies(source)
+  if (!found) return undefined
+  const { trigger, replies } = found
+  const [only, ...more] = replies
+  if (only !== undefined && more.length === 0 && loopAround(only) === undefined) {
+    const behind = source.links.filter(({ from }) => from === only)
+    const message = `n8n replies with what its last node puts out. Perdure replies with the text of "${only}", whatever is behind it.`
+    if (behind.length > 0) reporterOf(trigger)('parameter', 'connections', message, behind)
+    return only
+  }
+  const message =
+    replies.length === 0
+      ? 'In Perdure the text of one LLM or AI_AGENT is the reply in a chat, and there is none here whose answer is a text.'
+      : `In Perdure one node replies in a chat, once, and not in a loop. Here these could: ${replies.join(', ')}. Mark one ` +
+        'with reply: true, without perItem and into.'
+  reporterOf(trigger)('parameter', 'parameters.options.responseMode', message, replies)
+  return undefined
 }
 
 /** The node that n8n attaches one to which has no place of its own in the flow; undefined for all others. */

@@ -10,6 +10,10 @@ export type MapperTools = {
   /** The id of our node. */
   id: string
   report: ProblemReporter
+  /** Reports a problem of a node that is attached to it. */
+  reportOf(node: SourceNode): ProblemReporter
+  /** It is the node whose text is the reply in a chat. */
+  repliesInChat: boolean
   /** For each input of the node, an expression for what comes by it. */
   inputs: string[]
   /** The number of outputs, up to the last one that is connected. */

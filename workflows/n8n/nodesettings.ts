@@ -8,7 +8,7 @@ const NOT_RETRIED = ['FOR_EACH', 'REPEAT', 'SUB_WORKFLOW', 'WAIT_FOR_EVENT']
 
 /** The retries and the error handling of an n8n node, as fields of ours. Reports its other settings. */
 export function mapNodeSettings(
-  part: Pick<MappedNode, 'type' | 'retry' | 'works'>,
+  part: Pick<MappedNode, 'type' | 'retry' | 'works'> & Partial<Pick<MappedNode, 'config'>>,
   raw: Record<string, unknown>,
   report: ProblemReporter,
 ): Record<string, unknown> {
@@ -41,7 +41,7 @@ export function mapNodeSettings(
       'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
     report('parameter', 'executeOnce', message, true)
   }
-  reportSettings(raw, report)
+  reportSettings(part.config?.credentialId === undefined ? raw : { ...raw, credentials: undefined }, report)
   return settings
 }
 

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { computed, credentialField, nodeTypeRow, textField, wholeNumber } from './fields.ts'
+import { intoField } from './into.ts'
 import { approversField, waitLimitField } from './pauses.ts'
 import { listToolCode, listToolCredentials, listToolReads, readToolText, toolsField } from './tools.ts'
 
@@ -29,6 +30,7 @@ export const AGENT_NODES = {
       maxSteps: v.optional(wholeNumber(1, MAX_AGENT_STEPS), DEFAULT_AGENT_STEPS),
       maxTokens: v.optional(wholeNumber(1, 1_000_000_000)),
       maxCost: v.optional(amount),
+      into: v.optional(intoField),
       reply: v.optional(v.boolean('must be true or false')),
       approvers: v.optional(approversField),
       approvalTimeoutMs: v.optional(waitLimitField),

@@ -146,6 +146,7 @@ export const MODEL_NODES = {
       input: textField,
       instructions: v.optional(v.string('must be a string')),
       maxTokens: v.optional(computed(maxTokensField)),
+      into: v.optional(intoField),
       style: v.optional(oneOf('paragraphs', 'bullets', 'sentence'), 'paragraphs'),
     }),
     ...MODEL_CALL,

@@ -3,7 +3,7 @@ import { MAX_PARTS } from '../../../workflows/nodes/models.ts'
 import type { AgentStepResult, StepRunner } from '../../agents/step.ts'
 import { NodeFailure } from '../kit/failure.ts'
 import type { NodeContext } from '../kit/node.ts'
-import { askForText, renderAsked, renderHow, renderMore } from './ask.ts'
+import { askForText, placeOutput, renderAsked, renderHow, renderMore } from './ask.ts'
 import { groupTexts, PART_CHARS, splitText } from './parts.ts'
 
 /**
@@ -65,7 +65,8 @@ async function askForSummary(
     ],
   })
   const record = { kind: 'turn' as const, input: { ...place, text: content }, output: { text } }
-  if (isLast) return { ...record, done: { text } }
+  if (isLast)
+    return { ...record, done: placeOutput(context, context.config.into === undefined ? { text } : text) }
   const done = [...state.done, text]
   const next: State =
     done.length < place.parts

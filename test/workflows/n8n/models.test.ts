@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { UNNAMED_CREDENTIAL } from '../../../workflows/n8n/ai/asking.ts'
 import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
 import { repairGraph } from '../../../workflows/n8n/repair.ts'
 import { atOnce } from '../../support/atonce.ts'
@@ -49,7 +50,7 @@ function convert(document: object, known = 'abc') {
   )
   const { graph, problems } = atOnce(repair)
   expect(problems).toEqual([])
-  return { report, graph, ask: graph.nodes.find(({ name }) => name === 'Ask')! }
+  return { report, graph, ask: graph.nodes.find(({ name }) => name === 'Ask' || name === 'Ask (start)')! }
 }
 
 const told = ({ report }: ReturnType<typeof convert>) => JSON.stringify(report.problems)
@@ -60,7 +61,6 @@ test('a chain becomes an LLM with its attached model, which is no node of its ow
   )
   expect(found.ask).toMatchObject({
     type: 'LLM',
-    perItem: true,
     config: {
       credentialId: CREDENTIAL,
       model: 'gpt-4o-mini',
@@ -74,26 +74,29 @@ test('a chain becomes an LLM with its attached model, which is no node of its ow
   expect(told(found)).toContain('topP')
 })
 
-test('without a credential, or with tools, a placeholder says what is missing', () => {
+test('without a credential the node has none, and a problem says which one it needs', () => {
   const without = convert(documentOf('chainLlm', { text: 'Hi', promptType: 'define' }), 'other')
-  expect(without.ask.type).toBe('STOP_AND_ERROR')
-  expect(told(without)).toMatch(/choose a credential for its model.*abc/)
+  expect(without.ask.type).toBe('LLM')
+  expect(without.ask.config.credentialId).toBe(UNNAMED_CREDENTIAL)
+  expect(without.report.problems).toContainEqual(
+    expect.objectContaining({
+      node: 'Ask',
+      kind: 'credential',
+      message: expect.stringMatching(/Choose.*abc/),
+    }),
+  )
   const byName = convert(documentOf('agent', {}), 'Our OpenAI')
-  expect(byName.ask).toMatchObject({
-    type: 'LLM',
-    config: { into: { field: 'output' }, prompt: '={{ $json.chatInput }}' },
-  })
-  const tool = { name: 'Look up', type: 'toolCode', kind: 'ai_tool' }
-  const agent = convert(documentOf('agent', {}, [MODEL, tool]))
-  expect(agent.ask.type).toBe('STOP_AND_ERROR')
-  expect(told(agent)).toContain('Look up')
+  expect(byName.ask.config.credentialId).toBe(CREDENTIAL)
+  expect(told(byName)).not.toContain('credential')
 })
 
 test('what is attached and has no counterpart is reported', () => {
   const memory = { name: 'Memory', type: 'memoryBufferWindow', kind: 'ai_memory' }
   const found = convert(documentOf('agent', { options: { systemMessage: 'Be kind' } }, [MODEL, memory]))
   expect(found.ask.config).toMatchObject({ system: 'Be kind' })
-  expect(told(found)).toMatch(/Memory.*ai_memory/)
+  expect(found.report.problems).toContainEqual(
+    expect.objectContaining({ node: 'Memory', message: expect.stringContaining('chatHistoryTokens') }),
+  )
 })
 
 test('a parser becomes a schema; classifiers leave by their categories; extractors have a schema', () => {

@@ -5,13 +5,13 @@ import { openBus } from '../../../db/bus.ts'
 import { startListener } from '../../../worker/service/listener.ts'
 import { MOCK, readAnswers, readTopics } from '../../n8n/cases.ts'
 import { compareAll, type Verdict } from '../../n8n/compare.ts'
-import { startMock } from '../../n8n/mock.ts'
+import { type Mock, startMock } from '../../n8n/mock.ts'
 import { findSetbacks, readRatchet } from '../../n8n/ratchet.ts'
 import { findDifference, markVarying } from '../../n8n/varying.ts'
 import { type Running, startRunning } from '../../support/running.ts'
 
 let host: Running
-let mock: Awaited<ReturnType<typeof startMock>>
+let mock: Mock
 let base: string
 const closing: (() => Promise<unknown>)[] = []
 
@@ -66,7 +66,7 @@ test('imported workflows answer as n8n did wherever they have done so before', a
     return JSON.parse(text)
   }
   const own = { teamId: host.teamId, ask, send }
-  const verdicts: Verdict[] = await compareAll(own, mock.url, cases, answers)
+  const verdicts: Verdict[] = await compareAll(own, mock, cases, answers)
   expect(verdicts.length).toBe(cases.length)
   expect(findSetbacks(verdicts, readRatchet())).toEqual([])
 }, 300_000)

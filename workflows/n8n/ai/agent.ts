@@ -1,0 +1,101 @@
+import type { SourceNode } from '../document.ts'
+import type { MapperTools } from '../mapper.ts'
+import type { MappedNode } from '../parts.ts'
+import { reportMissingOption } from '../report.ts'
+import { keepText } from '../texts.ts'
+import {
+  answer,
+  ask,
+  type Fields,
+  objectOf,
+  readModel,
+  readParser,
+  readPrompt,
+  reportMemory,
+} from './asking.ts'
+import { mapTools } from './tools.ts'
+
+const SYSTEM = 'You are a helpful assistant'
+const MAX_STEPS = 500
+const DEFAULT_ITERATIONS = 10
+
+/** Kinds of agents of older versions whose model calls tools. */
+const KINDS = ['toolsAgent', 'openAiFunctionsAgent', 'conversationalAgent']
+
+/** Options that make no difference here. */
+const QUIET = [
+  'passthroughBinaryImages',
+  'passthroughBinaryPdfs',
+  'enableStreaming',
+  'autoSaveHighlightedData',
+]
+
+/** An agent. One without tools asks its model once: an LLM. */
+export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
+  const { parameters, version } = node
+  const { agent: kind = version <= 1.5 ? 'conversationalAgent' : 'toolsAgent' } = parameters
+  if (!KINDS.includes(String(kind)))
+    throw new Error(`it is an agent of the kind "${String(kind)}", and Perdure has agents with tools`)
+  const { asked, temperature, maxTokens } = readModel(tools)
+  const { systemMessage, maxIterations, returnIntermediateSteps, batching, ...rest } = objectOf(
+    parameters.options,
+  )
+  const missing = Object.entries(rest).filter(([name]) => !QUIET.includes(name))
+  if (returnIntermediateSteps === true) missing.push(['returnIntermediateSteps', true])
+  if (Number(Object(batching).delayBetweenBatches) > 0) missing.push(['batching', batching])
+  for (const [name, value] of missing) reportMissingOption(tools.report, `parameters.options.${name}`, value)
+  const schema = readParser(tools)
+  reportMemory(tools)
+  const system = keepText(systemMessage ?? SYSTEM)
+  const how = { ...asked, ...temperature }
+  const prompt = readPrompt(node)
+  const attached = tools.attached('ai_tool')
+  if (attached.length === 0) {
+    const config = { ...how, ...maxTokens, ...(system === '' ? {} : { system }), prompt }
+    return answer('LLM', schema ? { ...config, output: 'json', schema } : config, 'output', tools)
+  }
+  if (maxTokens.maxTokens !== undefined)
+    reportMissingOption(tools.report, 'ai_languageModel.options.maxTokens', maxTokens.maxTokens)
+  const config = {
+    ...how,
+    instructions: system === '' ? SYSTEM : system,
+    prompt,
+    tools: mapTools(attached, tools),
+    maxSteps: readSteps(maxIterations, tools),
+  }
+  if (!schema) return answer('AI_AGENT', config, 'output', tools)
+  return withSchema(config, { ...asked, schema }, tools)
+}
+
+/** n8n counts calls to the model, Perdure those of tools too. */
+function readSteps(given: unknown, { report }: MapperTools): number {
+  const iterations = Number.isInteger(given) && Number(given) > 0 ? Number(given) : DEFAULT_ITERATIONS
+  if (given !== undefined && given !== DEFAULT_ITERATIONS) {
+    const message =
+      'n8n counts calls to the model. maxSteps of Perdure counts those of tools too, so it was set to twice as many; an ' +
+      'agent that is not done then fails.'
+    report('parameter', 'parameters.options.maxIterations', message, given)
+  }
+  return Math.min(MAX_STEPS, 2 * iterations)
+}
+
+/** An agent whose answer fits a schema: what it says is brought into that form by a node behind it. */
+function withSchema(config: Fields, extract: Fields, tools: MapperTools): MappedNode {
+  const message =
+    'The agent of n8n answers in the form of its parser by itself. In Perdure an EXTRACT behind the agent asks the model ' +
+    'once more, to bring what the agent said into that form.'
+  tools.report('parameter', 'ai_outputParser', message, extract.schema)
+  const more =
+    '\n\nGive in your last answer a value for each field of this JSON Schema:\n' +
+    JSON.stringify(extract.schema).replaceAll('{{', '{ {').replaceAll('}}', '} }')
+  const { instructions } = config
+  const shaped = { ...extract, input: '={{ $json.output }}', into: { field: 'output', keep: false } }
+  return {
+    ...ask('AI_AGENT', {
+      ...config,
+      instructions: `${String(instructions)}${more}`,
+      into: { field: 'output', keep: false },
+    }),
+    shaper: { type: 'EXTRACT', config: shaped, perItem: true },
+  }
+}

@@ -1,0 +1,210 @@
+import { isObject } from '../../json.ts'
+import type { SourceNode } from '../document.ts'
+import type { MapperTools } from '../mapper.ts'
+import { type MappedNode, mapEach } from '../parts.ts'
+import { reportMissingOption } from '../report.ts'
+import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
+
+export type Fields = Record<string, unknown>
+
+/**
+ * Stands for a credential that nobody has named. It is none of any team's, so the import leaves it out, and the node
+ * fails until somebody sets one.
+ */
+export const UNNAMED_CREDENTIAL = '00000000-0000-4000-8000-000000000000'
+
+/** Nodes of models: the vendors that a credential of Perdure can be for. */
+const MODELS = new Set([
+  ...['lmChatOpenAi', 'lmChatAnthropic', 'lmChatGoogleGemini', 'lmChatAzureOpenAi', 'lmChatOllama'],
+  ...['lmChatMistralCloud', 'lmChatGroq', 'lmChatDeepSeek', 'lmChatOpenRouter', 'lmOpenAi', 'lmOllama'],
+  ...['lmChatXAiGrok', 'lmChatVercelAiGateway', 'lmChatNvidia', 'lmChatMoonshot', 'lmChatLemonade'],
+])
+
+/** Nodes of ours that call others retry by default; n8n's nodes retry only if that is set. */
+export const ask = (type: string, config: Fields): MappedNode => ({
+  ...mapEach(type, config),
+  retry: { maxAttempts: 1 },
+})
+
+/**
+ * A node that answers with a text into `field`. The one that replies in a chat works on no items, and outputs {text},
+ * which a node behind it puts into the field.
+ */
+export function answer(type: string, config: Fields, field: string, tools: MapperTools): MappedNode {
+  const keys = field.split('.')
+  // An LLM outputs {text} by itself.
+  if (type === 'LLM' && field === 'text')
+    return tools.repliesInChat ? { type, config, retry: { maxAttempts: 1 } } : ask(type, config)
+  if (!tools.repliesInChat || config.output === 'json') {
+    const into = { field, keep: false, ...(keys.length > 1 ? { dots: true } : {}) }
+    return ask(type, { ...config, into })
+  }
+  const value = keys.reduceRight((inner, key) => `{${JSON.stringify(key)}: ${inner}}`, '$input.text')
+  const shaper = { type: 'TRANSFORM', config: { expression: value } }
+  return { type, config, retry: { maxAttempts: 1 }, shaper }
+}
+
+export const objectOf = (value: unknown): Fields => (isObject(value) ? value : {})
+
+/** The credential and the name of the model that is attached to a node, and how it answers. */
+export function readModel(tools: MapperTools): { asked: Fields; temperature: Fields; maxTokens: Fields } {
+  const [model, ...others] = tools.attached('ai_languageModel')
+  if (!model) throw new Error('no model is attached to it')
+  if (others.length > 0) throw new Error('several models are attached to it')
+  if (!MODELS.has(model.type)) throw new Error(`Perdure has no models of "${model.fullType}"`)
+  const { parameters } = model
+  const options = objectOf(parameters.options)
+  const { temperature, maxTokens, maxTokensToSample, maxOutputTokens, numPredict, ...rest } = options
+  const report = tools.reportOf(model)
+  for (const [name, value] of Object.entries(rest))
+    reportMissingOption(report, `parameters.options.${name}`, value)
+  if (objectOf(parameters.builtInTools) && Object.keys(objectOf(parameters.builtInTools)).length > 0)
+    throw new Error(`its model "${model.name}" has tools of its vendor, which Perdure does not ask for`)
+  const most = [maxTokens, maxTokensToSample, maxOutputTokens, numPredict].find((one) => Number(one) > 0)
+  return {
+    asked: { credentialId: findCredential(model, tools), model: readModelName(parameters) },
+    temperature: temperature === undefined ? {} : { temperature: keepNumber(temperature, 0.7) },
+    maxTokens: most === undefined ? {} : { maxTokens: keepNumber(most, 1_000) },
+  }
+}
+
+/** As readModel, for a node that has no settings for how the model answers. */
+export function readPlainModel(tools: MapperTools): Fields {
+  const { asked, temperature, maxTokens } = readModel(tools)
+  for (const [name, value] of Object.entries({ ...temperature, ...maxTokens }))
+    reportMissingOption(tools.report, `ai_languageModel.options.${name}`, value)
+  return asked
+}
+
+export function readModelName({ model, modelName, modelId }: Fields): string {
+  const given = model ?? modelName ?? modelId
+  const name = isObject(given) ? given.value : given
+  const text = keepText(name)
+  if (text === '') throw new Error('its model has no name')
+  return text.replace(/^models\//, '')
+}
+
+/** The id of our credential for that of an n8n node; undefined if nobody has said which one that is. */
+export function seekCredential({ raw, name }: SourceNode, { findCredential: find }: MapperTools) {
+  const [theirs] = Object.values(objectOf(raw.credentials)).filter(isObject)
+  const keys = [theirs?.id, theirs?.name, name].filter((key): key is string => typeof key === 'string')
+  return { keys, found: keys.map(find).find((id) => id !== undefined) }
+}
+
+/** As seekCredential. Without one the problem is reported, and the node has none: it fails until somebody sets one. */
+export function findCredential(node: SourceNode, tools: MapperTools): string {
+  const { keys, found } = seekCredential(node, tools)
+  if (found !== undefined) return found
+  const message =
+    `Choose a credential for "${node.name}": n8n's are not imported, and this node fails without one. Set it on the ` +
+    `node, or import again with it in "credentials", as {${JSON.stringify(keys[0] ?? node.name)}: its id}.`
+  tools.report('credential', `credentials.${node.name}`, message, keys[0] ?? null)
+  return UNNAMED_CREDENTIAL
+}
+
+/** The credential that a tool calls with, if somebody has said which one it is; else that is reported. */
+export function nameCredential(node: SourceNode, tools: MapperTools): Fields {
+  const { keys, found } = seekCredential(node, tools)
+  if (found !== undefined) return { credentialId: found }
+  const message =
+    'n8n calls with a credential, which is not imported, and Perdure calls without one. Set it on the tool, or import ' +
+    `again with it in "credentials", as {${JSON.stringify(keys[0] ?? node.name)}: its id}.`
+  tools.reportOf(node)('credential', 'credentials', message, keys[0] ?? null)
+  return {}
+}
+
+/** What is asked: a text, or what a chat's trigger brings. */
+export function readPrompt({ parameters, version }: SourceNode): string {
+  const { promptType, text, prompt } = parameters
+  if (promptType === 'guardrails') return '={{ $json.guardrailsInput }}'
+  if (promptType === 'define' || (promptType === undefined && text !== undefined)) return keepText(text)
+  if (version < 1.4 && prompt !== undefined) return keepText(prompt)
+  return '={{ $json.chatInput }}'
+}
+
+/** The schema that an output parser holds an answer against; undefined without one. */
+export function readParser(tools: MapperTools): Fields | undefined {
+  const [parser] = tools.attached('ai_outputParser')
+  if (!parser) return undefined
+  if (parser.type !== 'outputParserStructured')
+    throw new Error(`Perdure has no parser like "${parser.fullType}"`)
+  if (parser.parameters.autoFix === true)
+    reportMissingOption(tools.reportOf(parser), 'parameters.autoFix', parser.parameters.autoFix)
+  tools.reportOf(parser)(
+    'parameter',
+    'parameters',
+    'n8n tells the model the schema in its prompt. Perdure asks the vendor for JSON by the schema: the model may word ' +
+      'its answer in another way.',
+    parser.parameters,
+  )
+  return readSchema(parser.parameters, parser.parameters.jsonSchema)
+}
+
+/** A schema, or one that is made of an example as n8n makes it. */
+export function readSchema(
+  { schemaType, jsonSchemaExample, inputSchema }: Fields,
+  old?: unknown,
+): Record<string, unknown> {
+  const isExample = jsonSchemaExample !== undefined && schemaType !== 'manual'
+  const given = isExample ? jsonSchemaExample : (inputSchema ?? old)
+  if (isTemplate(given)) throw new Error('an expression gives its JSON Schema')
+  let value: unknown
+  try {
+    value = JSON.parse(plainText(given) ?? '')
+  } catch {
+    throw new Error('its JSON Schema is not valid JSON')
+  }
+  const schema = isExample ? describeExample(value) : value
+  if (!isObject(schema)) throw new Error('its JSON Schema is no object')
+  return schema.type === 'array' ? arrayAnswer() : schema
+}
+
+function arrayAnswer(): never {
+  throw new Error('its answer is a list, and models answer with objects')
+}
+
+const MAX_LEVELS = 50
+
+function describeExample(value: unknown, level = 0): Fields {
+  if (level > MAX_LEVELS) throw new Error('its example is nested too deeply')
+  if (value === null) return {}
+  if (Array.isArray(value))
+    return { type: 'array', ...(value.length > 0 ? { items: describeExample(value[0], level + 1) } : {}) }
+  if (!isObject(value)) return { type: typeof value }
+  const properties = Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, describeExample(entry, level + 1)]),
+  )
+  return { type: 'object', properties, required: Object.keys(value) }
+}
+
+/** Says that a node asks its model in other words than n8n's does. */
+export function reportWording({ report }: MapperTools, { parameters }: SourceNode): void {
+  const message =
+    "Perdure asks the model in words of its own, with a JSON Schema for the answer where one is needed, and not in n8n's: " +
+    'check that the answers are as good.'
+  report('parameter', 'parameters', message, parameters)
+}
+
+/** What a node of a model remembers of a chat, if it is another thing than in n8n. */
+export function reportMemory(tools: MapperTools): void {
+  const memories = tools.attached('ai_memory')
+  for (const memory of memories) {
+    const report = tools.reportOf(memory)
+    const { sessionIdType = 'fromInput' } = memory.parameters
+    if (!tools.repliesInChat || sessionIdType !== 'fromInput') {
+      const message =
+        'Perdure remembers what was said in its own chats, for the node that replies in them, and nowhere else. The ' +
+        'memory was left out: the model is told nothing of earlier executions.'
+      report('connection', 'ai_memory', message, memory.parameters)
+    } else {
+      const message =
+        'n8n keeps a number of messages in this memory. Perdure keeps the whole chat, tells the model as much of it as ' +
+        "the workflow's setting chatHistoryTokens lets through, and summarizes what is older."
+      report('parameter', 'parameters', message, memory.parameters)
+    }
+  }
+  if (memories.length > 0 || !tools.repliesInChat) return
+  const message =
+    "n8n's node has no memory. In Perdure the node that replies in a chat is told what was said in it before."
+  tools.report('parameter', 'ai_memory', message, null)
+}
