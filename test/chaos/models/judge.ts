@@ -1,7 +1,7 @@
 import type { ExecutionBody, NodeBody } from '../../support/client.ts'
 import { ENDED } from '../../support/client.ts'
 import type { Strikes } from '../strikes.ts'
-import { type Arrival, type Asked, ONCE_TOOLS, sayTurn } from './world.ts'
+import { type Arrival, type Asked, ONCE_TOOLS, sayTurn, USAGE } from './world.ts'
 
 /** A row of model_calls. */
 export type CallRow = {
@@ -53,7 +53,7 @@ function judgeCalls(
   types: Map<string, string>,
   { asked, rows, strikes }: Evidence,
 ): string[] {
-  const problems: string[] = []
+  const problems = judgeUsage(run, rows)
   const own = asked.filter(({ execution }) => execution === run.id)
   for (const node of new Set([...own.map(({ node }) => node), ...rows.map(({ nodeId }) => nodeId)])) {
     const sent = own.filter((one) => one.node === node)
@@ -107,6 +107,28 @@ function judgeCalls(
     problems.push(`${record.nodeId}!${record.step} has succeeded, but no call for it is noted as SUCCESS`)
   }
   return problems
+}
+
+/** What an execution and its steps say that they took is what the rows say. */
+function judgeUsage(run: ExecutionBody, rows: CallRow[]): string[] {
+  const want = sumRows(rows)
+  const { usage } = run as { usage?: Record<string, unknown> }
+  if (rows.length === 0) return usage ? [`no call is noted, but it took ${JSON.stringify(usage)}`] : []
+  const { calls, unpricedCalls, inputTokens, outputTokens } = usage ?? {}
+  const got = { calls, unpricedCalls, inputTokens, outputTokens }
+  const isSame = JSON.stringify(got) === JSON.stringify(want)
+  return isSame ? [] : [`it took ${JSON.stringify(got)}, by its rows ${JSON.stringify(want)}`]
+}
+
+/** What rows come to. */
+export function sumRows(rows: CallRow[]) {
+  const paid = rows.filter(({ status }) => status === 'SUCCESS').length
+  return {
+    calls: rows.length,
+    unpricedCalls: rows.filter(({ cost }) => cost === null).length,
+    inputTokens: paid * USAGE.prompt_tokens,
+    outputTokens: paid * USAGE.completion_tokens,
+  }
 }
 
 /** What must not be repeated has arrived once at most, and once exactly if its record says that it succeeded. */

@@ -14,7 +14,7 @@ import { readEnds, rebuildAll, repeatAsk } from '../ends.ts'
 import { createStrikes } from '../strikes.ts'
 import { createTalker, findChatProblems, type Said } from './chats.ts'
 import { chatGraph, drawModelGraph, drawTurns, type ModelGraph, refusedGraph } from './graphs.ts'
-import { type CallRow, type Evidence, findAgentProblems, findModelProblems, tally } from './judge.ts'
+import { type CallRow, type Evidence, findAgentProblems, findModelProblems, sumRows, tally } from './judge.ts'
 import { sayTurn, startWorld } from './world.ts'
 
 // Keeps starting executions of random graphs that ask models, and chats, while parts of the service are killed and
@@ -195,12 +195,20 @@ async function run(): Promise<void> {
         )
         if (execution.status === 'SUCCESS' && of) problems.push(...findAgentProblems(execution, 'reply', of))
       }
+      const { tokenUsage } = one.saved.reply ?? {}
+      const took = sumRows(rows.filter(({ executionId }) => executionId === plan.execution))
+      const isSame = tokenUsage?.input === took.inputTokens && tokenUsage.output === took.outputTokens
+      if (tokenUsage && !isSame)
+        problems.push(`the reply took ${JSON.stringify(tokenUsage)}, its rows say ${JSON.stringify(took)}`)
       for (const problem of problems) fault(`chat ${one.sessionId} ${plan.execution}: ${problem}`)
     }
     if (streaming > 0) fault(`${streaming} replies are STREAMING`)
     if (others > 0) fault(`${others} executions have not ended`)
     const keys = Map.groupBy(evidence.arrivals, ({ tool, key }) => `${tool} ${key}`)
     const noted = rows.length
+    const total = await ask<Record<string, number>>('GET', `/api/monitoring/teams/${teamId}/token-usage`)
+    if (total.totalInputTokens !== sumRows(rows).inputTokens)
+      fault(`the team has used ${JSON.stringify(total)}, its rows say ${JSON.stringify(sumRows(rows))}`)
     const sent = world.asked.length + world.untold.length
     if (sent > noted) fault(`${sent} calls were sent to the vendor, ${noted} are noted`)
     console.log(
