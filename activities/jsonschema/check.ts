@@ -30,7 +30,7 @@ export async function checkJson(
  * `checkJson`.
  */
 export async function demandSchema(
-  context: Pick<NodeContext, 'evaluator' | 'bindings'>,
+  context: Pick<NodeContext, 'evaluator' | 'bindings' | 'signal'>,
   schema: unknown,
 ): Promise<void> {
   await checkJson(context, schema, null)
