@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
@@ -87,5 +88,35 @@ test('the whole service is killed in mid-text: who comes back is told that the t
   expect(sumUp(events)).toMatchObject({ text: 'Another text', last: { type: 'done' } })
   expect(await readReply(plain).all()).toMatchObject([{ type: 'error' }])
   held.release()
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
+}, 120_000)
+
+test('npm start is stopped in mid-text: who reads gets the rest and the end, and the reply is saved', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { stream, messages } = await post()
+  await stream.until('One two ')
+  const again = host.stopAndBoot()
+  await sleep(1_500)
+  held.release()
+  expect(sumUp(await stream.all())).toMatchObject({ text: 'three', resets: 0, last: { type: 'done' } })
+  await again
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three' })
+}, 120_000)
+
+test('npm start is stopped at once in mid-text: the stream ends, and who comes back is told that the text is begun anew', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { stream, path, messages } = await post()
+  const { id } = await stream.until('One two ')
+  const again = host.stopAndBoot('SIGINT')
+  // It is no error of the connection, and no end that could be taken for the whole.
+  expect(await stream.all()).toEqual([])
+  vendor.say({ text: ['Another ', 'text'] })
+  held.release()
+  await again
+  const events = await readReply(await host.get(`${path}?resets=1`, { 'last-event-id': id! })).all()
+  expect(events[0]).toMatchObject({ type: 'reset' })
+  expect(sumUp(events)).toMatchObject({ text: 'Another text', last: { type: 'done' } })
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
 }, 120_000)
