@@ -71,7 +71,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createAccountRoutes(deps))
     .route('/', createEmailRoutes())
     .route('/', createTeamRoutes(deps))
-    .route('/', createMemberRoutes())
+    .route('/', createMemberRoutes(deps))
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
     .route('/', createStartRoutes(deps, seats))

@@ -22,7 +22,7 @@ export function createReplies({ store, bus, log }: { store: Store; bus: Bus; log
     const cut = text === null ? undefined : readCut(text)
     if (cut !== undefined) writers.cut(cut)
   })
-  return { open: writers.open, stop: writers.stop, join: feeds.join }
+  return { open: writers.open, flush: writers.flush, stop: writers.stop, join: feeds.join }
 }
 
 export type Replies = ReturnType<typeof createReplies>

@@ -269,7 +269,12 @@ export function createReplyWriters({ store, watcher, log, hear }: Deps) {
         if (isOpen && spot.executionId === executionId) yield* pieces
     },
 
-    /** Resolves when all is stored, or cannot be in time. */
+    /** Resolves when all that was written so far is stored, or cannot be in time. */
+    async flush(): Promise<void> {
+      await Promise.all([...waiting].map(flush))
+    },
+
+    /** Does the same, and stores nothing more. */
     async stop(): Promise<void> {
       await Promise.all([...waiting].map(flush))
       clearTimeout(timer)

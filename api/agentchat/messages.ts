@@ -83,7 +83,8 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
           const { fresh, queued, executionId } = posted
           if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
           const { resets } = c.req.valid('query')
-          return streams.streamReply(c, { executionId, resets, check: checkSession(c, id), leave })
+          const check = checkSession(c, id)
+          return streams.streamReply(c, { executionId, resets, personId: scope.userId!, check, leave })
         } catch (error) {
           leave()
           throw error
@@ -155,7 +156,8 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         const { executionId } = await readChatMessage(scope, id, messageId)
         const { resets } = c.req.valid('query')
         const leave = streams.takeSeat(scope.userId!, row.teamId)
-        return streams.streamReply(c, { executionId, resets, check: checkSession(c, id), leave })
+        const check = checkSession(c, id)
+        return streams.streamReply(c, { executionId, resets, personId: scope.userId!, check, leave })
       },
     )
     .post(

@@ -10,6 +10,7 @@ import {
   streamEvents,
 } from '../executions/eventstream.ts'
 import { createSeats } from '../executions/seats.ts'
+import { createRightsWatch } from '../people/changes.ts'
 import {
   createReplyReader,
   type ReplyCursor,
@@ -29,6 +30,8 @@ export type ReplyStreamOptions = {
   executionId: string
   /** Whether a text that is begun anew may be told by `reset`; else that ends the stream. */
   resets: boolean
+  /** Who reads it, also by a token of theirs. */
+  personId: string
   /** Rejects once the caller may not read the reply any more. */
   check: () => Promise<unknown>
   /** Gives back the place that `takeSeat` gave. */
@@ -39,6 +42,7 @@ export type ReplyStreamOptions = {
 export function createReplyStreams(deps: ApiDeps) {
   const replies = deps.replies ?? createReplies(deps)
   const { ofPerson = OF_PERSON, ofTeam = OF_TEAM, ofVisitor = OF_VISITOR } = deps.replyStreams ?? {}
+  const rights = createRightsWatch(deps.bus)
   const seats = createSeats('replies', { ofPerson, ofTeam })
 
   async function join(executionId: string, from: ReplyCursor, resets: boolean, wake: () => void) {
@@ -66,7 +70,10 @@ export function createReplyStreams(deps: ApiDeps) {
      * Responds with the text of a reply as Server-Sent Events: after Last-Event-ID if the client names one. 204 if it
      * has received the end already.
      */
-    streamReply(c: Context<AppEnv>, { executionId, resets, check, leave }: ReplyStreamOptions): Response {
+    streamReply(
+      c: Context<AppEnv>,
+      { executionId, resets, personId, check, leave }: ReplyStreamOptions,
+    ): Response {
       const from = readReplyCursor(readLastEventId(c))
       if ('ended' in from) {
         leave()
@@ -82,6 +89,7 @@ export function createReplyStreams(deps: ApiDeps) {
         join: (wake) => join(executionId, from, resets, wake),
         stopping: deps.bus.stopping,
         check,
+        watchRights: (lost) => rights.watch(personId, lost),
         drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId }, 'the stream of a reply failed'),

@@ -54,6 +54,13 @@ export const ChatMessageSchema = v.pipe(
       ),
     ),
     content: v.pipe(v.string(), v.examples(['Where is my parcel?'])),
+    omitted: v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether the content is left out, because a response shows 32,000,000 characters of the newest messages: the ' +
+          'message by itself has it',
+      ),
+    ),
     error: v.pipe(v.nullable(v.string()), v.description('Why it has failed')),
     createdAt: timeSchema,
     executionId: v.pipe(

@@ -18,6 +18,8 @@ type EventStreamOptions = {
   stopping: AbortSignal
   /** Rejects once the caller has lost the right to read. */
   check: () => Promise<unknown>
+  /** Calls `check` when that may have happened, and returns what ends it. Without it, it is checked from time to time only. */
+  watchRights?: (check: () => void) => () => void
   /** Cuts the connection of a client that has stopped reading. */
   drop: () => void
   /** Called once or more when the stream has ended, for whatever reason. */
@@ -57,17 +59,22 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
   let taking = false
   let sentAt = performance.now()
   let timer: NodeJS.Timeout | undefined
+  let leaveRights: (() => void) | undefined
 
   function begin(): void {
     begun = true
     stopping.addEventListener('abort', finish)
     if (stopping.aborted) finish()
-    else timer = setInterval(checkClient, checkMs)
+    else {
+      timer = setInterval(checkClient, checkMs)
+      leaveRights = options.watchRights?.(checkRight)
+    }
   }
 
   function finish(): void {
     over = true
     clearInterval(timer)
+    leaveRights?.()
     stopping.removeEventListener('abort', finish)
     reader?.leave()
     options.onEnd()
@@ -80,6 +87,10 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
       options.drop()
       return
     }
+    checkRight()
+  }
+
+  function checkRight(): void {
     options.check().catch((error) => {
       if (!isDatabaseAway(error)) finish()
     })

@@ -17,6 +17,8 @@ export type AgentChatMessage = {
   role: (typeof CHAT_ROLES)[number]
   status: (typeof CHAT_STATUSES)[number]
   content: string
+  /** The content is left out: with it, the texts of the response would be too long. */
+  omitted: boolean
   /** Why it has failed. */
   error: string | null
   createdAt: Date
@@ -56,28 +58,33 @@ export async function readChatMessage(
   id: string,
 ): Promise<AgentChatMessage> {
   await openChatSession(scope, sessionId, 'read')
-  const { rows } = await sql<Row>`select ${COLUMNS} from agent_chat_messages
+  const { rows } = await sql<Row>`select ${COLUMNS}, content, false as omitted from agent_chat_messages
     where id = ${id} and session_id = ${sessionId}`.execute(scope.store.db)
   if (!rows[0]) throw missing('message')
   return showMessage(rows[0])
 }
 
-/** Messages of a session, newest first: fewer than `size` if their texts are longer than one response may show. */
+/**
+ * Messages of a session, newest first. Of those whose texts are, together with the newer ones, longer than one response
+ * may show, the content is left out.
+ */
 export async function readMessages(
   { db }: Pick<Store, 'db'>,
   sessionId: string,
   { size, offset }: { size: number; offset: number },
 ): Promise<AgentChatMessage[]> {
   const { rows } = await sql<Row>`
-    select * from (
-      select ${COLUMNS}, seq, sum(length(content)) over (order by seq desc) as length
+    select ${COLUMNS}, case when length <= ${SHOWN_LENGTH} then content else '' end as content,
+      length > ${SHOWN_LENGTH} as omitted
+    from (
+      select *, sum(length(content)) over (order by seq desc) as length
       from (select * from agent_chat_messages where session_id = ${sessionId} and ${shown}
         order by seq desc limit ${size} offset ${offset}) page) measured
-    where length <= ${SHOWN_LENGTH} order by seq desc`.execute(db)
+    order by seq desc`.execute(db)
   return rows.map(showMessage)
 }
 
-const COLUMNS = sql`id, role, status, content, error, created_at, execution_id, input_tokens, output_tokens`
+const COLUMNS = sql`id, role, status, error, created_at, execution_id, input_tokens, output_tokens`
 
 type Row = Omit<AgentChatMessage, 'tokenUsage'> & { inputTokens: number | null; outputTokens: number | null }
 
@@ -86,12 +93,13 @@ function showMessage({
   role,
   status,
   content,
+  omitted,
   error,
   createdAt,
   executionId,
   ...tokens
 }: Row): AgentChatMessage {
-  const message = { id, role, status, content, error, createdAt, executionId }
+  const message = { id, role, status, content, omitted, error, createdAt, executionId }
   if (role === 'user') return message
   const { inputTokens, outputTokens } = tokens
   const isKnown = inputTokens !== null && outputTokens !== null

@@ -38,6 +38,20 @@ export async function postponeReply(store: Store, id: string, delayMs: number): 
   )
 }
 
+/**
+ * Whether some reply is about to be saved: its execution has ended, or all of its text so far was stored to its end a
+ * moment ago, so that the execution may go on to its end without another call.
+ */
+export async function isAnyReplyEnding({ db }: Store): Promise<boolean> {
+  const { rows } = await sql<{ ending: boolean }>`
+    select exists (
+      select from agent_chat_messages m where m.status = 'STREAMING' and (m.due_at is not null or exists (
+        select from (select distinct on (step) is_last, created_at from agent_chat_chunks c
+          where c.execution_id = m.execution_id order by step, attempt desc, position desc, seq desc) as newest
+        having bool_and(is_last) and max(created_at) > now() - interval '10 seconds'))) as ending`.execute(db)
+  return rows[0]!.ending
+}
+
 /** What becomes of a reply. A stopped one has at least the text of `content`, see readFinishedText. */
 type Outcome =
   | { status: 'COMPLETE' | 'STOPPED'; content: string }

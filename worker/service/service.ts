@@ -8,6 +8,7 @@ import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
+import { isAnyReplyEnding } from '../../db/agentchat/settle.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -19,7 +20,7 @@ import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type Engine, startEngine } from '../engine/engine.ts'
 import { readKeys } from '../keys.ts'
-import { limitStop } from '../local/programs.ts'
+import { limitStop, REPLIES_MS } from '../local/programs.ts'
 import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
@@ -40,6 +41,9 @@ export type ProcessKind = 'api' | 'worker' | 'service'
 
 /** How long a renewal of the lease may take. The lease lasts for 5 s, so that another one has time to succeed. */
 const RENEWAL_MS = 2_000
+
+/** How often it is looked whether the replies of chats are saved. */
+const SAVED_LOOK_MS = 50
 
 /** How long a process that has stopped everything else waits for its housekeeping and its mails. */
 const OTHERS_MS = 500
@@ -143,8 +147,13 @@ export async function runService(kind: ProcessKind): Promise<never> {
   })
   log.info('stopping')
   // If nobody waits, calls to models may take minutes. Meanwhile an API goes on answering.
-  if (kind === 'service' && engine && !failed)
-    await Promise.race([engine.stopModels(stopping.hurry), onAbort(stopping.quick)])
+  if (kind === 'service' && engine && !failed) {
+    const replied = engine.stopModels(stopping.hurry).then(async () => {
+      await replies.flush()
+      await untilSaved(store, stopping.quick)
+    })
+    await Promise.race([replied, onAbort(stopping.quick)])
+  }
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
   const others = Promise.all([endHousekeeping(), endMailing?.()])
   // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
@@ -237,6 +246,15 @@ async function untilDone<T>(
     await sleep(pause, undefined, { signal }).catch(() => {})
   }
   return undefined
+}
+
+/** Waits until the replies of chats whose text has come are saved, so that those who read them get their end. */
+async function untilSaved(store: Store, quick: AbortSignal): Promise<void> {
+  const giveUp = performance.now() + REPLIES_MS
+  while (!quick.aborted && performance.now() < giveUp) {
+    if (!(await isAnyReplyEnding(store).catch(() => false))) return
+    await sleep(SAVED_LOOK_MS)
+  }
 }
 
 function onAbort(signal: AbortSignal): Promise<void> {

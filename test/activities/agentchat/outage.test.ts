@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readReply, sumUp } from '../../support/chats/replies.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
@@ -122,4 +123,17 @@ test('PostgreSQL is away for longer than a node may take: the answer that is pai
   expect(run, JSON.stringify(run)).toMatchObject({ status: 'SUCCESS' })
   expect(run.nodeExecutions.at(-1)).toMatchObject({ outputData: { text: 'One two three' }, retryCount: 0 })
   expect(vendor.calls.length - before).toBe(1)
+}, 120_000)
+
+test('npm start is stopped in mid-text: who reads gets the rest and the end, and the reply is saved', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { stream, messages } = await post()
+  await stream.until('One two ')
+  const again = host.stopAndBoot()
+  await sleep(1_500)
+  held.release()
+  expect(sumUp(await stream.all())).toMatchObject({ text: 'three', resets: 0, last: { type: 'done' } })
+  await again
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three' })
 }, 120_000)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { writeCut } from '../../../db/agentchat/chunks.ts'
 import { settleReply } from '../../../db/agentchat/settle.ts'
@@ -327,6 +328,60 @@ test('a stream sends comments, and ends with the right to read it', async () => 
     (await ask(theirs.path, {}, (await service.signUp('OPERATOR')).cookie)).status,
   ]
   expect(statuses).toEqual([404, 401, 403, 403])
+})
+
+test('who is removed from the team gets nothing more at once, here and elsewhere', async () => {
+  const unchecked = await addApi(service, { streams: { checkMs: 600_000 } })
+  closing.push(unchecked.stop)
+  const member = await service.signUp('OPERATOR')
+  const { executionId, path } = await createChats(service, member).addReply()
+  const theirs = readReply(await unchecked.get(path, { cookie: member.cookie }))
+  const byAdmin = readReply(await unchecked.get(path))
+  const writer = open(executionId)
+  writer.write('One.')
+  for (const stream of [theirs, byAdmin]) await stream.until('One.')
+  const removed = await service.call(
+    'DELETE',
+    `/api/teams/${service.teamId}/members/${member.id}`,
+    service.admin,
+  )
+  expect(removed.status).toBe(200)
+  expect(await theirs.all()).toEqual([])
+  writer.write('Two.')
+  await byAdmin.until('Two.')
+  await byAdmin.cancel()
+})
+
+test('a page has as many messages as it is asked for, and long ones are read by themselves', async () => {
+  const { sessionId, replyId } = await chats.addReply()
+  const long = 'x'.repeat(16_000_000)
+  await chats.save(replyId, long)
+  const { rows } = await sql<{ id: string }>`insert into agent_chat_messages
+      (id, session_id, team_id, owner_id, role, status, content, execution_id)
+    select gen_random_uuid(), session_id, team_id, owner_id, 'user', 'COMPLETE',
+      case when n = 3 then 'short' else repeat('y', 16000000) end, gen_random_uuid()
+    from agent_chat_messages, generate_series(1, 3) n where id = ${replyId} returning id`.execute(
+    service.store.db,
+  )
+  const messages = `/api/agent-chat/sessions/${sessionId}/messages`
+  const read = async (path: string) => (await (await ask(path)).json()) as Page
+  type Item = { id: string; omitted: boolean; content: string }
+  type Page = Item & { content: Item[] & string; totalElements: number }
+  const page = await read(`${messages}?size=4`)
+  expect(page.totalElements).toBe(5)
+  expect(page.content.map(({ omitted, content }) => [omitted, content.length])).toEqual([
+    [false, 5],
+    [false, 16_000_000],
+    [true, 0],
+    [true, 0],
+  ])
+  expect(page.content[0]!.id).toBe(rows[2]!.id)
+  const one = await read(`${messages}/${page.content[3]!.id}`)
+  expect([one.omitted, one.content === long]).toEqual([false, true])
+  expect((await read(`${messages}?size=4&page=1`)).content).toMatchObject([
+    { omitted: false, content: 'Hello?' },
+  ])
+  await service.store.db.deleteFrom('agentChatSessions').where('id', '=', sessionId).execute()
 })
 
 test('200 replies at once of 20 people reach their readers whole, in both processes', {

@@ -66,3 +66,37 @@ test('a reply that is stopped at any moment is saved as all who read it, here an
   const cut = saved.filter(({ status, content }) => status === 'STOPPED' && content !== '')
   expect(cut.length).toBeGreaterThan(20)
 })
+
+test('a team that is deleted takes its sessions, their messages and executions with it, also while a reply comes', async () => {
+  const boss = await host.otherTeam()
+  const of = { teamId: boss.teamId }
+  const data = { ...of, name: 'demo', type: 'DEMO', data: {} }
+  const { body: made } = await host.call('POST', '/api/credentials', boss.cookie, data)
+  const config = { credentialId: made.id, model: 'demo-slow', prompt: '{{ $trigger.message }}' }
+  const graph = {
+    ...of,
+    name: 'chat',
+    nodes: [
+      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+      { id: 'llm', type: 'LLM', config },
+    ],
+    edges: [{ source: 'chat', target: 'llm' }],
+  }
+  const { body: workflow } = await host.call('POST', '/api/workflows', boss.cookie, graph)
+  await host.call('PUT', `/api/workflows/${workflow.id}`, boss.cookie, { active: true })
+  const session = { ...of, workflowId: workflow.id }
+  const { body: opened } = await host.call('POST', SESSIONS, boss.cookie, session)
+  const stream = readReply(await post(opened.id, `say ${'word '.repeat(400)}`, boss.cookie))
+  expect((await stream.next())?.type).toBe('chunk')
+  const deleted = await host.call('DELETE', `/api/teams/${boss.teamId}`, boss.cookie)
+  expect([200, 204]).toContain(deleted.status)
+  const rest = await stream.all()
+  expect(rest.some(({ type }) => type === 'done')).toBe(false)
+  const { db } = host.store
+  const left = [
+    await db.selectFrom('agentChatSessions').select('id').where('teamId', '=', boss.teamId).execute(),
+    await db.selectFrom('agentChatMessages').select('id').where('teamId', '=', boss.teamId).execute(),
+    await db.selectFrom('executions').select('id').where('teamId', '=', boss.teamId).execute(),
+  ]
+  expect(left).toEqual([[], [], []])
+})

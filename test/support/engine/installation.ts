@@ -133,9 +133,9 @@ export async function startInstallation(settings: Record<string, string> = {}) {
       teamId,
       temporalCli: temporal.path,
       boot,
-      /** Stops the supervisor with SIGTERM, and starts it again once all its processes have ended. */
-      async stopAndBoot(): Promise<void> {
-        supervisor.kill('SIGTERM')
+      /** Stops the supervisor, and starts it again once all its processes have ended. */
+      async stopAndBoot(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+        supervisor.kill(signal)
         await supervisor.ended
         await boot()
       },
