@@ -172,6 +172,8 @@ test('fails once its steps are used up, before tools are called whose outcome no
     [null, 'FAILED'],
   ])
   expect(agents.vendor.calls).toHaveLength(3)
+  const least = await agents.runAgent([double], step('double', { n: 1 }), { config: { maxSteps: 1 } })
+  expect(least.agent.errorMessage).toMatch(/^The agent was not done after 1 step \(maxSteps\)/)
 })
 
 test('fails before a call to the model once its tokens are used up; its error can be gone on with', async () => {
