@@ -77,7 +77,8 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
           const { fresh, queued, executionId } = posted
           if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
           const { resets } = c.req.valid('query')
-          return streams.streamReply(c, { executionId, resets, check: checkSession(c, id), leave })
+          const check = checkSession(c, id)
+          return streams.streamReply(c, { executionId, resets, isNew: fresh, check, leave })
         } catch (error) {
           leave()
           throw error

@@ -29,6 +29,8 @@ export type ReplyStreamOptions = {
   executionId: string
   /** Whether a text that is begun anew may be told by `reset`; else that ends the stream. */
   resets: boolean
+  /** Nobody has read of it before: a Last-Event-ID that came along is that of another reply. */
+  isNew?: boolean
   /** Rejects once the caller may not read the reply any more. */
   check: () => Promise<unknown>
   /** Gives back the place that `takeSeat` gave. */
@@ -66,8 +68,13 @@ export function createReplyStreams(deps: ApiDeps) {
      * Responds with the text of a reply as Server-Sent Events: after Last-Event-ID if the client names one. 204 if it
      * has received the end already.
      */
-    streamReply(c: Context<AppEnv>, { executionId, resets, check, leave }: ReplyStreamOptions): Response {
-      const from = readReplyCursor(readLastEventId(c))
+    streamReply(
+      c: Context<AppEnv>,
+      { executionId, resets, isNew = false, check, leave }: ReplyStreamOptions,
+    ): Response {
+      const given = readReplyCursor(readLastEventId(c))
+      // Who posts a message wants its reply, also if they repeat it.
+      const from = isNew || (c.req.method === 'POST' && 'ended' in given) ? START : given
       if ('ended' in from) {
         leave()
         return c.body(null, 204)
