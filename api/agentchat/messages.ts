@@ -84,7 +84,8 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
           if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
           const { resets } = c.req.valid('query')
           const check = checkSession(c, id)
-          return streams.streamReply(c, { executionId, resets, personId: scope.userId!, check, leave })
+          const personId = scope.userId!
+          return streams.streamReply(c, { executionId, resets, isNew: fresh, personId, check, leave })
         } catch (error) {
           leave()
           throw error

@@ -32,6 +32,8 @@ export type ReplyStreamOptions = {
   resets: boolean
   /** Who reads it, also by a token of theirs. */
   personId: string
+  /** Nobody has read of it before: a Last-Event-ID that came along is that of another reply. */
+  isNew?: boolean
   /** Rejects once the caller may not read the reply any more. */
   check: () => Promise<unknown>
   /** Gives back the place that `takeSeat` gave. */
@@ -72,9 +74,11 @@ export function createReplyStreams(deps: ApiDeps) {
      */
     streamReply(
       c: Context<AppEnv>,
-      { executionId, resets, personId, check, leave }: ReplyStreamOptions,
+      { executionId, resets, isNew = false, personId, check, leave }: ReplyStreamOptions,
     ): Response {
-      const from = readReplyCursor(readLastEventId(c))
+      const given = readReplyCursor(readLastEventId(c))
+      // Who posts a message wants its reply, also if they repeat it.
+      const from = isNew || (c.req.method === 'POST' && 'ended' in given) ? START : given
       if ('ended' in from) {
         leave()
         return c.body(null, 204)

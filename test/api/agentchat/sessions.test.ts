@@ -503,6 +503,20 @@ describe('a message', () => {
     expect((await say(id, 'say x', operator.cookie)).text).toBe('x')
   })
 
+  test('that is new gets its reply from the beginning, whatever the client has read before', async () => {
+    const id = await open(await simpleAgent(), operator.cookie)
+    for (const last of ['end', '3-saved']) {
+      const key = { 'idempotency-key': `after ${last}` }
+      const fresh = await post(id, 'say a b c', operator.cookie, { ...key, 'last-event-id': last })
+      expect(fresh.status).toBe(200)
+      expect(sumUp(await readReply(fresh).all()).text).toBe('a b c')
+      const again = await post(id, 'say a b c', operator.cookie, { ...key, 'last-event-id': '3-saved' })
+      expect(sumUp(await readReply(again).all()).text).toBe(' c')
+      const over = await post(id, 'say a b c', operator.cookie, { ...key, 'last-event-id': 'end' })
+      expect(sumUp(await readReply(over).all()).text).toBe('a b c')
+    }
+  })
+
   test('that got no reply is FAILED, and later ones do not know of it', async () => {
     const server = await startOpenAi((_call: unknown, number: number) =>
       number === 0 ? { status: 400, json: { error: { message: 'no such thing' } } } : { text: 'fine' },
