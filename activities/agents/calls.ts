@@ -1,3 +1,4 @@
+import { isObject } from '../../workflows/json.ts'
 import { checkJson } from '../jsonschema/check.ts'
 import type { ModelMessage, ModelReply, ToolSpec } from '../models/model.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -18,29 +19,56 @@ const MAX_ARGUMENTS = 200_000
 
 /**
  * The calls of a reply, each with what is wrong with it: a tool that there is not, arguments that do not fit its
- * parameters, or too many calls. The ids of the message and the calls are the same, and each is there once.
+ * parameters, or too many calls. The ids of the message and the calls are the same, and each is there once in the whole
+ * conversation: vendors find results by them. `said` is the conversation before, `step` the number of the turn.
  */
 export async function askCalls(
   context: NodeContext,
   tools: ToolSpec[],
   { toolCalls, message }: ModelReply,
+  { said, step }: { said: ModelMessage[]; step: number },
 ): Promise<{ calls: AskedCall[]; message: Extract<ModelMessage, { role: 'assistant' }> }> {
   const known = new Map(tools.map((tool) => [tool.name, tool]))
   const given = toolCalls.slice(0, MAX_LOOKED_AT)
-  const unique = new Set(given.map(({ id }) => id))
-  const hasIds =
-    unique.size === given.length && given.every(({ id }) => id !== '' && id.length <= MAX_TASK_NAME)
-  const own = hasIds ? given : given.map((call, at) => ({ ...call, id: `call_${at + 1}` }))
+  const taken = new Set(said.flatMap((one) => (one.role === 'assistant' ? listIds(one) : [])))
+  const ids = new Map<string, string>()
+  const own = given.map((call, at) => {
+    const { id } = call
+    const isGood = id !== '' && id.length <= MAX_TASK_NAME && !taken.has(id)
+    const chosen = isGood ? id : chooseId(`call_${step}_${at + 1}`, taken)
+    taken.add(chosen)
+    ids.set(id, chosen)
+    return { ...call, id: chosen }
+  })
   const calls: AskedCall[] = []
   for (const [at, call] of own.entries()) {
     const fault = at < MAX_CALLS ? await findFault(context, known, call) : TOO_MANY
     calls.push(fault === undefined ? call : { ...call, fault })
   }
   if (calls.length === 0) return { calls, message }
-  // What only the vendor understands has its own ids.
   const { parts, ...plain } = message
-  const keepsParts = hasIds && own.length === toolCalls.length && parts !== undefined
-  return { calls, message: { ...plain, ...(keepsParts ? { parts } : {}), toolCalls: own } }
+  const isWhole = own.length === toolCalls.length && ids.size === own.length
+  const kept = isWhole && parts ? { parts: { ...parts, value: renameCalls(parts.value, ids) } } : {}
+  return { calls, message: { ...plain, ...kept, toolCalls: own } }
+}
+
+const listIds = ({ toolCalls = [] }: Extract<ModelMessage, { role: 'assistant' }>) =>
+  toolCalls.map(({ id }) => id)
+
+function chooseId(stem: string, taken: Set<string>): string {
+  let id = stem
+  for (let n = 2; taken.has(id); n++) id = `${stem}_${n}`
+  return id
+}
+
+/** What only the vendor understands, with other ids of its calls. */
+function renameCalls(parts: unknown, ids: Map<string, string>): unknown {
+  if (!Array.isArray(parts)) return parts
+  return parts.map((part) =>
+    isObject(part) && part.type === 'tool-call'
+      ? { ...part, toolCallId: ids.get(String(part.toolCallId)) ?? part.toolCallId }
+      : part,
+  )
 }
 
 const TOO_MANY = `at most ${MAX_CALLS} calls are done at once: ask again for those that are still needed`

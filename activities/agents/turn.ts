@@ -41,7 +41,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     spent: spentOf(state),
     talk: state.talk === undefined || isFirst ? undefined : { counted: state.talk, news },
   })
-  const { calls, message } = await askCalls(context, tools, reply)
+  const { calls, message } = await askCalls(context, tools, reply, { said: messages, step: step.step })
   const { text, finish, usage, cost } = reply
   const input = {
     model: config.model,
