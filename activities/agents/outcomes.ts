@@ -1,4 +1,6 @@
+import { createPacer } from '../expressions/pace.ts'
 import type { ModelMessage } from '../models/model.ts'
+import { writeJson } from '../nodes/kit/json.ts'
 import type { AskedCall } from './state.ts'
 import type { TaskOutcome } from './step.ts'
 
@@ -6,16 +8,22 @@ import type { TaskOutcome } from './step.ts'
 const MAX_SHOWN = 65_536
 
 /** The messages that tell the model what came of its calls, in their order. */
-export function answerCalls(asked: AskedCall[], outcomes: TaskOutcome[]): ModelMessage[] {
+export async function answerCalls(asked: AskedCall[], outcomes: TaskOutcome[]): Promise<ModelMessage[]> {
   const byId = new Map(outcomes.map((outcome) => [outcome.callId, outcome]))
-  return asked.map(({ id, name, fault }) => {
+  const pace = createPacer()
+  const messages: ModelMessage[] = []
+  for (const { id, name, fault } of asked) {
+    const told = { role: 'tool', toolCallId: id, toolName: name } as const
     const outcome = byId.get(id)
-    if (fault === undefined && outcome && 'output' in outcome)
-      return { role: 'tool', toolCallId: id, toolName: name, result: showOutcome(outcome.output) }
+    if (fault === undefined && outcome && 'output' in outcome) {
+      messages.push({ ...told, result: await showOutcome(outcome.output, pace) })
+      continue
+    }
     const error =
       fault ?? (outcome && 'error' in outcome ? describeError(outcome.error) : 'the call was not made')
-    return { role: 'tool', toolCallId: id, toolName: name, result: { error }, failed: true }
-  })
+    messages.push({ ...told, result: { error }, failed: true })
+  }
+  return messages
 }
 
 function describeError({ type, message }: { type: string; message: string }): string {
@@ -23,8 +31,8 @@ function describeError({ type, message }: { type: string; message: string }): st
 }
 
 /** The outcome as the model sees it: its beginning only, if it is long. */
-function showOutcome(output: unknown): unknown {
-  const text = JSON.stringify(output ?? null)
+async function showOutcome(output: unknown, pace: ReturnType<typeof createPacer>): Promise<unknown> {
+  const text = await writeJson(output ?? null, pace)
   if (text.length <= MAX_SHOWN) return output ?? null
   const cut = (typeof output === 'string' ? output : text).slice(0, MAX_SHOWN).toWellFormed()
   return { cut, note: `this is only the beginning: the whole result has ${text.length} characters of JSON` }

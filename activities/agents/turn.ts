@@ -78,7 +78,7 @@ async function openTurn(
     return { state: { messages, remote, asked: [], ...spent, lastText: '' }, news: messages }
   }
   const before = state as AgentState
-  const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
+  const news = before.isOver ? [] : await answerCalls(before.asked, outcomes satisfies TaskOutcome[])
   return { state: { ...before, messages: [...before.messages, ...news] }, news }
 }
 
