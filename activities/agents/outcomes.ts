@@ -1,4 +1,6 @@
+import { createPacer } from '../expressions/pace.ts'
 import type { ModelMessage } from '../models/model.ts'
+import { writeJson } from '../nodes/kit/json.ts'
 import type { AskedCall } from './state.ts'
 import type { TaskOutcome } from './step.ts'
 
@@ -26,8 +28,8 @@ function describeError({ type, message }: { type: string; message: string }): st
  * The outcome as the model sees it: its beginning only, if it is long. What is left out is only in the record: the next
  * turn, which reads the outcomes of up to 50 calls at once, does not open it.
  */
-export function showOutcome(output: unknown): unknown {
-  const text = JSON.stringify(output ?? null)
+export async function showOutcome(output: unknown): Promise<unknown> {
+  const text = await writeJson(output ?? null, createPacer())
   if (text.length <= MAX_SHOWN) return output ?? null
   const cut = (typeof output === 'string' ? output : text).slice(0, MAX_SHOWN).toWellFormed()
   return { cut, note: `this is only the beginning: the whole result has ${text.length} characters of JSON` }

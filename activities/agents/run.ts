@@ -96,7 +96,7 @@ export async function packAgentStep(
     return { output: NOTHING, ...rest, agent: { record: { input, output: NOTHING }, pause: result.pause } }
   }
   if (result.kind === 'task') {
-    const shown = showOutcome(result.output)
+    const shown = await showOutcome(result.output)
     const told = await pack(shown, CARRIED_BYTES)
     const whole = shown === result.output ? told : await pack(result.output, CARRIED_BYTES)
     return { output: told, ...rest, agent: { record: { input, output: whole } } }

@@ -5,7 +5,9 @@ import type {
 } from '@ai-sdk/provider'
 import { isDeeper } from '../../db/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
+import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { parseJson } from '../nodes/kit/json.ts'
 import { brokenOffBy, cutOff, uselessAnswer, type Vendor } from './failures.ts'
 import type { ModelReply, ModelUsage, ToolCall } from './model.ts'
 import type { AnswerPart } from './prompt.ts'
@@ -14,6 +16,8 @@ import type { AnswerPart } from './prompt.ts'
 const MAX_CHARS = 8 * 1024 * 1024
 /** The most calls of tools of one answer; how many of them are carried out is the agent's rule. */
 const MAX_CALLS = 20_000
+/** So many pieces are read before it is looked whether others wait. */
+const PARTS_AT_ONCE = 256
 const MAX_ARGUMENTS_CHARS = 1024 * 1024
 const MAX_DEPTH = 100
 
@@ -80,8 +84,13 @@ export async function readAnswer(
     }
     return part
   }
-  const ids = new Set<string>()
+  const ids = new Map<string, number>()
+  const pace = createPacer()
+  let read = 0
   for await (const part of stream) {
+    // What a vendor sends at once is not read at once: others have their turn in between. A stream that comes word by
+    // word waits for nobody.
+    if (++read % PARTS_AT_ONCE === 0) await pace()
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start':
@@ -115,7 +124,11 @@ export async function readAnswer(
         if (part.providerExecuted) break
         began()
         count(part.input.length + part.toolName.length)
-        const call = { ...readCall(part.input), id: chooseId(part.toolCallId, ids), name: part.toolName }
+        const call = {
+          ...(await readCall(part.input, pace)),
+          id: chooseId(part.toolCallId, ids),
+          name: part.toolName,
+        }
         answer.toolCalls.push(call)
         answer.parts.push({
           type: 'tool-call',
@@ -220,20 +233,32 @@ function readUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): ModelUs
   }
 }
 
-function readCall(text: string): Pick<ToolCall, 'arguments' | 'invalid'> {
+async function readCall(
+  text: string,
+  pace: ReturnType<typeof createPacer>,
+): Promise<Pick<ToolCall, 'arguments' | 'invalid'>> {
   if (text.trim() === '') return { arguments: {} }
-  const value = readJson(text, MAX_ARGUMENTS_CHARS)
+  const value = await readLongJson(text, pace)
   return isObject(value)
     ? { arguments: value }
     : { arguments: {}, invalid: text.slice(0, MAX_ARGUMENTS_CHARS) }
 }
 
-/** Each call needs an id of its own, by which its result is found. */
-function chooseId(given: string, taken: Set<string>): string {
+/** Like readJson, in pieces. */
+async function readLongJson(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
+  if (text.length > MAX_ARGUMENTS_CHARS || isDeeper(text, MAX_DEPTH)) return undefined
+  return parseJson(text, pace).catch(() => undefined)
+}
+
+/** Each call needs an id of its own, by which its result is found. `taken` are those so far, each with its last number. */
+function chooseId(given: string, taken: Map<string, number>): string {
   const stem = given === '' ? 'call' : given
-  let id = stem === 'call' ? 'call-1' : stem
-  for (let n = 2; taken.has(id); n++) id = `${stem}-${n}`
-  taken.add(id)
+  const first = stem === 'call' ? 'call-1' : stem
+  let n = taken.get(stem) ?? 1
+  let id = n === 1 ? first : `${stem}-${n}`
+  while (taken.has(id)) id = `${stem}-${++n}`
+  taken.set(id, taken.get(id) ?? 1)
+  taken.set(stem, n)
   return id
 }
 

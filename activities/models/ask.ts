@@ -114,7 +114,8 @@ function writeReply(
   const object = schema ? mask.value(readObject(said.text)) : undefined
   const { text, parts, reason, ...clean } = mask.value({
     text: said.text,
-    parts: said.parts,
+    // What a tool is called with is in the message's `toolCalls`.
+    parts: said.parts.some(isSigned) ? said.parts.map(withoutInput) : [],
     toolCalls: said.toolCalls,
     reason: said.reason,
   })
@@ -134,7 +135,7 @@ function writeReply(
       role: 'assistant',
       content: text,
       ...(toolCalls.length > 0 ? { toolCalls } : {}),
-      ...(parts.some(isSigned) ? { parts: { provider, value: parts.map(withoutInput) } } : {}),
+      ...(parts.length > 0 ? { parts: { provider, value: parts } } : {}),
     },
   }
 }
@@ -146,5 +147,4 @@ function isSigned(part: AnswerPart): boolean {
   return part.type === 'reasoning' || keys.some((key) => key !== 'itemId' && key !== 'annotations')
 }
 
-/** What a tool is called with is in the message's `toolCalls`. */
 const withoutInput = (part: AnswerPart) => (part.type === 'tool-call' ? { ...part, input: {} } : part)

@@ -31,9 +31,9 @@ type Check = (value: unknown, visit: Visit) => string | undefined
 type Visit = (schema: unknown, key?: string | number) => void
 
 /** Where something is in a schema: written only if something is wrong there. */
-export type Place = { up: Place; key: string | number } | undefined
+export type SchemaPlace = { up: SchemaPlace; key: string | number } | undefined
 
-export function writePlace(place: Place): string {
+export function writePlace(place: SchemaPlace): string {
   const keys: (string | number)[] = []
   for (let at = place; at; at = at.up) keys.unshift(at.key)
   return keys.reduce<string>(joinPath, '')
@@ -99,11 +99,11 @@ function checkType(value: unknown): string | undefined {
  */
 export function findFormFaults(schema: Record<string, unknown>): Problem[] {
   const problems: Problem[] = []
-  const fault = (place: Place, message: string) => {
+  const fault = (place: SchemaPlace, message: string) => {
     problems.push({ path: writePlace(place), message: `is no JSON Schema: ${message}` })
   }
   // References lead from the nearest schema around them that has an id.
-  const visit = (given: unknown, place: Place, around: Record<string, unknown>): void => {
+  const visit = (given: unknown, place: SchemaPlace, around: Record<string, unknown>): void => {
     if (problems.length >= MAX_NAMED) return
     if (!isSchema(given)) fault(place, 'must be an object, or true or false')
     if (!isObject(given)) return
@@ -111,7 +111,7 @@ export function findFormFaults(schema: Record<string, unknown>): Problem[] {
     for (const [key, value] of Object.entries(given)) {
       const check = CHECKS.get(key)
       if (!check) continue
-      const at: Place = { up: place, key }
+      const at: SchemaPlace = { up: place, key }
       const message = check(value, (one, within) =>
         visit(one, within === undefined ? at : { up: at, key: within }, base),
       )
@@ -123,7 +123,7 @@ export function findFormFaults(schema: Record<string, unknown>): Problem[] {
         fault(at, 'leads to nothing in the schema')
     }
   }
-  const checkPattern = (pattern: string, at: Place): void => {
+  const checkPattern = (pattern: string, at: SchemaPlace): void => {
     if (problems.length >= MAX_NAMED) return
     try {
       new RegExp(pattern, 'u')

@@ -9,7 +9,7 @@ import {
 } from 'json-schema-library'
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
-import { findFormFaults, type Place, writePlace } from './form.ts'
+import { findFormFaults, type SchemaPlace, writePlace } from './form.ts'
 
 /** The most characters of JSON that a schema may have, and how deep its values may lie. */
 export const MAX_SCHEMA = 65_536
@@ -72,7 +72,7 @@ function isDeeper(value: unknown, levels: number): boolean {
 
 function findForeignReferences(schema: unknown): Problem[] {
   const problems: Problem[] = []
-  const visit = (value: unknown, place: Place, named: boolean): void => {
+  const visit = (value: unknown, place: SchemaPlace, named: boolean): void => {
     if (problems.length >= MAX_NAMED || typeof value !== 'object' || value === null) return
     if (Array.isArray(value)) {
       for (const [key, child] of value.entries()) visit(child, { up: place, key }, false)

@@ -1,6 +1,8 @@
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
+import { createPacer } from '../../expressions/pace.ts'
 import type { ToolSpec } from '../../models/model.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { writeJson } from '../../nodes/kit/json.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 import { getField } from '../../nodes/kit/paths.ts'
 
@@ -54,7 +56,7 @@ export async function callRunTool(
     throw new NodeFailure(`the output of ${id} has no ${String(path).slice(0, 200)}`, {
       type: 'InvalidInput',
     })
-  const text = JSON.stringify(value)
+  const text = await writeJson(value, createPacer())
   const start = typeof from === 'number' ? from : 0
   if (text.length <= MAX_SHOWN && start === 0) return { value }
   const part = text.slice(start, start + MAX_SHOWN).toWellFormed()
