@@ -137,3 +137,20 @@ test('npm start is stopped in mid-text: who reads gets the rest and the end, and
   await again
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three' })
 }, 120_000)
+
+test('npm start is stopped at once in mid-text: the stream ends, and who comes back is told that the text is begun anew', async () => {
+  const held = gate(3)
+  vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
+  const { stream, path, messages } = await post()
+  const { id } = await stream.until('One two ')
+  const again = host.stopAndBoot('SIGINT')
+  // It is no error of the connection, and no end that could be taken for the whole.
+  expect(await stream.all()).toEqual([])
+  vendor.say({ text: ['Another ', 'text'] })
+  await again
+  held.release()
+  const events = await readReply(await host.get(`${path}?resets=1`, { 'last-event-id': id! })).all()
+  expect(events[0]).toMatchObject({ type: 'reset' })
+  expect(sumUp(events)).toMatchObject({ text: 'Another text', last: { type: 'done' } })
+  expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
+}, 120_000)
