@@ -98,7 +98,7 @@ test('$fromAI becomes $args, with a schema of its names, types, descriptions and
           },
         },
         jsonBody:
-          '={ "who": "Dear {{ $fromAI("name", `the "name"`).toUpperCase() }}!", "tags": {{ $fromai(\'tags\', \'\', \'json\') }}, "at": "{{ $now }}", "yes": {{ $fromAI(\'yes\', undefined, \'boolean\') }} }',
+          '={ "who": "Dear {{ $fromAI("name", `the "name"`).toUpperCase() }}!", "tags": {{ $fromai(\'tags\', \'\', \'json\') }}, "at": "{{ $now }}", "yes": {{ $fromAI(\'yes\', undefined, \'boolean\') }}, "raw": {{ JSON.stringify($fromAI("name", `the "name"`)) }} }',
       },
       4.2,
     ),
@@ -118,6 +118,7 @@ test('$fromAI becomes $args, with a schema of its names, types, descriptions and
       tags: '={{ $args["tags"] }}',
       at: '={{ $now }}',
       yes: '={{ $args["yes"] }}',
+      raw: `={{ (v => typeof v === 'string' ? JSON.parse(v) : v)(JSON.stringify($args["name"])) }}`,
     },
     parameters: {
       type: 'object',
