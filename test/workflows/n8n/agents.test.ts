@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { UNNAMED_CREDENTIAL } from '../../../workflows/n8n/ai/asking.ts'
 import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
 import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { agentDocument, type Part, type Start, tool } from '../../support/agents/n8n.ts'
 import { atOnce } from '../../support/atonce.ts'
-import { agentDocument, type Part, type Start, tool } from '../../support/n8nagents.ts'
 
 const CREDENTIAL = randomUUID()
 const CHILD = randomUUID()
