@@ -429,6 +429,13 @@ describe('SUMMARIZE', () => {
   /** Answers with the number of the call, so that summaries tell their order. */
   const counting: VendorScript = (_call, number) => ({ text: `Summary ${number + 1}` })
 
+  test('puts its summary into a field with into', async () => {
+    const { credentialId } = await vendor({ text: 'In short.' })
+    const into = { field: 'output.text', keep: false, dots: true }
+    const found = await run('SUMMARIZE', { credentialId, input: 'A text.', into }, { a: 1 })
+    expect(found).toMatchObject({ status: 'SUCCESS', outputData: { output: { text: 'In short.' } } })
+  })
+
   test('a short text takes one turn', async () => {
     const { credentialId, asked, calls: sent } = await vendor({ text: 'They met.' })
     const config = {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Agents, startAgents } from '../../support/agents/agents.ts'
+import { agentDocument, type Part, type Start, tool } from '../../support/agents/n8n.ts'
 import { createChatting } from '../../support/chats/chatting.ts'
-import { agentDocument, type Part, type Start, tool } from '../../support/n8nagents.ts'
 import { startMcp } from '../../support/servers/mcp.ts'
 
 let agents: Agents
@@ -66,7 +66,8 @@ test('an imported agent calls its tools and outputs what n8n does', async () => 
           ...{
             sendBody: true,
             specifyBody: 'json',
-            jsonBody: '={"for": "{{ $fromAI(\'text\') }} by {{ $json.who }}"}',
+            jsonBody:
+              '={"for": "{{ $fromAI(\'text\') }} by {{ $json.who }}", "as": {{ JSON.stringify($fromAI(\'text\')) }}}',
           },
         },
         4.2,
@@ -106,8 +107,10 @@ test('an imported agent calls its tools and outputs what n8n does', async () => 
   const ended = await run(id)
   await server.stop()
   expect(ended.status, JSON.stringify(ended, null, 1)).toBe('SUCCESS')
-  const own = ended.nodeExecutions.filter(({ nodeType }) => nodeType === 'AI_AGENT')
-  expect(own.find(({ outputData }) => outputData?.items)?.outputData).toMatchObject({
+  const own = ended.nodeExecutions.find(({ outputData }) =>
+    JSON.stringify(outputData ?? '').includes('"output"'),
+  )
+  expect(own?.outputData).toMatchObject({
     items: [{ output: 'All done.' }],
   })
   const first = agents.vendor.calls[0]!.body as { messages: object[]; tools: { function: object }[] }
@@ -124,7 +127,10 @@ test('an imported agent calls its tools and outputs what n8n does', async () => 
   const [doubled, sent, planned, told] = agents.toldIn(1)
   expect(doubled).toBe(42)
   expect(sent).toMatchObject({ status: 200 })
-  expect(JSON.parse(agents.site.calls[0]!.body)).toEqual({ for: 'a "quoted" {{ 1 }} text by Ada' })
+  expect(JSON.parse(agents.site.calls[0]!.body)).toEqual({
+    for: 'a "quoted" {{ 1 }} text by Ada',
+    as: 'a "quoted" {{ 1 }} text',
+  })
   expect(planned).toEqual({ said: 'Oslo of Ada' })
   expect(JSON.stringify(told)).toContain('sunny')
 })

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { UNNAMED_CREDENTIAL } from '../../../workflows/n8n/ai/asking.ts'
 import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
 import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { agentDocument, type Part, type Start, tool } from '../../support/agents/n8n.ts'
 import { atOnce } from '../../support/atonce.ts'
-import { agentDocument, type Part, type Start, tool } from '../../support/n8nagents.ts'
 
 const CREDENTIAL = randomUUID()
 const CHILD = randomUUID()
@@ -98,7 +98,7 @@ test('$fromAI becomes $args, with a schema of its names, types, descriptions and
           },
         },
         jsonBody:
-          '={ "who": "Dear {{ $fromAI("name", `the "name"`).toUpperCase() }}!", "tags": {{ $fromai(\'tags\', \'\', \'json\') }}, "at": "{{ $now }}", "yes": {{ $fromAI(\'yes\', undefined, \'boolean\') }} }',
+          '={ "who": "Dear {{ $fromAI("name", `the "name"`).toUpperCase() }}!", "tags": {{ $fromai(\'tags\', \'\', \'json\') }}, "at": "{{ $now }}", "yes": {{ $fromAI(\'yes\', undefined, \'boolean\') }}, "raw": {{ JSON.stringify($fromAI("name", `the "name"`)) }} }',
       },
       4.2,
     ),
@@ -118,6 +118,7 @@ test('$fromAI becomes $args, with a schema of its names, types, descriptions and
       tags: '={{ $args["tags"] }}',
       at: '={{ $now }}',
       yes: '={{ $args["yes"] }}',
+      raw: `={{ (v => typeof v === 'string' ? JSON.parse(v) : v)(JSON.stringify($args["name"])) }}`,
     },
     parameters: {
       type: 'object',

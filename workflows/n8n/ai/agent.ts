@@ -46,7 +46,8 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   for (const [name, value] of missing) reportMissingOption(tools.report, `parameters.options.${name}`, value)
   const schema = readParser(tools)
   reportMemory(tools)
-  const system = keepText(systemMessage ?? SYSTEM)
+  // From version 2 on n8n says nothing of the system unless it is set.
+  const system = keepText(systemMessage ?? (version < 2 ? SYSTEM : ''))
   const how = { ...asked, ...temperature }
   const prompt = readPrompt(node)
   const attached = tools.attached('ai_tool')
@@ -54,13 +55,17 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
     const config = { ...how, ...maxTokens, ...(system === '' ? {} : { system }), prompt }
     return answer('LLM', schema ? { ...config, output: 'json', schema } : config, 'output', tools)
   }
+  if (system === '') {
+    const message = `n8n gives its model no message of the system. An AI_AGENT needs instructions: they are "${SYSTEM}".`
+    tools.report('parameter', 'parameters.options.systemMessage', message, systemMessage ?? null)
+  }
   if (maxTokens.maxTokens !== undefined)
     reportMissingOption(tools.report, 'ai_languageModel.options.maxTokens', maxTokens.maxTokens)
   const config = {
     ...how,
     instructions: system === '' ? SYSTEM : system,
     prompt,
-    tools: mapTools(attached, tools),
+    tools: mapTools(attached, tools, version >= 3),
     maxSteps: readSteps(maxIterations, tools),
   }
   if (!schema) return answer('AI_AGENT', config, 'output', tools)

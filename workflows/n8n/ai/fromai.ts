@@ -22,6 +22,8 @@ export type ArgumentList = {
   /** The JSON Schema of all arguments. */
   describe(): Fields
   isEmpty(): boolean
+  /** Whether an expression is an argument that is no text, and nothing else. */
+  isTyped(source: string): boolean
 }
 
 /** What is read of a tool of n8n's: `args` collects what the model calls it with. */
@@ -92,6 +94,11 @@ export function createArguments(): ArgumentList {
     add,
     read: <T>(value: T) => read(value) as T,
     isEmpty: () => known.size === 0,
+    isTyped(source) {
+      const [, name = ''] = /^\(?\$args\["([\w-]+)"\](?: \?\? [\w.-]+\))?$/.exec(source) ?? []
+      const type = known.get(name)?.schema.type
+      return known.has(name) && type !== 'string'
+    },
     describe() {
       const properties: Fields = {}
       for (const { name, description, schema, fallback } of known.values()) {
@@ -107,7 +114,7 @@ export function createArguments(): ArgumentList {
       return {
         type: 'object',
         properties,
-        required: required.map(({ name }) => name),
+        ...(required.length > 0 ? { required: required.map(({ name }) => name) } : {}),
         additionalProperties: false,
       }
     },

@@ -20,7 +20,7 @@ export function mapHttpRequestTool(given: ToolGiven): Fields {
     ...Object.fromEntries(Object.entries(set).filter(([name]) => !Object.hasOwn(own, name))),
     ...{ authentication: 'none', options: { ...more, response: { response: format } } },
   }) as Fields
-  return sendBy(given, { ...read, ...readJsonText(read), ...readJsonList(read) })
+  return sendBy(given, { ...read, ...readJsonText(read, args.isTyped), ...readJsonList(read) })
 }
 
 const OPTIMIZED =
@@ -45,7 +45,7 @@ function splitOptimizing(parameters: Fields): Fields {
 function sendBy({ node, tools, report }: ToolGiven, parameters: Fields): Fields {
   const { config } = mapHttpRequest({ ...node, version: 4.2, parameters }, { ...tools, report })
   const { bodyType, response } = config
-  if (bodyType === 'jsonText') throw new Error('expressions make its JSON of texts and not of values')
+  if (bodyType === 'jsonText') throw new Error(TEXTS)
   const format = Object(response).format
   const hasAuth = (node.parameters.authentication ?? 'none') !== 'none'
   if (typeof config.url === 'string' && /\$args\b/.test(config.url)) {
@@ -69,11 +69,11 @@ const JSON_TEXTS = {
 } as const
 
 /** JSON in whose text expressions stand, as values: an argument cannot change its structure then. */
-function readJsonText(parameters: Fields): Fields {
+function readJsonText(parameters: Fields, isTyped: ArgumentList['isTyped']): Fields {
   const read = Object.entries(JSON_TEXTS).flatMap(([key, how]) => {
     const text = parameters[key]
     if (parameters[how] !== 'json' || !isTemplate(text) || isAlone(text)) return []
-    return [[key, parseTemplate(text)]]
+    return [[key, parseTemplate(text, isTyped)]]
   })
   return Object.fromEntries(read)
 }
@@ -89,12 +89,17 @@ function raise(message: string): never {
   throw new Error(message)
 }
 
+const TEXTS = 'expressions make its JSON of texts and not of values'
+
 const isAlone = (text: string) => /^=\s*\{\{(?:(?!\}\})[\s\S])*\}\}\s*$/.test(text)
 
 const PIECE = /\{\{((?:(?!\}\})[\s\S])*)\}\}/g
 
-/** JSON with expressions in its text as a value with expressions in it. */
-function parseTemplate(text: string): unknown {
+/**
+ * JSON with expressions in its text as a value with expressions in it. Outside of strings n8n puts the text of a value
+ * into the JSON, so that it is read as such, unless it is `typed`.
+ */
+function parseTemplate(text: string, isTyped: (source: string) => boolean): unknown {
   const sources: string[] = []
   let isQuoted = false
   let from = 1
@@ -103,7 +108,10 @@ function parseTemplate(text: string): unknown {
     const before = text.slice(from, index)
     json += before
     isQuoted = endsInText(before, isQuoted)
-    const mark = `@@${sources.push(source.trim()) - 1}@@`
+    const own = source.trim()
+    if (isQuoted && own.includes('JSON.stringify')) throw new Error(TEXTS)
+    const value = isQuoted || isTyped(own) ? own : `(v => typeof v === 'string' ? JSON.parse(v) : v)(${own})`
+    const mark = `@@${sources.push(value) - 1}@@`
     json += isQuoted ? mark : `"${mark}"`
     from = index + whole.length
   }
@@ -112,7 +120,7 @@ function parseTemplate(text: string): unknown {
   try {
     value = JSON.parse(json)
   } catch {
-    throw new Error('expressions make its JSON of texts and not of values')
+    throw new Error(TEXTS)
   }
   return restore(value, sources)
 }
@@ -188,12 +196,13 @@ function readPart(
   }
   if (how === 'json') {
     const text = fillIn(parameters[`json${which}`] ?? '', placeholders, args)
-    const value = typeof text === 'string' && isTemplate(text) && !isAlone(text) ? parseTemplate(text) : text
+    const value =
+      typeof text === 'string' && isTemplate(text) && !isAlone(text) ? parseTemplate(text, () => true) : text
     return { ...base, [`json${which}`]: value }
   }
   const pairs = listObjects(Object(parameters[`parameters${which}`]).values).flatMap((one) => {
     const key = plainText(one.name) ?? ''
-    const { valueProvider = 'fieldValue', value = '' } = one
+    const { valueProvider = 'modelRequired', value = '' } = one
     if (key === '') return []
     if (valueProvider === 'fieldValue')
       return value === '' ? [] : [{ name: key, value: fillIn(value, placeholders, args) }]

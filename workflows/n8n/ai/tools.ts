@@ -5,7 +5,7 @@ import type { ProblemReporter } from '../report.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
 import { type Fields, nameCredential, objectOf, readSchema } from './asking.ts'
 import { mapDatabaseTool } from './databasetools.ts'
-import { createArguments, type ToolGiven, writeArgument } from './fromai.ts'
+import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
 
 /** What a tool of ours has besides its name, its description and its parameters; or a name or parameters of its own. */
@@ -22,8 +22,8 @@ const TOOL_MAPPERS: Record<string, ToolMapper> = {
   mcpClientTool: mapMcpTool,
 }
 
-/** The tools of an agent. Throws an Error that names all that have no counterpart, each with its reason. */
-export function mapTools(nodes: SourceNode[], tools: MapperTools): Fields[] {
+/** The tools of an agent; those of a `wrapping` one n8n answers for in a list. Throws an Error that names all that have no counterpart, each with its reason. */
+export function mapTools(nodes: SourceNode[], tools: MapperTools, wrapping: boolean): Fields[] {
   const mapped: Fields[] = []
   const faults: string[] = []
   for (const node of nodes) {
@@ -34,11 +34,11 @@ export function mapTools(nodes: SourceNode[], tools: MapperTools): Fields[] {
     }
   }
   if (faults.length > 0) throw new Error(`it has tools that are not imported: ${faults.join('; ')}`)
-  const differing = mapped.filter(({ type }) => type !== 'CODE')
+  const differing = mapped.filter(({ type }) => wrapping || type !== 'CODE')
   if (differing.length > 0) {
     const message =
       'What its tools answer is told to the model in another form than by n8n: of a request {status, body}, of a database ' +
-      '{rows, rowCount, columns}, of a workflow its output. Check that its instructions do not rely on the form.'
+      '{rows, rowCount, columns}, of a workflow its output, of code what it returns, of a failure {error}. Check that its instructions do not rely on the form.'
     tools.report(
       'parameter',
       'ai_tool',
@@ -110,6 +110,26 @@ function reportNodeSettings({ raw }: SourceNode, report: ProblemReporter): void 
   report('parameter', 'retryOnFail', message, true)
 }
 
+/** The argument of a tool that takes a text. Models may leave it out, as in n8n. */
+const addText = (args: ArgumentList) =>
+  args.add({ name: 'input', schema: { type: 'string' }, optional: true })
+
+const MAX_LEVELS = 50
+
+/** The schema with objects that have no properties besides those that it names, as n8n reads it. */
+function closeObjects(schema: unknown, level = 0): unknown {
+  if (!isObject(schema) || level > MAX_LEVELS) return schema
+  const { properties, items, additionalProperties, ...rest } = schema
+  if (!isObject(properties))
+    return items === undefined ? schema : { ...schema, items: closeObjects(items, level + 1) }
+  const inner = Object.entries(properties).map(([key, one]) => [key, closeObjects(one, level + 1)])
+  return {
+    ...rest,
+    properties: Object.fromEntries(inner),
+    additionalProperties: additionalProperties ?? false,
+  }
+}
+
 /** The parameters of a tool whose argument is a text, or fits a schema. `input` is an expression for what it is called with. */
 function readInput({ node: { parameters, version }, args }: ToolGiven): {
   input: string
@@ -120,10 +140,11 @@ function readInput({ node: { parameters, version }, args }: ToolGiven): {
     const schema = readSchema({ ...parameters, schemaType })
     const isNew = schemaType !== 'fromJson' || version >= 1.3
     if (schema.type !== 'object') throw new Error('its JSON Schema is for no object')
-    return { input: '$args', parameters: isNew ? schema : { ...schema, required: [] } }
+    const closed = closeObjects(schema) as Fields
+    return { input: '$args', parameters: isNew ? closed : { ...closed, required: [] } }
   }
-  args.add({ name: 'input', schema: { type: 'string' } })
-  return { input: writeArgument('input'), parameters: { ...args.describe(), required: [] } }
+  addText(args)
+  return { input: writeArgument('input'), parameters: args.describe() }
 }
 
 function mapCodeTool(given: ToolGiven): Fields {
@@ -145,11 +166,10 @@ function mapCodeTool(given: ToolGiven): Fields {
 }
 
 function mapThinkTool({ args }: ToolGiven): Fields {
-  args.add({ name: 'input', schema: { type: 'string' } })
+  addText(args)
   return {
     type: 'CODE',
     code: `return ${writeArgument('input')} ?? ''`,
-    parameters: { ...args.describe(), required: [] },
   }
 }
 
@@ -172,9 +192,8 @@ function mapWorkflowTool(given: ToolGiven): Fields {
   if (version >= 2 && Array.isArray(schema) && schema.length > 0) {
     const input = keepTexts(args.read(objectOf(value)))
     if (!args.isEmpty()) return { type: 'SUB_WORKFLOW', workflowId: ours, input }
-    args.add({ name: 'input', schema: { type: 'string' } })
-    const own = { ...args.describe(), required: [] }
-    return { type: 'SUB_WORKFLOW', workflowId: ours, input, parameters: own }
+    addText(args)
+    return { type: 'SUB_WORKFLOW', workflowId: ours, input }
   }
   const { input, parameters: own } = readInput(given)
   const query = `={{ ${input} }}`

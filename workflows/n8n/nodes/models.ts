@@ -64,11 +64,9 @@ function mapOpenAi(node: SourceNode, tools: MapperTools): MappedNode {
   if (resource !== 'text' || !['message', 'response'].includes(String(operation)))
     throw new Error(`it does "${operation}" with "${resource}", and Perdure has only messages to a model`)
   if (tools.attached('ai_tool').length > 0) throw new Error('it has tools: make an AI_AGENT with them')
-  if (version >= 2 || simplify !== true) {
-    const message =
-      "n8n's output has the text deep inside of it. Here the output is {message: {content}}: read that."
-    tools.report('parameter', 'parameters.simplify', message, simplify)
-  }
+  const message =
+    'The output is {message: {content}} here, and nothing else of what n8n puts out. The message of the system comes first.'
+  tools.report('parameter', 'parameters.simplify', message, simplify)
   const given = listObjects(objectOf(parameters.messages ?? parameters.responses).values)
   const of = (role: string) => given.filter((one) => (one.role ?? 'user') === role)
   const [user, ...more] = of('user')
