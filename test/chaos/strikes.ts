@@ -30,7 +30,7 @@ export function createStrikes(
   }
 
   async function killOne(target: Name | Beside): Promise<void> {
-    if (typeof target === 'string') return host.recovered(target, host.kill(target))
+    if (typeof target === 'string') return host.recovered(target, host.kill(target), 180_000)
     target.signal('SIGKILL')
     await sleep(200)
     await target.ready()

@@ -84,7 +84,16 @@ function judgeCalls(
     for (const [index, again] of same.slice(1).entries()) {
       const before = same[index]!
       tally.again++
-      if (before.fault) continue
+      // An attempt whose second call the vendor fails begins with its first one again.
+      const isFailed = own.some(
+        (one) =>
+          one.fault &&
+          one.node === again.node &&
+          one.item === again.item &&
+          one.at >= before.at &&
+          one.at <= again.at,
+      )
+      if (isFailed) continue
       tally.paidTwice++
       if (!strikes.wasAway(before.at - SLACK_MS, again.at))
         problems.push(

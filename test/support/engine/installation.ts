@@ -101,11 +101,11 @@ export async function startInstallation(settings: Record<string, string> = {}) {
   }
 
   /** Resolves once this child is a new process, other than `was`, and /readyz responds with 200. */
-  function recovered(name: Name, was: ProcessId): Promise<void> {
+  function recovered(name: Name, was: ProcessId, withinMs = 60_000): Promise<void> {
     return supervisor.until(async () => {
       const is = holder().children[name]
       return (is.pid !== was.pid || is.started !== was.started) && (await isReady())
-    })
+    }, withinMs)
   }
 
   async function stop(): Promise<void> {
