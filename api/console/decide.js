@@ -72,6 +72,7 @@ function openDecision(approval, decision, onDone) {
 /** An open approval as the page of its run shows it. @param {any} approval @param {() => Promise<unknown>} onDone */
 export function showApproval(approval, onDone) {
   const { required, decisions, deadline, approvers, hidden } = approval
+  const names = approvers.length > 0 ? approvers.join(', ') : 'OPERATOR'
   return h(
     'section',
     { class: 'asked', 'aria-label': `Approval ${nameApproval(approval)}` },
@@ -81,12 +82,8 @@ export function showApproval(approval, onDone) {
       ['Node', nameApproval(approval)],
       ['Since', showAge(approval.createdAt)],
       ['Deadline', showTime(deadline)],
-      ...(hidden
-        ? [['Asked', 'Part of a private chat']]
-        : [
-            ['Approvers', approvers.length > 0 ? approvers.join(', ') : 'OPERATOR'],
-            ['Approved', `${decisions.length} of ${required}`],
-          ]),
+      hidden ? ['Asked', 'Part of a private chat'] : ['Approvers', names],
+      hidden ? ['Approved', '-'] : ['Approved', `${decisions.length} of ${required}`],
     ]),
     showDecide(approval, onDone),
   )
