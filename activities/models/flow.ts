@@ -8,9 +8,10 @@ const TOO_LONG =
   `is too long: it has an event of more than ${MAX_EVENT_BYTES} bytes, in which some vendors repeat a whole answer. ` +
   'Ask for a shorter one, or for several'
 
-/** The last event of an answer, after which some servers leave the connection open. */
+/** The last event of an answer, after which some servers leave the connection open: the short ones, and how a long one begins. */
 const LAST_EVENT = /^data: ?(?:\[DONE\]|\{"type": ?"message_stop"\})\s*$/m
-const LAST_BYTES = 64
+const LAST_RESPONSE = /^(?:event: ?|data: ?\{"type": ?")response\.(?:completed|incomplete|failed)\b/m
+const HEAD_BYTES = 64
 
 /** The body of an answer on its way to a vendor's library, which reads it as fast as it likes. */
 export type AnswerFlow = {
@@ -33,7 +34,8 @@ export function openFlow(vendor: Vendor): AnswerFlow {
   let eventBytes = 0
   let lineBytes = 0
   let last = 0
-  let tail = ''
+  let head = ''
+  let isWhole = false
   const stream = new ReadableStream<Uint8Array>({
     start(given) {
       controller = given
@@ -44,17 +46,26 @@ export function openFlow(vendor: Vendor): AnswerFlow {
       wake()
     },
   })
+
+  function endEvent(): void {
+    isWhole ||= LAST_EVENT.test(head) || LAST_RESPONSE.test(head)
+    head = ''
+    eventBytes = 0
+  }
+
   /** An event has any number of lines, and ends with an empty one: not each line by itself is parsed. */
   function count(chunk: Uint8Array): void {
     for (let at = 0; at < chunk.length; ) {
       const end = chunk.indexOf(0x0a, at)
       const next = end < 0 ? chunk.length : end + 1
       lineBytes += (end < 0 ? next : end) - at
+      if (eventBytes < HEAD_BYTES)
+        head += Buffer.from(chunk.subarray(at, Math.min(next, at + HEAD_BYTES))).toString('latin1')
       eventBytes += next - at
       if (eventBytes > MAX_EVENT_BYTES) throw uselessAnswer(vendor, TOO_LONG, false)
       if (end >= 0) {
         const isEmpty = lineBytes === 0 || (lineBytes === 1 && (end > 0 ? chunk[end - 1] : last) === 0x0d)
-        if (isEmpty) eventBytes = 0
+        if (isEmpty) endEvent()
         lineBytes = 0
       }
       at = next
@@ -67,7 +78,6 @@ export function openFlow(vendor: Vendor): AnswerFlow {
     async push(chunk) {
       count(chunk)
       if (!isOpen) return false
-      tail = (tail + Buffer.from(chunk.subarray(-LAST_BYTES)).toString('latin1')).slice(-LAST_BYTES)
       controller.enqueue(chunk)
       if ((controller.desiredSize ?? 0) <= 0)
         await new Promise<void>((resolve) => {
@@ -75,7 +85,7 @@ export function openFlow(vendor: Vendor): AnswerFlow {
         })
       return isOpen
     },
-    isWhole: () => LAST_EVENT.test(tail),
+    isWhole: () => isWhole || LAST_EVENT.test(head),
     close(failure) {
       if (!isOpen) return
       isOpen = false

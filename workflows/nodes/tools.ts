@@ -111,6 +111,7 @@ const TOOLS = {
   MCP: v.object({
     type: v.literal('MCP'),
     name: toolName,
+    description: v.optional(description),
     url: textField,
     headers: requestFields.headers,
     credentialId: v.optional(credentialField),

@@ -19,7 +19,7 @@ type ServerTool = Pick<RemoteTool, 'name' | 'description' | 'parameters'>
  * Throws a NodeFailure if it has too many, or not those that are wanted.
  */
 export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>): Promise<ServerTool[]> {
-  const { name: server, include } = tool
+  const { name: server, description: about, include } = tool
   const listed = await withServer(context, tool, ({ client, limits }) => client.listTools(undefined, limits))
   // Before anything is cut: the model is told of them in this very step, and a server may send its own secret back.
   const { tools } = createExactMask(context.credentials?.secrets() ?? []).value({ tools: listed.tools })
@@ -31,9 +31,9 @@ export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>)
   const wanted = include ? tools.filter(({ name }) => include.includes(name)) : tools
   if (wanted.length > MAX_TOOLS)
     throw tooMuch(server, `${wanted.length} tools; at most ${MAX_TOOLS} are offered`)
-  const found = wanted.map(({ name, description = '', inputSchema }) => ({
+  const found = wanted.map(({ name, description, inputSchema }) => ({
     name,
-    description: description.slice(0, MAX_DESCRIPTION).toWellFormed(),
+    description: [about, description].filter(Boolean).join('\n').slice(0, MAX_DESCRIPTION).toWellFormed(),
     parameters: inputSchema as Record<string, unknown>,
   }))
   const { length } = JSON.stringify(found)

@@ -54,6 +54,20 @@ describe.each<McpManner>(['json', 'sse', 'modern'])('a server that answers as %s
   })
 })
 
+test('what its tool in the graph is described as comes before what the server says of its own', async () => {
+  const server = await serve('json', [weather(), weather({ name: 'bare', description: '' })])
+  const { run, agent } = await agents.runAgent(
+    [tool(server.url, { description: 'The office in Oslo' })],
+    [{ text: 'ok' }],
+  )
+  expect(run.status, agent.errorMessage ?? '').toBe('SUCCESS')
+  const { tools } = agents.vendor.calls[0]!.body as { tools: { function: { description: string } }[] }
+  expect(tools.map((one) => one.function.description)).toEqual([
+    'The office in Oslo\nTells the weather',
+    'The office in Oslo',
+  ])
+})
+
 test('the secret of a server is not told to the model in what the server says of its tools', async () => {
   const token = 'mcp-key-0123456789-of-a-server-that-tells-it'
   const inputSchema = {
