@@ -179,5 +179,11 @@ function describe(row: StoredEntry): string {
     ...[row.actorId, row.actorRole, row.actorName, row.action, row.resourceType, row.resourceId, row.outcome],
     ...[row.requestId, row.srcIp, row.detailsText, hex(row.detailsSalt), hex(row.detailsSha256), row.core],
     ...[hex(row.mac), row.keyId],
+    ...(isOld(row) ? [] : [row.v, row.userId, row.userAgent, row.accessId]),
   ])
+}
+
+/** Whether it is an entry as releases before version 2 have written it. */
+function isOld({ v, userId, userAgent, accessId }: StoredEntry): boolean {
+  return v === 1 && userId === null && userAgent === null && accessId === null
 }
