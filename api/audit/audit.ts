@@ -1,0 +1,124 @@
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import { ACCOUNT_ACTS, ACTS, ROLES } from '../../db/acts.ts'
+import { listAudit } from '../../db/audit/list.ts'
+import { listPublicKeys } from '../../db/audit/publickeys.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { accept } from '../http/accept.ts'
+import { boundedString, InTeam, uuidField } from '../http/fields.ts'
+import { checkTimeRange, paging, queryInteger, timeRange } from '../http/query.ts'
+import { idSchema, pageSchema, timeSchema } from '../http/responses.ts'
+
+/** What an entry can be about, in the words of the audit. */
+export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
+
+export const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
+
+const action = v.picklist(AUDIT_ACTIONS, `must be one of ${AUDIT_ACTIONS.join(', ')}`)
+const hashSchema = v.pipe(v.string(), v.regex(/^[\da-f]{64}$/))
+
+export const AuditEntrySchema = v.pipe(
+  v.object({
+    id: idSchema,
+    teamId: idSchema,
+    userId: v.pipe(
+      v.nullable(idSchema),
+      v.description('The person behind the act: who has signed in, or has made the SDK token'),
+    ),
+    userName: v.pipe(
+      v.nullable(v.string()),
+      v.description('The name of whoever did it, at that time: of the person, or of the SDK token'),
+    ),
+    action: v.pipe(v.string(), documentAction()),
+    resourceType: v.pipe(v.string(), v.examples(['WORKFLOW'])),
+    resourceId: v.nullable(idSchema),
+    details: v.pipe(v.unknown(), v.description('What was done. Secrets and personal data are masked')),
+    createdAt: timeSchema,
+    seq: v.pipe(v.number(), v.integer(), v.description('Its number in the chain, from 1')),
+    outcome: v.picklist(AUDIT_OUTCOMES),
+    actor: v.object({
+      kind: v.picklist(['USER', 'SDK_TOKEN', 'SYSTEM', 'ANONYMOUS']),
+      id: v.nullable(idSchema),
+      role: v.nullable(v.picklist(ROLES)),
+    }),
+    ip: v.nullable(v.string()),
+    userAgent: v.nullable(v.string()),
+    requestId: v.pipe(v.nullable(v.string()), v.description('The `X-Request-Id` of the request')),
+    hash: v.pipe(hashSchema, v.description('Its hash, which the next entry links to')),
+    prevHash: v.pipe(hashSchema, v.description('The hash of the entry before it')),
+  }),
+  v.title('AuditEntry'),
+)
+
+/** The names of what was done: an older entry may have one that is not among them any more. */
+function documentAction() {
+  return v.metadata<string, { examples: string[] }>({ examples: ['WORKFLOW_CREATED'] })
+}
+
+/** The query parameters that choose entries. */
+export const auditFilter = {
+  action: v.optional(action),
+  userId: v.pipe(
+    v.optional(uuidField),
+    v.description('Only what this person has done, SDK tokens of theirs included'),
+  ),
+  resourceType: v.optional(boundedString(50)),
+  resourceId: v.optional(uuidField),
+  outcome: v.optional(v.picklist(AUDIT_OUTCOMES, `must be one of ${AUDIT_OUTCOMES.join(', ')}`)),
+}
+
+const AuditQuery = v.pipe(
+  v.object({ ...paging, size: v.optional(queryInteger(1, 100), '50'), ...auditFilter, ...timeRange }),
+  checkTimeRange(),
+)
+
+const PublicKeysSchema = v.pipe(
+  v.object({
+    keys: v.array(
+      v.object({
+        keyId: v.string(),
+        algorithm: v.literal('Ed25519'),
+        publicKey: v.pipe(v.string(), v.description('PEM (SPKI)')),
+        current: v.boolean(),
+      }),
+    ),
+  }),
+  v.title('AuditPublicKeys'),
+)
+
+/** The routes that read a team's audit chain, and what proves it. */
+export function createAuditRoutes({ store }: ApiDeps) {
+  return new Hono<AppEnv>()
+    .get(
+      '/api/audit/public-key',
+      accept({
+        id: 'readAuditPublicKeys',
+        tag: 'Audit',
+        summary: 'Read the public keys of the audit',
+        description:
+          'Checkpoints of audit chains are signed with Ed25519. The current key is the first one; the others have ' +
+          'signed before it. Note them somewhere else, so that nobody can give you others later.',
+        role: 'public',
+        responses: { 200: { description: 'The keys', schema: PublicKeysSchema } },
+      }),
+      async (c) => c.json({ keys: await listPublicKeys(store) }),
+    )
+    .get(
+      '/api/audit/team/:teamId',
+      accept({
+        id: 'listAuditEntries',
+        tag: 'Audit',
+        summary: "List a team's audit entries",
+        description:
+          'Newest first. An entry is there as soon as the act that it is about, and only then. What was purged is ' +
+          'not listed.',
+        role: 'ADMIN',
+        params: InTeam,
+        query: AuditQuery,
+        responses: {
+          200: { description: 'A page of entries', schema: pageSchema('AuditEntryPage', AuditEntrySchema) },
+        },
+      }),
+      async (c) => c.json(await listAudit(c.get('scope'), c.req.valid('param').teamId, c.req.valid('query'))),
+    )
+}
