@@ -4,6 +4,7 @@ import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
+import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -106,6 +107,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createUsageRoutes())
     .route('/', createPriceRoutes())
     .route('/', createAuditRoutes(deps))
+    .route('/', createAuditRetentionRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if new.cutoff > now() - interval '30 days' or new.base_ts >= new.cutoff
+  if new.cutoff > now() - interval '720 hours' or new.base_ts >= new.cutoff
     or new.base_seq >= new.purge_seq
     or not exists (select from audit_entries
       where team_id = new.team_id and seq = new.base_seq and hash = new.base_hash and ts = new.base_ts)
@@ -25,7 +25,7 @@ begin
       where team_id = new.team_id and seq = new.purge_seq and action = 'AUDIT_PURGED') then
     raise exception 'audit entries cannot be purged up to here' using errcode = 'insufficient_privilege';
   end if;
-  return new;
+  return null;
 end $function$;
 
 -- Audit entries are added, and neither changed nor removed.
@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if tg_op = 'DELETE' and old.ts < now() - interval '30 days' and exists (
+  if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
     select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
     return old;
   end if;
@@ -473,8 +473,8 @@ begin
   return new;
 end $function$;
 
--- Removes at most so many entries of a chain up to its last anchor, the oldest first, and returns how many.
-CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, most integer)
+-- Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.
+CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
  RETURNS integer
  LANGUAGE plpgsql
 AS $function$
@@ -482,9 +482,7 @@ declare
   removed integer;
 begin
   delete from audit_entries where id in (
-    select id from audit_entries where team_id = team and seq <= (
-      select max(base_seq) from audit_anchors where team_id = team)
-    order by seq limit most for update skip locked);
+    select id from audit_entries where team_id = team and seq <= up_to order by seq limit most for update skip locked);
   get diagnostics removed = row_count;
   return removed;
 end $function$;
@@ -624,7 +622,7 @@ CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_me
 CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
 CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
 CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_anchors_hold BEFORE INSERT ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
+CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
 CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();

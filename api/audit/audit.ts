@@ -3,11 +3,13 @@ import * as v from 'valibot'
 import { ACCOUNT_ACTS, ACTS, ROLES } from '../../db/acts.ts'
 import { listAudit } from '../../db/audit/list.ts'
 import { listPublicKeys } from '../../db/audit/publickeys.ts'
+import { verifyTeam } from '../../db/audit/verifyteam.ts'
+import { VERDICTS } from '../../db/audit/walk.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, queryInteger, timeRange } from '../http/query.ts'
-import { idSchema, pageSchema, timeSchema } from '../http/responses.ts'
+import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 
 /** What an entry can be about, in the words of the audit. */
 export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
@@ -72,6 +74,66 @@ const AuditQuery = v.pipe(
   checkTimeRange(),
 )
 
+const VerifyQuery = v.pipe(
+  v.object({
+    seq: v.pipe(
+      v.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)),
+      v.description('The number of an entry that you have noted, with its hash: `last` of an earlier answer'),
+    ),
+    hash: v.optional(v.pipe(v.string(), v.regex(/^[\da-fA-F]{64}$/, 'must be 64 hexadecimal digits'))),
+  }),
+  v.forward(
+    v.check(({ seq, hash }) => hash === undefined || seq !== undefined, 'is required with hash'),
+    ['seq'],
+  ),
+  v.forward(
+    v.check(({ seq, hash }) => seq === undefined || hash !== undefined, 'is required with seq'),
+    ['hash'],
+  ),
+)
+
+const numberSchema = v.pipe(v.number(), v.integer())
+const VerificationSchema = v.pipe(
+  v.object({
+    valid: v.boolean(),
+    entriesVerified: v.pipe(countSchema, v.description('How many entries were read and checked')),
+    verifiedAt: timeSchema,
+    firstEntry: v.optional(
+      v.pipe(timeSchema, v.description('The time of the first entry, if the chain is valid')),
+    ),
+    lastEntry: v.optional(
+      v.pipe(timeSchema, v.description('The time of the last entry, if the chain is valid')),
+    ),
+    brokenAtTimestamp: v.optional(
+      v.pipe(timeSchema, v.description('The time of the entry that is wrong, or of the last one before it')),
+    ),
+    problem: v.optional(
+      v.pipe(
+        v.object({ kind: v.picklist(VERDICTS), seq: v.nullable(numberSchema) }),
+        v.description('What is wrong first, and at which entry, if the chain is not valid'),
+      ),
+    ),
+    intactFrom: v.pipe(numberSchema, v.description('The first entry that is not purged; 1 if none were')),
+    breaks: v.pipe(
+      v.array(v.object({ seq: numberSchema, at: timeSchema })),
+      v.description('The entries with which the operator has reopened the chain after it was tampered with'),
+    ),
+    noted: v.optional(
+      v.pipe(
+        v.picklist(['found', 'missing', 'purged']),
+        v.description('Whether the entry that you have noted is there. What was purged cannot be looked up'),
+      ),
+    ),
+    last: v.optional(
+      v.pipe(
+        v.object({ seq: numberSchema, hash: v.string() }),
+        v.description('The last entry. Keep it elsewhere, and send it next time'),
+      ),
+    ),
+  }),
+  v.title('AuditVerification'),
+)
+
 const PublicKeysSchema = v.pipe(
   v.object({
     keys: v.array(
@@ -120,5 +182,27 @@ export function createAuditRoutes({ store }: ApiDeps) {
         },
       }),
       async (c) => c.json(await listAudit(c.get('scope'), c.req.valid('param').teamId, c.req.valid('query'))),
+    )
+    .get(
+      '/api/audit/team/:teamId/verify',
+      accept({
+        id: 'verifyAudit',
+        tag: 'Audit',
+        summary: "Verify a team's audit chain",
+        description:
+          'Computes every hash of the chain anew, and checks every link and signature, the head, the checkpoints and ' +
+          'what was purged. A broken chain is a 200 too. `seq` and `hash` are an entry that you have noted before: ' +
+          'only with it a chain that somebody has cut back to an older, intact state is found out. A long chain takes ' +
+          'its time, some seconds for each 100,000 entries.',
+        role: 'ADMIN',
+        params: InTeam,
+        query: VerifyQuery,
+        responses: { 200: { description: 'What was found', schema: VerificationSchema } },
+      }),
+      async (c) => {
+        const { seq, hash } = c.req.valid('query')
+        const noted = seq === undefined || hash === undefined ? undefined : { seq, hash }
+        return c.json(await verifyTeam(c.get('scope'), c.req.valid('param').teamId, noted))
+      },
     )
 }

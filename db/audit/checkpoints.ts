@@ -37,7 +37,10 @@ export async function checkpointChain(store: Store, teamId: string): Promise<Sig
 
 const BATCH = 200
 
-/** Signs a checkpoint of every chain that has moved since its last one; resolves to how many. */
+/**
+ * Signs a checkpoint of every chain that has moved since its last one; stops early when `signal` is aborted. Resolves to
+ * how many there are.
+ */
 export async function checkpointAll(store: Store, signal?: AbortSignal): Promise<number> {
   let made = 0
   let after: string | null = null
@@ -48,7 +51,7 @@ export async function checkpointAll(store: Store, signal?: AbortSignal): Promise
         and not exists (select from audit_checkpoints c where c.team_id = h.team_id and c.seq = h.seq and c.hash = h.hash)
       order by h.team_id limit ${BATCH}`.execute(store.db)
     for (const { teamId } of rows) {
-      signal?.throwIfAborted()
+      if (signal?.aborted) return made
       if (await checkpointChain(store, teamId)) made++
     }
     if (rows.length < BATCH) return made
@@ -101,19 +104,22 @@ async function readLast(
 
 const PAGE = 500
 
-/** The checkpoints of a chain in its order, page by page. `seqText` is for numbers too great for JavaScript. */
+/**
+ * The checkpoints of a chain in its order, page by page, each with the hash of the entry that it is about, if that is
+ * there. `seqText` is for numbers too great for JavaScript.
+ */
 export async function* streamCheckpoints(
   db: Db,
   teamId: string,
-): AsyncGenerator<CheckpointRow & { seqText: string }> {
+): AsyncGenerator<CheckpointRow & { seqText: string; entryHash: Buffer | null }> {
   let after = { seqText: '-9223372036854775808', place: '-infinity' }
   for (;;) {
-    const { rows } = await sql<CheckpointRow & { seqText: string; place: string }>`
-      select team_id, seq, seq::text as seq_text, hash, to_char(at at time zone 'UTC', ${ISO}) as at,
-        at::text as place, key_id, signature
-      from audit_checkpoints where team_id = ${teamId}
-        and (seq, at) > (${after.seqText}::bigint, ${after.place}::timestamptz)
-      order by audit_checkpoints.seq, audit_checkpoints.at limit ${PAGE}`.execute(db)
+    const { rows } = await sql<CheckpointRow & { seqText: string; entryHash: Buffer | null; place: string }>`
+      select c.team_id, c.seq, c.seq::text as seq_text, c.hash, to_char(c.at at time zone 'UTC', ${ISO}) as at,
+        c.at::text as place, c.key_id, c.signature, e.hash as entry_hash
+      from audit_checkpoints c left join audit_entries e on e.team_id = c.team_id and e.seq = c.seq
+      where c.team_id = ${teamId} and (c.seq, c.at) > (${after.seqText}::bigint, ${after.place}::timestamptz)
+      order by c.seq, c.at limit ${PAGE}`.execute(db)
     yield* rows
     if (rows.length < PAGE) return
     after = rows.at(-1)!

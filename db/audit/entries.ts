@@ -21,10 +21,18 @@ export type StoredEntry = AuditCore & {
 }
 
 const PAGE = 500
+const NO_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** All entries of a chain in its order, page by page. */
-export async function* readEntries(db: Db, teamId: string): AsyncGenerator<StoredEntry> {
-  let after = { seqText: '-1', id: '00000000-0000-0000-0000-000000000000' }
+/** All entries of a chain behind `base` in its order, page by page; up to entry `to`, if there is one. */
+export async function* readEntries(
+  db: Db,
+  teamId: string,
+  base: number,
+  to?: number,
+): AsyncGenerator<StoredEntry> {
+  // Where nothing was purged, number 0 is read too, which there should not be.
+  let after = { seqText: base === 0 ? '-1' : String(base), id: base === 0 ? NO_ID : LAST_ID }
   for (;;) {
     const { rows } = await sql<StoredEntry>`
       select id, seq, seq::text as seq_text, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
@@ -32,6 +40,7 @@ export async function* readEntries(db: Db, teamId: string): AsyncGenerator<Store
         request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id,
         v, user_id, user_agent, access_id
       from audit_entries where team_id = ${teamId} and (seq, id) > (${after.seqText}::bigint, ${after.id}::uuid)
+        and (${to ?? null}::bigint is null or seq <= ${to ?? null}::bigint)
       order by seq, id limit ${PAGE}`.execute(db)
     yield* rows
     if (rows.length < PAGE) return

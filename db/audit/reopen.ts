@@ -32,11 +32,12 @@ export async function reopenChain(
   const reopened = await changeInstance(scope, 'AUDIT_REOPENED', async (tx) => {
     await demandChain(tx, chain)
     const head = await lockHead(tx, chain)
-    const { found } = await verifyChain(tx, store, chain, asked.checkpoint)
+    const { found, signedUpTo } = await verifyChain(tx, store, chain, asked.checkpoint)
     if (found.findings.length === 0)
       throw new Fault('CONFLICT', 'The audit chain is intact, so there is nothing to reopen')
     const counted = findHeadFault(store.keys, chain, head) ? 0 : head!.seq
-    const seq = Math.max(found.last?.seq ?? 0, counted) + 1
+    // Behind all that was ever signed, so that no checkpoint speaks of another entry with the same number.
+    const seq = Math.max(found.last?.seq ?? 0, counted, signedUpTo) + 1
     if (seq > MAX_SEQ) {
       const forged = `Entry ${seq - 1} cannot have been written by this service`
       throw new Fault('CONFLICT', `${forged}: keep a copy of it elsewhere, delete it, and try again`)

@@ -57,7 +57,7 @@ create index audit_retention_due on audit_retention (looked_at nulls first) wher
 
 create function audit_keeps_entries() returns trigger language plpgsql as $$
 begin
-  if tg_op = 'DELETE' and old.ts < now() - interval '30 days' and exists (
+  if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
     select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
     return old;
   end if;
@@ -71,7 +71,7 @@ create trigger audit_entries_append_only before update or delete on audit_entrie
 
 create function audit_anchor_holds() returns trigger language plpgsql as $$
 begin
-  if new.cutoff > now() - interval '30 days' or new.base_ts >= new.cutoff
+  if new.cutoff > now() - interval '720 hours' or new.base_ts >= new.cutoff
     or new.base_seq >= new.purge_seq
     or not exists (select from audit_entries
       where team_id = new.team_id and seq = new.base_seq and hash = new.base_hash and ts = new.base_ts)
@@ -79,26 +79,24 @@ begin
       where team_id = new.team_id and seq = new.purge_seq and action = 'AUDIT_PURGED') then
     raise exception 'audit entries cannot be purged up to here' using errcode = 'insufficient_privilege';
   end if;
-  return new;
+  return null;
 end $$;
 comment on function audit_anchor_holds is
   'An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.';
-create trigger audit_anchors_hold before insert on audit_anchors
+create constraint trigger audit_anchors_hold after insert on audit_anchors deferrable initially deferred
   for each row execute function audit_anchor_holds();
 
-create function purge_audit_entries(team uuid, most integer) returns integer language plpgsql as $$
+create function purge_audit_entries(team uuid, up_to bigint, most integer) returns integer language plpgsql as $$
 declare
   removed integer;
 begin
   delete from audit_entries where id in (
-    select id from audit_entries where team_id = team and seq <= (
-      select max(base_seq) from audit_anchors where team_id = team)
-    order by seq limit most for update skip locked);
+    select id from audit_entries where team_id = team and seq <= up_to order by seq limit most for update skip locked);
   get diagnostics removed = row_count;
   return removed;
 end $$;
 comment on function purge_audit_entries is
-  'Removes at most so many entries of a chain up to its last anchor, the oldest first, and returns how many.';
+  'Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.';
 
 create trigger audit_checkpoints_append_only before update or delete on audit_checkpoints
   for each row execute function audit_is_append_only();
