@@ -4,9 +4,10 @@ import { readSnapshot } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { readEntries, readUnsigned, type StoredEntry } from './entries.ts'
-import { type ChainProofs, judgeEnd, readProofs } from './proofs.ts'
+import { type ChainProofs, judgeEnd, readProofs } from './proofs/proofs.ts'
 import type { PurgedBreak } from './retention/anchors.ts'
 import { INSTANCE_CHAIN } from './signing.ts'
+import { timeText } from './times.ts'
 import {
   type AuditBreak,
   type AuditFinding,
@@ -116,7 +117,7 @@ async function findProblem(
   if (!first) return null
   const { verdict, seq } = first
   const { rows } = await sql<{ at: string | null }>`
-    select to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at from audit_entries
+    select ${timeText('ts')} as at from audit_entries
     where team_id = ${teamId} and isfinite(ts) and (${seq}::text is null or seq <= ${String(seq ?? 0)}::bigint)
     order by seq desc limit 1`.execute(db)
   return { kind: verdict, seq, at: rows[0]?.at ?? null }
