@@ -24,8 +24,8 @@ export type AuditVerification = {
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null
   /** The first entry and the last one that was verified before anything was found, with their times; null without any. */
-  first: Place | null
-  lastGood: Place | null
+  first: VerifiedEntry | null
+  lastGood: VerifiedEntry | null
   /** The chain is complete from this entry on: those before it were purged. 1 if none were. */
   intactFrom: number
   /** Whether the chain ends with TEAM_DELETED. */
@@ -45,7 +45,7 @@ export type AuditVerification = {
 }
 
 /** An entry, and its time in ISO 8601. */
-export type Place = { seq: number; at: string }
+export type VerifiedEntry = { seq: number; at: string }
 
 /** What there is of a chain, for the entry that reopens it. */
 export type FoundChain = Omit<BreakDetails, 'by' | 'note'>
@@ -152,6 +152,6 @@ function note(at: { seq: number; hash: Buffer } | undefined): Checkpoint | null 
   return at ? { seq: at.seq, hash: at.hash.toString('hex') } : null
 }
 
-function toPlace(row: StoredEntry | undefined): Place | null {
+function toPlace(row: StoredEntry | undefined): VerifiedEntry | null {
   return row ? { seq: row.seq, at: row.tsText } : null
 }
