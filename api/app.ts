@@ -3,6 +3,8 @@ import { createMetrics, type Metrics } from '../activities/metrics.ts'
 import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
+import { createAuditRoutes } from './audit/audit.ts'
+import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -104,6 +106,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createEgressRoutes())
     .route('/', createUsageRoutes())
     .route('/', createPriceRoutes())
+    .route('/', createAuditRoutes(deps))
+    .route('/', createAuditRetentionRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

@@ -56,6 +56,8 @@ export const ACTS = {
   AGENT_CHAT_SESSION_UPDATED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_CLEARED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_DELETED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  AUDIT_PURGED: { role: 'ADMIN', resource: 'AUDIT' },
+  AUDIT_RETENTION_UPDATED: { role: 'ADMIN', resource: 'AUDIT' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },

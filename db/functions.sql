@@ -11,12 +11,42 @@ begin
   return null;
 end $function$;
 
+-- An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.
+CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.cutoff > now() - interval '720 hours' or new.base_ts >= new.cutoff
+    or new.base_seq >= new.purge_seq
+    or not exists (select from audit_entries
+      where team_id = new.team_id and seq = new.base_seq and hash = new.base_hash and ts = new.base_ts)
+    or not exists (select from audit_entries
+      where team_id = new.team_id and seq = new.purge_seq and action = 'AUDIT_PURGED') then
+    raise exception 'audit entries cannot be purged up to here' using errcode = 'insufficient_privilege';
+  end if;
+  return null;
+end $function$;
+
 -- Audit entries are added, and neither changed nor removed.
 CREATE OR REPLACE FUNCTION public.audit_is_append_only()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
+  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
+end $function$;
+
+-- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old.
+CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
+    select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
+    return old;
+  end if;
   raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
@@ -454,6 +484,20 @@ begin
   return new;
 end $function$;
 
+-- Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.
+CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  removed integer;
+begin
+  delete from audit_entries where id in (
+    select id from audit_entries where team_id = team and seq <= up_to order by seq limit most for update skip locked);
+  get diagnostics removed = row_count;
+  return removed;
+end $function$;
+
 -- What is left of the executions of a chat goes with it, whoever deletes it.
 CREATE OR REPLACE FUNCTION public.purge_session()
  RETURNS trigger
@@ -604,8 +648,15 @@ CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR 
 CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
 CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
 CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
-CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
+CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();
 CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();

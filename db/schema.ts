@@ -66,7 +66,30 @@ export interface AgentChatSessions {
   workflowId: string;
 }
 
+export interface AuditAnchors {
+  baseHash: Buffer;
+  baseSeq: number;
+  baseTs: Timestamp;
+  breaks: string;
+  createdAt: Timestamp;
+  cutoff: Timestamp;
+  keyId: string;
+  purgeSeq: number;
+  signature: Buffer;
+  teamId: string;
+}
+
+export interface AuditCheckpoints {
+  at: Timestamp;
+  hash: Buffer;
+  keyId: string;
+  seq: number;
+  signature: Buffer;
+  teamId: string;
+}
+
 export interface AuditEntries {
+  accessId: string | null;
   action: string;
   actorId: string | null;
   actorKind: string;
@@ -90,6 +113,9 @@ export interface AuditEntries {
   srcIp: string | null;
   teamId: string;
   ts: Timestamp;
+  userAgent: string | null;
+  userId: string | null;
+  v: Generated<number>;
 }
 
 export interface AuditHeads {
@@ -99,6 +125,22 @@ export interface AuditHeads {
   seq: number;
   teamId: string;
   ts: Timestamp;
+}
+
+export interface AuditPublicKeys {
+  createdAt: Generated<Timestamp>;
+  keyId: string;
+  mac: Buffer;
+  macKeyId: string;
+  publicKey: Buffer;
+}
+
+export interface AuditRetention {
+  autoDeleteEnabled: Generated<boolean>;
+  lastPurgedAt: Timestamp | null;
+  lookedAt: Timestamp | null;
+  retentionDays: Generated<number>;
+  teamId: string;
 }
 
 export interface AuditUnsigned {
@@ -622,8 +664,12 @@ export interface DB {
   agentChatMessages: AgentChatMessages;
   agentChatPurges: AgentChatPurges;
   agentChatSessions: AgentChatSessions;
+  auditAnchors: AuditAnchors;
+  auditCheckpoints: AuditCheckpoints;
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
+  auditPublicKeys: AuditPublicKeys;
+  auditRetention: AuditRetention;
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
   callbacks: Callbacks;

@@ -31,6 +31,8 @@ export type Scope = {
   roles: ReadonlyMap<string, Role>
   requestId: string | null
   ip: string | null
+  /** The program that the caller says it is, at most 500 characters; null outside of requests. */
+  userAgent: string | null
 }
 
 /**
@@ -43,23 +45,23 @@ export function serviceScope(
   roles: Iterable<readonly [teamId: string, role: Role]>,
   { userId = null, instanceAdmin = false }: Partial<Pick<Scope, 'userId' | 'instanceAdmin'>> = {},
 ): Scope {
-  const about = { access: null, requestId: null, ip: null }
+  const about = { access: null, requestId: null, ip: null, userAgent: null }
   return { store, actor, userId, instanceAdmin, roles: new Map(roles), ...about }
 }
 
 /** Where a request comes from that is not signed in, for the audit. */
-export type Origin = Pick<Scope, 'requestId' | 'ip'>
+export type Origin = Pick<Scope, 'requestId' | 'ip' | 'userAgent'>
 
 /** A scope in which the person, or nobody if it is null, acts on an account: it gives no rights. */
 export function accountScope(
   store: Store,
   person: { id: string; name: string } | null,
-  { requestId, ip }: Origin,
+  { requestId, ip, userAgent }: Origin,
 ): Scope {
   const actor: Actor = person
     ? { kind: 'USER', ...person }
     : { kind: 'ANONYMOUS', id: null, name: 'anonymous' }
-  return { ...serviceScope(store, actor, [], { userId: person?.id ?? null }), requestId, ip }
+  return { ...serviceScope(store, actor, [], { userId: person?.id ?? null }), requestId, ip, userAgent }
 }
 
 /** Throws FORBIDDEN unless the caller holds at least `least` in the team. */

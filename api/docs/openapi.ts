@@ -67,6 +67,7 @@ const TAGS: Record<string, string> = {
   Variables: "A team's values for expressions",
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
   Monitoring: 'What calls to models take and cost',
+  Audit: 'What was done, by whom and from where, and the proof that nobody has altered it',
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }
 

@@ -6,7 +6,8 @@ import { Fault } from '../../db/fault.ts'
 import { findSession, type Session } from '../../db/people/sessions.ts'
 import { admitToken, findToken } from '../../db/people/tokens.ts'
 import { nameOf } from '../../db/people/users.ts'
-import type { Scope, Store } from '../../db/scope.ts'
+import type { Origin, Scope, Store } from '../../db/scope.ts'
+import { cleanText } from '../../db/text.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { isSecure, openCookie, putCookie, removeCookie } from './cookies.ts'
 
@@ -16,6 +17,8 @@ export const SESSION_COOKIE = 'perdure_session'
 export const HOST_COOKIE = `__Host-${SESSION_COOKIE}`
 
 const PURPOSE = 'session'
+
+const MAX_USER_AGENT = 500
 
 /**
  * Finds the caller of a request and their roles: by the SDK token if one is sent (the session cookie is then
@@ -28,7 +31,7 @@ export async function authenticate(
   { counts }: { counts: boolean },
 ): Promise<Scope> {
   const { store } = deps
-  const request = { store, requestId: c.get('requestId'), ip: c.get('ip') }
+  const request = { store, ...readOrigin(c) }
   const bearer = readBearer(c)
   if (bearer !== undefined) {
     const admitted = counts ? await admitToken(store, bearer) : null
@@ -87,8 +90,13 @@ export async function readSession(store: Store, c: Context): Promise<Pick<Sessio
 }
 
 /** Where a request comes from, for the audit of what somebody does before they are signed in. */
-export function readOrigin(c: Context<AppEnv>): { ip: string; requestId: string } {
-  return { ip: c.get('ip'), requestId: c.get('requestId') }
+export function readOrigin(c: Context<AppEnv>): Origin & { ip: string } {
+  const userAgent = c.req.header('user-agent')
+  return {
+    ip: c.get('ip'),
+    requestId: c.get('requestId'),
+    userAgent: userAgent === undefined ? null : cleanText(userAgent, MAX_USER_AGENT),
+  }
 }
 
 export async function writeCookie(deps: ApiDeps, c: Context, session: Session): Promise<void> {

@@ -9,7 +9,7 @@ import type { Scope, Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { endAlarm, raiseAlarm } from './alarm.ts'
 import { type EntryBody, extendChain, openChain } from './chain.ts'
-import { canonicalJson, hashDetails, INSTANCE_CHAIN } from './signing.ts'
+import { canonicalJson, hashPersonal, INSTANCE_CHAIN } from './signing.ts'
 
 /** What an entry says in addition: the id of the resource, and details, to be redacted and hashed. */
 export type AuditEntry = { resourceId: string | null; details?: Record<string, unknown> }
@@ -19,6 +19,9 @@ type AnyAct = Act | AccountAct
 const KINDS: Record<AnyAct, { resource: string; urgent?: true; failed?: true }> = { ...ACTS, ...ACCOUNT_ACTS }
 
 const MAX_DETAIL_BYTES = 32_000
+
+/** What is appended; entries of version 1 stay as they are. */
+const ENTRY_VERSION = 2
 
 /**
  * Appends an entry to the team's chain. It must be the last step of the transaction that did the act, because
@@ -64,23 +67,29 @@ export function makeBody(
 ): EntryBody {
   const { chain, role, resourceId, details } = entry
   const detailsSalt = randomBytes(16)
-  const actorName = cleanText(scope.actor.name, 320)
+  const personal = {
+    actorName: cleanText(scope.actor.name, 320),
+    srcIp: scope.ip === null ? null : cleanText(scope.ip, 64),
+    userAgent: scope.userAgent === null ? null : cleanText(scope.userAgent, 500),
+    details: canonicalJson(details),
+  }
   return {
+    v: ENTRY_VERSION,
     teamId: chain,
     eventId: uuid(),
     actorKind: scope.actor.kind,
     actorId: scope.actor.id,
     actorRole: role,
-    actorName,
+    userId: scope.userId,
+    accessId: scope.access?.id ?? null,
     action: act,
     resourceType: KINDS[act].resource,
     resourceId,
     outcome: KINDS[act].failed ? 'FAILURE' : 'SUCCESS',
     requestId: scope.requestId === null ? null : cleanText(scope.requestId, 200),
-    srcIp: scope.ip === null ? null : cleanText(scope.ip, 64),
-    details: canonicalJson(details),
+    ...personal,
     detailsSalt,
-    detailsSha256: hashDetails(detailsSalt, actorName, details),
+    detailsSha256: hashPersonal(detailsSalt, ENTRY_VERSION, personal),
   }
 }
 

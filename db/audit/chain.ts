@@ -8,14 +8,15 @@ import {
   hashLink,
   INSTANCE_CHAIN,
   isSigned,
+  type Personal,
   quoteKey,
   signEntry,
   signHead,
   signRange,
 } from './signing.ts'
 
-/** An entry without its place in the chain. `details` is canonical JSON. */
-export type EntryBody = AuditCore & { actorName: string; details: string; detailsSalt: Buffer }
+/** An entry without its place in the chain. */
+export type EntryBody = AuditCore & Personal & { actorName: string; detailsSalt: Buffer }
 
 /** The place of the next entry; `ts` is ISO 8601 with milliseconds. */
 export type ChainPlace = { seq: number; prev: Buffer; ts: string }
@@ -92,12 +93,13 @@ export async function putEntry(
     added as (
       insert into audit_entries (id, team_id, seq, prev, hash, ts, event_id, actor_kind, actor_id, actor_role,
         actor_name, action, resource_type, resource_id, outcome, request_id, src_ip, details, details_salt,
-        details_sha256, core, mac, key_id)
+        details_sha256, core, mac, key_id, v, user_id, user_agent, access_id)
       select ${eventId}::uuid, ${teamId}::uuid, ${seq}, ${prev}, ${hash}, ${ts}::timestamptz, ${eventId}::uuid,
         ${body.actorKind}, ${body.actorId}::uuid, ${body.actorRole}, ${body.actorName}, ${body.action},
         ${body.resourceType}, ${body.resourceId}::uuid, ${body.outcome}, ${body.requestId}, ${body.srcIp},
         ${body.details}::json, ${body.detailsSalt}::bytea, ${body.detailsSha256}::bytea, ${core},
-        ${signEntry(keys, keyId, link)}::bytea, ${keyId}
+        ${signEntry(keys, keyId, link)}::bytea, ${keyId}, ${body.v}, ${body.userId}::uuid, ${body.userAgent},
+        ${body.accessId}::uuid
       from last
       on conflict do nothing returning seq)
     update audit_heads h set seq = ${seq}, hash = ${hash}, ts = ${ts}::timestamptz,

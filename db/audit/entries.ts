@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
-import { type AuditCore, canonicalCore, canonicalJson, hashDetails, hashLink } from './signing.ts'
+import { type AuditCore, canonicalCore, hashLink, hashPersonal } from './signing.ts'
+import { timeText } from './times.ts'
 
 /** An entry as it is stored. `mac` and `keyId` are null if a process of an older release has appended it. */
 export type StoredEntry = AuditCore & {
@@ -11,7 +12,8 @@ export type StoredEntry = AuditCore & {
   prev: Buffer
   hash: Buffer
   tsText: string
-  actorName: string
+  actorName: string | null
+  userAgent: string | null
   detailsText: string
   detailsSalt: Buffer
   core: string
@@ -20,16 +22,26 @@ export type StoredEntry = AuditCore & {
 }
 
 const PAGE = 500
+const NO_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** All entries of a chain in its order, page by page. */
-export async function* readEntries(db: Db, teamId: string): AsyncGenerator<StoredEntry> {
-  let after = { seqText: '-1', id: '00000000-0000-0000-0000-000000000000' }
+/** All entries of a chain behind `base` in its order, page by page; up to entry `to`, if there is one. */
+export async function* readEntries(
+  db: Db,
+  teamId: string,
+  base: number,
+  to?: number,
+): AsyncGenerator<StoredEntry> {
+  // Where nothing was purged, number 0 is read too, which there should not be.
+  let after = { seqText: base === 0 ? '-1' : String(base), id: base === 0 ? NO_ID : LAST_ID }
   for (;;) {
     const { rows } = await sql<StoredEntry>`
-      select id, seq, seq::text as seq_text, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
+      select id, seq, seq::text as seq_text, prev, hash, ${timeText('ts')} as ts_text,
         team_id, event_id, actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome,
-        request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id
+        request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id,
+        v, user_id, user_agent, access_id
       from audit_entries where team_id = ${teamId} and (seq, id) > (${after.seqText}::bigint, ${after.id}::uuid)
+        and (${to ?? null}::bigint is null or seq <= ${to ?? null}::bigint)
       order by seq, id limit ${PAGE}`.execute(db)
     yield* rows
     if (rows.length < PAGE) return
@@ -47,25 +59,24 @@ export async function readUnsigned(db: Db, teamId: string): Promise<StoredRange[
   return rows
 }
 
-/** Says how the columns of an entry differ from its hash; undefined if they agree. */
+const SALT_BYTES = 16
+
+/**
+ * Says how the columns of an entry differ from its hash; undefined if they agree. The details are hashed as they are
+ * stored, without being parsed: the column takes only JSON, so that no other texts make the same one together.
+ */
 export function findFault(row: StoredEntry): string | undefined {
-  const { teamId, seq, prev, tsText: ts } = row
-  if (!Number.isSafeInteger(seq)) return `Entry ${row.seqText} cannot have been written by this service`
-  if (!readDetails(row)?.equals(row.detailsSha256))
+  const { teamId, seq, prev, tsText: ts, v, detailsText: details } = row
+  if (!Number.isSafeInteger(seq) || (v !== 1 && v !== 2))
+    return `Entry ${row.seqText} cannot have been written by this service`
+  const personal = hashPersonal(row.detailsSalt, v, { ...row, details })
+  if (row.detailsSalt.length !== SALT_BYTES || !personal.equals(row.detailsSha256))
     return `The details of entry ${seq} do not match their hash`
   const core = canonicalCore(row)
   const hash = hashLink({ teamId, seq, prev, ts, core })
-  // The hash covers neither the row's id nor the stored core: these have to agree with what it covers.
-  if (hash.equals(row.hash) && core === row.core && row.id === row.eventId) return undefined
+  // The hash covers neither the row's id nor the stored core, nor in version 1 what it does not have: these have to
+  // agree with what it covers.
+  const others = v === 2 || (row.userId === null && row.userAgent === null && row.accessId === null)
+  if (hash.equals(row.hash) && core === row.core && row.id === row.eventId && others) return undefined
   return `Entry ${seq} does not match its hash`
-}
-
-function readDetails(row: StoredEntry): Buffer | undefined {
-  try {
-    const details: unknown = JSON.parse(row.detailsText)
-    if (canonicalJson(details) !== row.detailsText) return undefined
-    return hashDetails(row.detailsSalt, row.actorName, details)
-  } catch {
-    return undefined
-  }
 }

@@ -9,6 +9,7 @@ import { endAlarm } from './alarm.ts'
 import { makeBody } from './audit.ts'
 import { findHeadFault, lockHead, openChain, putEntry } from './chain.ts'
 import { INSTANCE_CHAIN, reopeningHash } from './signing.ts'
+import { timeText } from './times.ts'
 import { verifyChain } from './verify.ts'
 import type { BreakDetails, Checkpoint } from './walk.ts'
 
@@ -32,11 +33,12 @@ export async function reopenChain(
   const reopened = await changeInstance(scope, 'AUDIT_REOPENED', async (tx) => {
     await demandChain(tx, chain)
     const head = await lockHead(tx, chain)
-    const { found } = await verifyChain(tx, store, chain, asked.checkpoint)
+    const { found, signedUpTo } = await verifyChain(tx, store, chain, asked.checkpoint)
     if (found.findings.length === 0)
       throw new Fault('CONFLICT', 'The audit chain is intact, so there is nothing to reopen')
     const counted = findHeadFault(store.keys, chain, head) ? 0 : head!.seq
-    const seq = Math.max(found.last?.seq ?? 0, counted) + 1
+    // Behind all that was ever signed, so that no checkpoint speaks of another entry with the same number.
+    const seq = Math.max(found.last?.seq ?? 0, counted, signedUpTo) + 1
     if (seq > MAX_SEQ) {
       const forged = `Entry ${seq - 1} cannot have been written by this service`
       throw new Fault('CONFLICT', `${forged}: keep a copy of it elsewhere, delete it, and try again`)
@@ -73,6 +75,6 @@ async function demandChain(tx: Tx, chain: string): Promise<void> {
 /** Now, whatever time somebody has written into the chain. */
 async function readTime(tx: Tx): Promise<string> {
   const { rows } = await sql<{ now: string }>`
-    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`.execute(tx)
+    select ${timeText('clock_timestamp()')} as now`.execute(tx)
   return rows[0]!.now
 }

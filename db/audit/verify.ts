@@ -3,10 +3,19 @@ import type { Db } from '../connection.ts'
 import { readSnapshot } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
-import { findHeadFault, type Head } from './chain.ts'
 import { readEntries, readUnsigned, type StoredEntry } from './entries.ts'
-import { genesisHash, INSTANCE_CHAIN } from './signing.ts'
-import { type AuditBreak, type AuditFinding, type BreakDetails, type Checkpoint, walkChain } from './walk.ts'
+import { type ChainProofs, judgeEnd, readProofs } from './proofs/proofs.ts'
+import type { PurgedBreak } from './retention/anchors.ts'
+import { INSTANCE_CHAIN } from './signing.ts'
+import { timeText } from './times.ts'
+import {
+  type AuditBreak,
+  type AuditFinding,
+  type BreakDetails,
+  type Checkpoint,
+  type Verdict,
+  walkChain,
+} from './walk.ts'
 
 export type AuditVerification = {
   teamId: string
@@ -14,24 +23,38 @@ export type AuditVerification = {
   entries: number
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null
+  /** The first entry and the last one that was verified before anything was found, with their times; null without any. */
+  first: VerifiedEntry | null
+  lastGood: VerifiedEntry | null
+  /** The chain is complete from this entry on: those before it were purged. 1 if none were. */
+  intactFrom: number
   /** Whether the chain ends with TEAM_DELETED. */
   closed: boolean
   /** Each time that the chain was found broken and reopened: they are named for ever. */
   breaks: AuditBreak[]
+  /** Those whose entries were purged. */
+  purgedBreaks: PurgedBreak[]
   /** Entries without signatures of their own, because processes of an older release have appended them. */
   unsigned: { fromSeq: number; toSeq: number }[]
+  /** Whether the entry that the caller noted is there; null if none was given, 'purged' if it was purged. */
+  noted: 'found' | 'missing' | 'purged' | null
+  /** The finding that comes first in the chain, and the time of its entry, or of the last one before it. */
+  problem: { kind: Verdict; seq: number | null; at: string | null } | null
   /** The first 1,000 findings since the last break, in the order of the chain; empty if it is intact. */
   findings: AuditFinding[]
 }
+
+/** An entry, and its time in ISO 8601. */
+export type VerifiedEntry = { seq: number; at: string }
 
 /** What there is of a chain, for the entry that reopens it. */
 export type FoundChain = Omit<BreakDetails, 'by' | 'note'>
 
 /**
- * Verifies a team's audit chain: computes every hash from the columns, and checks every link and signature,
- * and the head. `checkpoint` is an entry that was noted elsewhere: it reveals a chain that was cut back to an
- * older, intact state. Reads one snapshot page by page, so the memory does not depend on the length of the
- * chain. Throws NOT_FOUND if there is neither a team nor a chain.
+ * Verifies a team's audit chain: computes every hash from the columns, and checks every link and signature, the
+ * head, the checkpoints and the anchors. `checkpoint` is an entry that was noted elsewhere: it reveals a chain that
+ * was cut back to an older, intact state. Reads one snapshot page by page, so the memory does not depend on the
+ * length of the chain. Throws NOT_FOUND if there is neither a team nor a chain.
  */
 export async function verifyAudit(
   store: Store,
@@ -45,57 +68,69 @@ export async function verifyAudit(
 /** Verifies the chain as `db` sees it, and says what there is of it. */
 export async function verifyChain(
   db: Db,
-  store: Store,
+  { keys }: Pick<Store, 'keys'>,
   teamId: string,
   checkpoint?: Checkpoint,
-): Promise<{ verification: AuditVerification; found: FoundChain }> {
+): Promise<{ verification: AuditVerification; found: FoundChain; signedUpTo: number }> {
+  const proofs = await readProofs(db, keys, teamId)
+  const { base, head, hasTeam, noted } = proofs
   const ranges = await readUnsigned(db, teamId)
-  const walk = walkChain(store.keys, teamId, ranges)
-  let noted = checkpoint === undefined
+  const walk = walkChain(keys, teamId, { ranges, base, noted })
+  let mark = checkpoint ? judgePlace(proofs, checkpoint) : null
+  let first: StoredEntry | undefined
   let tail: StoredEntry | undefined
-  for await (const row of readEntries(db, teamId)) {
+  for await (const row of readEntries(db, teamId, base.seq)) {
     walk.add(row)
-    if (row.seq === checkpoint?.seq) noted = row.hash.toString('hex') === checkpoint.hash.toLowerCase()
+    first ??= row
     tail = row
+    if (mark === 'missing' && isNoted(row, checkpoint!)) mark = 'found'
   }
-  const head = await readHead(db, teamId)
-  const team = await db.selectFrom('teams').select('id').where('id', '=', teamId).executeTakeFirst()
-  if (!team && !head && !tail && teamId !== INSTANCE_CHAIN)
+  if (!hasTeam && !head && !tail && base.seq === 0)
     throw new Fault('NOT_FOUND', 'There is no such team, nor an audit chain of it')
-  checkPlace(head, tail)
-  const signed = head && (!findHeadFault(store.keys, teamId, head) || (await isUnopened(db, teamId, head)))
-  if (head && !signed)
-    walk.find('head_mac_invalid', head.seq, 'The head is not signed with a key of this installation')
-  if (!noted) {
+  if (mark === 'missing') {
     const { seq } = checkpoint!
     walk.find('checkpoint_mismatch', seq, `There is no entry ${seq} with the hash that was noted`)
   }
-  const closed = tail?.action === 'TEAM_DELETED'
-  if (!team && !closed && teamId !== INSTANCE_CHAIN)
-    walk.find('team_mismatch', null, 'The team is gone, but its chain does not end with TEAM_DELETED')
-  if (team && closed)
-    walk.find('team_mismatch', null, 'The team exists, but its chain ends with TEAM_DELETED')
-  const { entries, last, lastGood, breaks, findings, digest } = walk.end(signed === true)
-  const unsigned = ranges.map(({ fromSeq, toSeq }) => ({ fromSeq, toSeq }))
+  for (const { verdict, seq, message } of judgeEnd(proofs, teamId, tail)) walk.find(verdict, seq, message)
+  const { entries, last, lastGood, breaks, findings, digest } = walk.end(proofs.vouched)
   return {
-    verification: { teamId, entries, last: note(last), closed, breaks, unsigned, findings },
+    verification: {
+      teamId,
+      ...{ entries, last: note(last), first: toPlace(first), lastGood: toPlace(lastGood) },
+      ...{ intactFrom: base.seq + 1, closed: tail?.action === 'TEAM_DELETED', breaks },
+      purgedBreaks: base.breaks,
+      unsigned: ranges.map(({ fromSeq, toSeq }) => ({ fromSeq, toSeq })),
+      ...{ noted: mark, problem: await findProblem(db, teamId, findings), findings },
+    },
     found: { entries, last: note(last), lastGood: note(lastGood), head: note(head), digest, findings },
+    signedUpTo: proofs.signedUpTo,
   }
+}
 
-  function checkPlace(head: HeadRow | undefined, last: StoredEntry | undefined): void {
-    if (!head) {
-      walk.find('head_missing', null, 'The chain has no head')
-      return
-    }
-    const { seq } = head
-    const found = last?.seq ?? 0
-    if (seq > found)
-      walk.find('tail_truncated', seq, `The chain ends at entry ${found}, but its head counts ${seq} entries`)
-    else if (seq < found || !head.hash.equals(last?.hash ?? genesisHash(teamId)))
-      walk.find('head_mismatch', seq, `The head does not match the last entry, ${found}`)
-    else if (head.tsText !== (last?.tsText ?? null))
-      walk.find('head_mismatch', seq, `The time of the head is not that of the last entry, ${found}`)
-  }
+async function findProblem(
+  db: Db,
+  teamId: string,
+  findings: AuditFinding[],
+): Promise<AuditVerification['problem']> {
+  const place = ({ seq }: AuditFinding) => seq ?? Number.POSITIVE_INFINITY
+  const [first] = findings.toSorted((a, b) => place(a) - place(b))
+  if (!first) return null
+  const { verdict, seq } = first
+  const { rows } = await sql<{ at: string | null }>`
+    select ${timeText('ts')} as at from audit_entries
+    where team_id = ${teamId} and isfinite(ts) and (${seq}::text is null or seq <= ${String(seq ?? 0)}::bigint)
+    order by seq desc limit 1`.execute(db)
+  return { kind: verdict, seq, at: rows[0]?.at ?? null }
+}
+
+/** What can be said of an entry that a caller has noted before the others are read. */
+export function judgePlace({ base }: ChainProofs, noted: Checkpoint): 'found' | 'missing' | 'purged' {
+  if (noted.seq < base.seq) return 'purged'
+  return isNoted(base, noted) ? 'found' : 'missing'
+}
+
+export function isNoted({ seq, hash }: { seq: number; hash: Buffer }, noted: Checkpoint): boolean {
+  return seq === noted.seq && hash.toString('hex') === noted.hash.toLowerCase()
 }
 
 /** The ids of the instance's chain and of all teams that have a chain or should have one. */
@@ -113,24 +148,10 @@ export async function listChains(store: Store): Promise<string[]> {
   return rows.map((row) => row.id)
 }
 
-/** `tsText` is null before the first entry. */
-type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { tsText: string | null }
-
-async function readHead(db: Db, teamId: string): Promise<HeadRow | undefined> {
-  const { rows } = await sql<HeadRow>`
-    select seq, hash, mac, key_id, case when ts > '-infinity' then
-      to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end as ts_text
-    from audit_heads where team_id = ${teamId}`.execute(db)
-  return rows[0]
-}
-
-/** Whether it is the instance's head as the migration made it, and no process has appended anything yet. */
-async function isUnopened(db: Db, teamId: string, head: HeadRow): Promise<boolean> {
-  if (teamId !== INSTANCE_CHAIN || head.seq !== 0 || head.mac.length > 0) return false
-  const signed = await sql`select from audit_entries where mac is not null limit 1`.execute(db)
-  return signed.rows.length === 0
-}
-
 function note(at: { seq: number; hash: Buffer } | undefined): Checkpoint | null {
   return at ? { seq: at.seq, hash: at.hash.toString('hex') } : null
+}
+
+function toPlace(row: StoredEntry | undefined): VerifiedEntry | null {
+  return row ? { seq: row.seq, at: row.tsText } : null
 }

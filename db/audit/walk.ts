@@ -1,38 +1,49 @@
 import { createHash } from 'node:crypto'
 import type { Keys } from '../seal.ts'
 import { findFault, type StoredEntry, type StoredRange } from './entries.ts'
-import { genesisHash, isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
+import { isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
 
-export type Verdict =
+/** What can be wrong with a chain. */
+export const VERDICTS = [
   /** The entry's columns do not match its hash. */
-  | 'entry_modified'
+  'entry_modified',
   /** The entry matches its hash, but not its signature: it was rewritten, and its hash with it. */
-  | 'entry_forged'
+  'entry_forged',
   /** Entries have no signature, although it was not a process of an older release that appended them. */
-  | 'entry_unsigned'
+  'entry_unsigned',
   /** Entries without signatures are no longer those of which the note that they have none was signed. */
-  | 'range_modified'
+  'range_modified',
   /** The entry does not link to the one before it. */
-  | 'link_broken'
+  'link_broken',
   /** Entries are missing before this one. */
-  | 'gap'
+  'gap',
   /** Two entries have the same number. */
-  | 'fork'
+  'fork',
   /** The head counts more entries than there are. */
-  | 'tail_truncated'
+  'tail_truncated',
   /** The head counts fewer entries than there are, or its hash is not that of the last entry. */
-  | 'head_mismatch'
-  | 'head_missing'
+  'head_mismatch',
+  'head_missing',
   /** The head is not signed with a key of this installation. */
-  | 'head_mac_invalid'
+  'head_mac_invalid',
   /** Entries before a break are no longer what they were when the chain was reopened. */
-  | 'segment_modified'
-  /** There is no entry with the number and hash that the caller noted. */
-  | 'checkpoint_mismatch'
+  'segment_modified',
+  /** There is no entry with the number and hash that the caller noted, or that a checkpoint has signed. */
+  'checkpoint_mismatch',
+  /** A checkpoint is not signed by this installation. */
+  'checkpoint_invalid',
+  /** A purge that the chain does not tell of, or that this installation has not signed. */
+  'anchor_invalid',
+  /** The chain tells of a purge, but what was signed of it is gone. */
+  'anchor_missing',
+  /** A public key is not the one that this installation has kept. */
+  'key_invalid',
   /**
    * The team is gone without TEAM_DELETED at the end of its chain, or exists although the chain is closed.
    */
-  | 'team_mismatch'
+  'team_mismatch',
+] as const
+export type Verdict = (typeof VERDICTS)[number]
 
 export type AuditFinding = { verdict: Verdict; seq: number | null; message: string }
 
@@ -57,11 +68,21 @@ export type Checkpoint = { seq: number; hash: string }
 
 const MAX_FINDINGS = 1_000
 
+/** What is known of a chain besides its entries. */
+export type WalkAids = {
+  /** The ranges of entries without signatures of their own. */
+  ranges: StoredRange[]
+  /** Where the chain begins after a purge. */
+  base: { seq: number; hash: Buffer }
+  /** What was found beside the entries, by the numbers of the entries before which it counts. */
+  noted: (AuditFinding & { seq: number })[]
+}
+
 /**
  * Checks the entries of a chain one by one, in its order: content, signature, place and link. An entry that
  * has reopened the chain begins a segment: what was found before it is a break from then on.
  */
-export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
+export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: WalkAids) {
   const digest = createHash('sha256')
   // A range that this installation has not signed vouches for nothing.
   const unsigned = ranges.filter((range) =>
@@ -75,6 +96,8 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   // The first of the entries without a signature that nothing has vouched for yet, and the range to come.
   let bare: number | undefined
   let at = 0
+  let place = base
+  let seen = 0
 
   const find = (verdict: Verdict, seq: number | null, message: string) => {
     if (findings.length < MAX_FINDINGS) findings.push({ verdict, seq, message })
@@ -83,19 +106,29 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   function add(row: StoredEntry): void {
     const fault = findFault(row)
     const signed = row.mac !== null && isEntrySigned(keys, row)
-    if (row.seq > (last?.seq ?? 0) && signed && !fault && isReopening(row)) reopen(row)
+    findNoted(row.seq)
+    if (row.seq > place.seq && signed && !fault && isReopening(row)) reopen(row)
     else {
       checkPlace(row)
       if (fault) find('entry_modified', row.seq, fault)
       else if (row.mac && !signed) find('entry_forged', row.seq, describeForged(keys, row))
-      if (!row.prev.equals(last?.hash ?? genesisHash(teamId)))
+      if (!row.prev.equals(place.hash))
         find('link_broken', row.seq, `Entry ${row.seq} does not link to the entry before it`)
       checkRange(row)
     }
     digest.update(describe(row))
     entries++
     last = row
+    place = row
     if (findings.length === 0 && bare === undefined) lastGood = row
+  }
+
+  /** Finds what was noted of what lies before an entry, in the order of the chain. */
+  function findNoted(before: number): void {
+    for (; seen < noted.length && noted[seen]!.seq < before; seen++) {
+      const { verdict, seq, message } = noted[seen]!
+      find(verdict, seq, message)
+    }
   }
 
   function isReopening(row: StoredEntry): boolean {
@@ -113,7 +146,7 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   }
 
   function checkPlace(row: StoredEntry): void {
-    const expected = (last?.seq ?? 0) + 1
+    const expected = place.seq + 1
     if (row.seq === last?.seq) find('fork', row.seq, `There are two entries with the number ${row.seq}`)
     else if (row.seq !== expected) find('gap', row.seq, `Entries ${expected} to ${row.seq - 1} are missing`)
   }
@@ -143,6 +176,7 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
     find,
     /** Ends the walk. `vouched`: the head is signed, and so are the entries behind the last signed one. */
     end(vouched: boolean) {
+      findNoted(Number.POSITIVE_INFINITY)
       endBare(vouched)
       if (findings.length === 0) lastGood = last
       return { entries, last, lastGood, breaks, findings, digest: readDigest() }
@@ -150,7 +184,8 @@ export function walkChain(keys: Keys, teamId: string, ranges: StoredRange[]) {
   }
 }
 
-function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
+/** Whether this installation has signed the entry, which has a signature. */
+export function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
   return isSigned(keys, { mac: mac!, keyId: keyId ?? '' }, (id) =>
     signEntry(keys, id, { teamId, seq, ts: tsText, core }),
   )
@@ -179,5 +214,11 @@ function describe(row: StoredEntry): string {
     ...[row.actorId, row.actorRole, row.actorName, row.action, row.resourceType, row.resourceId, row.outcome],
     ...[row.requestId, row.srcIp, row.detailsText, hex(row.detailsSalt), hex(row.detailsSha256), row.core],
     ...[hex(row.mac), row.keyId],
+    ...(isOld(row) ? [] : [row.v, row.userId, row.userAgent, row.accessId]),
   ])
+}
+
+/** Whether it is an entry as releases before version 2 have written it. */
+function isOld({ v, userId, userAgent, accessId }: StoredEntry): boolean {
+  return v === 1 && userId === null && userAgent === null && accessId === null
 }

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { perDatabase } from '../cache.ts'
 import { changeAccount, record } from '../change.ts'
 import { Fault } from '../fault.ts'
-import { accountScope, type Scope, type Store } from '../scope.ts'
+import { accountScope, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Device, isKnownTo, rememberPerson } from './devices.ts'
 import { readNetwork } from './network.ts'
 import { queueHashing } from './passwords.ts'
@@ -29,9 +29,8 @@ export type SignInAttempt = {
   email: string
   password: string
   ip: string
-  requestId: string | null
   device?: Device | null
-}
+} & Omit<Origin, 'ip'>
 
 export type SignedIn = { person: Person; session: Session; device: Device }
 
@@ -43,7 +42,8 @@ export type SignedIn = { person: Person; session: Session; device: Device }
  * their account.
  */
 export async function signIn(store: Store, attempt: SignInAttempt): Promise<SignedIn> {
-  const { email, password, ip, requestId, device = null } = attempt
+  const { email, password, ip, requestId, userAgent, device = null } = attempt
+  const origin = { ip, requestId, userAgent }
   let failed: Person | null = null
   // Twice, because another sign-in may have replaced an outdated hash of the same password in between.
   for (let round = 1; round <= 2; round++) {
@@ -58,10 +58,10 @@ export async function signIn(store: Store, attempt: SignInAttempt): Promise<Sign
     const proven = await provePassword(store, person, password, budgets, known)
     failed = person
     if (!proven) break
-    const session = await createSession(store, proven, { ip, requestId })
+    const session = await createSession(store, proven, origin)
     if (session) return { person: proven, session, device: rememberPerson(device, proven) }
   }
-  await auditFailure(accountScope(store, null, { ip, requestId }), failed)
+  await auditFailure(accountScope(store, null, origin), failed)
   throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
 }
 

@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
-import { genesisHash, hashLink } from '../../db/audit/signing.ts'
+import { makeBody } from '../../db/audit/audit.ts'
+import { openChain, putEntry } from '../../db/audit/chain.ts'
+import { genesisHash, hashLink, hashPersonal } from '../../db/audit/signing.ts'
 import { verifyAudit } from '../../db/audit/verify.ts'
+import { serviceScope } from '../../db/scope.ts'
 import { onServer } from './database.ts'
 import type { Service } from './service.ts'
 
@@ -50,6 +53,38 @@ export function makeChains(service: Service) {
     from audit_entries e where e.team_id = h.team_id and h.team_id = '${teamId}'
       and e.seq = (select max(seq) from audit_entries where team_id = h.team_id)`
 
+  /**
+   * A team whose chain was begun long ago: with an entry at each of `days` before now, of 24 hours, the oldest first.
+   * Each is as the service would have written it then.
+   */
+  async function oldTeam(days: number[]): Promise<string> {
+    const teamId = await team(1)
+    await tamper(`delete from audit_entries where team_id = '${teamId}';
+      delete from audit_heads where team_id = '${teamId}'`)
+    await db.transaction().execute((tx) => openChain(tx, service.store.keys, teamId))
+    for (const ago of days) await actAt(teamId, new Date(Date.now() - ago * 86_400_000))
+    return teamId
+  }
+
+  /** Appends an entry at another time than now; `old`: as the release before wrote it, signed, and of version 1. */
+  async function actAt(teamId: string, at: Date, { old = false } = {}): Promise<void> {
+    const { keys } = service.store
+    const actor = { kind: 'USER', id: service.user.id, name: 'Grace' } as const
+    const scope = { ...serviceScope(service.store, actor, [[teamId, 'ADMIN']]), ip: '203.0.113.7' }
+    const entry = { chain: teamId, role: 'ADMIN', resourceId: teamId, details: { at: at.toISOString() } }
+    await db.transaction().execute(async (tx) => {
+      const heads = tx.selectFrom('auditHeads').selectAll().where('teamId', '=', teamId)
+      const head = await heads.executeTakeFirstOrThrow()
+      const place = { seq: head.seq + 1, prev: head.hash, ts: at.toISOString() }
+      let body = makeBody(scope, 'TEAM_UPDATED', entry)
+      if (old) {
+        body = { ...body, v: 1, userId: null, accessId: null, userAgent: null }
+        body = { ...body, detailsSha256: hashPersonal(body.detailsSalt, 1, body) }
+      }
+      if (!(await putEntry(tx, keys, body, place, sql`select false as bare`))) throw new Error('not appended')
+    })
+  }
+
   const verdicts = async (teamId: string) =>
     (await verifyAudit(service.store, teamId)).findings.map(({ verdict, seq }) => `${verdict} ${seq}`)
 
@@ -57,5 +92,5 @@ export function makeChains(service: Service) {
   const entries = (teamId: string) =>
     db.selectFrom('auditEntries').selectAll().where('teamId', '=', teamId).orderBy('seq').execute()
 
-  return { team, act, tamper, rewrite, adaptHead, verdicts, entries }
+  return { team, oldTeam, actAt, act, tamper, rewrite, adaptHead, verdicts, entries }
 }

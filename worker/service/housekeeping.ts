@@ -3,7 +3,10 @@ import type { Logger } from 'pino'
 import { purgeChunks } from '../../db/agentchat/chunks.ts'
 import { pruneChats } from '../../db/agentchat/purge.ts'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
+import { checkpointAll } from '../../db/audit/checkpoints.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
+import { keepPublicKey } from '../../db/audit/proofs/publickeys.ts'
+import { purgeByPolicy } from '../../db/audit/retention/schedule.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { purgeConnects } from '../../db/credentials/connects.ts'
 import { countDays } from '../../db/executions/days.ts'
@@ -19,9 +22,10 @@ import { foldModelCalls } from '../../db/usage/hours.ts'
 
 /**
  * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past their retention, stored outputs
- * that no record names and the bytes of files that no execution has, counts the executions of the days that are over, folds what
- * calls to models took, and looks whether somebody has tampered with the audit chains: once an hour, or at `at`, a cron expression with
- * seconds. At the start it only looks at the chains. Any number of processes may do so. Returns the function that ends
+ * that no record names, the bytes of files that no execution has and audit entries past their retention, counts the
+ * executions of the days that are over, folds what calls to models took, looks whether somebody has tampered with the
+ * audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with seconds. At the start it only
+ * looks at the chains. Any number of processes may do so. Returns the function that ends
  * it, which waits for the current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
@@ -37,8 +41,15 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     log.error({ teamId, ...(unaudited ? { unaudited } : {}) }, message)
   })
 
+  const reportPurge = (teamId: string, error: unknown) =>
+    log.error(
+      { err: error, teamId },
+      'old audit entries of a team could not be removed; a later round will retry it',
+    )
+
   async function clean(): Promise<void> {
     await checkHeads(store)
+    await checkpointAll(store, stopping.signal)
     await purgeSessions(store)
     await purgeConnects(store)
     await purgeMails(store)
@@ -51,13 +62,19 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)
     await sweepFiles(store, stopping.signal)
+    const entries = await purgeByPolicy(store, reportPurge, stopping.signal)
+    if (entries > 0) log.info({ entries }, 'removed audit entries that are past the retention of their teams')
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
     if (messages > 0)
       log.info({ messages }, 'removed messages of chats that are past the retention of their teams')
     if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
   }
 
-  let round = checkHeads(store).catch(report)
+  const begin = async () => {
+    await checkHeads(store)
+    await keepPublicKey(store)
+  }
+  let round = begin().catch(report)
   const task = schedule(
     at,
     () => {

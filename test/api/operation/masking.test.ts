@@ -195,6 +195,7 @@ test('what one process sets applies to exports of the others at once', async () 
     roles: new Map([[team.teamId, 'ADMIN']]),
     requestId: null,
     ip: null,
+    userAgent: null,
   }
   const read = async () => {
     const rows = await openExport(scope, team.teamId, { days: 1, format: 'csv' })

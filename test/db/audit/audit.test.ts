@@ -21,6 +21,7 @@ const scope: Scope = {
   roles: new Map([[service.teamId, 'ADMIN']]),
   requestId: 'req-1',
   ip: '127.0.0.1',
+  userAgent: null,
 }
 
 type Row = Record<string, unknown> & { seq: number; team_id: string; hash: Buffer; prev: Buffer }
@@ -48,18 +49,25 @@ async function verify(teamId: string, run = service): Promise<string[]> {
     if (row.seq !== expected) faults.push(`gap ${expected}`)
     if (!row.prev.equals(prev)) faults.push(`link ${row.seq}`)
     const details = JSON.parse(row.details_text as string)
-    const covered = canonicalize({ actor_name: row.actor_name, details })!
+    const { actor_name, src_ip, user_agent } = row
+    const isOld = row.v === 1
+    const covered = canonicalize(
+      isOld ? { actor_name, details } : { actor_name, details, src_ip, user_agent },
+    )!
     const detailsHash = sha256(row.details_salt as Buffer, covered)
     const core = canonicalize({
-      v: 1,
+      v: row.v,
       team: row.team_id,
       event_id: row.event_id,
-      actor: { kind: row.actor_kind, id: row.actor_id, role: row.actor_role },
+      actor: {
+        ...{ kind: row.actor_kind, id: row.actor_id, role: row.actor_role },
+        ...(isOld ? {} : { user: row.user_id }),
+      },
+      ...(isOld ? { src_ip } : { access: row.access_id }),
       action: row.action,
       resource: { type: row.resource_type, id: row.resource_id },
       outcome: row.outcome,
       request_id: row.request_id,
-      src_ip: row.src_ip,
       details_sha256: detailsHash.toString('hex'),
     })!
     const seq = Buffer.alloc(8)
@@ -120,6 +128,9 @@ test('the first admin, teams and tokens have audit entries, and the chain verifi
     actorRole: 'ADMIN',
     actorName: 'Grace Hopper',
     resourceType: 'SDK_TOKEN',
+    v: 2,
+    userId: service.user.id,
+    accessId: expect.stringMatching(/-/),
     outcome: 'SUCCESS',
     requestId: expect.stringMatching(/-/),
     details: { name: 'a VIEWER token', role: 'VIEWER' },
@@ -217,7 +228,7 @@ test('a change by an owner who disables the trigger is detected, in every column
   const unnoticed: string[] = []
   const columns = await sql<{ column: string; type: string }>`select column_name as column, data_type as type
     from information_schema.columns where table_name = 'audit_entries'`.execute(db)
-  expect(columns.rows.length).toBe(23)
+  expect(columns.rows.length).toBe(27)
   for (const seq of [1, 2, 3]) {
     // The key of another id is not there: verify.test.ts shows what is said then.
     for (const { column, type } of columns.rows.filter(({ column }) => column !== 'key_id')) {
@@ -226,6 +237,7 @@ test('a change by an owner who disables the trigger is detected, in every column
         uuid: sql`gen_random_uuid()`,
         bytea: sql`set_byte(${name}, 3, get_byte(${name}, 3) # 1)`,
         bigint: sql`${name} + 100`,
+        smallint: sql`3 - ${name}`,
         text: sql`coalesce(${name}, '') || 'x'`,
         json: sql`'{"i":99}'::json`,
         'timestamp with time zone': sql`${name} + interval '1 millisecond'`,

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { canonicalCore, hashDetails, signHead } from '../../../db/audit/signing.ts'
+import { canonicalCore, hashPersonal, signHead } from '../../../db/audit/signing.ts'
 import { verifyAudit } from '../../../db/audit/verify.ts'
 import { makeChains } from '../../support/chains.ts'
 import { keep } from '../../support/keep.ts'
@@ -15,8 +15,16 @@ const { db, keys } = service.store
 async function actOlder(teamId: string): Promise<void> {
   await db.transaction().execute(async (tx) => {
     const [eventId, salt] = [crypto.randomUUID(), randomBytes(16)]
-    const detailsSha256 = hashDetails(salt, 'older', {})
+    const detailsSha256 = hashPersonal(salt, 1, {
+      actorName: 'older',
+      srcIp: null,
+      userAgent: null,
+      details: '{}',
+    })
     const core = canonicalCore({
+      v: 1,
+      userId: null,
+      accessId: null,
       teamId,
       eventId,
       actorKind: 'SYSTEM',

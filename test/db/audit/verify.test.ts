@@ -18,6 +18,7 @@ const scope: Scope = {
   roles: new Map(),
   requestId: null,
   ip: null,
+  userAgent: null,
 }
 
 const inTeam = (teamId: string): Scope => ({ ...scope, roles: new Map([[teamId, 'ADMIN']]) })
@@ -57,11 +58,12 @@ test('a change of any column of any row is found at its entry', async () => {
   const teamId = await makeChain(3)
   const columns = await sql<{ name: string; type: string }>`select column_name as name, data_type as type
     from information_schema.columns where table_name = 'audit_entries'`.execute(service.store.db)
-  expect(columns.rows.length).toBe(23)
+  expect(columns.rows.length).toBe(27)
   const flips: Record<string, (name: string) => string> = {
     uuid: () => 'gen_random_uuid()',
     bytea: (name) => `set_byte(${name}, 3, get_byte(${name}, 3) # 1)`,
     bigint: (name) => `${name} + 100`,
+    smallint: (name) => `3 - ${name}`,
     text: (name) => `coalesce(${name}, '') || 'x'`,
     json: () => `'{"i":99}'::json`,
     'timestamp with time zone': (name) => `${name} + interval '1 millisecond'`,

@@ -157,7 +157,7 @@ test('a call ahead of the others is neither refused with them nor waits for them
 test('expired sessions and old failures are purged, valid sessions are kept', async () => {
   const store = stores[0]!
   const user = (await verifyPassword(store, ada.email, ada.password))!
-  const nowhere = { ip: null, requestId: null }
+  const nowhere = { ip: null, requestId: null, userAgent: null }
   const [living, dead] = [
     (await createSession(store, user, nowhere))!,
     (await createSession(store, user, nowhere))!,
@@ -192,6 +192,7 @@ test('a user who creates a team is its ADMIN; an SDK token cannot create one', a
     roles: new Map(),
     requestId: null,
     ip: null,
+    userAgent: null,
   }
   const team = await createTeam(scope, { name: 'Engines', description: 'Analytical' })
   expect(team).toEqual({

@@ -15,7 +15,7 @@ test('expired sessions are removed in every scheduled round', async () => {
   const living = (await store.db.selectFrom('sessions').select('id').execute()).map(({ id }) => id)
   const expire = async () => {
     const person = (await findById(store, service.user.id))!
-    const { id } = (await createSession(store, person, { ip: null, requestId: null }))!
+    const { id } = (await createSession(store, person, { ip: null, requestId: null, userAgent: null }))!
     await store.db
       .updateTable('sessions')
       .set({ expiresAt: new Date(0) })

@@ -1,0 +1,111 @@
+import { sql } from 'kysely'
+import type { Db } from '../../connection.ts'
+import type { Keys } from '../../seal.ts'
+import { findHeadFault, type Head } from '../chain.ts'
+import { isGenuine, streamCheckpoints } from '../checkpoints.ts'
+import { type ChainBase, checkAnchors } from '../retention/anchors.ts'
+import { INSTANCE_CHAIN } from '../signing.ts'
+import { timeText } from '../times.ts'
+import type { AuditFinding, Verdict } from '../walk.ts'
+import { readPublicKeys } from './publickeys.ts'
+
+/** What there is of a chain beside its entries, and what was found wrong with it. */
+export type ChainProofs = {
+  base: ChainBase
+  /** About checkpoints and anchors, in the order of the chain. */
+  noted: (AuditFinding & { seq: number })[]
+  head: HeadRow | undefined
+  /** The head is signed, so that it vouches for the last entry. */
+  vouched: boolean
+  hasTeam: boolean
+  /** The greatest number of an entry that a checkpoint or an anchor has signed. */
+  signedUpTo: number
+  keyFaults: string[]
+}
+
+/** A head. `tsText` is null before the first entry. */
+export type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { tsText: string | null }
+
+/** The last entry of a chain, as far as the head and the team are judged by it. */
+export type Tail = { seq: number; hash: Buffer; tsText: string; action: string }
+
+/** Reads the anchors, the checkpoints, the public keys and the head of a chain, and checks all but the head. */
+export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<ChainProofs> {
+  const publicKeys = await readPublicKeys(db, keys)
+  const { base, findings } = await checkAnchors(db, publicKeys, teamId)
+  const noted = [...findings]
+  let signedUpTo = base.purgeSeq
+  for await (const row of streamCheckpoints(db, teamId)) {
+    const { seq, seqText, entryHash, hash } = row
+    const find = (verdict: Verdict, message: string) => {
+      if (noted.length < MAX_NOTED) noted.push({ verdict, seq, message })
+    }
+    const known = seq > base.seq ? entryHash : seq === base.seq ? base.hash : hash
+    if (!isGenuine(publicKeys, row)) {
+      find('checkpoint_invalid', `A checkpoint of entry ${seqText} is not signed by this installation`)
+      continue
+    }
+    signedUpTo = Math.max(signedUpTo, seq)
+    if (!known?.equals(hash))
+      find('checkpoint_mismatch', `There is no entry ${seqText} with the hash that a checkpoint has signed`)
+  }
+  const head = await readHead(db, teamId)
+  const team = await db.selectFrom('teams').select('id').where('id', '=', teamId).executeTakeFirst()
+  const signed =
+    head !== undefined && (!findHeadFault(keys, teamId, head) || (await isUnopened(db, teamId, head)))
+  const altered = [...publicKeys].filter(([, { altered }]) => altered).map(([keyId]) => keyId)
+  return {
+    base,
+    noted: noted.sort((a, b) => a.seq - b.seq),
+    head,
+    vouched: signed,
+    signedUpTo,
+    hasTeam: team !== undefined || teamId === INSTANCE_CHAIN,
+    keyFaults: altered.map((id) => `The public key ${JSON.stringify(id)} is not the one that was kept`),
+  }
+}
+
+const MAX_NOTED = 1_000
+
+/** What is wrong with the end of a chain: its head, whether its team is there, and the keys of the installation. */
+export function judgeEnd(proofs: ChainProofs, teamId: string, tail: Tail | undefined): AuditFinding[] {
+  const { base, head, vouched, hasTeam, keyFaults } = proofs
+  const findings: AuditFinding[] = []
+  const find = (verdict: Verdict, seq: number | null, message: string) =>
+    findings.push({ verdict, seq, message })
+  const found = tail?.seq ?? base.seq
+  const hash = tail?.hash ?? base.hash
+  if (!head) find('head_missing', null, 'The chain has no head')
+  else {
+    const { seq } = head
+    if (seq > found)
+      find('tail_truncated', seq, `The chain ends at entry ${found}, but its head counts ${seq} entries`)
+    else if (seq < found || !head.hash.equals(hash))
+      find('head_mismatch', seq, `The head does not match the last entry, ${found}`)
+    else if (head.tsText !== (tail?.tsText ?? null))
+      find('head_mismatch', seq, `The time of the head is not that of the last entry, ${found}`)
+    if (!vouched) find('head_mac_invalid', seq, 'The head is not signed with a key of this installation')
+  }
+  const isClosed = tail?.action === 'TEAM_DELETED'
+  if (!hasTeam && !isClosed)
+    find('team_mismatch', null, 'The team is gone, but its chain does not end with TEAM_DELETED')
+  if (hasTeam && isClosed && teamId !== INSTANCE_CHAIN)
+    find('team_mismatch', null, 'The team exists, but its chain ends with TEAM_DELETED')
+  for (const fault of keyFaults) find('key_invalid', null, fault)
+  return findings
+}
+
+async function readHead(db: Db, teamId: string): Promise<HeadRow | undefined> {
+  const { rows } = await sql<HeadRow>`
+    select seq, hash, mac, key_id, case when ts > '-infinity' then
+      ${timeText('ts')} end as ts_text
+    from audit_heads where team_id = ${teamId}`.execute(db)
+  return rows[0]
+}
+
+/** Whether it is the instance's head as the migration made it, and no process has appended anything yet. */
+async function isUnopened(db: Db, teamId: string, head: HeadRow): Promise<boolean> {
+  if (teamId !== INSTANCE_CHAIN || head.seq !== 0 || head.mac.length > 0) return false
+  const signed = await sql`select from audit_entries where mac is not null limit 1`.execute(db)
+  return signed.rows.length === 0
+}
