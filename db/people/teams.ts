@@ -4,6 +4,7 @@ import type { Role } from '../acts.ts'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { forgetExecutions } from '../executions/executions.ts'
+import { takeAllOpenings } from '../credentials/opens.ts'
 import { Fault, missing } from '../fault.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 
@@ -147,13 +148,14 @@ export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]
       .forUpdate()
       .execute()
     const { name, memberCount, workflowCount, credentialCount } = await describeTeam(tx, teamId)
+    const also = await takeAllOpenings(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
     // The workflows first: a trigger deletes their execution counts with them.
     await tx.deleteFrom('workflows').where('teamId', '=', teamId).execute()
     await tx.deleteFrom('teams').where('id', '=', teamId).execute()
     const counts = { memberCount, workflowCount, credentialCount }
     const details = { name, ...counts, openOrRecentExecutions: executions.length }
-    return { result: executions, resourceId: teamId, details }
+    return { result: executions, resourceId: teamId, details, also }
   })
 }
 
