@@ -23,7 +23,10 @@ export async function noteRefused(deps: ApiDeps, c: Context<AppEnv>, thrown: unk
   try {
     await noteRefusal(await describeRefused(deps, c, thrown), deps.refusals)
   } catch (error) {
-    c.get('log').warn({ err: error, route: findRoute(c) }, 'a refused request could not be noted in the audit')
+    c.get('log').warn(
+      { err: error, route: findRoute(c) },
+      'a refused request could not be noted in the audit',
+    )
   }
 }
 

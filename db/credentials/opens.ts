@@ -30,7 +30,7 @@ export async function countOpening(store: Store, opening: Opening): Promise<void
 
 const countersOf = perDatabase(() => {
   const process = crypto.randomUUID()
-  const work = async (_: string, items: { store: Store; opening: Opening }[]): Promise<void[]> => {
+  const work = async (_: string, items: { store: Store; opening: Opening }[]): Promise<undefined[]> => {
     const sums = new Map<string, Opening & { opened: number }>()
     for (const { opening } of items) {
       const key = Object.values(opening).join(' ')
@@ -106,11 +106,7 @@ export async function takeAllOpenings(tx: Tx, teamId: string): Promise<OpeningEn
 type OpeningEntry = AuditEntry & { act: Act }
 
 /** Those of hours that were over before `until`, or of all if it is null: at most 200. */
-async function takeOpenings(
-  tx: Tx,
-  teamId: string,
-  until: Date | null,
-): Promise<OpeningEntry[]> {
+async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise<OpeningEntry[]> {
   // Of two processes, the second finds nothing left.
   await sql`select pg_advisory_xact_lock(${SETTLING}, hashtext(${teamId}))`.execute(tx)
   const { rows } = await sql<Used>`

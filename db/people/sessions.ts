@@ -110,7 +110,11 @@ export async function findEndedSession(
     .select(['id', 'firstName', 'lastName', 'email'])
     .where('id', '=', userId)
     .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('sessions').select('id').where('id', '=', id).where('expiresAt', '>', sql<Date>`now()`))),
+      not(
+        exists(
+          selectFrom('sessions').select('id').where('id', '=', id).where('expiresAt', '>', sql<Date>`now()`),
+        ),
+      ),
     )
     .executeTakeFirst()
   return person && { id: person.id, name: nameOf(person) }

@@ -12,10 +12,7 @@ const MAX_VALUE_BYTES = 2_000
  * Compares two states of a thing, key by key, for an audit entry, which masks secrets in it. Of a value that is too
  * large it says only how large it is.
  */
-export function describeChange(
-  before: Record<string, unknown>,
-  after: Record<string, unknown>,
-): Difference {
+export function describeChange(before: Record<string, unknown>, after: Record<string, unknown>): Difference {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const changed = keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]))
   return { changed, before: choose(before, changed), after: choose(after, changed) }

@@ -28,7 +28,13 @@ const AT_ONCE = 2
 /** Of a process that enters no more than so many in a minute, whoever calls: the others are only counted. */
 const MAX_KEYS = 20_000
 
-type Minute = { at: number; tried: Map<string, number>; full: Set<string>; open: number; waiting: (() => void)[] }
+type Minute = {
+  at: number
+  tried: Map<string, number>
+  full: Set<string>
+  open: number
+  waiting: (() => void)[]
+}
 
 const minuteOf = perDatabase<Minute>(() => ({
   at: 0,
