@@ -95,7 +95,7 @@ test('the last hour of a team that is deleted is in its chain, before its end', 
   const credentialId = await make('last', body.id)
   const place = { teamId: body.id, workflowId: crypto.randomUUID() }
   await createCredentials(store, NOWHERE, place).open(credentialId, 'HTTP')
-  expect((await host.call('DELETE', `/api/teams/${body.id}`, host.admin)).status).toBe(204)
+  expect((await host.call('DELETE', `/api/teams/${body.id}`, host.admin)).status).toBe(200)
   expect(await usesOf(body.id)).toMatchObject([{ resourceId: credentialId, details: { count: 1 } }])
   const { rows } = await sql<{ action: string }>`select action from audit_entries
     where team_id = ${body.id} order by seq desc limit 1`.execute(store.db)
