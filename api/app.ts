@@ -4,6 +4,7 @@ import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
+import { noteRefused } from './audit/refusals.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
@@ -65,7 +66,10 @@ export function createApp(deps: ApiDeps) {
   if (deps.corsOrigins?.length) app.use(allowOrigins(deps.corsOrigins))
   app.use(compressJson)
   app.use(guardStaticPaths(() => app.routes))
-  app.onError((error, c) => respondWithError(c, error))
+  app.onError(async (error, c) => {
+    await noteRefused(deps, c, error)
+    return respondWithError(c, error)
+  })
   const routes = app
     .route('/', createHealthRoutes(deps))
     .route('/', createMetricsRoutes(deps, metrics))

@@ -11,10 +11,12 @@ import type { Exposure } from '../db/operation/exposure.ts'
 import type { RequestCount } from '../db/operation/limits.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
+import type { RefusalLimits } from '../db/refusals/refusals.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { TraceContext } from '../db/starts/start.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
 import type { Problem } from '../workflows/problem.ts'
+import type { Rule } from './http/accept.ts'
 
 /**
  * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
@@ -22,6 +24,10 @@ import type { Problem } from '../workflows/problem.ts'
 export type AppEnv = {
   Variables: {
     scope: Scope
+    /** The rule of the route, once `accept` has begun. */
+    rule?: Pick<Rule, 'id' | 'role'>
+    /** The team that the request is about, once that is known. */
+    teamId?: string | undefined
     /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */
     graph?: Graph
     /** That graph as it was sent. */
@@ -62,6 +68,8 @@ export type ApiDeps = {
   corsOrigins?: string[]
   /** `false` lifts the rate limits. Requests are still counted, and the headers are still sent. */
   rateLimits?: boolean
+  /** How many refused requests get audit entries of their own in a minute; tests set others. */
+  refusals?: RefusalLimits
   /** `open` lets anybody create an account. Default: `closed`. */
   signUp?: 'open' | 'closed'
   /** Whether others can reach the service, which closes what is `openByDefault`. */

@@ -32,6 +32,7 @@ export const ACTS = {
   WORKFLOW_VERSION_RESTORED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_VERSION_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  WORKFLOW_EXPORTED: { role: 'VIEWER', resource: 'WORKFLOW' },
   EXECUTIONS_EXPORTED: { role: 'OPERATOR', resource: 'EXECUTION' },
   VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
@@ -40,7 +41,10 @@ export const ACTS = {
   CREDENTIAL_UPDATED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_DELETED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  CREDENTIAL_CONNECT_BEGUN: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
+  /** By attempts of nodes: one entry for a credential, a workflow and an hour. */
+  CREDENTIAL_USED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   MODEL_PRICES_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   /** Secrets of a workflow's graph are in credentials now. */
   CREDENTIALS_EXTRACTED: { role: 'BUILDER', resource: 'WORKFLOW' },
@@ -70,16 +74,27 @@ export const ACTS = {
 export type Act = keyof typeof ACTS
 
 /**
- * What people do with their own accounts, which needs no role in a team. Whoever signs in or changes a password
- * may be about to keep somebody else out, so that is urgent too. `failed`: somebody tried, and did not succeed.
+ * What people do with their own accounts, which needs no role in a team, and what the service has refused. Whoever
+ * signs in or changes a password may be about to keep somebody else out, so that is urgent too. `outcome`: somebody
+ * tried, and did not succeed.
  */
 export const ACCOUNT_ACTS = {
   SIGNED_IN: { resource: 'USER', urgent: true },
-  SIGN_IN_FAILED: { resource: 'USER', urgent: true, failed: true },
+  SIGN_IN_FAILED: { resource: 'USER', urgent: true, outcome: 'FAILURE' },
+  /** From now on each failure makes the account, the device or the address wait. */
+  ACCOUNT_LOCKED: { resource: 'USER', urgent: true, outcome: 'DENIED' },
   SIGNED_OUT: { resource: 'USER', urgent: true },
+  SESSION_REFRESHED: { resource: 'USER', urgent: true },
+  ACCOUNT_CREATED: { resource: 'USER' },
+  ACCOUNT_UPDATED: { resource: 'USER' },
   PASSWORD_CHANGED: { resource: 'USER', urgent: true },
   EMAIL_CHANGED: { resource: 'USER' },
+  EMAIL_CONFIRMATION_SENT: { resource: 'USER' },
   EMAIL_CONFIRMED: { resource: 'USER' },
-} as const satisfies Record<string, Kind & { failed?: true }>
+  /** These may be in a team's chain: that of the team which the refused request was about. */
+  ACCESS_DENIED: { resource: 'ACCESS', urgent: true, outcome: 'DENIED' },
+  REVOKED_TOKEN_USED: { resource: 'SDK_TOKEN', urgent: true, outcome: 'DENIED' },
+  ENDED_SESSION_USED: { resource: 'USER', urgent: true, outcome: 'DENIED' },
+} as const satisfies Record<string, Kind & { outcome?: 'FAILURE' | 'DENIED' }>
 
 export type AccountAct = keyof typeof ACCOUNT_ACTS

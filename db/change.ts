@@ -1,10 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { ACTS, type AccountAct, type Act } from './acts.ts'
 import { type AuditEntry, appendAudit } from './audit/audit.ts'
 import { openInstanceChain } from './audit/chain.ts'
 import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
+import { missing } from './fault.ts'
 import { changesRights, demandAccess, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
@@ -60,10 +62,31 @@ export async function changeInstance<T>(
 export async function changeAccount<T>(
   scope: Scope,
   act: AccountAct,
-  work: (tx: Tx) => Promise<Changed<T>>,
+  work: (tx: Tx) => Promise<(Done<T> & { act?: AccountAct }) | Unchanged<T>>,
 ): Promise<T> {
   return audited(scope, act, INSTANCE_CHAIN, async (tx) => {
     await demandAccess(tx, scope)
+    return work(tx)
+  })
+}
+
+/**
+ * The door for what the service notes of somebody whose request it has refused, and of what it has counted: with an
+ * entry in the chain of a team or the instance. It checks no right, so that a handler reaches it only through
+ * db/refusals.
+ */
+export async function noteEvent<T>(
+  scope: Scope,
+  act: AccountAct,
+  chain: string,
+  work: (tx: Tx) => Promise<Changed<T>>,
+): Promise<T> {
+  return audited(scope, act, chain, async (tx) => {
+    // A chain ends with the deletion of its team.
+    if (chain !== INSTANCE_CHAIN) {
+      const team = sql`select from teams where id = ${chain} for key share`
+      if ((await team.execute(tx)).rows.length === 0) throw missing('team')
+    }
     return work(tx)
   })
 }

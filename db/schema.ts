@@ -135,6 +135,18 @@ export interface AuditPublicKeys {
   publicKey: Buffer;
 }
 
+export interface AuditRefusals {
+  act: string;
+  actor: unknown | null;
+  caller: string;
+  chainId: string;
+  entered: Generated<number>;
+  firstAt: Timestamp | null;
+  lastAt: Timestamp | null;
+  minute: Timestamp;
+  more: Generated<number>;
+}
+
 export interface AuditRetention {
   autoDeleteEnabled: Generated<boolean>;
   lastPurgedAt: Timestamp | null;
@@ -182,6 +194,15 @@ export interface CredentialConnects {
   sessionId: string;
   stateHash: Buffer;
   userId: string;
+}
+
+export interface CredentialOpens {
+  credentialId: string;
+  hour: Timestamp;
+  opened: number;
+  process: string;
+  teamId: string;
+  workflowId: string;
 }
 
 export interface Credentials {
@@ -669,11 +690,13 @@ export interface DB {
   auditEntries: AuditEntries;
   auditHeads: AuditHeads;
   auditPublicKeys: AuditPublicKeys;
+  auditRefusals: AuditRefusals;
   auditRetention: AuditRetention;
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;
   callbacks: Callbacks;
   credentialConnects: CredentialConnects;
+  credentialOpens: CredentialOpens;
   credentials: Credentials;
   emailTokens: EmailTokens;
   executionCounts: ExecutionCounts;

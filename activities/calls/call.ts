@@ -58,7 +58,10 @@ export async function makeCall(
   const attempt = describeAttempt(input, info, number)
   const teamId = await retryOutages(unwanted, () => readRunTeam(deps, context))
   const outside = await retryOutages(unwanted, () => deps.outside.forTeam(teamId))
-  const credentials = createCredentials(deps.store, outside.http, async () => teamId)
+  const credentials = createCredentials(deps.store, outside.http, {
+    teamId,
+    workflowId: context.workflowId,
+  })
   const masking = createMasking(credentials)
   const placed = {
     ...deps,

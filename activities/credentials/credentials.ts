@@ -1,4 +1,5 @@
 import { listSecretValues, type OpenedCredential, openTeamCredential } from '../../db/credentials/open.ts'
+import { countOpening } from '../../db/credentials/opens.ts'
 import { type CredentialUse, credentialKind } from '../../db/credentials/types.ts'
 import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
@@ -24,17 +25,23 @@ export type Credentials = {
   secrets(): string[]
 }
 
-/** The credentials of one call of a node: opened in this process, for as long as the call takes. */
+/**
+ * The credentials of one call of a node, of the workflow that it is in: opened in this process, for as long as the call
+ * takes. Each counts once for a call, in the audit.
+ */
 export function createCredentials(
   store: Store,
   http: HttpClient,
-  findTeam: () => Promise<string>,
+  place: { teamId: string; workflowId: string },
 ): Credentials {
   const secrets = new Set<string>()
+  const counted = new Set<string>()
   return {
     async open(id, ...uses) {
       if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
-      const opened = await openOrFail(store, await findTeam(), id)
+      const opened = await openOrFail(store, place.teamId, id)
+      if (!counted.has(id)) await countOpening(store, { ...place, credentialId: opened.id })
+      counted.add(id)
       for (const value of listSecretValues(opened)) secrets.add(value)
       const { name, type, broken } = opened
       if (!credentialKind(type).uses.some((use) => uses.includes(use)))

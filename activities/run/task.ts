@@ -120,9 +120,10 @@ async function prepare(
     // Runs that began before the secret of the node was moved into a credential have the node as a step of theirs.
     const isMoved = listCredentials(step.node).length > 0 && !step.node.disabled
     if (!isMoved) return { step, prepared }
-    const team = await findTeam(deps, segment.context)
-    const { http } = await deps.outside.forTeam(team)
-    const credentials = createCredentials(deps.store, http, async () => team)
+    const teamId = await findTeam(deps, segment.context)
+    const { http } = await deps.outside.forTeam(teamId)
+    const { workflowId } = segment.context
+    const credentials = createCredentials(deps.store, http, { teamId, workflowId })
     return { step, prepared: { ...prepared, credentials } }
   } catch (error) {
     if (error instanceof NodeFailure) return error

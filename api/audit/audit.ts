@@ -11,8 +11,8 @@ import { boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, queryInteger, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 
-/** What an entry can be about, in the words of the audit. */
-export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
+/** Everything that an entry can say was done, in the words of the audit. */
+export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])].sort()
 
 export const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
 
@@ -31,7 +31,11 @@ export const AuditEntrySchema = v.pipe(
       v.nullable(v.string()),
       v.description('The name of whoever did it, at that time: of the person, or of the SDK token'),
     ),
-    action: v.pipe(v.string(), documentAction()),
+    action: v.pipe(
+      v.picklist(AUDIT_ACTIONS),
+      v.description('What was done. Names are added, and never taken away or given to something else'),
+      v.examples(['WORKFLOW_CREATED']),
+    ),
     resourceType: v.pipe(v.string(), v.examples(['WORKFLOW'])),
     resourceId: v.nullable(idSchema),
     details: v.pipe(v.unknown(), v.description('What was done. Secrets and personal data are masked')),
@@ -51,11 +55,6 @@ export const AuditEntrySchema = v.pipe(
   }),
   v.title('AuditEntry'),
 )
-
-/** The names of what was done: an older entry may have one that is not among them any more. */
-function documentAction() {
-  return v.metadata<string, { examples: string[] }>({ examples: ['WORKFLOW_CREATED'] })
-}
 
 /** The query parameters that choose entries. */
 export const auditFilter = {

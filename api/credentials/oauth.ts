@@ -6,6 +6,7 @@ import { askTokenServer } from '../../activities/credentials/oauth/tokenserver.t
 import { beginConnect, type Connecting, finishConnect, takeConnect } from '../../db/credentials/connects.ts'
 import { Fault } from '../../db/fault.ts'
 import { demandPerson } from '../../db/scope.ts'
+import { noteRefused } from '../audit/refusals.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString } from '../http/fields.ts'
@@ -99,6 +100,7 @@ export function createOAuthRoutes(deps: ApiDeps) {
         } catch (error) {
           const status = error instanceof Fault ? STATUSES[error.code] : undefined
           if (!status) throw error
+          await noteRefused(deps, c, error)
           return respond(c, status, 'Not connected', [(error as Fault).message])
         }
       },

@@ -107,6 +107,7 @@ export function accept<const R extends Rule>(
   // biome-ignore lint/suspicious/noExplicitAny: the path is the route's, as in Hono's own validator
 ): MiddlewareHandler<AppEnv, any, { in: In<R>; out: Out<R> }> {
   const middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
+    c.set('rule', rule)
     let body: Promise<unknown> | undefined
     const readOnce = () => {
       body ??= readJsonBody(c)
@@ -190,6 +191,7 @@ async function demandRole(
   if (role === 'public' || role === 'user' || role === 'session' || role === 'instance') return ''
   const least = role === 'member' ? 'VIEWER' : role
   const { teamId, row } = await findNamed(rule, c, scope, readOnce)
+  c.set('teamId', teamId)
   const held = teamId === undefined ? undefined : scope.roles.get(teamId)
   if (held && covers(held, least)) return teamId
   // The team of a row that is gone may still be remembered: the row decides between 403 and 404.

@@ -10,6 +10,7 @@ import { accept } from '../http/accept.ts'
 import { boundedString, documentAs } from '../http/fields.ts'
 import { idSchema, messageResponse, timeSchema } from '../http/responses.ts'
 import { keepDevice, readDevice } from './device.ts'
+import { readOrigin } from './session.ts'
 
 const personName = v.pipe(boundedString(100), v.trim(), v.nonEmpty('must not be empty'), v.examples(['Ada']))
 
@@ -136,7 +137,10 @@ export function createAccountRoutes(deps: ApiDeps) {
         responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
         faults: [403, 409],
       }),
-      async (c) => c.json(await registerUser(store, { ...c.req.valid('json'), ip: c.get('ip') }), 201),
+      async (c) => {
+        const input = { ...c.req.valid('json'), ip: c.get('ip') }
+        return c.json(await registerUser(store, input, readOrigin(c)), 201)
+      },
     )
     .get(
       '/api/auth/me',

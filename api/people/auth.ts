@@ -69,7 +69,7 @@ export function createAuthRoutes(deps: ApiDeps) {
         if (readBearer(c) !== undefined)
           throw new Fault('UNAUTHENTICATED', 'An SDK token has no session to refresh')
         const old = await readSession(store, c)
-        const session = old && (await refreshSession(store, old.id))
+        const session = old && (await refreshSession(store, old.id, readOrigin(c)))
         if (!session) throw new Fault('UNAUTHENTICATED', 'The session has ended; sign in again')
         await writeCookie(deps, c, session)
         return c.json({ message: 'Session refreshed' })

@@ -54,6 +54,7 @@ export function createWebhookRoutes(deps: ApiDeps) {
         c.header('Allow', allowed)
         throw new Fault('METHOD_NOT_ALLOWED', `This webhook accepts ${allowed}, not ${c.req.method}`)
       }
+      c.set('teamId', hook.workflow.teamId)
       const given = hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader)
       await checkWebhookSecret(deps.store, hook, given)
       const { delivery, body, files } = await receive(c, hook)

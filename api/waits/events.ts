@@ -9,6 +9,7 @@ import { ById, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 import { carryOutErrands } from '../outbox.ts'
+import { readOrigin } from '../people/session.ts'
 
 const OneEvent = v.object({
   id: uuidField,
@@ -122,6 +123,7 @@ export function createWaitRoutes(deps: ApiDeps) {
           deps.store,
           c.req.valid('param').token,
           await readAnyBody(c),
+          readOrigin(c),
         )
         await carryOutErrands(deps, [errand])
         return c.json({ resumed: early ? 0 : 1 })

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { change } from '../change.ts'
+import { change, write } from '../change.ts'
 import { Fault, missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
+import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { readStartable } from '../starts/startable.ts'
 import {
@@ -138,14 +139,20 @@ export async function deleteChatSession(
 ): Promise<void> {
   const { item } = await openChatSession(scope, id, keep ? 'own' : 'delete')
   const { store } = scope
+  const { kind, id: ownerId } = ownerOf(scope)
+  const isOwn = item.owner.kind === kind && item.owner.id === ownerId
+  const right = { scope, least: isOwn ? 'OPERATOR' : 'ADMIN' } as const
+  await write(store, (tx) => demandStill(tx, right, item.teamId))
   // Most of them before the transaction, which would hold its locks for long.
   await purgeSessionRuns(store, id)
   await change(
     scope,
     keep ? 'AGENT_CHAT_SESSION_CLEARED' : 'AGENT_CHAT_SESSION_DELETED',
     item.teamId,
-    async (tx) => {
+    async (tx, held) => {
       await holdChatSession(tx, id)
+      // An ADMIN may be none any more.
+      await openChatSession({ ...held, store: { ...store, db: tx } }, id, keep ? 'own' : 'delete')
       if (keep) {
         await tx.deleteFrom('agentChatMessages').where('sessionId', '=', id).execute()
         await tx

@@ -16,7 +16,9 @@ export type AuditEntry = { resourceId: string | null; details?: Record<string, u
 
 type AnyAct = Act | AccountAct
 
-const KINDS: Record<AnyAct, { resource: string; urgent?: true; failed?: true }> = { ...ACTS, ...ACCOUNT_ACTS }
+type Kind = { resource: string; urgent?: true; outcome?: 'FAILURE' | 'DENIED' }
+
+const KINDS: Record<AnyAct, Kind> = { ...ACTS, ...ACCOUNT_ACTS }
 
 const MAX_DETAIL_BYTES = 32_000
 
@@ -85,7 +87,7 @@ export function makeBody(
     action: act,
     resourceType: KINDS[act].resource,
     resourceId,
-    outcome: KINDS[act].failed ? 'FAILURE' : 'SUCCESS',
+    outcome: KINDS[act].outcome ?? 'SUCCESS',
     requestId: scope.requestId === null ? null : cleanText(scope.requestId, 200),
     ...personal,
     detailsSalt,

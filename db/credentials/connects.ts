@@ -27,7 +27,7 @@ export async function beginConnect(scope: Scope, id: string, sessionId: string):
   const userId = demandPerson(scope)
   const teamId = await readOwner(store, 'credentials', id)
   demand(scope, teamId, 'BUILDER')
-  return change(scope, 'CREDENTIAL_CONNECTED', teamId, async (tx) => {
+  return change(scope, 'CREDENTIAL_CONNECT_BEGUN', teamId, async (tx) => {
     const grant = await lockGrant(tx, store.keys, { id, teamId })
     demandConnectable(grant)
     const state = randomBytes(32).toString('base64url')
@@ -44,8 +44,7 @@ export async function beginConnect(scope: Scope, id: string, sessionId: string):
       select state_hash from credential_connects where credential_id = ${id} and user_id = ${userId}
       order by expires_at desc offset ${MAX_OPEN})`.execute(tx)
     const challenge = createHash('sha256').update(verifier).digest('base64url')
-    // Nothing has changed before the server has given tokens.
-    return { result: { grant, state, challenge }, unchanged: true }
+    return { result: { grant, state, challenge }, resourceId: id, details: { name: grant.name } }
   })
 }
 

@@ -135,7 +135,13 @@ export async function updateCredential(
       return {
         result: result as CredentialDetail,
         resourceId: id,
-        details: { name, type: old.type, changed },
+        details: {
+          name,
+          type: old.type,
+          changed,
+          // Never the data, only which of it.
+          ...(name === old.name ? {} : { before: { name: old.name }, after: { name } }),
+        },
       }
     }),
   )

@@ -51,7 +51,11 @@ export async function updateTeamEgress(
       return { result: old, unchanged: true }
     const result = { allow, deny, updatedAt: new Date() }
     await saveTeamEgress(tx, teamId, result)
-    return { result, resourceId: teamId, details: { allow, deny } }
+    return {
+      result,
+      resourceId: teamId,
+      details: { allow, deny, before: { allow: old.allow, deny: old.deny }, after: { allow, deny } },
+    }
   })
   cacheOf(scope.store.db).clear()
   return changed

@@ -1,11 +1,12 @@
-import { changeAccount, record } from '../change.ts'
+import { v7 as uuid } from 'uuid'
+import { changeAccount } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
-import { demandPerson, type Scope, type Store } from '../scope.ts'
+import { describeChange } from '../redaction/difference.ts'
+import { accountScope, demandPerson, type Origin, type Scope, type Store } from '../scope.ts'
 import { changeEmail, type EmailState, guardEmail, readEmail } from './emails.ts'
 import { queueConfirmation } from './mails.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
-import { demandAccess } from './rights.ts'
 import { endSessions } from './sessions.ts'
 import { confirmPassword, countSignUp } from './signin.ts'
 import type { Membership } from './teams.ts'
@@ -16,6 +17,7 @@ import {
   hashNewPassword,
   holdPassword,
   type NewUser,
+  nameOf,
   type Person,
   readUser,
   type User,
@@ -28,14 +30,20 @@ export type Account = User & EmailState & { instanceAdmin: boolean; createdAt: D
  * sent, a link is mailed to it. Throws CONFLICT if the e-mail is taken, INVALID for a weak password, THROTTLED
  * after too many sign-ups from the address.
  */
-export async function registerUser(store: Store, input: NewUser & { ip: string }): Promise<User> {
+export async function registerUser(
+  store: Store,
+  input: NewUser & { ip: string },
+  origin: Origin,
+): Promise<User> {
   await countSignUp(store, input.ip)
   const passwordHash = await hashNewPassword(input)
-  return record(store, async (tx) => {
-    const user = await addUser(tx, { ...input, passwordHash, instanceAdmin: false, confirmed: false })
+  const id = uuid()
+  const scope = accountScope(store, { id, name: nameOf(input) }, origin)
+  return changeAccount(scope, 'ACCOUNT_CREATED', async (tx) => {
+    const user = await addUser(tx, { ...input, id, passwordHash, instanceAdmin: false, confirmed: false })
     // If the address has got too many mails lately, the user asks for one later.
     if (store.emailProof?.() === 'mail') await queueConfirmation(tx, user.id, user.email)
-    return user
+    return { result: user, resourceId: id, details: { email: user.email } }
   })
 }
 
@@ -72,28 +80,36 @@ export async function updateAccount(
   const old = await readUser(store, demandPerson(scope))
   const { firstName = old.firstName, lastName = old.lastName, email = old.email, currentPassword } = patch
   const person = email === old.email ? null : await demandCurrent(scope, old, currentPassword)
-  const save = async (tx: Tx) => {
-    await demandAccess(tx, scope)
+  const named = async (tx: Tx) => {
+    const before = await tx
+      .selectFrom('users')
+      .select(['firstName', 'lastName', 'pendingEmail'])
+      .where('id', '=', old.id)
+      .forNoKeyUpdate()
+      .executeTakeFirstOrThrow()
     await tx
       .updateTable('users')
       .set({ firstName, lastName })
       .$if(patch.pendingEmail === null, (query) => query.set({ pendingEmail: null }))
       .where('id', '=', old.id)
       .execute()
+    const names = { firstName: before.firstName, lastName: before.lastName }
+    return { pendingEmail: before.pendingEmail, ...describeChange(names, { firstName, lastName }) }
   }
-  const withdraws = patch.pendingEmail === null && person === null
   const result = undefined
-  const saved =
-    person === null && !withdraws
-      ? record(store, save)
-      : changeAccount(scope, 'EMAIL_CHANGED', async (tx) => {
-          if (person && !(await holdPassword(tx, person))) throw wrongPassword()
-          const { pendingEmail } = await readEmail({ ...store, db: tx }, old.id)
-          await save(tx)
-          const state = person ? await changeEmail(tx, store, old.id, email) : { withdrawn: pendingEmail }
-          if (state === 'unchanged' || (!person && pendingEmail === null)) return { result, unchanged: true }
-          return { result, resourceId: old.id, details: { from: old.email, to: email, ...state } }
-        })
+  const saved = changeAccount(scope, 'ACCOUNT_UPDATED', async (tx) => {
+    if (person && !(await holdPassword(tx, person))) throw wrongPassword()
+    const { pendingEmail, ...names } = await named(tx)
+    const withdrawn = person === null && patch.pendingEmail === null && pendingEmail !== null
+    const state = person ? await changeEmail(tx, store, old.id, email) : undefined
+    if (withdrawn || (state !== undefined && state !== 'unchanged')) {
+      const about = withdrawn ? { withdrawn: pendingEmail } : (state as object)
+      const details = { from: old.email, to: email, ...about, ...(names.changed.length > 0 ? names : {}) }
+      return { act: 'EMAIL_CHANGED', result, resourceId: old.id, details }
+    }
+    if (names.changed.length === 0) return { result, unchanged: true }
+    return { result, resourceId: old.id, details: names }
+  })
   await guardEmail(saved)
   return readAccount(scope)
 }

@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
-import { changeAccount, changeInstance, record } from '../change.ts'
+import { changeAccount, changeInstance } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { demandPerson, type Scope, type Store } from '../scope.ts'
 import { hashEmailToken, queueConfirmation, queueMail } from './mails.ts'
 import { trustsEmails } from './proof.ts'
-import { demandAccess } from './rights.ts'
 import { hasEmail, type User } from './users.ts'
 
 export type EmailState = {
@@ -62,8 +61,7 @@ export async function changeEmail(
 export async function resendConfirmation(scope: Scope): Promise<void> {
   const { store } = scope
   const userId = demandPerson(scope)
-  await record(store, async (tx) => {
-    await demandAccess(tx, scope)
+  await changeAccount(scope, 'EMAIL_CONFIRMATION_SENT', async (tx) => {
     const { email, emailConfirmedAt, pendingEmail } = await lockOwner(tx, userId)
     if (pendingEmail === null && (emailConfirmedAt || trustsEmails(store))) {
       throw new Fault('CONFLICT', 'Your e-mail is confirmed already')
@@ -75,7 +73,9 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
       )
     }
     if (store.emailProof?.() !== 'mail') throw new Fault('CONFLICT', `This service sends no mail: ${ASK}`)
-    refuse(await queueConfirmation(tx, userId, pendingEmail ?? email))
+    const to = pendingEmail ?? email
+    refuse(await queueConfirmation(tx, userId, to))
+    return { result: undefined, resourceId: userId, details: { to } }
   })
 }
 

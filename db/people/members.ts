@@ -2,6 +2,7 @@ import type { Role } from '../acts.ts'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
+import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { findUser } from './accounts.ts'
 import { demandConfirmed } from './emails.ts'
@@ -69,7 +70,11 @@ export async function changeRole(
       .where('userId', '=', userId)
       .execute()
     const result = await readMember(tx, teamId, userId)
-    return { result, resourceId: userId, details: { email: result.email, from: before, to: role } }
+    return {
+      result,
+      resourceId: userId,
+      details: { email: result.email, from: before, to: role, ...describeChange({ role: before }, { role }) },
+    }
   })
 }
 

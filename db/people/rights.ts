@@ -75,12 +75,18 @@ export async function demandAccess(db: Db, { access, userId }: Scope): Promise<v
 export async function demandInstanceStill(db: Db, scope: Scope): Promise<void> {
   if (scope.access === null) return
   await demandAccess(db, scope)
+  demandInstance({ ...scope, instanceAdmin: await isInstanceAdmin(db, scope) })
+}
+
+/** Whether the caller is the instance's admin now. */
+export async function isInstanceAdmin(db: Db, scope: Scope): Promise<boolean> {
+  if (scope.access === null || !scope.instanceAdmin) return scope.instanceAdmin
   const user = await db
     .selectFrom('users')
     .select('instanceAdmin')
     .where('id', '=', scope.userId)
     .executeTakeFirst()
-  demandInstance({ ...scope, instanceAdmin: user?.instanceAdmin ?? false })
+  return user?.instanceAdmin ?? false
 }
 
 async function readRole(db: Db, scope: Scope, teamId: string, alone: boolean): Promise<Role | null> {

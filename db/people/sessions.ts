@@ -27,8 +27,16 @@ export async function createSession(store: Store, person: Person, origin: Origin
  * Ends the session and opens another one of 12 hours. Resolves to null if it has ended or expired already: of
  * two calls at once, only one gets the new session.
  */
-export async function refreshSession(store: Store, sessionId: string): Promise<Session | null> {
-  return record(store, async (tx) => {
+export async function refreshSession(
+  store: Store,
+  sessionId: string,
+  origin: Origin,
+): Promise<Session | null> {
+  const caller = await findSession(store, sessionId)
+  if (!caller) return null
+  const { userId: id, email } = caller
+  const scope = accountScope(store, { id, name: nameOf(caller) }, origin)
+  return changeAccount<Session | null>(scope, 'SESSION_REFRESHED', async (tx) => {
     // The user first, as a change of the password does, which ends the new session too if it comes later.
     await sql`select from users where id = (select user_id from sessions where id = ${sessionId})
       for key share`.execute(tx)
@@ -38,13 +46,13 @@ export async function refreshSession(store: Store, sessionId: string): Promise<S
       .where('expiresAt', '>', sql<Date>`now()`)
       .returning('userId')
       .executeTakeFirst()
-    if (!old) return null
+    if (!old) return { result: null, unchanged: true }
     const next = await addSession(tx, old.userId)
     // Whoever is at an authorization server to connect a credential comes back in this session.
     await sql`update credential_connects set session_id = ${next.id} where session_id = ${sessionId}`.execute(
       tx,
     )
-    return next
+    return { result: next, resourceId: id, details: { email } }
   })
 }
 
@@ -87,6 +95,29 @@ export async function findSession(store: Store, sessionId: string): Promise<Sess
     from sessions s join users u on u.id = s.user_id
     where s.id = ${sessionId} and s.expires_at > now()`.execute(store.db)
   return found.rows[0] ?? null
+}
+
+/**
+ * Whose session that was which a genuine cookie names, if it has ended: somebody has signed out, refreshed it or changed
+ * their password. Undefined if it goes on, or the person is gone.
+ */
+export async function findEndedSession(
+  { db }: Store,
+  { id, userId }: { id: string; userId: string },
+): Promise<{ id: string; name: string } | undefined> {
+  const person = await db
+    .selectFrom('users')
+    .select(['id', 'firstName', 'lastName', 'email'])
+    .where('id', '=', userId)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('sessions').select('id').where('id', '=', id).where('expiresAt', '>', sql<Date>`now()`),
+        ),
+      ),
+    )
+    .executeTakeFirst()
+  return person && { id: person.id, name: nameOf(person) }
 }
 
 /** Removes expired sessions, and day-old counts of failed sign-ins and of sign-ups. Called hourly. */

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
+import { INSTANCE_CHAIN } from '../audit/signing.ts'
 import { perDatabase } from '../cache.ts'
-import { changeAccount, record } from '../change.ts'
+import { noteEvent, record } from '../change.ts'
 import { Fault } from '../fault.ts'
+import { noteRefusal } from '../refusals/refusals.ts'
 import { accountScope, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Device, isKnownTo, rememberPerson } from './devices.ts'
 import { readNetwork } from './network.ts'
@@ -23,7 +25,7 @@ const FORGET_MINUTES = 15
 const MAX_COUNTS = 100_000
 
 /** What failures are counted against. The first of an attempt's budgets is forgiven when it succeeds. */
-type Budget = { key: string; rule: Rule }
+type Budget = { key: string; rule: Rule; locks: 'account' | 'device' | 'session' | 'address' }
 
 export type SignInAttempt = {
   email: string
@@ -44,33 +46,46 @@ export type SignedIn = { person: Person; session: Session; device: Device }
 export async function signIn(store: Store, attempt: SignInAttempt): Promise<SignedIn> {
   const { email, password, ip, requestId, userAgent, device = null } = attempt
   const origin = { ip, requestId, userAgent }
+  const stranger = accountScope(store, null, origin)
   let failed: Person | null = null
   // Twice, because another sign-in may have replaced an outdated hash of the same password in between.
   for (let round = 1; round <= 2; round++) {
     const { folded, person } = await findByEmail(store, email)
     const known = person !== null && isKnownTo(person, device)
     const budgets: Budget[] = known
-      ? [{ key: `device:${device.id}:${person.id}`, rule: ACCOUNT }]
+      ? [{ key: `device:${device.id}:${person.id}`, rule: ACCOUNT, locks: 'device' }]
       : [
-          { key: `account:${hash(person ? person.id : `unknown ${folded}`)}`, rule: ACCOUNT },
-          { key: `ip:${readNetwork(ip)}`, rule: ADDRESS },
+          {
+            key: `account:${hash(person ? person.id : `unknown ${folded}`)}`,
+            rule: ACCOUNT,
+            locks: 'account',
+          },
+          { key: `ip:${readNetwork(ip)}`, rule: ADDRESS, locks: 'address' },
         ]
-    const proven = await provePassword(store, person, password, budgets, known)
+    const proven = await provePassword(stranger, person, password, budgets, known)
     failed = person
     if (!proven) break
     const session = await createSession(store, proven, origin)
     if (session) return { person: proven, session, device: rememberPerson(device, proven) }
   }
-  await auditFailure(accountScope(store, null, origin), failed)
+  await auditFailure(stranger, failed)
   throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
 }
 
 /** Of an unknown e-mail the audit says nothing: some people type their password there. */
 async function auditFailure(scope: Scope, person: Person | null): Promise<void> {
-  await changeAccount(scope, 'SIGN_IN_FAILED', async () => ({
+  const details = { email: person?.email ?? null }
+  await noteRefusal({ act: 'SIGN_IN_FAILED', scope, resourceId: person?.id ?? null, details })
+}
+
+/** There are few of them: each takes several failures, whose passwords were compared. */
+async function auditLock(scope: Scope, person: Person | null, { locks }: Budget): Promise<void> {
+  // Of an account that does not exist there is nothing to say.
+  if (locks === 'account' && person === null) return
+  await noteEvent(scope, 'ACCOUNT_LOCKED', INSTANCE_CHAIN, async () => ({
     result: undefined,
-    resourceId: person?.id ?? null,
-    details: { email: person?.email ?? null },
+    resourceId: locks === 'address' ? null : (person?.id ?? null),
+    details: { locks, ...(locks === 'address' ? {} : { email: person?.email ?? null }) },
   }))
 }
 
@@ -84,19 +99,20 @@ export async function confirmPassword(
   password: string,
 ): Promise<Person | null> {
   const person = await findById(scope.store, userId)
-  const budgets = [{ key: `confirm:${userId}`, rule: ACCOUNT }]
-  const proven = await provePassword(scope.store, person, password, budgets, true)
+  const budgets = [{ key: `confirm:${userId}`, rule: ACCOUNT, locks: 'session' as const }]
+  const proven = await provePassword(scope, person, password, budgets, true)
   if (!proven) await auditFailure(scope, person)
   return proven
 }
 
 async function provePassword(
-  store: Store,
+  scope: Scope,
   person: Person | null,
   password: string,
   budgets: Budget[],
   known: boolean,
 ): Promise<Person | null> {
+  const { store } = scope
   const keys = budgets.map(({ key }) => key)
   await refuseBlocked(store, keys, FAILED)
   const work = async () => {
@@ -107,7 +123,10 @@ async function provePassword(
       await record(store, (tx) => tx.deleteFrom('signinFailures').where('key', '=', keys[0]!).execute())
       return proven
     }
-    for (const budget of budgets) await noteAttempt(store, budget)
+    for (const budget of budgets) {
+      const failures = await noteAttempt(store, budget)
+      if (failures === budget.rule.free + 1) await auditLock(scope, person, budget)
+    }
     if (wait > 0) throw throttled(wait, FAILED)
     return null
   }
@@ -140,10 +159,11 @@ function throttled(seconds: number, what: string): Fault {
   return new Fault('THROTTLED', `Too many ${what}; try again in ${retryAfter} s`, { retryAfter })
 }
 
-async function noteAttempt(store: Store, { key, rule }: Budget): Promise<void> {
+/** Counts a failure, or a sign-up. Resolves to how many there have been. */
+async function noteAttempt(store: Store, { key, rule }: Pick<Budget, 'key' | 'rule'>): Promise<number> {
   const { free, maxSeconds } = rule
-  await record(store, (tx) =>
-    sql`
+  const { rows } = await record(store, (tx) =>
+    sql<{ failures: number }>`
     insert into signin_failures as f (key, failures, blocked_until) values (${key}, 1, now())
     on conflict (key) do update set
       failures = case when f.updated_at < now() - ${FORGET_MINUTES} * interval '1 minute' then 1
@@ -151,9 +171,11 @@ async function noteAttempt(store: Store, { key, rule }: Budget): Promise<void> {
       blocked_until = now() + interval '1 second' * case
         when f.updated_at < now() - ${FORGET_MINUTES} * interval '1 minute' or f.failures + 1 <= ${free} then 0
         else least(${maxSeconds}::float8, power(2::float8, least(f.failures - ${free}, 20))) end,
-      updated_at = now()`.execute(tx),
+      updated_at = now()
+    returning failures`.execute(tx),
   )
   await forgetFailures(store)
+  return rows[0]!.failures
 }
 
 const forgottenOf = perDatabase(() => ({ minute: 0 }))

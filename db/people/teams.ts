@@ -3,9 +3,12 @@ import { v7 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
+import { takeAllOpenings } from '../credentials/opens.ts'
 import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, missing } from '../fault.ts'
+import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
+import { isInstanceAdmin } from './rights.ts'
 
 export const TEAM_PLANS = ['FREE', 'TEAM', 'BUSINESS', 'ENTERPRISE'] as const
 export type TeamPlan = (typeof TEAM_PLANS)[number]
@@ -67,7 +70,7 @@ export async function createTeam(
   // `change` checks the caller's right in the team, which they get only by creating it.
   const founder: Scope = { ...scope, roles: new Map([...scope.roles, [id, 'ADMIN']]) }
   return change(founder, 'TEAM_CREATED', id, async (tx) => {
-    if (!scope.instanceAdmin) await demandRoom(tx, userId)
+    if (!(await isInstanceAdmin(tx, scope))) await demandRoom(tx, userId)
     const createdAt = await addTeam(tx, { id, name, description, plan, userId })
     return { result: { id, name, description, createdAt }, resourceId: id, details: { name } }
   })
@@ -109,14 +112,10 @@ export async function updateTeam(
     const name = patch.name ?? old.name
     const description = patch.description === undefined ? old.description : patch.description
     const { chatRetentionDays = old.chatRetentionDays } = patch
-    const changed = [
-      ...(name === old.name ? [] : ['name']),
-      ...(description === old.description ? [] : ['description']),
-      ...(chatRetentionDays === old.chatRetentionDays ? [] : ['chatRetentionDays']),
-    ]
-    if (changed.length > 0) await setTeam(tx, teamId, { name, description, chatRetentionDays })
+    const told = describeChange(old, { name, description, chatRetentionDays })
+    if (told.changed.length > 0) await setTeam(tx, teamId, { name, description, chatRetentionDays })
     const result = await describeTeam(tx, teamId)
-    return { result, resourceId: teamId, details: { name, changed } }
+    return { result, resourceId: teamId, details: { name, ...told } }
   })
 }
 
@@ -125,8 +124,15 @@ export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): 
   if (scope.actor.kind !== 'SYSTEM')
     throw new Fault('FORBIDDEN', 'Only the operator can change the plan of a team')
   await change(scope, 'TEAM_PLAN_CHANGED', teamId, async (tx) => {
+    const old = await tx
+      .selectFrom('teams')
+      .select('plan')
+      .where('id', '=', teamId)
+      .forNoKeyUpdate()
+      .executeTakeFirstOrThrow()
     await setTeam(tx, teamId, { plan })
-    return { result: undefined, resourceId: teamId, details: { plan } }
+    const told = describeChange(old, { plan })
+    return { result: undefined, resourceId: teamId, details: { plan, ...told } }
   })
 }
 
@@ -147,13 +153,14 @@ export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]
       .forUpdate()
       .execute()
     const { name, memberCount, workflowCount, credentialCount } = await describeTeam(tx, teamId)
+    const also = await takeAllOpenings(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
     // The workflows first: a trigger deletes their execution counts with them.
     await tx.deleteFrom('workflows').where('teamId', '=', teamId).execute()
     await tx.deleteFrom('teams').where('id', '=', teamId).execute()
     const counts = { memberCount, workflowCount, credentialCount }
     const details = { name, ...counts, openOrRecentExecutions: executions.length }
-    return { result: executions, resourceId: teamId, details }
+    return { result: executions, resourceId: teamId, details, also }
   })
 }
 

@@ -1,6 +1,7 @@
 import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { sql } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { v7 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
@@ -229,6 +230,33 @@ const admissionsOf = perDatabase(() =>
     return counts.map((count) => ({ caller, count }))
   }),
 )
+
+export type EndedToken = {
+  id: string
+  name: string
+  teamId: string
+  userId: string
+  why: 'revoked' | 'expired'
+  since: Date
+}
+
+/** What is remembered of tokens that are no longer valid, so that whoever goes on to send one costs no query each time. */
+const endedOf = perDatabase(() => new LRUCache<string, EndedToken>({ max: 1_000, ttl: 10_000 }))
+
+/** A token that was valid once: which it is, and since when it is not. Undefined if it is valid, or never was. */
+export async function findEndedToken(store: Store, token: string): Promise<EndedToken | undefined> {
+  if (!isToken(token)) return undefined
+  const known = endedOf(store.db).get(token)
+  if (known) return known
+  const { rows } = await sql<EndedToken>`
+    select id, name, team_id, user_id, case when revoked_at is null then 'expired' else 'revoked' end as why,
+      coalesce(revoked_at, expires_at) as since
+    from sdk_tokens where token_hash = ${hashToken(token)} and (revoked_at is not null or expires_at <= now())`.execute(
+    store.db,
+  )
+  if (rows[0]) endedOf(store.db).set(token, rows[0])
+  return rows[0]
+}
 
 // Writes at most once a minute, even with many requests at once, so that the row does not become a hot spot.
 async function noteUse(store: Store, id: string): Promise<void> {

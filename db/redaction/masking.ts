@@ -1,6 +1,7 @@
 import { changeInstance } from '../change.ts'
 import { json } from '../connection.ts'
 import { demandInstance, type Scope } from '../scope.ts'
+import { describeChange } from './difference.ts'
 import { PII_KINDS, type PiiKind } from './pii.ts'
 import { forgetRules, loadMasking, type MaskingSettings } from './rules.ts'
 
@@ -33,7 +34,11 @@ export async function updateMasking(scope: Scope, patch: Patch): Promise<Masking
       .set({ settings: json(settings), updatedAt })
       .execute()
     const result = { ...settings, updatedAt } as MaskingSettings
-    return { result, resourceId: null, details: describe(result) }
+    return {
+      result,
+      resourceId: null,
+      details: { ...describe(result), ...describeChange(describe(old), describe(result)) },
+    }
   })
   forgetRules(scope.store.db)
   return changed

@@ -44,7 +44,7 @@ export async function updateModelPrices(
     const old = await loadPrices(tx, teamId)
     if (JSON.stringify(old) === JSON.stringify(prices)) return { result: old, unchanged: true }
     await savePrices(tx, teamId, prices)
-    return { result: prices, resourceId: teamId, details: { prices } }
+    return { result: prices, resourceId: teamId, details: { before: { prices: old }, after: { prices } } }
   })
   cacheOf(scope.store.db).delete(teamId)
   return changed

@@ -2,13 +2,13 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
 import { stepKey } from '../../workflows/run/walk.ts'
 import { demandValues } from '../agentchat/privacy.ts'
-import { change, record } from '../change.ts'
+import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { type Errand, enqueue } from '../outbox.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
-import { demand, type Scope, type Store } from '../scope.ts'
+import { accountScope, demand, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
 import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
@@ -108,11 +108,17 @@ export async function resumeWait(
   store: Store,
   token: string,
   data: unknown,
+  origin: Origin,
 ): Promise<{ early: boolean; errand: Errand }> {
   const place = readToken(store.keys, token)
   if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
   const { executionId, nodeId, iteration } = place
-  return record(store, async (tx) => {
+  const teamId = await readOwner(store, 'executions', executionId).catch((error) => {
+    throw error instanceof Fault ? new Fault('CONFLICT', 'The execution has been deleted') : error
+  })
+  // Whoever has the address may do this once.
+  const caller = { ...accountScope(store, null, origin), roles: new Map([[teamId, 'OPERATOR' as const]]) }
+  return change(caller, 'EVENT_SENT', teamId, async (tx) => {
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
     const id = nodeExecutionId(executionId, nodeId, iteration)
@@ -125,7 +131,11 @@ export async function resumeWait(
       on conflict (id) do update set status = 'RECEIVED', data = excluded.data, settled_at = now()
         where p.status = 'OPEN' and (p.deadline is null or p.deadline > clock_timestamp())
       returning xmax = 0 as early`.execute(tx)
-    if (rows[0]) return { early: rows[0].early, errand: await queueNudge(tx, executionId, place) }
+    if (rows[0]) {
+      const { early } = rows[0]
+      const result = { early, errand: await queueNudge(tx, executionId, place) }
+      return { result, resourceId: executionId, details: { nodes: [nodeId], oneTimeUrl: true } }
+    }
     throw new Fault('CONFLICT', 'The node no longer waits: this address was used already, or has expired')
   })
 }

@@ -15,7 +15,7 @@ import { repairGraph } from '../../workflows/n8n/repair.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
-import { write } from '../change.ts'
+import { change, write } from '../change.ts'
 import { invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
@@ -70,9 +70,15 @@ type UnreportedWorkflow = Omit<ImportedWorkflow, 'report'> & {
   report: Omit<ImportReport, 'totals' | 'groups'>
 }
 
-/** Exports a workflow with its newest graph, but without its secrets (VIEWER). Throws NOT_FOUND. */
+/** Exports a workflow with its newest graph, but without its secrets (VIEWER; with an audit entry). Throws NOT_FOUND. */
 export async function exportWorkflow(scope: Scope, id: string): Promise<WorkflowDocument> {
-  const { name, description, settings, nodes, edges, expressions } = await readWorkflow(scope, id)
+  const workflow = await readWorkflow(scope, id)
+  const { teamId, name, description, settings, version, nodes, edges, expressions } = workflow
+  await change(scope, 'WORKFLOW_EXPORTED', teamId, async () => ({
+    result: undefined,
+    resourceId: id,
+    details: { name, version },
+  }))
   const dropped = nodes.map(dropSecrets)
   return {
     format: EXPORT_FORMAT,

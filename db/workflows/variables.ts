@@ -5,6 +5,7 @@ import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { type Difference, describeChange, shorten } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 
 /**
@@ -61,7 +62,7 @@ export async function createVariable(
         .values({ id, teamId, key, value: json(input.value), description })
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      return { result, resourceId: id, details: { key } }
+      return { result, resourceId: id, details: { key, after: { value: { [key]: shorten(input.value) } } } }
     }),
   )
 }
@@ -97,9 +98,10 @@ export async function updateVariable(
         value: patch.value === undefined ? old.value : patch.value,
         description: patch.description === undefined ? old.description : patch.description,
       }
-      const changed = Object.entries(fields)
-        .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name as keyof typeof fields]))
-        .map(([name]) => name)
+      const { key: oldKey, value: oldValue, description: oldDescription } = old
+      const told = describeChange({ key: oldKey, value: oldValue, description: oldDescription }, fields)
+      const { changed } = told
+      const details = { key: fields.key, ...told, ...tellValues(old, fields, told) }
       const result = await tx
         .updateTable('variables')
         .set({ ...fields, value: json(fields.value) })
@@ -107,7 +109,7 @@ export async function updateVariable(
         .where('id', '=', id)
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      return { result, resourceId: id, details: { key: fields.key, changed } }
+      return { result, resourceId: id, details }
     }),
   )
 }
@@ -116,9 +118,10 @@ export async function updateVariable(
 export async function deleteVariable(scope: Scope, id: string): Promise<void> {
   const { teamId } = await readVariable(scope, id)
   await change(scope, 'VARIABLE_DELETED', teamId, async (tx) => {
-    const { key } = await lockVariable(tx, id)
+    const { key, value } = await lockVariable(tx, id)
     await tx.deleteFrom('variables').where('id', '=', id).execute()
-    return { result: undefined, resourceId: id, details: { key } }
+    const before = { value: { [key]: shorten(value) } }
+    return { result: undefined, resourceId: id, details: { key, before } }
   })
 }
 
@@ -159,6 +162,17 @@ async function demandRoom(tx: Tx, teamId: string): Promise<void> {
   if (total >= MAX_VARIABLES) {
     throw new Fault('CONFLICT', `The team has ${MAX_VARIABLES} variables already; more are not allowed`)
   }
+}
+
+/** The values under their keys: how a value is called decides whether it is masked. */
+function tellValues(
+  old: Pick<Variable, 'key' | 'value'>,
+  { key, value }: Pick<Variable, 'key' | 'value'>,
+  { changed, before, after }: Difference,
+) {
+  if (!changed.includes('value')) return {}
+  const now = { ...after, value: { [key]: shorten(value) } }
+  return { before: { ...before, value: { [old.key]: shorten(old.value) } }, after: now }
 }
 
 async function lockVariable(tx: Tx, id: string): Promise<Variable> {

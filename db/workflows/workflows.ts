@@ -15,11 +15,13 @@ import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { type Difference, describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { openGates } from '../starts/gate.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
+import { describeRedrawing } from './redrawn.ts'
 import { checkCredentials, checkReferences } from './references.ts'
 import { hideSecrets } from './secrets.ts'
 import {
@@ -271,9 +273,8 @@ export async function updateWorkflow(
       if (errorWorkflowId && errorWorkflowId !== old.settings.errorWorkflowId) {
         await checkErrorWorkflow(store, teamId, errorWorkflowId, { id, graph })
       }
-      const changed = Object.entries(fields)
-        .filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key as keyof typeof fields]))
-        .map(([key]) => key)
+      const told = describeChange(pickKeys(old, fields), fields)
+      const { changed } = told
       if (redrawn) await addVersion(tx, id, version, { graph, approverIds }, scope.userId, restore)
       const { updatedAt } = await tx
         .updateTable('workflows')
@@ -294,8 +295,10 @@ export async function updateWorkflow(
         also: auditMoved(moved.made, id),
         details: {
           name: fields.name,
-          changed,
+          ...told,
+          ...(changed.includes('settings') ? tellSettings(old.settings, fields.settings, told) : {}),
           version,
+          ...(redrawn ? { graph: describeRedrawing(stored.graph, graph) } : {}),
           ...(restore === undefined ? {} : { restored: restore }),
         },
       }
@@ -349,6 +352,16 @@ async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
       throw new Fault('CONFLICT', 'Others are naming credentials at the same time: try again')
     throw error
   }
+}
+
+function pickKeys<T extends object>(from: T, like: object): Partial<T> {
+  return Object.fromEntries(Object.entries(from).filter(([key]) => key in like)) as Partial<T>
+}
+
+/** Of the settings only those that differ. */
+function tellSettings(old: object, settings: object, { before, after }: Difference) {
+  const told = describeChange({ ...old }, { ...settings })
+  return { before: { ...before, settings: told.before }, after: { ...after, settings: told.after } }
 }
 
 function actOf(before: boolean, after: boolean): Act {

@@ -110,10 +110,10 @@ describe('a write goes through a door of db/change.ts', () => {
     expect([...new Set(writes)]).toEqual(['db/bus.ts watches'])
   })
 
-  test('there are five doors', () => {
+  test('there are six doors', () => {
     const doors = db.find(({ file }) => file === 'db/change.ts')!.text
     const names = [...doors.matchAll(/^export async function (\w+)/gm)].map(([, name]) => name)
-    expect(names).toEqual(['change', 'changeInstance', 'changeAccount', 'record', 'write'])
+    expect(names).toEqual(['change', 'changeInstance', 'changeAccount', 'noteEvent', 'record', 'write'])
   })
 })
 

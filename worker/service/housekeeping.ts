@@ -9,6 +9,7 @@ import { keepPublicKey } from '../../db/audit/proofs/publickeys.ts'
 import { purgeByPolicy } from '../../db/audit/retention/schedule.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
 import { purgeConnects } from '../../db/credentials/connects.ts'
+import { settleOpenings } from '../../db/credentials/opens.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { sweepFiles } from '../../db/files/sweep.ts'
@@ -16,17 +17,20 @@ import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import { removeUnnamed } from '../../db/records/unnamed.ts'
+import { flushRefusals } from '../../db/refusals/counts.ts'
+import { settleRefusals } from '../../db/refusals/settle.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 import { foldModelCalls } from '../../db/usage/hours.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past their retention, stored outputs
- * that no record names, the bytes of files that no execution has and audit entries past their retention, counts the
- * executions of the days that are over, folds what calls to models took, looks whether somebody has tampered with the
- * audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with seconds. At the start it only
- * looks at the chains. Any number of processes may do so. Returns the function that ends
- * it, which waits for the current step of a round.
+ * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past
+ * their retention, stored outputs that no record names, the bytes of files that no execution has and audit entries past
+ * their retention; counts the executions of the days that are over, folds what calls to models took, looks whether
+ * somebody has tampered with the audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with
+ * seconds. Every minute it makes audit entries of what was counted: refused requests, and the use of credentials. At the
+ * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for
+ * the current step of a round.
  */
 export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
   const stopping = new AbortController()
@@ -75,6 +79,24 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await keepPublicKey(store)
   }
   let round = begin().catch(report)
+  const reportUnsettled = (teamId: string, error: unknown) =>
+    log.warn(
+      { err: error, teamId },
+      'what was counted of a chain has no audit entry yet; a later round will retry it',
+    )
+  const settle = async () => {
+    await settleRefusals(store, reportUnsettled)
+    await settleOpenings(store, reportUnsettled)
+  }
+  let settling = Promise.resolve()
+  const settler = schedule(
+    '12 * * * * *',
+    () => {
+      settling = settle().catch(report)
+      return settling
+    },
+    { noOverlap: true, unref: true, suppressMissedWarning: true, timezone: 'UTC' },
+  )
   const task = schedule(
     at,
     () => {
@@ -86,6 +108,9 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   return async () => {
     stopping.abort()
     await task.destroy()
+    await settler.destroy()
     await round
+    await settling
+    await flushRefusals(store)
   }
 }

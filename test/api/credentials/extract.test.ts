@@ -101,8 +101,12 @@ test('an extraction makes credentials, a new version, and the same requests', as
   const dry = await extract(id, { dryRun: true })
   expect([dry.status, dry.body.version]).toEqual([200, 1])
   expect(dry.body.credentials.every((one: Body) => one.id === null)).toBe(true)
-  const { status, body, text } = await extract(id)
+  const { status, body, text, headers } = await extract(id)
   expect([status, body.version]).toEqual([200, 2])
+  const { rows: entries } = await sql<{ action: string }>`select action from audit_entries
+    where request_id = ${headers.get('x-request-id')} order by seq`.execute(host.store.db)
+  const made = Array(body.credentials.length).fill('CREDENTIAL_CREATED')
+  expect(entries.map(({ action }) => action)).toEqual([...made, 'CREDENTIALS_EXTRACTED'])
   expect(body.credentials.map(({ name, type, paths }: Body) => [name, type, paths])).toEqual(
     dry.body.credentials.map(({ name, type, paths }: Body) => [name, type, paths]),
   )

@@ -128,11 +128,13 @@ test('a credential is connected at a real authorization server, used, renewed an
   expect(rows.map(({ action }) => action)).toEqual([
     'CREDENTIAL_CREATED',
     'CREDENTIAL_TESTED',
+    'CREDENTIAL_CONNECT_BEGUN',
     'CREDENTIAL_CONNECTED',
     ...['CREDENTIAL_TESTED', 'CREDENTIAL_TESTED', 'CREDENTIAL_TESTED'],
+    'CREDENTIAL_CONNECT_BEGUN',
     'CREDENTIAL_CONNECTED',
   ])
-  expect(rows[2]!.details).toMatchObject({ refreshable: true })
+  expect(rows[3]!.details).toMatchObject({ refreshable: true })
 })
 
 test('the verifier is shown to the token server, and nothing of the state or verifier is stored in plain', async () => {

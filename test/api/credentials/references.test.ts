@@ -143,7 +143,7 @@ test('a credential that active workflows use is deleted only by an ADMIN who for
 })
 
 test('an attempt that needs a credential which is gone, foreign, broken or of another kind fails for good', async () => {
-  const credentials = createCredentials(store, NOWHERE, async () => teamId)
+  const credentials = createCredentials(store, NOWHERE, { teamId, workflowId: crypto.randomUUID() })
   const foreign = await make('HTTP_BEARER', { token: 't' }, stranger.cookie, stranger.teamId)
   for (const id of [randomUUID(), foreign])
     await expect(credentials.open(id, 'HTTP')).rejects.toMatchObject({

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { GUIDE_CONTENTS } from '../../../api/docs/guide.ts'
 import { translateSchema } from '../../../api/docs/jsonschema.ts'
 import { nameAnchor } from '../../../api/docs/markdown.ts'
+import { ACCOUNT_ACTS, ACTS } from '../../../db/acts.ts'
 import { CREDENTIAL_TYPE_NAMES, credentialKind } from '../../../db/credentials/types.ts'
 import { FAILURE_TYPES } from '../../../workflows/nodes/failures.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
@@ -52,6 +53,16 @@ const isSetup = ({ info, text }: Block) => info === 'sh' && text.startsWith('API
 const setup = readme.blocks.find(isSetup)!.text
 
 describe('the Markdown files', () => {
+  test('the table of actions in the chapter of the audit names every act, and no other', () => {
+    const { markdown } = texts.find(({ path }) => path.endsWith('/audit.md'))!
+    const section = markdown.split('## What is recorded')[1]!.split('\n## ')[0]!
+    const rows = section.split('\n').filter((line) => line.startsWith('| `'))
+    const named = rows.flatMap((line) =>
+      [...line.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name),
+    )
+    expect(named.sort()).toEqual([...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])].sort())
+  })
+
   test('the table of contents lists every chapter', async () => {
     const files = (await readdir(join(ROOT, FOLDER))).filter((name) => name.endsWith('.md'))
     expect(files.sort()).toEqual(NAMES.map((name) => `${name}.md`).sort())

@@ -10,6 +10,7 @@ import { isInTeam } from '../../../api/docs/roles.ts'
 import { findRule, type Rule } from '../../../api/http/accept.ts'
 import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
+import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
@@ -57,6 +58,65 @@ const OWN_GUARD = new Set([
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
 const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
 
+/**
+ * The audit entries that each operation makes which changes something, or lets data out: exactly these, in the order of
+ * their names. Starting executions, posting messages and evaluating expressions make none.
+ */
+const ENTRIES: Record<string, string[]> = {
+  executeWorkflow: [],
+  fireWebhook: [],
+  runNode: [],
+  evaluateExpression: [],
+  signIn: ['SIGNED_IN'],
+  refreshSession: ['SESSION_REFRESHED'],
+  signOut: ['SIGNED_OUT'],
+  register: ['ACCOUNT_CREATED'],
+  updateAccount: ['ACCOUNT_UPDATED'],
+  changePassword: ['PASSWORD_CHANGED'],
+  confirmEmail: ['EMAIL_CONFIRMED'],
+  resendConfirmation: ['EMAIL_CONFIRMATION_SENT'],
+  confirmUser: ['EMAIL_CONFIRMED'],
+  createTeam: ['TEAM_CREATED'],
+  updateTeam: ['TEAM_UPDATED'],
+  deleteTeam: ['TEAM_DELETED'],
+  addMember: ['MEMBER_ADDED'],
+  changeRole: ['MEMBER_ROLE_CHANGED'],
+  removeMember: ['MEMBER_REMOVED'],
+  createSdkToken: ['SDK_TOKEN_CREATED'],
+  revokeSdkToken: ['SDK_TOKEN_REVOKED'],
+  createWorkflow: ['WORKFLOW_CREATED'],
+  updateWorkflow: ['WORKFLOW_DEACTIVATED'],
+  deleteWorkflow: ['WORKFLOW_DELETED'],
+  restoreVersion: ['WORKFLOW_VERSION_RESTORED'],
+  deleteVersion: ['WORKFLOW_VERSION_DELETED'],
+  exportWorkflow: ['WORKFLOW_EXPORTED'],
+  importWorkflow: ['WORKFLOW_CREATED'],
+  createVariable: ['VARIABLE_CREATED'],
+  updateVariable: ['VARIABLE_UPDATED'],
+  deleteVariable: ['VARIABLE_DELETED'],
+  createCredential: ['CREDENTIAL_CREATED'],
+  updateCredential: ['CREDENTIAL_UPDATED'],
+  deleteCredential: ['CREDENTIAL_DELETED'],
+  testCredential: ['CREDENTIAL_TESTED'],
+  connectCredential: ['CREDENTIAL_CONNECT_BEGUN'],
+  // A graph that was saved has no secrets to move: test/api/credentials/extract.test.ts puts some there.
+  extractCredentials: [],
+  updateModelPrices: ['MODEL_PRICES_UPDATED'],
+  cancelExecution: ['EXECUTION_CANCELLED'],
+  cancelExecutions: ['EXECUTIONS_CANCELLED'],
+  retryExecution: ['EXECUTION_RETRIED'],
+  rerunExecution: ['EXECUTION_RERUN'],
+  retryExecutions: ['EXECUTIONS_RETRIED'],
+  exportExecutions: ['EXECUTIONS_EXPORTED'],
+  sendEvent: ['EVENT_SENT'],
+  resumeExecution: ['EVENT_SENT'],
+  decideApproval: ['APPROVAL_DECIDED'],
+  updateMasking: ['MASKING_UPDATED'],
+  updateTeamEgress: ['TEAM_EGRESS_UPDATED'],
+  updateAuditRetention: ['AUDIT_RETENTION_UPDATED'],
+  purgeAudit: ['AUDIT_PURGED'],
+}
+
 const { routes } = createApp({
   store: {} as Service['store'],
   bus: { onTold: () => {} } as unknown as Service['bus'],
@@ -82,7 +142,14 @@ const table = routes.flatMap(({ method, path, handler }) => {
 
 const outside = createOutsides({ allowLoopback: false, allow: [] })
 const service = await keep(
-  startService({ rateLimits: false, signUp: 'open', emailProof: () => 'mail', outside }),
+  startService({
+    rateLimits: false,
+    // Each refused request has an entry of its own here.
+    refusals: { ofCaller: 10_000, ofChain: 100_000 },
+    signUp: 'open',
+    emailProof: () => 'mail',
+    outside,
+  }),
 )
 const stranger = await service.otherTeam()
 const people: Record<string, { id: string; email: string; cookie: string }> = {
@@ -274,6 +341,8 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   const text = JSON.stringify(example).replaceAll(EXAMPLE_ID, world.teamId)
   const body = JSON.parse(text.replaceAll('ada@example.com', address))
   if (operationId === 'signIn') body.password = PASSWORD
+  if (operationId === 'cancelExecutions') return { filter: { ids: [world.executionId] } }
+  if (operationId === 'updateAuditRetention') body.retentionDays = 400
   if (operationId === 'extractCredentials') body.workflowId = world.workflowId
   if (operationId === 'confirmEmail') body.token = emailToken
   if (operationId === 'changePassword')
@@ -337,7 +406,7 @@ test.each(table)(
       const json = fillBody(operation, world, emailToken)
       const url = fillPath(path, world) + fillQuery(operation, world)
       const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
-      return { who, status: response.status }
+      return { who, status: response.status, entries: await readEntries(response) }
     }
     const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
       who,
@@ -348,12 +417,27 @@ test.each(table)(
     const shared = await makeWorld()
     const before = await countEntries(shared.teamId)
     for (const { who, caller, due } of callers.filter(({ due }) => due !== 'passes')) {
-      expect(await ask(who, caller, shared)).toEqual({ who, status: due })
+      const { entries, ...answer } = await ask(who, caller, shared)
+      expect(answer).toEqual({ who, status: due })
+      const isKnown = who !== 'nobody' && isInTeam(rule.role)
+      const teamId = isKnown ? shared.teamId : INSTANCE_CHAIN
+      expect({ who, entries }).toEqual({
+        who,
+        entries: [{ action: 'ACCESS_DENIED', outcome: 'DENIED', teamId }],
+      })
     }
     expect(await countEntries(shared.teamId), 'a refused caller left something behind').toBe(before)
+    const due = ENTRIES[rule.id] ?? []
+    expect(
+      writes && !ENTRIES[rule.id] ? rule.id : undefined,
+      'the operation is not in the table',
+    ).toBeUndefined()
     for (const { who, caller } of callers.filter(({ due }) => due === 'passes')) {
-      const { status } = await ask(who, caller, writes ? await makeWorld() : shared)
+      const { status, entries } = await ask(who, caller, writes ? await makeWorld() : shared)
       expect({ who, status }).toEqual({ who, status: status < 300 ? status : 'below 300' })
+      // Who is not signed in cannot sign out.
+      const made = rule.id === 'signOut' && !caller.cookie ? [] : due
+      expect({ who, made: entries.map(({ action }) => action).sort() }).toEqual({ who, made })
     }
   },
 )
@@ -382,11 +466,22 @@ test.each(acts)(
   },
 )
 
+/** What the request of a response has left in any chain. */
+async function readEntries(response: Response) {
+  return service.store.db
+    .selectFrom('auditEntries')
+    .select(['action', 'outcome', 'teamId'])
+    .where('requestId', '=', response.headers.get('x-request-id'))
+    .execute()
+}
+
+/** All but those of refused requests. */
 async function countEntries(teamId: string): Promise<number> {
   const entries = await service.store.db
     .selectFrom('auditEntries')
     .select('id')
     .where('teamId', '=', teamId)
+    .where('action', '<>', 'ACCESS_DENIED')
     .execute()
   return entries.length
 }

@@ -109,7 +109,7 @@ test('a change is in the audit, and no change is not', async () => {
   expect(after).toHaveLength(before + 1)
   expect(after.at(-1)).toMatchObject({
     resourceId: service.teamId,
-    details: { prices: [{ ...WHOLE, ...LLAMA }] },
+    details: { after: { prices: [{ ...WHOLE, ...LLAMA }] } },
   })
 })
 

@@ -116,5 +116,5 @@ test('only the instance admin may see and set them, each entry is checked, and e
   const rules = { allow: ['10.0.0.9'], deny: ['*.corp.example'] }
   await host.call('PUT', theirs, host.admin, rules)
   await host.call('PUT', theirs, host.admin, rules)
-  expect(await count()).toEqual([rules])
+  expect(await count()).toEqual([{ ...rules, before: { allow: [], deny: [] }, after: rules }])
 })

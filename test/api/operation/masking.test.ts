@@ -236,6 +236,7 @@ test("a change is an entry in the instance's audit chain, without the patterns t
     .selectFrom('auditEntries')
     .selectAll()
     .where('teamId', '=', INSTANCE_CHAIN)
+    .where('action', '=', 'MASKING_UPDATED')
     .orderBy('seq', 'desc')
     .executeTakeFirstOrThrow()
   expect(last).toMatchObject({

@@ -53,7 +53,11 @@ test('a member is added, listed, changed and removed; adding and changing respon
   expect(
     entries.slice(1).map(({ action, resourceType, resourceId }) => [action, resourceType, resourceId]),
   ).toEqual(['MEMBER_ADDED', 'MEMBER_ROLE_CHANGED', 'MEMBER_REMOVED'].map((act) => [act, 'MEMBER', bob.id]))
-  expect(entries[2]?.details).toEqual({ email: bob.email, from: 'OPERATOR', to: 'BUILDER' })
+  expect(entries[2]?.details).toEqual({
+    email: bob.email,
+    ...{ from: 'OPERATOR', to: 'BUILDER' },
+    ...{ changed: ['role'], before: { role: 'OPERATOR' }, after: { role: 'BUILDER' } },
+  })
   expect((await verifyAudit(service.store, ada.teamId)).findings).toEqual([])
 })
 

@@ -260,6 +260,38 @@ test('a sign-in with the old password that waits for the change of it opens no s
   await forget()
 })
 
+test('a sign-in and a refresh that wait while the account is removed open no session', async () => {
+  const removeWhile = async (id: string, begin: () => Promise<{ status: number }>) => {
+    let answer: Promise<{ status: number }> | undefined
+    await db.transaction().execute(async (tx) => {
+      await tx.selectFrom('users').select('id').where('id', '=', id).forUpdate().execute()
+      answer = begin()
+      await until(async () => {
+        const { rows } = await sql`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
+        return rows.length > 0
+      })
+      await tx.deleteFrom('users').where('id', '=', id).execute()
+    })
+    return answer!
+  }
+  const one = await makeOwner()
+  expect((await removeWhile(one.id, () => login(one.email))).status).toBe(401)
+  const two = await makeOwner()
+  const { cookies } = await login(two.email)
+  const refresh = () => service.call('POST', '/api/auth/refresh', cookies.perdure_session)
+  expect((await removeWhile(two.id, refresh)).status).toBe(401)
+  const ids = [one.id, two.id]
+  expect(await db.selectFrom('sessions').selectAll().where('userId', 'in', ids).execute()).toEqual([])
+  const changed = await hashPassword('another horse entirely')
+  const three = await makeOwner()
+  const session = (await login(three.email)).cookies.perdure_session
+  const late = changeWhile(three.id, changed, () => service.call('POST', '/api/auth/refresh', session))
+  expect((await late).status).toBe(401)
+  expect(await db.selectFrom('sessions').selectAll().where('userId', '=', three.id).execute()).toEqual([])
+  await forget()
+})
+
 test('a sign-in succeeds if meanwhile only the hash of the same password was replaced', async () => {
   const { email, id } = await makeOwner()
   const fresh = await hashPassword(PASSWORD)

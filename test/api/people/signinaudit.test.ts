@@ -52,13 +52,17 @@ test("sign-ins, failed ones and sign-outs are in the instance's chain", async ()
 })
 
 test('attempts that the throttle turns away are not tried, and have no entry', async () => {
-  const { email } = await service.signUp()
+  const { id, email } = await service.signUp()
   const statuses: number[] = []
   const found = await entriesOf(async () => {
     for (let i = 0; i < 9; i++) statuses.push((await login(email, 'wrong')).status)
   })
   expect(statuses).toContain(429)
-  expect(found).toHaveLength(statuses.filter((status) => status === 401).length)
+  const tried = found.filter(({ action }) => action === 'SIGN_IN_FAILED')
+  expect(tried).toHaveLength(statuses.filter((status) => status === 401).length)
+  expect(found.filter(({ action }) => action !== 'SIGN_IN_FAILED')).toMatchObject([
+    { action: 'ACCOUNT_LOCKED', outcome: 'DENIED', resourceId: id, details: { email, locks: 'account' } },
+  ])
 })
 
 test('changes of password and e-mail are in it, and failures to confirm them', async () => {
@@ -74,6 +78,12 @@ test('changes of password and e-mail are in it, and failures to confirm them', a
   })
   const person = { actorKind: 'USER', actorId: id, resourceId: id }
   expect(found).toEqual([
+    {
+      action: 'ACCOUNT_UPDATED',
+      outcome: 'SUCCESS',
+      ...person,
+      details: { changed: ['firstName'], before: { firstName: 'Ada' }, after: { firstName: 'Augusta' } },
+    },
     { action: 'SIGN_IN_FAILED', outcome: 'FAILURE', ...person, details: { email } },
     {
       action: 'EMAIL_CHANGED',
@@ -82,6 +92,27 @@ test('changes of password and e-mail are in it, and failures to confirm them', a
       details: { from: email, to: other, pending: true },
     },
     { action: 'PASSWORD_CHANGED', outcome: 'SUCCESS', ...person, details: { email } },
+  ])
+})
+
+test('a sign-up and the refresh of a session are in it', async () => {
+  const email = 'new.one@example.com'
+  const json = { firstName: 'Ada', lastName: 'Byron', email, password: PASSWORD }
+  let id = ''
+  const found = await entriesOf(async () => {
+    const made = await service.call('POST', '/api/auth/register', undefined, json)
+    id = made.body.id
+    const cookie = await service.signIn(email)
+    expect((await service.call('POST', '/api/auth/refresh', cookie)).status).toBe(200)
+    // It has ended with that.
+    expect((await service.call('POST', '/api/auth/refresh', cookie)).status).toBe(401)
+  })
+  const person = { actorKind: 'USER', actorId: id, resourceId: id, outcome: 'SUCCESS', details: { email } }
+  expect(found).toMatchObject([
+    { action: 'ACCOUNT_CREATED', ...person },
+    { action: 'SIGNED_IN', ...person },
+    { action: 'SESSION_REFRESHED', ...person },
+    { action: 'ENDED_SESSION_USED', outcome: 'DENIED', actorId: id },
   ])
 })
 

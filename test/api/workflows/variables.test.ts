@@ -92,8 +92,32 @@ test('a variable is created, read, listed, changed and deleted, and each change 
     'VARIABLE_UPDATED',
     'VARIABLE_DELETED',
   ])
-  // The audit log says which variable changed, but does not contain its values.
-  expect(JSON.stringify(entries)).not.toContain('zones')
+  expect(entries[1]!.details).toEqual({
+    key: 'region',
+    changed: ['value', 'description'],
+    before: { value: { region: { name: 'eu', zones: [1, null] } }, description: 'where' },
+    after: { value: { region: 'us' }, description: null },
+  })
+})
+
+test('the audit has the values of variables before and after, but for secrets and what is too large', async () => {
+  const secret = (await (await create('api_key', 'first-hidden-value')).json()) as Variable
+  await send('PUT', `/${secret.id}`, { value: 'second-hidden-value' })
+  await send('DELETE', `/${secret.id}`)
+  const large = (await (await create('large', 'x'.repeat(10_000))).json()) as Variable
+  await send('PUT', `/${large.id}`, { value: 1 })
+  const entries = await running.store.db
+    .selectFrom('auditEntries')
+    .select(['resourceId', 'details'])
+    .where('resourceId', 'in', [secret.id, large.id])
+    .orderBy('seq')
+    .execute()
+  expect(entries).toHaveLength(5)
+  expect(JSON.stringify(entries)).not.toContain('hidden-value')
+  expect(entries.at(-1)!.details).toMatchObject({
+    before: { value: { large: { omitted: true, bytes: 10_002 } } },
+    after: { value: { large: 1 } },
+  })
 })
 
 test('all problems are reported at once, and limits hold', async () => {

@@ -216,6 +216,8 @@ test("while a chain is broken, what stops somebody or something still works, and
     ['EXECUTIONS_CANCELLED', null, teamId],
     ['MEMBER_REMOVED', member.id, teamId],
     ['SIGNED_OUT', member.id, undefined],
+    ['REVOKED_TOKEN_USED', token.id, teamId],
+    ['ENDED_SESSION_USED', member.id, undefined],
   ])
   expect(noted[0]).toMatchObject({ actorId: service.user.id, actorRole: 'ADMIN', srcIp: expect.any(String) })
   expect(await verdicts(INSTANCE_CHAIN)).toEqual([])

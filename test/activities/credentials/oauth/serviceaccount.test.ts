@@ -63,7 +63,7 @@ async function make(data: object = {}): Promise<string> {
 
 /** Asks the API with the credential as a node does. */
 async function ask(id: string, url = `${server.url}/api`) {
-  const credentials = createCredentials(store, http, async () => teamId)
+  const credentials = createCredentials(store, http, { teamId, workflowId: crypto.randomUUID() })
   const opened = await credentials.open(id, 'HTTP')
   const { status } = await http.request({
     method: 'POST',
