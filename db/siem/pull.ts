@@ -1,7 +1,7 @@
-import { type AuditEntryView, findSpan, streamViews } from '../audit/list.ts'
+import { type AuditEntryView, findSpan, streamViews, type ViewSpan } from '../audit/list.ts'
 import { change } from '../change.ts'
 import type { Db } from '../connection.ts'
-import type { Scope } from '../scope.ts'
+import { demandTeam, type Scope } from '../scope.ts'
 
 export const SIEM_FORMATS = ['json', 'syslog', 'cef'] as const
 export type SiemFormat = (typeof SIEM_FORMATS)[number]
@@ -16,11 +16,8 @@ export type SiemQuery = {
   limit: number
 }
 
-/** `next` is the `after` with which to ask for what follows; `more`: some of it is there already. */
-export type SiemExport = { next: number; more: boolean; pieces: AsyncGenerator<AuditEntryView[]> }
-
-/** Numbers of entries, both inclusive, and the last one that there is. */
-type Part = { low: number; high: number; end: number }
+/** `next` is the `after` with which to ask for what follows. */
+export type SiemExport = { next: number; pieces: AsyncGenerator<AuditEntryView[]> }
 
 /**
  * Opens a team's entries for a SIEM, always oldest first (ADMIN; with an audit entry, which is not among them).
@@ -29,41 +26,44 @@ type Part = { low: number; high: number; end: number }
  */
 export async function openSiemExport(scope: Scope, teamId: string, query: SiemQuery): Promise<SiemExport> {
   const { db } = scope.store
-  const { low, high, end } = await change(scope, 'AUDIT_SIEM_READ', teamId, async (tx) => {
+  const { low, high } = await change(scope, 'AUDIT_SIEM_READ', teamId, async (tx) => {
     const result = await findPart(tx, teamId, query)
     const isEmpty = result.low > result.high
     const read = isEmpty ? { entries: 'none' } : { fromSeq: result.low, toSeq: result.high }
     return { result, resourceId: teamId, details: { ...query, ...read } }
   })
-  const { after } = query
-  if (low > high) return { next: after ?? high, more: false, pieces: streamNothing() }
-  return {
-    next: high,
-    more: high < end,
-    pieces: streamViews(db, teamId, { after: low - 1, before: high + 1 }),
-  }
+  const next = findNext(query, { low, high })
+  if (low > high) return { next, pieces: streamNothing() }
+  return { next, pieces: streamViews(db, teamId, { after: low - 1, before: high + 1 }) }
 }
 
-async function findPart(db: Db, teamId: string, query: SiemQuery): Promise<Part> {
+/** The `next` of what would be read (ADMIN). Nothing is, so there is no entry. Throws as openSiemExport. */
+export async function peekSiemExport(scope: Scope, teamId: string, query: SiemQuery): Promise<number> {
+  await demandTeam(scope, teamId, 'ADMIN')
+  return findNext(query, await findPart(scope.store.db, teamId, query))
+}
+
+function findNext({ after }: SiemQuery, { low, high }: ViewSpan): number {
+  return low <= high ? high : (after ?? high)
+}
+
+async function findPart(db: Db, teamId: string, query: SiemQuery): Promise<ViewSpan> {
   const { from, to, after, limit } = query
-  if (from === undefined && after === undefined) {
-    const span = await findSpan(db, teamId, { to, newest: limit })
-    return { ...span, end: span.high }
-  }
-  const { low, high: end } = await findSpan(db, teamId, { from, to, after })
-  if (end - low < limit) return { low, high: end, end }
+  if (from === undefined && after === undefined) return findSpan(db, teamId, { to, newest: limit })
+  const { low, high } = await findSpan(db, teamId, { from, to, after })
+  if (high - low < limit) return { low, high }
   // Numbers can be missing, so the last one is looked up.
   const last = await db
     .selectFrom('auditEntries')
     .select('seq')
     .where('teamId', '=', teamId)
     .where('seq', '>=', low)
-    .where('seq', '<=', end)
+    .where('seq', '<=', high)
     .orderBy('seq')
     .offset(limit - 1)
     .limit(1)
     .executeTakeFirst()
-  return { low, high: last?.seq ?? end, end }
+  return { low, high: last?.seq ?? high }
 }
 
 async function* streamNothing(): AsyncGenerator<never> {}
