@@ -44,23 +44,27 @@ function checkSyslog(parsed: ParsedSyslog[], lines: 'kept' | 'space') {
   }
 }
 
-test.skipIf(noParsers)('rsyslog reads 10,000 hostile entries back from syslog, framed and in lines', async () => {
-  const rsyslog = await startRsyslog()
-  try {
-    const frames = hostile.map((entry) => frameSyslog(writeSyslog(entry, HOST, 'kept')))
-    await rsyslog.send(Buffer.concat(frames))
-    checkSyslog(await rsyslog.messages(hostile.length), 'kept')
+test.skipIf(noParsers)(
+  'rsyslog reads 10,000 hostile entries back from syslog, framed and in lines',
+  async () => {
+    const rsyslog = await startRsyslog()
+    try {
+      const frames = hostile.map((entry) => frameSyslog(writeSyslog(entry, HOST, 'kept')))
+      await rsyslog.send(Buffer.concat(frames))
+      checkSyslog(await rsyslog.messages(hostile.length), 'kept')
 
-    const lines = hostile.map((entry) => `${writeSyslog(entry, HOST, 'space')}\n`).join('')
-    expect(lines.split('\n')).toHaveLength(hostile.length + 1)
-    expect(lines).not.toContain('\r')
-    await rsyslog.send(lines)
-    const all = await rsyslog.messages(2 * hostile.length)
-    checkSyslog(all.slice(hostile.length), 'space')
-  } finally {
-    await rsyslog.stop()
-  }
-}, 120_000)
+      const lines = hostile.map((entry) => `${writeSyslog(entry, HOST, 'space')}\n`).join('')
+      expect(lines.split('\n')).toHaveLength(hostile.length + 1)
+      expect(lines).not.toContain('\r')
+      await rsyslog.send(lines)
+      const all = await rsyslog.messages(2 * hostile.length)
+      checkSyslog(all.slice(hostile.length), 'space')
+    } finally {
+      await rsyslog.stop()
+    }
+  },
+  120_000,
+)
 
 /** What an event of CEF must be read as: without fields that are empty, and without spaces around values. */
 function expectExtensions(entry: AuditEntryView): Record<string, string> {
@@ -102,21 +106,34 @@ function expectExtensions(entry: AuditEntryView): Record<string, string> {
   ])
 }
 
-test.skipIf(noParsers)('liblognorm reads 10,000 hostile entries back from CEF', () => {
-  const lines = hostile.map((entry) => writeCef(entry, HOST))
-  expect(lines.filter((line) => /[\r\n]/.test(line))).toEqual([])
-  const parsed = parseCef(lines)
-  expect(parsed).toHaveLength(hostile.length)
-  for (const [at, entry] of hostile.entries()) {
-    const one = parsed[at]
-    expect(one, lines[at]).toBeDefined()
-    expect(one!.Extensions).toEqual(expectExtensions(entry))
-    expect(one).toMatchObject({ DeviceVendor: 'Perdure', SignatureID: entry.action.replace(LINE_BREAK, ' ') })
-  }
-}, 120_000)
+test.skipIf(noParsers)(
+  'liblognorm reads 10,000 hostile entries back from CEF',
+  () => {
+    const lines = hostile.map((entry) => writeCef(entry, HOST))
+    expect(lines.filter((line) => /[\r\n]/.test(line))).toEqual([])
+    const parsed = parseCef(lines)
+    expect(parsed).toHaveLength(hostile.length)
+    for (const [at, entry] of hostile.entries()) {
+      const one = parsed[at]
+      expect(one, lines[at]).toBeDefined()
+      expect(one!.Extensions).toEqual(expectExtensions(entry))
+      expect(one).toMatchObject({
+        DeviceVendor: 'Perdure',
+        SignatureID: entry.action.replace(LINE_BREAK, ' '),
+      })
+    }
+  },
+  120_000,
+)
 
 test('CEF escapes what its header and its extensions must, and nothing else', () => {
-  const odd = { ...plain, action: 'A|B\\C=D\r\nE', userName: 'x suser=root|\\\n', userAgent: '  ', requestId: '' }
+  const odd = {
+    ...plain,
+    action: 'A|B\\C=D\r\nE',
+    userName: 'x suser=root|\\\n',
+    userAgent: '  ',
+    requestId: '',
+  }
   const line = writeCef(odd, HOST)
   expect(line).toContain('|A\\|B\\\\C=D E|')
   expect(line).toContain(' suser=x suser\\=root|\\\\\\n ')
@@ -124,7 +141,10 @@ test('CEF escapes what its header and its extensions must, and nothing else', ()
 })
 
 test('CEF cuts long values before it escapes them', () => {
-  const line = writeCef({ ...plain, userName: `${'a'.repeat(1_022)}=b`, userAgent: `${'a'.repeat(1_022)}😀` }, HOST)
+  const line = writeCef(
+    { ...plain, userName: `${'a'.repeat(1_022)}=b`, userAgent: `${'a'.repeat(1_022)}😀` },
+    HOST,
+  )
   expect(line).toContain(` suser=${'a'.repeat(1_022)}\\= `)
   expect(line).toContain(` requestClientApplication=${'a'.repeat(1_022)} `)
 })

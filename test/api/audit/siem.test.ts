@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import { makeChains } from '../../support/chains.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
+import { plantEntries } from '../../support/siem/plant.ts'
 
 const service = await keep(startService({ rateLimits: false, publicUrl: 'https://perdure.example.com' }))
-const { team, oldTeam, act, tamper, adaptHead, entries } = makeChains(service)
+const { team, oldTeam, act, tamper, entries } = makeChains(service)
 
 async function pull(teamId: string, query = '', as = service.admin) {
   const response = await service.request(`/api/audit/team/${teamId}/siem${query}`, { as })
@@ -61,7 +62,13 @@ test('syslog and CEF are text with one entry a line, whatever the values hold', 
   const teamId = await team(1)
   const name = 'a\nb "] x=1 | \\ 😀'
   const agent = 'x suser=root act=delete"] \\'
-  const renamed = await service.call('PUT', `/api/teams/${teamId}`, service.admin, { name }, { 'user-agent': agent })
+  const renamed = await service.call(
+    'PUT',
+    `/api/teams/${teamId}`,
+    service.admin,
+    { name },
+    { 'user-agent': agent },
+  )
   expect(renamed.status).toBe(200)
   const syslog = await pull(teamId, '?format=syslog&limit=1')
   expect(syslog.headers.get('content-type')).toMatch(/^text\/plain/)
@@ -73,18 +80,15 @@ test('syslog and CEF are text with one entry a line, whatever the values hold', 
   const cef = await pull(teamId, '?format=cef')
   expect(cef.headers.get('content-type')).toMatch(/^text\/plain/)
   expect(cef.text.split('\n')).toHaveLength(4)
-  expect(cef.text.split('\n')[1]).toContain(' requestClientApplication=x suser\\=root act\\=delete"] \\\\ dvchost=')
+  expect(cef.text.split('\n')[1]).toContain(
+    ' requestClientApplication=x suser\\=root act\\=delete"] \\\\ dvchost=',
+  )
   expect(cef.text.split('\n')[2]).toMatch(/\|AUDIT_SIEM_READ\|Audit siem read\|3\|/)
 })
 
 test('an answer of many pieces is whole', async () => {
   const teamId = await team(1)
-  await tamper(`insert into audit_entries (id, team_id, seq, prev, hash, ts, event_id, actor_kind, actor_name, action,
-      resource_type, outcome, details, details_salt, details_sha256, core, mac, key_id, v)
-    select i.id, team_id, n, sha256((n - 1)::text::bytea), sha256(n::text::bytea), ts, i.id, actor_kind, actor_name, action, resource_type, outcome,
-      details, details_salt, details_sha256, core, mac, key_id, v
-    from audit_entries, generate_series(2, 2345) n, lateral (select gen_random_uuid() as id where n > 0) i
-    where team_id = '${teamId}' and seq = 1; ${adaptHead(teamId)}`)
+  await plantEntries(service, teamId, 2_345)
   const all = await pullSeqs(teamId, '?limit=100000')
   expect(all.seqs).toEqual(Array.from({ length: 2_345 }, (_, at) => at + 1))
   const lines = await pull(teamId, '?format=cef&after=0&limit=1234')
@@ -114,6 +118,11 @@ test('only ADMINs of the team may read it, and all faults are named', async () =
   const { status, text } = await pull(teamId, '?format=xml&limit=100001&after=-1&from=yesterday')
   expect(status).toBe(400)
   const { errors } = JSON.parse(text)
-  expect(errors.map(({ path }: { path: string }) => path).sort()).toEqual(['after', 'format', 'from', 'limit'])
+  expect(errors.map(({ path }: { path: string }) => path).sort()).toEqual([
+    'after',
+    'format',
+    'from',
+    'limit',
+  ])
   expect(await entries(teamId)).toHaveLength(1)
 })

@@ -65,7 +65,8 @@ export function makeHostileEntries(count: number, seed = 20_261_123): AuditEntry
     teamId: uuid(),
     userId: maybe(uuid()),
     userName: maybe(text()),
-    action: random() < 0.05 ? text(2).slice(0, 31) : pick(['WORKFLOW_CREATED', 'SIGN_IN_FAILED', 'AUDIT_REOPENED']),
+    action:
+      random() < 0.05 ? text(2).slice(0, 31) : pick(['WORKFLOW_CREATED', 'SIGN_IN_FAILED', 'AUDIT_REOPENED']),
     resourceType: pick(['WORKFLOW', 'MEMBER', text(2)]),
     resourceId: maybe(uuid()),
     details: random() < 0.9 ? { [text(2)]: text(), list: [text(), at, null, true] } : {},

@@ -101,7 +101,11 @@ export function parseCef(lines: string[]): (ParsedCef | undefined)[] {
     writeFileSync(join(dir, 'rules'), 'version=2\nrule=:%f:cef%\n')
     // This version of it swallows the first letter of the extensions, unless there is a space before it.
     const input = lines.map((line) => line.replace(/^((?:[^\\|]|\\.)*\|){7}/s, '$& ')).join('\n')
-    const options = { input: `${input}\n`, maxBuffer: 512 * 1024 * 1024, stdio: ['pipe', 'pipe', 'ignore'] as never }
+    const options = {
+      input: `${input}\n`,
+      maxBuffer: 512 * 1024 * 1024,
+      stdio: ['pipe', 'pipe', 'ignore'] as never,
+    }
     const out = execFileSync(LOGNORM, ['-r', join(dir, 'rules'), '-e', 'json'], options)
     const parsed = out.toString().split('\n').slice(0, -1)
     return parsed.map((line) => (JSON.parse(line) as { f?: ParsedCef }).f)
