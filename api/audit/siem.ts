@@ -5,7 +5,13 @@ import { nameHost } from '../../activities/siem/describe.ts'
 import { toEcs } from '../../activities/siem/ecs.ts'
 import { writeSyslog } from '../../activities/siem/syslog.ts'
 import type { AuditEntryView } from '../../db/audit/list.ts'
-import { openSiemExport, peekSiemExport, SIEM_FORMATS, type SiemExport, type SiemFormat } from '../../db/siem/pull.ts'
+import {
+  openSiemExport,
+  peekSiemExport,
+  SIEM_FORMATS,
+  type SiemExport,
+  type SiemFormat,
+} from '../../db/siem/pull.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { streamParts, type WriteNext } from '../http/download.ts'
