@@ -56,7 +56,8 @@ export async function deliverEntries(
         ? error.message
         : String(error)
     const known = createExactMask(secrets)
-    throw new Error(redactText(known.start(known.excerpt(message)), { secrets }), { cause: error })
+    // Without its cause, which may name what is secret.
+    throw new Error(redactText(known.start(known.excerpt(message)), { secrets }))
   }
 }
 

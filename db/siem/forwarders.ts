@@ -90,8 +90,10 @@ export async function createForwarder(
     if (known >= MAX_FORWARDERS)
       throw new Fault('CONFLICT', `A team can have ${MAX_FORWARDERS} forwarders: delete one of them`)
     const { name, enabled = true, after, ...target } = input
+    const head = await readHead(tx, teamId)
+    demandPlace(after, head)
     await demandCredential(tx, teamId, target)
-    const sentSeq = after ?? (await readHead(tx, teamId))
+    const sentSeq = after ?? head
     const row = { id: uuid(), teamId, name, enabled, sentSeq, ...target }
     await tx.insertInto('auditForwarders').values(row).execute()
     const result = await find(tx, teamId, row.id)
@@ -113,6 +115,7 @@ export async function updateForwarder(
     await lock(tx, teamId, id)
     const before = await find(tx, teamId, id)
     const { name, enabled = before.enabled, after = before.after, ...target } = input
+    demandPlace(input.after, await readHead(tx, teamId))
     await demandCredential(tx, teamId, target)
     await tx
       .updateTable('auditForwarders')
@@ -176,6 +179,12 @@ async function lock(tx: Tx, teamId: string, id: string): Promise<void> {
 async function readHead(db: Db, teamId: string): Promise<number> {
   const head = await db.selectFrom('auditHeads').select('seq').where('teamId', '=', teamId).executeTakeFirst()
   return head?.seq ?? 0
+}
+
+/** What comes after an entry that is not there yet would be left out without a word. */
+function demandPlace(after: number | undefined, head: number): void {
+  if (after !== undefined && after > head)
+    throw invalid([{ path: 'after', message: `must be at most ${head}, the number of the newest entry` }])
 }
 
 /** What the audit says of a forwarder. */

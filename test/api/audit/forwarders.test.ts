@@ -88,6 +88,7 @@ test('what is wrong with a forwarder is named', async () => {
   expect(await faults(teamId, { name: 'a', type: 'SYSLOG', host: 'a', caCertificate })).toEqual([
     'caCertificate',
   ])
+  expect(await faults(teamId, { ...SIEM, after: 2 })).toEqual(['after'])
   expect(await faults(teamId, { ...SIEM, credentialId: crypto.randomUUID() })).toEqual(['credentialId'])
   const signature = await plantCredential(store, teamId, 'SIGNATURE', { secret: 'a' })
   expect(await faults(teamId, { ...SIEM, credentialId: signature })).toEqual(['credentialId'])
