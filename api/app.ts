@@ -4,8 +4,10 @@ import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
+import { createForwarderRoutes } from './audit/forwarders.ts'
 import { noteRefused } from './audit/refusals.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
+import { createSiemRoutes } from './audit/siem.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -112,6 +114,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createPriceRoutes())
     .route('/', createAuditRoutes(deps))
     .route('/', createAuditRetentionRoutes())
+    .route('/', createSiemRoutes(deps))
+    .route('/', createForwarderRoutes(deps))
     .route('/', createConsoleRoutes())
     .route(
       '/',

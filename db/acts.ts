@@ -62,6 +62,12 @@ export const ACTS = {
   AGENT_CHAT_SESSION_DELETED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AUDIT_PURGED: { role: 'ADMIN', resource: 'AUDIT' },
   AUDIT_RETENTION_UPDATED: { role: 'ADMIN', resource: 'AUDIT' },
+  /** Whoever watches a chain must see it when it is broken, and just then. */
+  AUDIT_SIEM_READ: { role: 'ADMIN', resource: 'AUDIT', urgent: true },
+  AUDIT_FORWARDER_CREATED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
+  AUDIT_FORWARDER_UPDATED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
+  AUDIT_FORWARDER_DELETED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
+  AUDIT_FORWARDER_TESTED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },

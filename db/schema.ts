@@ -118,6 +118,30 @@ export interface AuditEntries {
   v: Generated<number>;
 }
 
+export interface AuditForwarders {
+  caCertificate: string | null;
+  createdAt: Generated<Timestamp>;
+  credentialId: string | null;
+  dueAt: Generated<Timestamp>;
+  enabled: Generated<boolean>;
+  failures: Generated<number>;
+  host: string | null;
+  id: string;
+  lastError: string | null;
+  lastErrorAt: Timestamp | null;
+  lastSentAt: Timestamp | null;
+  lease: string | null;
+  leaseUntil: Timestamp | null;
+  missed: Generated<number>;
+  name: string;
+  port: number | null;
+  sentSeq: number;
+  teamId: string;
+  type: string;
+  updatedAt: Generated<Timestamp>;
+  url: string | null;
+}
+
 export interface AuditHeads {
   hash: Buffer;
   keyId: string;
@@ -688,6 +712,7 @@ export interface DB {
   auditAnchors: AuditAnchors;
   auditCheckpoints: AuditCheckpoints;
   auditEntries: AuditEntries;
+  auditForwarders: AuditForwarders;
   auditHeads: AuditHeads;
   auditPublicKeys: AuditPublicKeys;
   auditRefusals: AuditRefusals;

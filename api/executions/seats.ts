@@ -8,7 +8,13 @@ const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
 /** The kinds of requests that stay open, as error messages name them. */
-type Kind = 'event streams' | 'replies' | 'waiting requests' | 'tests of credentials' | 'uploads'
+type Kind =
+  | 'event streams'
+  | 'replies'
+  | 'waiting requests'
+  | 'tests of credentials'
+  | 'tests of forwarders'
+  | 'uploads'
 
 /**
  * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may

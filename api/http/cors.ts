@@ -5,7 +5,7 @@ const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const ALLOWED_HEADERS =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, Traceparent, X-Request-Id'
 const EXPOSED_HEADERS =
-  'Content-Disposition, ETag, Location, Preference-Applied, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Fields'
+  'Content-Disposition, ETag, Location, Preference-Applied, Retry-After, X-Next-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Fields'
 
 /** Lets pages of these origins, and no others, call the API with their users' cookies. */
 export function allowOrigins(origins: string[]): MiddlewareHandler<AppEnv> {

@@ -7,7 +7,7 @@ import { mergeCredentialData, readCredentialData } from './data.ts'
 import { describeData, guardCredentialName, insertCredential } from './insert.ts'
 import { openCredential, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
-import { listActiveUsers } from './usage.ts'
+import { listActiveUsers, listForwarderUsers } from './usage.ts'
 
 /** What a list says of a credential. Its data is never read out again. */
 export type CredentialItem = {
@@ -160,6 +160,8 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
     const { name, type } = await lockCredential(tx, id)
     const users = await listActiveUsers(tx, id)
     if (users.length > 0 && !force) throw new Fault('CONFLICT', describeUsers(name, users))
+    const forwarders = await listForwarderUsers(tx, id)
+    if (forwarders.length > 0 && !force) throw new Fault('CONFLICT', describeForwarders(name, forwarders))
     await tx.deleteFrom('credentials').where('id', '=', id).execute()
     const details = { name, type, ...(users.length > 0 ? { activeWorkflows: users.length } : {}) }
     return { result: undefined, resourceId: id, details }
@@ -183,6 +185,14 @@ function findChangedKeys(before: Record<string, unknown>, after: Record<string, 
 }
 
 const MAX_NAMED = 5
+
+function describeForwarders(name: string, forwarders: string[]): string {
+  const named = forwarders.map((one) => `"${one}"`).join(', ')
+  return (
+    `Audit forwarders use the credential "${name}": ${named}. Give them another one or disable them first; an ADMIN can ` +
+    'delete it anyway with force=true, and then they send nothing'
+  )
+}
 
 function describeUsers(name: string, users: { name: string }[]): string {
   const named = users.slice(0, MAX_NAMED).map((one) => `"${one.name}"`)

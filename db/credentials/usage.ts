@@ -32,6 +32,18 @@ export async function listActiveUsers(db: Db, id: string): Promise<{ id: string;
     .execute()
 }
 
+/** The names of the enabled audit forwarders that sign in with a credential. */
+export async function listForwarderUsers(db: Db, id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('auditForwarders')
+    .select('name')
+    .where('credentialId', '=', id)
+    .where('enabled', '=', true)
+    .orderBy('name')
+    .execute()
+  return rows.map(({ name }) => name)
+}
+
 /**
  * The workflows that name a credential (BUILDER): those that do now first, by name; then those of which only older
  * versions do. Throws NOT_FOUND.

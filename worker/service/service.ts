@@ -6,6 +6,7 @@ import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
+import { nameHost } from '../../activities/siem/describe.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
 import { isAnyReplyEnding } from '../../db/agentchat/settle.ts'
@@ -25,6 +26,7 @@ import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
 import { connectWorker } from '../temporal.ts'
+import { startForwarding } from './forwarding.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startMailing } from './mailing.ts'
@@ -45,7 +47,7 @@ const RENEWAL_MS = 2_000
 /** How often it is looked whether the replies of chats are saved. */
 const SAVED_LOOK_MS = 50
 
-/** How long a process that has stopped everything else waits for its housekeeping and its mails. */
+/** How long a process that has stopped everything else waits for its housekeeping, its mails and its audit forwarders. */
 const OTHERS_MS = 500
 
 /**
@@ -95,6 +97,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const own = () => listOwnPlaces(config, kind !== 'worker')
   const egress = { ...config.egress, allowLoopback, own, mark: makeCallMark(keys) }
   const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
+  const endForwarding = startForwarding({ store, outside, host: nameHost(config.publicUrl), log })
   let close = async () => {}
   if (kind !== 'worker')
     close = await startApi(config, store, sealer, bus, { ...instruments, outside, replies }, readEngine)
@@ -155,7 +158,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     await Promise.race([replied, onAbort(stopping.quick)])
   }
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
-  const others = Promise.all([endHousekeeping(), endMailing?.()])
+  const others = Promise.all([endHousekeeping(), endMailing?.(), endForwarding()])
   // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
   // worker has none, but is told of what is due for as long as its calls to models go on.
   const leave = async () => {

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { type AuditEntryView, readViews } from '../audit/list.ts'
+import { write } from '../change.ts'
+import type { Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
+import type { ForwarderTarget } from './forwarders.ts'
+
+/** A forwarder that this process holds: `lease` is the number by which it does. */
+export type ClaimedForwarder = ForwarderTarget & {
+  id: string
+  teamId: string
+  name: string
+  lease: string
+  sentSeq: number
+  failures: number
+}
+
+/** The entries to be sent next, oldest first, and how many before them were purged. */
+export type ForwarderBatch = { entries: AuditEntryView[]; missed: number }
+
+const MAX_ERROR = 1_000
+
+/**
+ * Takes a forwarder that is enabled, due and has entries to send, for `leaseMs`, but none of the teams that are `busy`;
+ * undefined if there is none. If the process dies, others can take it when the lease ends. A process sends for a team by
+ * one forwarder at a time, so that slow receivers of a team hold up only its own.
+ */
+export async function claimForwarder(
+  store: Store,
+  leaseMs: number,
+  busy: string[],
+): Promise<ClaimedForwarder | undefined> {
+  const lease = randomUUID()
+  const { rows } = await write(store, (tx) =>
+    sql<ClaimedForwarder>`
+    update audit_forwarders set lease = ${lease}, lease_until = ${after(leaseMs)} where id = (
+      select f.id from audit_forwarders f join audit_heads h on h.team_id = f.team_id
+      where f.enabled and f.due_at <= now() and (f.lease_until is null or f.lease_until < now())
+        and h.seq > f.sent_seq and f.team_id <> all(${busy}::uuid[])
+      order by f.due_at, f.id limit 1 for update of f skip locked)
+    returning id, team_id, name, type, host, port, ca_certificate, url, credential_id, lease, sent_seq,
+      failures`.execute(tx),
+  )
+  return rows[0]
+}
+
+/** Reads what a forwarder has to send next: at most `most` entries. */
+export async function readBatch(
+  store: Store,
+  { teamId, sentSeq }: Pick<ClaimedForwarder, 'teamId' | 'sentSeq'>,
+  most: number,
+): Promise<ForwarderBatch> {
+  const { db } = store
+  const entries = await readViews(db, teamId, { after: sentSeq, limit: most, order: 'oldest' })
+  const { rows } = await sql<{ base: number | null }>`
+    select max(base_seq) as base from audit_anchors where team_id = ${teamId}`.execute(db)
+  return { entries, missed: Math.max(0, (rows[0]?.base ?? 0) - sentSeq) }
+}
+
+/**
+ * Notes that the receiver has taken the entries up to `seq`, and renews the lease. Resolves to false, and notes nothing,
+ * if the forwarder is not held any more: somebody has changed or deleted it, or another process has taken it.
+ */
+export async function noteSent(
+  store: Store,
+  { id, lease, sentSeq }: ClaimedForwarder,
+  { seq, missed, leaseMs }: { seq: number; missed: number; leaseMs: number },
+): Promise<boolean> {
+  const { rows } = await write(store, (tx) =>
+    sql`update audit_forwarders set sent_seq = ${seq}, missed = missed + ${missed}, last_sent_at = now(),
+      last_error = null, last_error_at = null, failures = 0, lease_until = ${after(leaseMs)}
+    where id = ${id} and lease = ${lease} and sent_seq = ${sentSeq} returning id`.execute(tx),
+  )
+  return rows.length > 0
+}
+
+/** Gives a forwarder back, which is due again at once. */
+export async function releaseForwarder(store: Store, { id, lease }: ClaimedForwarder): Promise<void> {
+  await write(store, (tx) =>
+    sql`update audit_forwarders set lease = null, lease_until = null, due_at = now()
+    where id = ${id} and lease = ${lease}`.execute(tx),
+  )
+}
+
+/** Gives a forwarder back that has failed: it is due again after `delayMs`. */
+export async function postponeForwarder(
+  store: Store,
+  { id, lease }: ClaimedForwarder,
+  { error, delayMs }: { error: string; delayMs: number },
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`update audit_forwarders set failures = failures + 1, last_error = ${cleanText(error, MAX_ERROR)},
+      last_error_at = now(), due_at = ${after(delayMs)}, lease = null, lease_until = null
+    where id = ${id} and lease = ${lease}`.execute(tx),
+  )
+}
+
+function after(ms: number) {
+  return sql`now() + ${ms} * interval '1 millisecond'`
+}

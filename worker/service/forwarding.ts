@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { SiemCarrier } from '../../activities/siem/deliver.ts'
+import { FORWARDER_LEASE_MS, forwardEntries } from '../../activities/siem/forward.ts'
+import { claimForwarder } from '../../db/siem/sending.ts'
+
+const EVERY_MS = 2_000
+
+/** How many forwarders a process sends for at the same time, each for another team. */
+const AT_ONCE = 8
+
+/**
+ * Sends the audit entries of teams to where their forwarders say, soon after they are written. Any number of processes may
+ * do so: a forwarder is sent for by one at a time. Returns the function that ends it: it breaks off what is being sent,
+ * which is then sent again by another process.
+ */
+export function startForwarding(
+  carrier: SiemCarrier & { log: Logger },
+  { everyMs = EVERY_MS, leaseMs = FORWARDER_LEASE_MS } = {},
+): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const busy = new Map<string, Promise<void>>()
+
+  async function claimAll(): Promise<void> {
+    while (busy.size < AT_ONCE && !signal.aborted) {
+      const claimed = await claimForwarder(carrier.store, leaseMs, [...busy.keys()])
+      if (!claimed) return
+      const { teamId } = claimed
+      const sending = forwardEntries(carrier, claimed, { signal, leaseMs }).finally(() => busy.delete(teamId))
+      busy.set(teamId, sending)
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await claimAll().catch((error) =>
+        carrier.log.warn({ err: error }, 'the audit forwarders that are due could not be read'),
+      )
+      await sleep(everyMs, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  const running = run()
+  return async () => {
+    stopping.abort()
+    await running
+    await Promise.all(busy.values())
+  }
+}
