@@ -124,7 +124,7 @@ function membersThen({ teamId, span, base, to }: ReportPeriod) {
         case when a.id is not null then null
           when b.id is not null and b.role is distinct from n.role
             then 'the row of today says ' || coalesce(n.role, 'none') || ', and no entry tells why'
-          when b.id is null and f.id is null and ${base === 1} then 'a row without an entry' end as finding
+          when b.id is null and f.id is null and n.joined_at < ${to} and ${base === 1} then 'a row without an entry' end as finding
       from people p left join before b using (id) left join after a using (id) left join now_there n using (id)
         left join founder f using (id))`
 }
