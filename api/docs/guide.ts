@@ -31,7 +31,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   },
   {
     title: 'Working with executions',
-    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people'],
+    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people', 'audit'],
   },
   {
     title: 'Running Perdure',
