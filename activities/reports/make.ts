@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
+import type { ChainVerifier } from '../../db/audit/parallel/verifyteam.ts'
 import { verifyAudit } from '../../db/audit/verify.ts'
 import { type Db, isDatabaseAway } from '../../db/connection.ts'
 import {
@@ -11,7 +12,7 @@ import {
   releaseClaim,
   renewClaim,
 } from '../../db/reports/claims.ts'
-import { gatherReport, type VerifyChain } from '../../db/reports/gather.ts'
+import { gatherReport } from '../../db/reports/gather.ts'
 import { REPORT_FORMATS, type ReportFormat } from '../../db/reports/reports.ts'
 import type { Store } from '../../db/scope.ts'
 import { createPacer } from '../expressions/pace.ts'
@@ -24,7 +25,7 @@ export type ReportMaker = {
   /** Where the tables are read, if not in the store: what takes long should not hold up others' statements. */
   reader?: Db | undefined
   /** How the chain is verified, if not on this thread. */
-  verify?: VerifyChain | undefined
+  verify?: ChainVerifier | undefined
   /** Tests set other times than the defaults. */
   leaseMs?: number | undefined
   limitMs?: number | undefined
@@ -97,7 +98,7 @@ async function makeFiles(
   return files
 }
 
-const verifyOnThread: VerifyChain = (store, teamId, noted) => verifyAudit(store, teamId, noted)
+const verifyOnThread: ChainVerifier = (store, teamId, noted) => verifyAudit(store, teamId, noted)
 
 /** Writes a file in pieces, so that timers and sockets get their turn. */
 async function collect(

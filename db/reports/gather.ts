@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { checkpointChain, type SignedCheckpoint } from '../audit/checkpoints.ts'
 import { findSpan } from '../audit/list.ts'
-import { listPublicKeys, type PublicKeyView } from '../audit/publickeys.ts'
+import type { ChainVerifier } from '../audit/parallel/verifyteam.ts'
+import { listPublicKeys, type PublicKeyView } from '../audit/proofs/publickeys.ts'
 import { INSTANCE_CHAIN } from '../audit/signing.ts'
-import type { AuditVerification } from '../audit/verify.ts'
 import type { Checkpoint } from '../audit/walk.ts'
 import { type Db, readSnapshot } from '../connection.ts'
 import type { Store } from '../scope.ts'
@@ -51,14 +51,6 @@ export type ReportContent = {
   sections: ReportSection[]
 }
 
-/** Verifies a chain, given up when `signal` is aborted. */
-export type VerifyChain = (
-  store: Store,
-  teamId: string,
-  noted: Checkpoint | undefined,
-  signal?: AbortSignal,
-) => Promise<AuditVerification>
-
 const TELL = { COMPLIANCE: tellCompliance, ACTIVITY: tellActivity, SECURITY: tellSecurity }
 
 /**
@@ -68,14 +60,15 @@ const TELL = { COMPLIANCE: tellCompliance, ACTIVITY: tellActivity, SECURITY: tel
 export async function gatherReport(
   store: Store,
   asked: ClaimedReport,
-  { verify, reader, signal }: { verify: VerifyChain; reader: Db; signal: AbortSignal },
+  { verify, reader, signal }: { verify: ChainVerifier; reader: Db; signal: AbortSignal },
 ): Promise<ReportContent> {
   const { teamId } = asked
   const checkpoint = await checkpointChain(store, teamId)
   const seen = await readSnapshot(reader).execute((db) => readSections(db, asked, signal))
   const { last, sections, span, count, teamName, madeAt } = seen
   signal.throwIfAborted()
-  const found = await verify(store, teamId, last ?? undefined, signal)
+  const verified = verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
+  const found = await Promise.race([verified, rejectWhen(signal)])
   const { problem, intactFrom, purgedBreaks, breaks, entries: entriesVerified, findings } = found
   const { id, name, type, createdAt, createdBy, createdByName } = asked
   return {
@@ -97,6 +90,14 @@ export async function gatherReport(
     },
     sections,
   }
+}
+
+/** Rejects as soon as `signal` is aborted, whatever else does not end then. */
+function rejectWhen(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 }
 
 async function readSections(db: Db, asked: ClaimedReport, signal: AbortSignal) {

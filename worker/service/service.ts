@@ -8,6 +8,7 @@ import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
+import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -180,7 +181,8 @@ function choosePoolSize(kind: ProcessKind): number {
 /** Makes audit reports, on a connection of its own: their statements take long, and nobody should wait for them. */
 function reportOn(config: Config, store: Store, log: Logger): () => Promise<void> {
   const { db: reader, close } = openDatabase(config.databaseUrl!, { max: 1, name: 'perdure reports' })
-  const end = startReporting({ store, log, reader })
+  const verify = createChainVerifier({ url: config.databaseUrl!, threads: 1 })
+  const end = startReporting({ store, log, reader, verify })
   return async () => {
     await end()
     await close()
