@@ -96,12 +96,28 @@ function* writeSection({ id, title, about, columns, rows, total }: ReportSection
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
+/** An act, a kind or a role; and a kind with an id. */
+const NAME = /^[A-Z][A-Z_]{0,60}$/
+const RESOURCE = /^([A-Z][A-Z_]{0,60}) ([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/
+
+/** Words up to this length are not broken into lines. */
+const SHORT = 28
+
+/** Lets a name break after its underscores. */
+function breakName(name: string): string {
+  return name.replaceAll('_', '_<wbr>')
+}
+
 function writeCell(cell: ReportCell): string {
   if (cell === null || cell === '') return '<td class="empty">–</td>'
   if (typeof cell === 'number') return `<td class="number">${cell}</td>`
   if (typeof cell === 'boolean') return `<td>${cell ? 'yes' : 'no'}</td>`
   if (TIME.test(cell)) return `<td class="time">${cell.slice(0, 10)} ${cell.slice(11, 19)}</td>`
-  return ID.test(cell) ? `<td class="id">${cell}</td>` : `<td>${isolate(cell)}</td>`
+  if (ID.test(cell)) return `<td class="id">${cell}</td>`
+  const [, kind, id] = RESOURCE.exec(cell) ?? []
+  if (kind) return `<td class="word">${breakName(kind)} <span class="id">${id}</span></td>`
+  if (NAME.test(cell)) return `<td class="word">${breakName(cell)}</td>`
+  return `<td${cell.length <= SHORT && !/\s/.test(cell) ? ' class="word"' : ''}>${isolate(cell)}</td>`
 }
 
 function writeProof({ report, proof }: ReportContent): string {
@@ -118,7 +134,7 @@ function writeProof({ report, proof }: ReportContent): string {
   ]
   const keys = publicKeys
     .filter(({ keyId }) => keyId === checkpoint?.keyId)
-    .map(({ publicKey }) => `<pre>${escapeText(publicKey.trim())}</pre>`)
+    .map(({ publicKey }) => `<pre>${publicKey.trim().split('\n').map(escapeText).join('\n')}</pre>`)
   return `<section id="proof"><h2>How to check this report</h2>
 <p class="about">Noted here is where the chain stood when the report was made. Whoever keeps the report can find out later whether somebody has altered the entries that it is about: <code>GET /api/audit/team/${report.teamId}/verify?seq=…&amp;hash=…</code> with the last entry, and the audit export with the checkpoint. The hash of this file is in the entry AUDIT_REPORT_DOWNLOADED.</p>
 ${writeFacts(facts)}

@@ -29,10 +29,13 @@ tbody tr:nth-child(even) td { background: #fafbfd; }
 .facts th { background: var(--head); white-space: nowrap; font-weight: 600; }
 .number { text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 .time { min-width: 74px; overflow-wrap: normal; font-variant-numeric: tabular-nums; }
+.word { overflow-wrap: normal; }
 .id, pre, code { font-family: ui-monospace, "Liberation Mono", monospace; font-size: 11px; }
-.id { min-width: 140px; }
+td.id, .word .id { overflow-wrap: anywhere; }
+td.id { min-width: 140px; }
+.word .id { display: block; min-width: 130px; color: var(--soft); }
 .empty { color: var(--soft); }
-.unseen { border: 1px solid #b42318; border-radius: 2px; color: #b42318; font-size: 0.8em; padding: 0 2px; }
+.unseen { border: 1px solid #b42318; border-radius: 2px; color: #b42318; font-size: 0.8em; padding: 0 2px; white-space: nowrap; }
 pre { border: 1px solid var(--line); padding: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
 nav ol { margin: 4px 0; padding-left: 22px; }
 .count { color: var(--soft); }
@@ -45,6 +48,7 @@ nav ol { margin: 4px 0; padding-left: 22px; }
   body { max-width: none; padding: 0; font-size: 11px; }
   table { font-size: 9.5px; }
   .id, pre, code { font-size: 8.5px; }
+  td.id, .word .id { min-width: 100px; }
   nav { break-after: page; }
   a { color: inherit; text-decoration: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
