@@ -125,11 +125,13 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   const rows = await ask(
     period,
     sql<Record<string, unknown>>`
-      select c.name as credential, c.type, u.credential_id, w.name as workflow, u.workflow_id, u.times, u.first, u.last,
+      select coalesce(c.name, u.name) as credential, c.type, u.credential_id, coalesce(w.name, u.workflow_name) as workflow,
+        u.workflow_id, u.times, u.first, u.last,
         count(*) over () as total
       from (
         select resource_id as credential_id, details->>'workflowId' as workflow_id, sum(${TIMES})::float8 as times,
-          min(ts) as first, max(ts) as last
+          min(details->>'hour') as first, max(details->>'hour') as last, max(details->>'name') as name,
+          max(details->>'workflowName') as workflow_name
         from audit_entries
         where team_id = ${teamId} and action = 'CREDENTIAL_USED' and seq between ${span.low} and ${span.high}
         group by 1, 2) u
@@ -139,7 +141,7 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   return makeSection(
     'credential-use',
     'Use of credentials',
-    'How often the steps of each workflow have opened a credential, the most first. It is noted after each hour; the times are those of the notes.',
+    'How often the steps of each workflow have opened a credential, the most first. It is noted after each hour.',
     {
       ...{
         credential: 'Credential',
@@ -148,7 +150,7 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
         workflow: 'Workflow',
         workflowId: 'Its id',
       },
-      ...{ times: 'Times', first: 'First note (UTC)', last: 'Last note (UTC)' },
+      ...{ times: 'Times', first: 'First hour (UTC)', last: 'Last hour (UTC)' },
     },
     rows,
   )

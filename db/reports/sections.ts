@@ -120,9 +120,6 @@ export const PERSON = sql`coalesce(user_id, case when actor_kind = 'USER' then a
 export const EXPORTS = [
   'EXECUTIONS_EXPORTED',
   'WORKFLOW_EXPORTED',
-  'WORKFLOWS_EXPORTED',
-  'AGENT_CHAT_EXPORTED',
-  'FILE_DOWNLOADED',
   'AUDIT_EXPORTED',
   'AUDIT_SIEM_READ',
   'AUDIT_REPORT_DOWNLOADED',

@@ -26,11 +26,11 @@ export async function tellSecurity(period: ReportPeriod): Promise<ReportSection[
     await listAccountActs(
       period,
       {
-        ...{ id: 'lockouts', title: 'Lockouts' },
+        ...{ id: 'lockouts', title: 'Lockouts, and sessions that have ended' },
         about:
-          'Accounts of members, and addresses from which they were tried, that had to wait after too many failures.',
+          'Accounts of members that had to wait after too many failures, and uses of their sessions after those had ended, newest first.',
       },
-      ['ACCOUNT_LOCKED'],
+      ['ACCOUNT_LOCKED', 'ENDED_SESSION_USED'],
     ),
     await countDenied(period),
     await countRevoked(period),
@@ -48,7 +48,7 @@ export async function tellSecurity(period: ReportPeriod): Promise<ReportSection[
         about:
           'Passwords and e-mail addresses that members have changed while they were members, newest first.',
       },
-      ['PASSWORD_CHANGED', 'EMAIL_CHANGED', 'EMAIL_CONFIRMED'],
+      ['PASSWORD_CHANGED', 'EMAIL_CHANGED', 'EMAIL_CONFIRMED', 'ACCOUNT_UPDATED'],
     ),
     await listActs(
       period,
@@ -86,7 +86,7 @@ async function countFailures(period: ReportPeriod, by: 'account' | 'address'): P
   )
   const times = { times: 'Times', first: 'First (UTC)', last: 'Last (UTC)' }
   const about =
-    "Wrong passwords for members' accounts, while they were members, the most first. Attempts with an unknown e-mail belong to no team and are in the instance's chain only."
+    "Wrong passwords for members' accounts, while they were members, the most first. Attempts with an unknown e-mail belong to no team, and of very many in a minute from one address the count is in the instance's chain only."
   return by === 'account'
     ? makeSection(
         'failed-sign-ins',
@@ -132,7 +132,7 @@ async function countDenied(period: ReportPeriod): Promise<ReportSection> {
     period,
     sql<Record<string, unknown>>`
       select coalesce(max(actor_name), actor_kind) as who, actor_kind as as, src_ip as ip,
-        coalesce(details->>'act', details->>'action') as act,
+        details->>'operation' as act,
         nullif(concat_ws(' ', details->>'method', details->>'route'), '') as route,
         max(details->>'needs') as needs, max(details->>'has') as has, sum(${TIMES})::float8 as times,
         min(ts) as first, max(ts) as last, count(*) over () as total, actor_id
