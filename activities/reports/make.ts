@@ -6,8 +6,8 @@ import { type Db, isDatabaseAway } from '../../db/connection.ts'
 import {
   type ClaimedReport,
   claimReport,
-  completeReport,
   failReport,
+  keepReport,
   type MadeFile,
   releaseClaim,
   renewClaim,
@@ -67,7 +67,7 @@ export async function makeNextReport(maker: ReportMaker, stopping: AbortSignal):
   const timer = setInterval(renew, leaseMs / 3)
   try {
     const files = await makeFiles(maker, asked, signal)
-    const done = await completeReport(store, asked, files)
+    const done = await keepReport(store, asked, files)
     if (!done) log.info({ reportId: id }, 'an audit report was deleted or made by another process meanwhile')
   } catch (error) {
     if (lost.signal.aborted) return true

@@ -83,11 +83,7 @@ export type MadeFile = { format: ReportFormat; parts: Uint8Array[]; bytes: numbe
  * Keeps the files, and makes the report COMPLETED, in one transaction: of two that have made it, only the one that has
  * the claim does. Resolves to whether this was it.
  */
-export async function completeReport(
-  store: Store,
-  { id, claim }: Claimed,
-  made: MadeFile[],
-): Promise<boolean> {
+export async function keepReport(store: Store, { id, claim }: Claimed, made: MadeFile[]): Promise<boolean> {
   const files = Object.fromEntries(
     made.map(({ format, bytes, sha256 }) => [format, { bytes, sha256 }]),
   ) as ReportFiles
