@@ -20,13 +20,19 @@ import { countSchema, idSchema, LOCATION_HEADER, messageResponse, timeSchema } f
 
 const OneReport = v.object({ teamId: uuidField, id: uuidField })
 
+/** With an offset a time may lie in a year that ISO 8601 does not write with four digits. */
+const reportTime = v.pipe(
+  instantField,
+  v.check((time) => /^\d{4}-/.test(time.toISOString()), 'must be in the years 0000 to 9999, in UTC'),
+)
+
 const NewReport = v.pipe(
   v.object({
     name: trimmedString(200),
     type: v.picklist(REPORT_TYPES, `must be one of ${REPORT_TYPES.join(', ')}`),
-    from: v.pipe(instantField, v.description('The beginning of the period, inclusive')),
+    from: v.pipe(reportTime, v.description('The beginning of the period, inclusive')),
     to: v.pipe(
-      instantField,
+      reportTime,
       v.description('The end of the period, exclusive. If it is in the future, the period ends now'),
     ),
   }),

@@ -105,6 +105,8 @@ test('a request that is wrong names everything that is', async () => {
   expect(await wrong({ ...good, from: '2026-02-01', to: '2026-01-01' })).toEqual(['from'])
   expect(await wrong({ ...good, from: '2026-02-01', to: '2026-02-01' })).toEqual(['from'])
   expect(await wrong({ ...good, from: '2199-01-01', to: '2199-02-01' })).toEqual(['from'])
+  const late = '9999-12-31T23:59:59-12:00'
+  expect(await wrong({ ...good, from: '2026-01-01', to: late })).toEqual(['to'])
   expect(await wrong({ ...good, name: 'x'.repeat(201), from: '2026-01-01', to: '2026-02-30' })).toEqual([
     'name',
     'to',
@@ -291,7 +293,7 @@ test('what users have written is text in the page, and what is not seen is shown
   expect(html).toContain('U+202E')
   expect(
     html.match(
-      /<(?!\/?(?:!doctype|html|head|meta|title|style|body|header|p|h1|h2|section|table|tbody|thead|tr|th|td|bdi|span|nav|ol|li|a|main|code|pre)\b)/g,
+      /<(?!\/?(?:!doctype|html|head|meta|title|style|body|header|p|h1|h2|section|table|tbody|thead|tr|th|td|bdi|span|nav|ol|li|a|main|code|pre|wbr)\b)/g,
     ),
   ).toBeNull()
 })
