@@ -46,7 +46,7 @@ export async function runAuditReopen(config: Config, args: CommandArguments): Pr
 }
 
 function print(found: AuditVerification): void {
-  const { teamId, entries, last, closed, breaks, purgedBreaks, intactFrom, unsigned, findings } = found
+  const { teamId, entries, last, closed, breaks, purgedBreaks, intactFrom, noted, unsigned, findings } = found
   const since = Math.max(breaks.at(-1)?.seq ?? 0, intactFrom)
   const intact = since > 1 ? `intact since entry ${since}` : 'intact'
   const state = findings.length > 0 ? 'BROKEN' : closed ? `${intact}, closed` : intact
@@ -54,6 +54,8 @@ function print(found: AuditVerification): void {
   console.log(`${teamId}  ${state}  ${entries} entries${at}`)
   if (intactFrom > 1)
     console.log(`  PURGED  The entries up to ${intactFrom - 1} were purged, as the chain tells`)
+  if (noted === 'purged')
+    console.log('  PURGED  The entry of the checkpoint was purged: nothing shows whether it was there')
   for (const { seq, at } of purgedBreaks)
     console.log(`  BREAK  Entry ${seq} reopened the chain at ${at}; it was purged since`)
   for (const found of breaks) printBreak(found)
