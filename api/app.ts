@@ -6,6 +6,7 @@ import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
 import { createForwarderRoutes } from './audit/forwarders.ts'
 import { noteRefused } from './audit/refusals.ts'
+import { createAuditReportRoutes } from './audit/reports.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createSiemRoutes } from './audit/siem.ts'
 import { createConsoleRoutes } from './console.ts'
@@ -116,6 +117,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createAuditRetentionRoutes())
     .route('/', createSiemRoutes(deps))
     .route('/', createForwarderRoutes(deps))
+    .route('/', createAuditReportRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

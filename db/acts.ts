@@ -11,7 +11,7 @@ export function lesserRole(a: Role, b: Role): Role {
   return covers(b, a) ? a : b
 }
 
-/** An act that must go on while the team's audit chain is broken: it stops something rather than doing it. */
+/** An act that must go on while the team's audit chain is broken: it stops something, or shows what is wrong. */
 type Kind = { resource: string; urgent?: true }
 
 /** Every act on a team, or on the instance, in the words of the audit: its least role and what it acts on. */
@@ -68,6 +68,10 @@ export const ACTS = {
   AUDIT_FORWARDER_UPDATED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
   AUDIT_FORWARDER_DELETED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
   AUDIT_FORWARDER_TESTED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
+  /** A report is what shows that a chain is broken, so that it can be asked for and read then too. */
+  AUDIT_REPORT_CREATED: { role: 'ADMIN', resource: 'AUDIT_REPORT', urgent: true },
+  AUDIT_REPORT_DOWNLOADED: { role: 'ADMIN', resource: 'AUDIT_REPORT', urgent: true },
+  AUDIT_REPORT_DELETED: { role: 'ADMIN', resource: 'AUDIT_REPORT' },
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },

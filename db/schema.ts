@@ -171,10 +171,39 @@ export interface AuditRefusals {
   more: Generated<number>;
 }
 
+export interface AuditReportParts {
+  bytes: Buffer;
+  format: string;
+  part: number;
+  reportId: string;
+}
+
+export interface AuditReports {
+  attempts: Generated<number>;
+  claim: string | null;
+  createdAt: Generated<Timestamp>;
+  createdBy: string | null;
+  createdByName: string;
+  dueAt: Generated<Timestamp>;
+  error: string | null;
+  expiresAt: Timestamp;
+  files: unknown | null;
+  finishedAt: Timestamp | null;
+  fromAt: Timestamp;
+  id: string;
+  name: string;
+  startedAt: Timestamp | null;
+  status: Generated<string>;
+  teamId: string;
+  toAt: Timestamp;
+  type: string;
+}
+
 export interface AuditRetention {
   autoDeleteEnabled: Generated<boolean>;
   lastPurgedAt: Timestamp | null;
   lookedAt: Timestamp | null;
+  reportRetentionDays: Generated<number>;
   retentionDays: Generated<number>;
   teamId: string;
 }
@@ -716,6 +745,8 @@ export interface DB {
   auditHeads: AuditHeads;
   auditPublicKeys: AuditPublicKeys;
   auditRefusals: AuditRefusals;
+  auditReportParts: AuditReportParts;
+  auditReports: AuditReports;
   auditRetention: AuditRetention;
   auditUnsigned: AuditUnsigned;
   blobs: Blobs;

@@ -20,17 +20,27 @@ const retentionDays = v.pipe(
   v.description('For how many days of 24 hours entries are kept at least'),
   v.examples([365]),
 )
+const reportRetentionDays = v.pipe(
+  v.number('must be a whole number'),
+  v.integer('must be a whole number'),
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(MAX_RETENTION_DAYS, `must be at most ${MAX_RETENTION_DAYS}`),
+  v.description('For how many days reports are kept that are asked for from now on'),
+  v.examples([365]),
+)
 const PolicyUpdate = v.object({
   retentionDays,
   autoDeleteEnabled: v.pipe(
     v.optional(v.boolean('must be true or false')),
     v.description('Whether older entries are removed once a day. Not given, it stays as it is'),
   ),
+  reportRetentionDays: v.optional(reportRetentionDays),
 })
 const PolicySchema = v.pipe(
   v.object({
     retentionDays,
     autoDeleteEnabled: v.boolean(),
+    reportRetentionDays,
     lastPurgedAt: v.pipe(
       v.nullable(timeSchema),
       v.description('When entries were last removed; null if never'),
@@ -58,7 +68,8 @@ export function createAuditRetentionRoutes() {
         tag: 'Audit',
         summary: "Read the retention policy of a team's audit",
         description:
-          'A team that has set none keeps entries for 365 days at least, and removes none by itself.',
+          'A team that has set none keeps entries for 365 days at least, and removes none by itself; reports are kept ' +
+          'for 365 days.',
         role: 'ADMIN',
         params: InTeam,
         responses: policy,

@@ -19,14 +19,15 @@ import { purgeSessions } from '../../db/people/sessions.ts'
 import { removeUnnamed } from '../../db/records/unnamed.ts'
 import { flushRefusals } from '../../db/refusals/counts.ts'
 import { settleRefusals } from '../../db/refusals/settle.ts'
+import { removeExpiredReports } from '../../db/reports/expired.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 import { foldModelCalls } from '../../db/usage/hours.ts'
 
 /**
  * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past
- * their retention, stored outputs that no record names, the bytes of files that no execution has and audit entries past
- * their retention; counts the executions of the days that are over, folds what calls to models took, looks whether
+ * their retention, stored outputs that no record names, the bytes of files that no execution has, audit entries and reports
+ * past their retention; counts the executions of the days that are over, folds what calls to models took, looks whether
  * somebody has tampered with the audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with
  * seconds. Every minute it makes audit entries of what was counted: refused requests, and the use of credentials. At the
  * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for
@@ -51,6 +52,12 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
       'old audit entries of a team could not be removed; a later round will retry it',
     )
 
+  const reportExpired = (teamId: string, error: unknown) =>
+    log.error(
+      { err: error, teamId },
+      'an audit report that is past its time could not be removed; a later round will retry it',
+    )
+
   async function clean(): Promise<void> {
     await checkHeads(store)
     await checkpointAll(store, stopping.signal)
@@ -66,6 +73,8 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)
     await sweepFiles(store, stopping.signal)
+    const reports = await removeExpiredReports(store, reportExpired, stopping.signal)
+    if (reports > 0) log.info({ reports }, 'removed audit reports that are past their time')
     const entries = await purgeByPolicy(store, reportPurge, stopping.signal)
     if (entries > 0) log.info({ entries }, 'removed audit entries that are past the retention of their teams')
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')

@@ -10,6 +10,7 @@ import { nameHost } from '../../activities/siem/describe.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
 import { isAnyReplyEnding } from '../../db/agentchat/settle.ts'
+import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -31,6 +32,7 @@ import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startMailing } from './mailing.ts'
 import { listOwnPlaces } from './ownplaces.ts'
+import { startReporting } from './reporting.ts'
 import { installRuntime } from './runtime.ts'
 import { startApi, startProbes } from './serving.ts'
 import { listenToSignals } from './stopping.ts'
@@ -84,6 +86,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const endMailing = config.smtp
     ? startMailing({ store, mailer: createMailer(config.smtp), publicUrl: config.publicUrl, log }, bus)
     : undefined
+  const endReporting = kind === 'api' ? undefined : reportOn(config, store, log)
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
   let leases: ReturnType<typeof openDatabase> | undefined
@@ -158,7 +161,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     await Promise.race([replied, onAbort(stopping.quick)])
   }
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
-  const others = Promise.all([endHousekeeping(), endMailing?.(), endForwarding()])
+  const others = Promise.all([endHousekeeping(), endMailing?.(), endReporting?.(), endForwarding()])
   // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
   // worker has none, but is told of what is due for as long as its calls to models go on.
   const leave = async () => {
@@ -185,6 +188,17 @@ export async function runService(kind: ProcessKind): Promise<never> {
  */
 function choosePoolSize(kind: ProcessKind): number {
   return kind === 'service' ? Math.min(40, 10 + 5 * availableParallelism()) : 5
+}
+
+/** Makes audit reports, on a connection of its own: their statements take long, and nobody should wait for them. */
+function reportOn(config: Config, store: Store, log: Logger): () => Promise<void> {
+  const { db: reader, close } = openDatabase(config.databaseUrl!, { max: 1, name: 'perdure reports' })
+  const verify = createChainVerifier({ url: config.databaseUrl!, threads: 1 })
+  const end = startReporting({ store, log, reader, verify })
+  return async () => {
+    await end()
+    await close()
+  }
 }
 
 /** Says what is open, and closes what is open by default once others are known to reach the service. */

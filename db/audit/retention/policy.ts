@@ -7,13 +7,18 @@ import { demandTeam, type Scope } from '../../scope.ts'
 export type RetentionPolicy = {
   retentionDays: number
   autoDeleteEnabled: boolean
+  /** For how many days reports are kept that are asked for from now on. */
+  reportRetentionDays: number
   lastPurgedAt: Date | null
 }
 
 export const MIN_RETENTION_DAYS = 30
 export const MAX_RETENTION_DAYS = 36_500
 
-const DEFAULTS: RetentionPolicy = { retentionDays: 365, autoDeleteEnabled: false, lastPurgedAt: null }
+const DEFAULTS: RetentionPolicy = {
+  ...{ retentionDays: 365, autoDeleteEnabled: false, reportRetentionDays: 365 },
+  lastPurgedAt: null,
+}
 
 /** Reads the policy of a team (ADMIN). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
 export async function readRetention(scope: Scope, teamId: string): Promise<RetentionPolicy> {
@@ -21,20 +26,25 @@ export async function readRetention(scope: Scope, teamId: string): Promise<Reten
   return findPolicy(scope.store.db, teamId)
 }
 
-/** Changes the policy of a team (ADMIN), and keeps `autoDeleteEnabled` if it is not given. Throws as `change`. */
+/** Changes the policy of a team (ADMIN), and keeps what is not given. Throws as `change`. */
 export async function updateRetention(
   scope: Scope,
   teamId: string,
-  input: { retentionDays: number; autoDeleteEnabled?: boolean | undefined },
+  input: {
+    retentionDays: number
+    autoDeleteEnabled?: boolean | undefined
+    reportRetentionDays?: number | undefined
+  },
 ): Promise<RetentionPolicy> {
   return change(scope, 'AUDIT_RETENTION_UPDATED', teamId, async (tx) => {
     await addPolicy(tx, teamId)
     const { lastPurgedAt, ...before } = await findPolicy(tx, teamId, { locked: true })
     const { retentionDays, autoDeleteEnabled = before.autoDeleteEnabled } = input
-    const after = { retentionDays, autoDeleteEnabled }
+    const { reportRetentionDays = before.reportRetentionDays } = input
+    const after = { retentionDays, autoDeleteEnabled, reportRetentionDays }
     const result = { ...after, lastPurgedAt }
-    if (before.retentionDays === retentionDays && before.autoDeleteEnabled === autoDeleteEnabled)
-      return { result, unchanged: true }
+    const keys = ['retentionDays', 'autoDeleteEnabled', 'reportRetentionDays'] as const
+    if (keys.every((key) => before[key] === after[key])) return { result, unchanged: true }
     await tx.updateTable('auditRetention').set(after).where('teamId', '=', teamId).execute()
     return { result, resourceId: teamId, details: { before, after } }
   })
@@ -48,7 +58,7 @@ export async function findPolicy(
 ): Promise<RetentionPolicy> {
   const found = await db
     .selectFrom('auditRetention')
-    .select(['retentionDays', 'autoDeleteEnabled', 'lastPurgedAt'])
+    .select(['retentionDays', 'autoDeleteEnabled', 'reportRetentionDays', 'lastPurgedAt'])
     .where('teamId', '=', teamId)
     .$if(locked, (query) => query.forUpdate())
     .executeTakeFirst()

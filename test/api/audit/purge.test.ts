@@ -25,25 +25,22 @@ async function longTeam(days = [700, 400, 100, 40, 31, 29, 5]): Promise<string> 
   return teamId
 }
 
+const DEFAULTS = { retentionDays: 365, autoDeleteEnabled: false, reportRetentionDays: 365 }
+
 test('the policy is 365 days and nothing by itself, until an ADMIN sets another', async () => {
   const teamId = await team(1)
+  const first = { ...DEFAULTS, retentionDays: 30, autoDeleteEnabled: true }
   const read = async () => (await service.call('GET', path(teamId, 'retention'), service.admin)).body
-  expect(await read()).toEqual({ retentionDays: 365, autoDeleteEnabled: false, lastPurgedAt: null })
+  expect(await read()).toEqual({ ...DEFAULTS, lastPurgedAt: null })
   const { status, body } = await keepFor(teamId, 30, { autoDeleteEnabled: true })
-  expect([status, body]).toEqual([200, { retentionDays: 30, autoDeleteEnabled: true, lastPurgedAt: null }])
+  expect([status, body]).toEqual([200, { ...first, lastPurgedAt: null }])
   expect((await keepFor(teamId, 31)).body).toMatchObject({ retentionDays: 31, autoDeleteEnabled: true })
   expect((await keepFor(teamId, 31)).status).toBe(200)
-  expect(await read()).toEqual({ retentionDays: 31, autoDeleteEnabled: true, lastPurgedAt: null })
+  expect(await read()).toEqual({ ...first, retentionDays: 31, lastPurgedAt: null })
   const changes = (await entries(teamId)).filter(({ action }) => action === 'AUDIT_RETENTION_UPDATED')
   expect(changes.map(({ details }) => details)).toEqual([
-    {
-      before: { retentionDays: 365, autoDeleteEnabled: false },
-      after: { retentionDays: 30, autoDeleteEnabled: true },
-    },
-    {
-      before: { retentionDays: 30, autoDeleteEnabled: true },
-      after: { retentionDays: 31, autoDeleteEnabled: true },
-    },
+    { before: DEFAULTS, after: first },
+    { before: first, after: { ...first, retentionDays: 31 } },
   ])
 })
 

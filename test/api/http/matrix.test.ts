@@ -257,6 +257,23 @@ async function makeWorld() {
       { ...waiting, id: crypto.randomUUID(), kind: 'EVENT', nodeId: 'b', name: 'paid' },
     ])
     .execute()
+  const reportId = crypto.randomUUID()
+  const reportFile = { bytes: 2, sha256: '00'.repeat(32) }
+  const files = JSON.stringify({ html: reportFile, json: reportFile })
+  const period = { fromAt: new Date(0), toAt: new Date(), expiresAt: new Date('2100-01-01') }
+  await db
+    .insertInto('auditReports')
+    .values({
+      ...{ id: reportId, teamId, name: 'World', type: 'ACTIVITY', status: 'COMPLETED', files },
+      ...period,
+      createdByName: 'ADMIN',
+    })
+    .execute()
+  const page = Buffer.from('{}')
+  await db
+    .insertInto('auditReportParts')
+    .values([{ reportId, format: 'html', part: 0, bytes: page }])
+    .execute()
   const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
   const ids = {
     workflowId: workflow.id,
@@ -269,6 +286,7 @@ async function makeWorld() {
     connectableId: connectable.id,
     fileId: file.id,
     approvalId,
+    reportId,
     resumeToken,
   }
   return { teamId, tokens, ...ids }
@@ -306,6 +324,7 @@ function fillPath(path: string, world: World): string {
     '/variables': world.variableId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
+    '/reports': world.reportId,
     name: 'paid',
     token: world.resumeToken,
     chapter: 'nodes',
