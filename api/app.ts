@@ -4,6 +4,7 @@ import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
+import { createAuditExportRoutes } from './audit/export.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
@@ -108,6 +109,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createPriceRoutes())
     .route('/', createAuditRoutes(deps))
     .route('/', createAuditRetentionRoutes())
+    .route('/', createAuditExportRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',
