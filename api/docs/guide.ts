@@ -35,7 +35,16 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   },
   {
     title: 'Running Perdure',
-    chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],
+    chapters: [
+      'operating',
+      'upgrading',
+      'scaling',
+      'configuration',
+      'security',
+      'audit-proof',
+      'promises',
+      'how-it-works',
+    ],
   },
 ]
 

@@ -29,27 +29,32 @@ const BATCH = 1_000
  * AUDIT_DETAILS_ERASED, whose numbers are `entries` of the result. Throws FORBIDDEN unless for the operator, NOT_FOUND
  * if there is no such team, and AUDIT_CHAIN_BROKEN.
  */
-export async function eraseDetails(scope: Scope, chain: string, userId: string): Promise<Erasure> {
+export async function eraseDetails(
+  scope: Scope,
+  chain: string,
+  userId: string,
+  { most = BATCH } = {},
+): Promise<Erasure> {
   if (scope.actor.kind !== 'SYSTEM')
     throw new Fault('FORBIDDEN', 'Only the operator can erase details of audit entries')
   const begin = await findBegin(scope.store.db, chain)
   const done = { erased: 0, entries: [] as number[] }
   for (let behind = begin; ; ) {
-    const batch = await eraseBatch(scope, chain, userId, behind)
+    const batch = await eraseBatch(scope, chain, userId, { behind, most })
     if (batch.seqs.length === 0) break
     done.erased += batch.seqs.length
     behind = batch.seqs.at(-1)!
-    if (batch.seqs.length < BATCH) break
+    if (batch.seqs.length < most) break
   }
   done.entries = await listNaming(scope.store.db, chain, userId, begin)
   return { ...done, kept: await countKept(scope.store.db, chain, userId, begin) }
 }
 
-function eraseBatch(scope: Scope, chain: string, userId: string, behind: number) {
+function eraseBatch(scope: Scope, chain: string, userId: string, { behind, most }: { behind: number; most: number }) {
   const work = async (tx: Tx) => {
     const { rows } = await sql<{
       seq: number
-    }>`select seq from erase_audit_details(${chain}, ${userId}, ${behind}, ${BATCH}) as seq order by seq`.execute(
+    }>`select seq from erase_audit_details(${chain}, ${userId}, ${behind}, ${most}) as seq order by seq`.execute(
       tx,
     )
     const seqs = rows.map(({ seq }) => seq)

@@ -9,7 +9,7 @@ const hash = hex(32)
 const uuid = v.pipe(v.string(), v.regex(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/))
 const time = v.pipe(v.string(), v.regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/))
 const keyId = v.pipe(v.string(), v.maxLength(200))
-const signature = v.pipe(v.string(), v.regex(/^[A-Za-z\d+/]{86}==$/))
+const signature = v.pipe(v.string(), v.regex(/^[A-Za-z\d+/]{85}[AQgw]==$/))
 
 /** The first line: whose export it is, of which entries, and the keys with which its signatures are made. */
 const Header = v.strictObject({

@@ -243,6 +243,7 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
   function end(): ExportVerification {
     const partial = { before: begin?.partial ?? false, behind: header?.to != null }
     if (header) checkEnd(header)
+    else if (findings.count === 0) find('file_truncated', 'There is nothing in the file')
     const unnamed = partial.behind ? blank.size : 0
     if (partial.behind) blank.clear()
     if (header) settle((last?.seq ?? 0) + 1)
