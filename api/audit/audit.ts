@@ -2,8 +2,8 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { ACCOUNT_ACTS, ACTS, ROLES } from '../../db/acts.ts'
 import { listAudit } from '../../db/audit/list.ts'
-import { listPublicKeys } from '../../db/audit/publickeys.ts'
-import { verifyTeam } from '../../db/audit/verifyteam.ts'
+import { verifyTeam } from '../../db/audit/parallel/verifyteam.ts'
+import { listPublicKeys } from '../../db/audit/proofs/publickeys.ts'
 import { VERDICTS } from '../../db/audit/walk.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
@@ -153,7 +153,7 @@ const PublicKeysSchema = v.pipe(
 )
 
 /** The routes that read a team's audit chain, and what proves it. */
-export function createAuditRoutes({ store }: ApiDeps) {
+export function createAuditRoutes({ store, verify }: ApiDeps) {
   return new Hono<AppEnv>()
     .get(
       '/api/audit/public-key',
@@ -206,7 +206,10 @@ export function createAuditRoutes({ store }: ApiDeps) {
       async (c) => {
         const { seq, hash } = c.req.valid('query')
         const noted = seq === undefined || hash === undefined ? undefined : { seq, hash }
-        return c.json(await verifyTeam(c.get('scope'), c.req.valid('param').teamId, noted))
+        const { signal } = c.req.raw
+        return c.json(
+          await verifyTeam(c.get('scope'), c.req.valid('param').teamId, noted, { verify, signal }),
+        )
       },
     )
 }

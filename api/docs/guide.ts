@@ -31,20 +31,11 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   },
   {
     title: 'Working with executions',
-    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people'],
+    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people', 'audit', 'audit-proof'],
   },
   {
     title: 'Running Perdure',
-    chapters: [
-      'operating',
-      'upgrading',
-      'scaling',
-      'configuration',
-      'security',
-      'audit-proof',
-      'promises',
-      'how-it-works',
-    ],
+    chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],
   },
 ]
 

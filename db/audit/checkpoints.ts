@@ -11,7 +11,8 @@ import {
   readPublicKeys,
   signPublicly,
   verifyPublicly,
-} from './publickeys.ts'
+} from './proofs/publickeys.ts'
+import { timeText } from './times.ts'
 
 /** What a chain was at some time, signed for everybody: `hash` is hexadecimal, `signature` base64. */
 export type SignedCheckpoint = {
@@ -64,7 +65,7 @@ async function signCheckpoint(tx: Tx, store: Store, teamId: string): Promise<Sig
   // Of two that come at once, one waits; appending goes on meanwhile.
   await sql`select pg_advisory_xact_lock(hashtextextended('audit checkpoint ' || ${teamId}, 0))`.execute(tx)
   const { rows } = await sql<Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { ends: boolean; at: string }>`
-    select seq, hash, mac, key_id, to_char(clock_timestamp() at time zone 'UTC', ${ISO}) as at,
+    select seq, hash, mac, key_id, ${timeText('clock_timestamp()')} as at,
       exists (select from audit_entries e where e.team_id = h.team_id and e.seq = h.seq and e.hash = h.hash) as ends
     from audit_heads h where team_id = ${teamId}`.execute(tx)
   const [head] = rows
@@ -95,7 +96,7 @@ async function readLast(
   { seq, hash }: { seq: number; hash: Buffer },
 ): Promise<SignedCheckpoint | undefined> {
   const { rows } = await sql<CheckpointRow>`
-    select team_id, seq, hash, to_char(at at time zone 'UTC', ${ISO}) as at, key_id, signature
+    select team_id, seq, hash, ${timeText('at')} as at, key_id, signature
     from audit_checkpoints where team_id = ${teamId} and seq = ${seq} and hash = ${hash} and key_id = ${keys.current}
     order by audit_checkpoints.at desc limit 1`.execute(db)
   const publicKeys = await readPublicKeys(db, keys)
@@ -115,7 +116,7 @@ export async function* streamCheckpoints(
   let after = { seqText: '-9223372036854775808', place: '-infinity' }
   for (;;) {
     const { rows } = await sql<CheckpointRow & { seqText: string; entryHash: Buffer | null; place: string }>`
-      select c.team_id, c.seq, c.seq::text as seq_text, c.hash, to_char(c.at at time zone 'UTC', ${ISO}) as at,
+      select c.team_id, c.seq, c.seq::text as seq_text, c.hash, ${timeText('c.at')} as at,
         c.at::text as place, c.key_id, c.signature, e.hash as entry_hash
       from audit_checkpoints c left join audit_entries e on e.team_id = c.team_id and e.seq = c.seq
       where c.team_id = ${teamId} and (c.seq, c.at) > (${after.seqText}::bigint, ${after.place}::timestamptz)
@@ -145,5 +146,3 @@ export function checkpointText({
 export function toCheckpoint({ teamId, seq, hash, at, keyId, signature }: CheckpointRow): SignedCheckpoint {
   return { teamId, seq, hash: hash.toString('hex'), at, keyId, signature: signature.toString('base64') }
 }
-
-const ISO = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'

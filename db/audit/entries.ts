@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
 import { LASTING_ACTIONS } from './erasure/erasures.ts'
 import { type AuditCore, canonicalCore, hashLink, hashPersonal } from './signing.ts'
+import { timeText } from './times.ts'
 
 /** An entry as it is stored. `mac` and `keyId` are null if a process of an older release has appended it. */
 export type StoredEntry = AuditCore & {
@@ -37,7 +38,7 @@ export async function* readEntries(
   let after = { seqText: base === 0 ? '-1' : String(base), id: base === 0 ? NO_ID : LAST_ID }
   for (;;) {
     const { rows } = await sql<StoredEntry>`
-      select id, seq, seq::text as seq_text, prev, hash, to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ts_text,
+      select id, seq, seq::text as seq_text, prev, hash, ${timeText('ts')} as ts_text,
         team_id, event_id, actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome,
         request_id, src_ip, details::text as details_text, details_salt, details_sha256, core, mac, key_id,
         v, user_id, user_agent, access_id

@@ -9,6 +9,7 @@ import { endAlarm } from './alarm.ts'
 import { makeBody } from './audit.ts'
 import { findHeadFault, lockHead, openChain, putEntry } from './chain.ts'
 import { INSTANCE_CHAIN, reopeningHash } from './signing.ts'
+import { timeText } from './times.ts'
 import { verifyChain } from './verify.ts'
 import type { BreakDetails, Checkpoint } from './walk.ts'
 
@@ -74,6 +75,6 @@ async function demandChain(tx: Tx, chain: string): Promise<void> {
 /** Now, whatever time somebody has written into the chain. */
 async function readTime(tx: Tx): Promise<string> {
   const { rows } = await sql<{ now: string }>`
-    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as now`.execute(tx)
+    select ${timeText('clock_timestamp()')} as now`.execute(tx)
   return rows[0]!.now
 }

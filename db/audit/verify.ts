@@ -5,9 +5,10 @@ import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { readEntries, readUnsigned, type StoredEntry } from './entries.ts'
 import { readErasures } from './erasure/erasures.ts'
-import { type ChainProofs, judgeEnd, readProofs } from './proofs.ts'
+import { type ChainProofs, judgeEnd, readProofs } from './proofs/proofs.ts'
 import type { PurgedBreak } from './retention/anchors.ts'
 import { INSTANCE_CHAIN } from './signing.ts'
+import { timeText } from './times.ts'
 import {
   type AuditBreak,
   type AuditFinding,
@@ -26,8 +27,8 @@ export type AuditVerification = {
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null
   /** The first entry and the last one that was verified before anything was found, with their times; null without any. */
-  first: Place | null
-  lastGood: Place | null
+  first: VerifiedEntry | null
+  lastGood: VerifiedEntry | null
   /** The chain is complete from this entry on: those before it were purged. 1 if none were. */
   intactFrom: number
   /** Whether the chain ends with TEAM_DELETED. */
@@ -47,7 +48,7 @@ export type AuditVerification = {
 }
 
 /** An entry, and its time in ISO 8601. */
-export type Place = { seq: number; at: string }
+export type VerifiedEntry = { seq: number; at: string }
 
 /** What there is of a chain, for the entry that reopens it. */
 export type FoundChain = Omit<BreakDetails, 'by' | 'note'>
@@ -122,7 +123,7 @@ async function findProblem(
   if (!first) return null
   const { verdict, seq } = first
   const { rows } = await sql<{ at: string | null }>`
-    select to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at from audit_entries
+    select ${timeText('ts')} as at from audit_entries
     where team_id = ${teamId} and isfinite(ts) and (${seq}::text is null or seq <= ${String(seq ?? 0)}::bigint)
     order by seq desc limit 1`.execute(db)
   return { kind: verdict, seq, at: rows[0]?.at ?? null }
@@ -157,6 +158,6 @@ function note(at: { seq: number; hash: Buffer } | undefined): Checkpoint | null 
   return at ? { seq: at.seq, hash: at.hash.toString('hex') } : null
 }
 
-function toPlace(row: StoredEntry | undefined): Place | null {
+function toPlace(row: StoredEntry | undefined): VerifiedEntry | null {
   return row ? { seq: row.seq, at: row.tsText } : null
 }

@@ -14,6 +14,7 @@ const benches: Record<
   n8n: async () => (await import('./n8n.ts')).compareWithN8n,
   expressions: async () => (await import('./expressions.ts')).measureExpressions,
   chat: async () => (await import('./agentchat/chat.ts')).measureChat,
+  audit: async () => (await import('./audit/audit.ts')).measureAudit,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

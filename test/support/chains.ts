@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { makeBody } from '../../db/audit/audit.ts'
 import { openChain, putEntry } from '../../db/audit/chain.ts'
-import { genesisHash, hashLink } from '../../db/audit/signing.ts'
+import { genesisHash, hashLink, hashPersonal } from '../../db/audit/signing.ts'
 import { verifyAudit } from '../../db/audit/verify.ts'
 import { serviceScope } from '../../db/scope.ts'
 import { onServer } from './database.ts'
@@ -66,21 +66,21 @@ export function makeChains(service: Service) {
     return teamId
   }
 
-  /** Appends an entry at another time than now. */
-  async function actAt(teamId: string, at: Date): Promise<void> {
+  /** Appends an entry at another time than now; `old`: as the release before wrote it, signed, and of version 1. */
+  async function actAt(teamId: string, at: Date, { old = false } = {}): Promise<void> {
     const { keys } = service.store
-    const scope = serviceScope(service.store, { kind: 'USER', id: service.user.id, name: 'Grace' }, [
-      [teamId, 'ADMIN'],
-    ])
+    const actor = { kind: 'USER', id: service.user.id, name: 'Grace' } as const
+    const scope = { ...serviceScope(service.store, actor, [[teamId, 'ADMIN']]), ip: '203.0.113.7' }
     const entry = { chain: teamId, role: 'ADMIN', resourceId: teamId, details: { at: at.toISOString() } }
     await db.transaction().execute(async (tx) => {
-      const head = await tx
-        .selectFrom('auditHeads')
-        .selectAll()
-        .where('teamId', '=', teamId)
-        .executeTakeFirstOrThrow()
+      const heads = tx.selectFrom('auditHeads').selectAll().where('teamId', '=', teamId)
+      const head = await heads.executeTakeFirstOrThrow()
       const place = { seq: head.seq + 1, prev: head.hash, ts: at.toISOString() }
-      const body = makeBody(scope, 'TEAM_UPDATED', entry)
+      let body = makeBody(scope, 'TEAM_UPDATED', entry)
+      if (old) {
+        body = { ...body, v: 1, userId: null, accessId: null, userAgent: null }
+        body = { ...body, detailsSha256: hashPersonal(body.detailsSalt, 1, body) }
+      }
       if (!(await putEntry(tx, keys, body, place, sql`select false as bare`))) throw new Error('not appended')
     })
   }

@@ -64,21 +64,32 @@ export async function runAuditErase(config: Config, args: CommandArguments): Pro
   })
 }
 
-function print({
-  teamId,
-  entries,
-  erased,
-  last,
-  closed,
-  breaks,
-  unsigned,
-  findings,
-}: AuditVerification): void {
-  const intact = breaks.length > 0 ? `intact since entry ${breaks.at(-1)!.seq}` : 'intact'
+function print(found: AuditVerification): void {
+  const {
+    teamId,
+    entries,
+    erased,
+    last,
+    closed,
+    breaks,
+    purgedBreaks,
+    intactFrom,
+    noted,
+    unsigned,
+    findings,
+  } = found
+  const since = Math.max(breaks.at(-1)?.seq ?? 0, intactFrom)
+  const intact = since > 1 ? `intact since entry ${since}` : 'intact'
   const state = findings.length > 0 ? 'BROKEN' : closed ? `${intact}, closed` : intact
   const at = last ? `  last ${last.seq}:${last.hash}` : ''
   const blank = erased > 0 ? `, ${erased} without details` : ''
   console.log(`${teamId}  ${state}  ${entries} entries${blank}${at}`)
+  if (intactFrom > 1)
+    console.log(`  PURGED  The entries up to ${intactFrom - 1} were purged, as the chain tells`)
+  if (noted === 'purged')
+    console.log('  PURGED  The entry of the checkpoint was purged: nothing shows whether it was there')
+  for (const { seq, at } of purgedBreaks)
+    console.log(`  BREAK  Entry ${seq} reopened the chain at ${at}; it was purged since`)
   for (const found of breaks) printBreak(found)
   if (unsigned.length > 0)
     console.log(`  older release  No signature of their own have entries ${list(unsigned)}`)

@@ -11,6 +11,7 @@ import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import { createApp, createProbes } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
+import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Exposure } from '../../db/operation/exposure.ts'
 import type { Store } from '../../db/scope.ts'
@@ -100,6 +101,7 @@ export async function startApi(
     ...front,
     isReady,
     evaluator,
+    verify: createChainVerifier({ url: config.databaseUrl! }),
     outside,
     replies,
     replyStreams: config.replyStreams,

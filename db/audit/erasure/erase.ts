@@ -4,9 +4,7 @@ import type { Db, Tx } from '../../connection.ts'
 import { Fault } from '../../fault.ts'
 import type { Scope } from '../../scope.ts'
 import { INSTANCE_CHAIN } from '../signing.ts'
-
-/** Numbers of entries, both inclusive. */
-export type SeqSpan = [from: number, to: number]
+import { addSeq, type SeqSpan } from './erasures.ts'
 
 /** Entries of a person about which nothing was erased, by the reason. */
 export type KeptEntries = {
@@ -50,7 +48,12 @@ export async function eraseDetails(
   return { ...done, kept: await countKept(scope.store.db, chain, userId, begin) }
 }
 
-function eraseBatch(scope: Scope, chain: string, userId: string, { behind, most }: { behind: number; most: number }) {
+function eraseBatch(
+  scope: Scope,
+  chain: string,
+  userId: string,
+  { behind, most }: { behind: number; most: number },
+) {
   const work = async (tx: Tx) => {
     const { rows } = await sql<{
       seq: number
@@ -69,11 +72,7 @@ function eraseBatch(scope: Scope, chain: string, userId: string, { behind, most 
 
 function toSpans(seqs: number[]): SeqSpan[] {
   const spans: SeqSpan[] = []
-  for (const seq of seqs) {
-    const last = spans.at(-1)
-    if (last && last[1] === seq - 1) last[1] = seq
-    else spans.push([seq, seq])
-  }
+  for (const seq of seqs) addSeq(spans, seq)
   return spans
 }
 

@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import type { Db } from '../../connection.ts'
-import type { SeqSpan } from './erase.ts'
+
+/** Numbers of entries, both inclusive. */
+export type SeqSpan = [from: number, to: number]
 
 /** Entries that are always kept whole: the chain is verified with what they say. */
 export const LASTING_ACTIONS: readonly string[] = ['AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED']
@@ -52,6 +54,13 @@ function readJson(text: string | null): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Adds a number that is greater than all of the spans, which stay in order. */
+export function addSeq(spans: SeqSpan[], seq: number): void {
+  const last = spans.at(-1)
+  if (last && last[1] === seq - 1) last[1] = seq
+  else spans.push([seq, seq])
 }
 
 /** The same numbers in order, none of them twice. */

@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../../connection.ts'
 import type { Keys } from '../../seal.ts'
-import { type PublicKeys, signPublicly, verifyPublicly } from '../publickeys.ts'
+import { type PublicKeys, signPublicly, verifyPublicly } from '../proofs/publickeys.ts'
 import { genesisHash } from '../signing.ts'
+import { timeText } from '../times.ts'
 import type { AuditFinding } from '../walk.ts'
 
 /** Entries with which a chain was reopened, and when: they are named for ever, even when they are purged. */
@@ -54,11 +55,9 @@ export async function putAnchor(
 
 /** The anchors of a chain in its order. */
 export async function readAnchors(db: Db, teamId: string): Promise<AnchorRow[]> {
-  const iso = (column: string) =>
-    sql`to_char(${sql.ref(column)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
   const { rows } = await sql<AnchorRow>`
-    select team_id, base_seq, base_hash, ${iso('base_ts')} as base_ts, purge_seq, ${iso('cutoff')} as cutoff, breaks,
-      ${iso('created_at')} as created_at, key_id, signature
+    select team_id, base_seq, base_hash, ${timeText('base_ts')} as base_ts, purge_seq, ${timeText('cutoff')} as cutoff, breaks,
+      ${timeText('created_at')} as created_at, key_id, signature
     from audit_anchors where team_id = ${teamId} order by audit_anchors.base_seq`.execute(db)
   return rows
 }

@@ -7,8 +7,9 @@ import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { lockHead } from '../chain.ts'
 import { readEntries, readUnsigned } from '../entries.ts'
 import { readErasures } from '../erasure/erasures.ts'
-import { readProofs } from '../proofs.ts'
-import { ensurePublicKey, readPublicKeys } from '../publickeys.ts'
+import { readProofs } from '../proofs/proofs.ts'
+import { ensurePublicKey, readPublicKeys } from '../proofs/publickeys.ts'
+import { timeText } from '../times.ts'
 import { walkChain } from '../walk.ts'
 import { checkAnchors, type PurgedBreak, putAnchor } from './anchors.ts'
 import { addPolicy, findPolicy } from './policy.ts'
@@ -60,11 +61,11 @@ async function planPurge(db: Db, { keys }: Store, teamId: string): Promise<Plan>
     with younger as (
       select seq from audit_entries
       where team_id = ${teamId} and seq > ${base.seq} and ts >= ${cutoff}::timestamptz order by seq limit 1)
-    select seq, hash, to_char(ts at time zone 'UTC', ${ISO}) as ts from audit_entries
+    select seq, hash, ${timeText('ts')} as ts from audit_entries
     where team_id = ${teamId} and seq > ${base.seq} and seq < coalesce((select seq from younger), ${NO_SEQ})
     order by seq desc limit 1`.execute(db)
   const { rows: reopened } = await sql<PurgedBreak>`
-    select seq, to_char(ts at time zone 'UTC', ${ISO}) as at from audit_entries
+    select seq, ${timeText('ts')} as at from audit_entries
     where team_id = ${teamId} and action = 'AUDIT_REOPENED' and seq > ${base.seq} order by seq`.execute(db)
   const [cut = null] = rows
   const provenBy = reopened.find(({ seq }) => cut !== null && seq > cut.seq)?.seq ?? null
@@ -94,7 +95,7 @@ async function carryOut(scope: Scope, teamId: string, plan: Plan): Promise<Purge
       )
     const head = await lockHead(tx, teamId)
     const { rows } = await sql<{ base: number; now: string }>`
-      select coalesce(max(base_seq), 0) as base, to_char(clock_timestamp() at time zone 'UTC', ${ISO}) as now
+      select coalesce(max(base_seq), 0) as base, ${timeText('clock_timestamp()')} as now
       from audit_anchors where team_id = ${teamId}`.execute(tx)
     const { now } = rows[0]!
     const purgedAt = new Date(now)
@@ -162,9 +163,8 @@ export async function finishPurges(store: Store, tell: TellFailure, signal?: Abo
 /** Entries of this time and later are kept. Days have 24 hours. */
 async function readCutoff(db: Db, days: number): Promise<string> {
   const { rows } = await sql<{ cutoff: string }>`
-    select to_char((now() - ${days * 24} * interval '1 hour') at time zone 'UTC', ${ISO}) as cutoff`.execute(
-    db,
-  )
+    select ${timeText('cutoff')} as cutoff
+    from (select now() - ${days * 24} * interval '1 hour' as cutoff) as times`.execute(db)
   return rows[0]!.cutoff
 }
 
@@ -175,6 +175,5 @@ function doesNotVerify(message: string): Fault {
   )
 }
 
-const ISO = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
 /** Greater than the number of any entry. */
 const NO_SEQ = '9223372036854775807'

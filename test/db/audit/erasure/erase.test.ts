@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { eraseDetails } from '../../../../db/audit/erasure/erase.ts'
+import { createChainVerifier } from '../../../../db/audit/parallel/verifier.ts'
 import { reopenChain } from '../../../../db/audit/reopen.ts'
 import { INSTANCE_CHAIN } from '../../../../db/audit/signing.ts'
+import { verifyAudit } from '../../../../db/audit/verify.ts'
 import { serviceScope } from '../../../../db/scope.ts'
 import { exportChain, perdure, readBlocks, runProgram, verifyText } from '../../../support/auditexport.ts'
 import { makeChains } from '../../../support/chains.ts'
@@ -29,6 +31,12 @@ const operator = (teamId: string) =>
   })
 const verify = async (teamId: string) =>
   (await service.call('GET', `/api/audit/team/${teamId}/verify`, service.admin)).body
+
+/** The threads that verify long chains must say the same as the walk. */
+async function expectSame(teamId: string): Promise<void> {
+  const fast = createChainVerifier({ url: service.database.url, threads: 2, least: 1 })
+  expect(await fast(service.store, teamId, undefined)).toEqual(await verifyAudit(service.store, teamId))
+}
 
 /** A team of Grace's in which somebody else has acted too, with a session and with a token. */
 async function sharedTeam() {
@@ -110,6 +118,8 @@ test('many entries are named by several, each of which stays small', async () =>
   const erasure = await eraseDetails(operator(teamId), teamId, id, { most: 5 })
   expect(erasure).toMatchObject({ erased: 13, entries: [14, 15, 16] })
   expect(await verify(teamId)).toMatchObject({ valid: true, erased: 13 })
+  await act(teamId)
+  await expectSame(teamId)
 })
 
 test('nobody erases by hand: neither a part, nor more, nor without an entry that names it', async () => {
@@ -137,6 +147,7 @@ test('nobody erases by hand: neither a part, nor more, nor without an entry that
   ])
   await eraseDetails(operator(teamId), teamId, ada.id)
   expect(await verdicts(teamId)).toEqual(['details_missing 3'])
+  await expectSame(teamId)
 })
 
 test('what is half erased, or names itself as erased, is altered', async () => {

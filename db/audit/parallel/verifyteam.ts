@@ -1,6 +1,6 @@
-import { demandTeam, type Scope, type Store } from '../scope.ts'
-import { type AuditVerification, verifyAudit } from './verify.ts'
-import type { Checkpoint, Verdict } from './walk.ts'
+import { demandTeam, type Scope, type Store } from '../../scope.ts'
+import { type AuditVerification, verifyAudit } from '../verify.ts'
+import type { Checkpoint, Verdict } from '../walk.ts'
 
 /** What a verification has found, as the API shows it. Times are ISO 8601. */
 export type VerificationView = {

@@ -1,9 +1,10 @@
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { sql } from 'kysely'
-import { record } from '../change.ts'
-import type { Db, Tx } from '../connection.ts'
-import type { Store } from '../scope.ts'
-import { type Keys, purposeKey } from '../seal.ts'
+import { record } from '../../change.ts'
+import type { Db, Tx } from '../../connection.ts'
+import type { Store } from '../../scope.ts'
+import { type Keys, purposeKey } from '../../seal.ts'
+import { timeText } from '../times.ts'
 
 /**
  * Checkpoints and anchors are signed with Ed25519, so that everybody can verify them. The private key follows from a
@@ -118,7 +119,7 @@ export async function listPublicKeys(store: Store): Promise<PublicKeyView[]> {
 
 async function readRows(db: Db): Promise<KeyRow[]> {
   const { rows } = await sql<KeyRow>`
-    select key_id, public_key, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at,
+    select key_id, public_key, ${timeText('created_at')} as created_at,
       mac, mac_key_id
     from audit_public_keys order by audit_public_keys.created_at, key_id`.execute(db)
   return rows

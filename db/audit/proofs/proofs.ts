@@ -1,12 +1,13 @@
 import { sql } from 'kysely'
-import type { Db } from '../connection.ts'
-import type { Keys } from '../seal.ts'
-import { findHeadFault, type Head } from './chain.ts'
-import { isGenuine, streamCheckpoints } from './checkpoints.ts'
+import type { Db } from '../../connection.ts'
+import type { Keys } from '../../seal.ts'
+import { findHeadFault, type Head } from '../chain.ts'
+import { isGenuine, streamCheckpoints } from '../checkpoints.ts'
+import { type ChainBase, checkAnchors } from '../retention/anchors.ts'
+import { INSTANCE_CHAIN } from '../signing.ts'
+import { timeText } from '../times.ts'
+import type { AuditFinding, Verdict } from '../walk.ts'
 import { readPublicKeys } from './publickeys.ts'
-import { type ChainBase, checkAnchors } from './retention/anchors.ts'
-import { INSTANCE_CHAIN } from './signing.ts'
-import type { AuditFinding, Verdict } from './walk.ts'
 
 /** What there is of a chain beside its entries, and what was found wrong with it. */
 export type ChainProofs = {
@@ -97,7 +98,7 @@ export function judgeEnd(proofs: ChainProofs, teamId: string, tail: Tail | undef
 async function readHead(db: Db, teamId: string): Promise<HeadRow | undefined> {
   const { rows } = await sql<HeadRow>`
     select seq, hash, mac, key_id, case when ts > '-infinity' then
-      to_char(ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end as ts_text
+      ${timeText('ts')} end as ts_text
     from audit_heads where team_id = ${teamId}`.execute(db)
   return rows[0]
 }

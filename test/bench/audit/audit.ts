@@ -1,0 +1,204 @@
+import { hash } from 'node:crypto'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { makeBody } from '../../../db/audit/audit.ts'
+import { canonicalCore, hashLink, signEntry, signHead } from '../../../db/audit/signing.ts'
+import { change } from '../../../db/change.ts'
+import { type Database, openDatabase } from '../../../db/connection.ts'
+import { type Store, serviceScope } from '../../../db/scope.ts'
+import type { Stand } from '../stand.ts'
+
+const ENTRIES = 300_000
+const BATCH = 2_000
+const ROUNDS = 3
+const WRITERS = 8
+const APPENDS = 150
+const AIM = 100_000
+
+type Verified = { valid: boolean; entriesVerified: number }
+
+/**
+ * Verifies a chain of 300,000 entries over HTTP, beside what it cannot be faster than: reading the rows alone, and the
+ * hashes alone. And appends to one chain by eight writers of two pools, beside plain INSERTs of the same rows.
+ */
+export async function measureAudit(stand: Stand): Promise<void> {
+  const { db, close } = openDatabase(stand.databaseUrl, { max: 8, name: 'bench' })
+  const store: Store & { db: Database } = { db, keys: stand.keys }
+  try {
+    await seedChain(store, stand.teamId)
+    const client = new pg.Client({ connectionString: stand.databaseUrl })
+    await client.connect()
+    const memory = () => stand.readUsage().service!.memory
+    const rows: Record<string, Record<string, unknown>> = {}
+    const note = (name: string, seconds: number) => {
+      rows[name] = {
+        ...rows[name],
+        'entries a second': Math.max(
+          Math.round(ENTRIES / seconds),
+          Number(rows[name]?.['entries a second'] ?? 0),
+        ),
+      }
+    }
+    const before = memory()
+    let most = before
+    const timer = setInterval(() => {
+      most = Math.max(most, memory())
+    }, 50)
+    for (let round = 0; round < ROUNDS; round++) {
+      note(
+        'verify over HTTP',
+        await time(async () => {
+          const { valid, entriesVerified } = await stand.ask<Verified>(
+            'GET',
+            `/api/audit/team/${stand.teamId}/verify`,
+          )
+          if (!valid || entriesVerified < ENTRIES) throw new Error('the chain did not verify')
+        }),
+      )
+      note('read the rows, one connection', await time(() => readAll(client, stand.teamId)))
+      note('SHA-256 and HMAC, one thread', await time(async () => hashAll()))
+    }
+    clearInterval(timer)
+    await client.end()
+    console.table(rows)
+    console.log(
+      `Aim of verify: ${AIM} entries a second. The service's memory grew by ${(most - before).toFixed(0)} MB.`,
+    )
+    await measureAppends(stand, store)
+  } finally {
+    await close()
+  }
+}
+
+/** Rows as the service writes them, with the columns of a usual entry. */
+async function seedChain({ db, keys }: Store & { db: Database }, teamId: string): Promise<void> {
+  const scope = {
+    ...serviceScope({ db, keys }, { kind: 'USER', id: crypto.randomUUID(), name: 'Grace Hopper' }, [
+      [teamId, 'ADMIN'],
+    ]),
+    ip: '203.0.113.7',
+    requestId: crypto.randomUUID(),
+    userAgent:
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
+  }
+  const head = await db
+    .selectFrom('auditHeads')
+    .selectAll()
+    .where('teamId', '=', teamId)
+    .executeTakeFirstOrThrow()
+  let [seq, prev] = [head.seq, head.hash]
+  const ts = new Date().toISOString()
+  while (seq < ENTRIES) {
+    const rows = Array.from({ length: BATCH }, () => {
+      const details = {
+        before: { name: `Orders ${seq}` },
+        after: { name: `Orders ${seq + 1}` },
+        version: seq,
+      }
+      const entry = { chain: teamId, role: 'ADMIN', resourceId: crypto.randomUUID(), details }
+      const body = makeBody(scope, 'WORKFLOW_UPDATED', entry)
+      const core = canonicalCore(body)
+      const link = { teamId, seq: ++seq, prev, ts, core }
+      const hash = hashLink(link)
+      const { teamId: _team, detailsSalt, detailsSha256, ...columns } = body
+      const row = {
+        ...columns,
+        detailsSalt,
+        detailsSha256,
+        id: body.eventId,
+        teamId,
+        seq,
+        prev,
+        hash,
+        ts,
+        core,
+      }
+      prev = hash
+      return {
+        ...row,
+        details: sql<never>`${body.details}::json`,
+        mac: signEntry(keys, keys.current, link),
+        keyId: keys.current,
+      }
+    })
+    for (let at = 0; at < rows.length; at += 500)
+      await db
+        .insertInto('auditEntries')
+        .values(rows.slice(at, at + 500) as never)
+        .execute()
+  }
+  const mac = signHead(keys, keys.current, teamId, seq, prev)
+  await db
+    .updateTable('auditHeads')
+    .set({ seq, hash: prev, ts, mac, keyId: keys.current })
+    .where('teamId', '=', teamId)
+    .execute()
+  await sql`vacuum analyze audit_entries`.execute(db)
+}
+
+/** What reading alone takes: the same columns, and nothing is done with them. */
+function readAll(client: pg.Client, teamId: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const query = new pg.Query({
+      text: 'select * from audit_entries where team_id = $1 order by seq',
+      values: [teamId],
+      rowMode: 'array',
+      types: { getTypeParser: () => (text: string) => text },
+    } as never)
+    query.on('row', () => {})
+    query.on('end', () => resolve())
+    query.on('error', reject)
+    client.query(query)
+  })
+}
+
+/** What the hashes of an entry alone take: details, core, link, and two for the signature. */
+function hashAll(): void {
+  const bytes = [300, 560, 104, 214, 96].map((size) => Buffer.alloc(size))
+  for (let i = 0; i < ENTRIES; i++) for (const piece of bytes) hash('sha256', piece, 'hex')
+}
+
+async function measureAppends(stand: Stand, store: Store & { db: Database }): Promise<void> {
+  const second = openDatabase(stand.databaseUrl, { max: WRITERS, name: 'bench 2' })
+  const stores = [store, { ...store, db: second.db }]
+  const actor = { kind: 'SYSTEM', id: null, name: 'bench' } as const
+  const append = async (writer: number) => {
+    const scope = serviceScope(stores[writer % 2]!, actor, [[stand.teamId, 'ADMIN']])
+    for (let i = 0; i < APPENDS; i++)
+      await change(scope, 'WORKFLOW_UPDATED', stand.teamId, async () => ({
+        result: 0,
+        resourceId: null,
+        details: { writer, i },
+      }))
+  }
+  await sql`create table bare_entries (like audit_entries including indexes)`.execute(store.db)
+  const insert = async (writer: number) => {
+    const { db } = stores[writer % 2]!
+    for (let i = 0; i < APPENDS; i++)
+      await db.transaction().execute((tx) =>
+        sql`insert into bare_entries
+        select gen_random_uuid(), team_id, 1000000 + ${writer * APPENDS + i}, sha256(${`${writer} ${i}`}), hash, ts, gen_random_uuid(),
+          actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome, request_id, src_ip,
+          details, details_salt, details_sha256, core, mac, key_id, v, user_id, user_agent, access_id
+        from audit_entries where team_id = ${stand.teamId} and seq = 100`.execute(tx),
+      )
+  }
+  const all = (work: (writer: number) => Promise<void>) =>
+    Promise.all(Array.from({ length: WRITERS }, (_, writer) => work(writer)))
+  const rate = async (work: (writer: number) => Promise<void>) =>
+    Math.round((WRITERS * APPENDS) / (await time(() => all(work))))
+  await all(async (writer) => {
+    await append(writer)
+  })
+  console.table({
+    'audited acts of one team, 8 writers, 2 pools': { 'a second': await rate(append) },
+    'plain INSERTs of such rows, the same writers': { 'a second': await rate(insert) },
+  })
+  await second.close()
+}
+
+async function time(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await work()
+  return (performance.now() - began) / 1_000
+}
