@@ -55,7 +55,8 @@ export type ExportVerification = {
 const MAX_BLANK = 2_000_000
 /** An entry of the service names far fewer. */
 const MAX_NAMED = 10_000
-const MAX_ANCHORS = 100_000
+const MAX_ANCHORS = 20_000
+const MAX_BREAKS = 1_000
 
 /**
  * Verifies an export without the service: hashes, links, numbers, signatures and its completeness. `keys` are the
@@ -81,6 +82,7 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
   let findings: FileFindings = makeFindings()
   const breaks: FileBreak[] = []
   const anchors: KnownAnchor[] = []
+  const anchorOf = new Map<number, KnownAnchor>()
   const blank = new Set<number>()
   /** Where the entries begin, and where they are; undefined until the first one. */
   let begin: (Place & { partial: boolean }) | undefined
@@ -128,8 +130,11 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
     }
     const { type: _type, signature, keyId, ...row } = line
     const signer = judge(keyId, anchorText({ ...row, baseHash: Buffer.from(row.baseHash, 'hex') }), signature)
-    if (signer !== 'nobody' && anchors.length < MAX_ANCHORS) anchors.push({ ...line, signer, told: false })
-    else find('anchor_invalid', `The anchor of the purge up to entry ${row.baseSeq} is not signed`)
+    if (signer !== 'nobody' && anchors.length < MAX_ANCHORS) {
+      const anchor = { ...line, signer, told: false }
+      anchors.push(anchor)
+      anchorOf.set(line.purgeSeq, anchor)
+    } else find('anchor_invalid', `The anchor of the purge up to entry ${row.baseSeq} is not signed`)
   }
 
   /** Where the entries begin: behind the last purge, at the very first, or where the export was asked to. */
@@ -150,7 +155,8 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
     const { seq, hash, prev, ts } = line
     const before = start(asked)
     const judged = judgeExportEntry(asked.teamId, line)
-    const reopens = !judged.fault && judged.action === 'AUDIT_REOPENED' && seq > before.seq
+    const reopens =
+      !judged.fault && judged.action === 'AUDIT_REOPENED' && seq > before.seq && breaks.length < MAX_BREAKS
     if (reopens && prev === reopeningHash(asked.teamId, seq).toString('hex')) {
       settle(seq)
       breaks.push({ seq, at: ts, signed: false, findings: findings.list })
@@ -197,7 +203,7 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
   function notePurge(seq: number, details: unknown): void {
     const { toSeq, lastHash } = (details ?? {}) as { toSeq?: unknown; lastHash?: unknown }
     if (toSeq === undefined || toSeq === null) return
-    const anchor = anchors.find(({ purgeSeq }) => purgeSeq === seq)
+    const anchor = anchorOf.get(seq)
     if (!anchor) find('anchor_missing', `Entry ${seq} tells of a purge, but its anchor is missing`)
     else anchor.told = anchor.baseSeq === toSeq && anchor.baseHash === lastHash
   }
@@ -257,7 +263,7 @@ function createVerifier({ keys, noted }: { keys?: KeyObject[] | undefined; noted
       ...{ teamId: header?.teamId ?? null, exportedAt: header?.exportedAt ?? null },
       ...{ entries: counts.entries, first, last: last ?? null, partial },
       ...{
-        purgedUpTo: Math.max(0, ...anchors.map(({ baseSeq }) => baseSeq)),
+        purgedUpTo: anchors.reduce((most, { baseSeq }) => Math.max(most, baseSeq), 0),
         erased: counts.erased,
         unnamed,
       },
