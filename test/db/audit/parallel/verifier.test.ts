@@ -67,7 +67,7 @@ test('threads find an intact chain intact, whatever its texts are', async () => 
   expect(await both(teamId, { ...last!, hash: '0'.repeat(64) })).toEqual(['checkpoint_mismatch 6'])
   expect(await both(teamId, { seq: 99, hash: last!.hash })).toEqual(['checkpoint_mismatch 99'])
   expect(await both(await team(1))).toEqual([])
-})
+}, 120_000)
 
 test('a change of any column of any row of any version is found, as without threads', async () => {
   const teamId = await hostileTeam()
@@ -137,7 +137,7 @@ test('what is missing, too much, moved or rewritten is found, as without threads
     await attack(teamId)
     expect([attack.toString(), (await both(teamId)).length]).not.toEqual([attack.toString(), 0])
   }
-}, 60_000)
+}, 120_000)
 
 test('chains that were purged, reopened, signed or closed are the same to both', async () => {
   const purged = await oldTeam([500, 400, 10])
@@ -152,7 +152,7 @@ test('chains that were purged, reopened, signed or closed are the same to both',
   expect(await both(closed)).toEqual([])
   await tamper(`update audit_checkpoints set hash = sha256(hash) where team_id = '${signed}'`)
   expect(await both(signed)).toEqual(['checkpoint_invalid 4'])
-})
+}, 120_000)
 
 test('while entries are appended, what is verified is the chain of one moment', async () => {
   const teamId = await team(3)
@@ -162,7 +162,7 @@ test('while entries are appended, what is verified is the chain of one moment', 
   for (let i = 0; i < 3; i++) expect((await verify(store, teamId, undefined)).findings).toEqual([])
   await appending
   expect((await verify(store, teamId, undefined)).entries).toBe(33)
-})
+}, 120_000)
 
 test('a third verification of one team at once is refused, and one that is given up ends', async () => {
   const teamId = await team(3)
@@ -174,7 +174,7 @@ test('a third verification of one team at once is refused, and one that is given
   leaving.abort(new Error('gone'))
   await expect(left).rejects.toThrow('gone')
   expect((await verify(store, teamId, undefined)).findings).toEqual([])
-})
+}, 120_000)
 
 test('threads that reach no database fail, and do not call the chain broken', async () => {
   const teamId = await team(2)
@@ -182,4 +182,4 @@ test('threads that reach no database fail, and do not call the chain broken', as
   lost.pathname = '/gone'
   const failing = createChainVerifier({ url: lost.href, least: 0 })
   await expect(failing(store, teamId, undefined)).rejects.toThrow('gone')
-})
+}, 120_000)
