@@ -12,7 +12,7 @@ import { isBlank, readEntries, type StoredEntry } from '../entries.ts'
 import { listPublicKeys, type PublicKeyView } from '../proofs/publickeys.ts'
 import { type AnchorRow, readAnchors } from '../retention/anchors.ts'
 import { canonicalCore, personalText } from '../signing.ts'
-import { EXPORT_FORMAT, writeExportLine } from './lines.ts'
+import { AUDIT_EXPORT_FORMAT, writeExportLine } from './lines.ts'
 
 /** Numbers of entries, both inclusive. */
 export type ExportRange = { from?: number | undefined; to?: number | undefined }
@@ -79,7 +79,7 @@ async function* writeLines(
   { from, to, keys, signed }: Asked,
 ): AsyncGenerator<string> {
   yield writeExportLine({
-    ...{ type: 'header', format: EXPORT_FORMAT, teamId, exportedAt: new Date().toISOString() },
+    ...{ type: 'header', format: AUDIT_EXPORT_FORMAT, teamId, exportedAt: new Date().toISOString() },
     ...{ from, to: to ?? null, keys },
   })
   const anchors = await readAnchors(db, teamId)

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 
 /** The name of the format, which the first line of an export says. */
-export const EXPORT_FORMAT = 'perdure-audit-export-v1'
+export const AUDIT_EXPORT_FORMAT = 'perdure-audit-export-v1'
 
 const seq = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 const hex = (bytes: number) => v.pipe(v.string(), v.regex(new RegExp(`^[\\da-f]{${bytes * 2}}$`)))
@@ -14,7 +14,7 @@ const signature = v.pipe(v.string(), v.regex(/^[A-Za-z\d+/]{85}[AQgw]==$/))
 /** The first line: whose export it is, of which entries, and the keys with which its signatures are made. */
 const Header = v.strictObject({
   type: v.literal('header'),
-  format: v.literal(EXPORT_FORMAT),
+  format: v.literal(AUDIT_EXPORT_FORMAT),
   teamId: uuid,
   exportedAt: time,
   /** The numbers that were asked for; `to` is null for all up to the last checkpoint. */

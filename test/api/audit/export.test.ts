@@ -15,7 +15,7 @@ import {
   readBlocks,
   runProgram,
   verifyText,
-} from '../../support/auditexport.ts'
+} from '../../support/audit/export.ts'
 import { makeChains } from '../../support/chains.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
-import { perdure, verifyText } from '../../support/auditexport.ts'
+import { perdure, verifyText } from '../../support/audit/export.ts'
 import { onServer } from '../../support/database.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { verifyExport } from '../../db/audit/export/offline.ts'
-import type { Service } from './service.ts'
+import { verifyExport } from '../../../db/audit/export/offline.ts'
+import type { Service } from '../service.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** The chapter that says how to prove the audit. */
 const CHAPTER = readFileSync(join(ROOT, 'api/docs/guide/audit-proof.md'), 'utf8')
