@@ -4,6 +4,7 @@ import { createChatMessageRoutes } from './agentchat/messages.ts'
 import { createReplyStreams } from './agentchat/replies.ts'
 import { createChatSessionRoutes } from './agentchat/sessions.ts'
 import { createAuditRoutes } from './audit/audit.ts'
+import { createAuditExportRoutes } from './audit/export.ts'
 import { createForwarderRoutes } from './audit/forwarders.ts'
 import { noteRefused } from './audit/refusals.ts'
 import { createAuditReportRoutes } from './audit/reports.ts'
@@ -118,6 +119,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createSiemRoutes(deps))
     .route('/', createForwarderRoutes(deps))
     .route('/', createAuditReportRoutes())
+    .route('/', createAuditExportRoutes())
     .route('/', createConsoleRoutes())
     .route(
       '/',

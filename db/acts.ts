@@ -60,6 +60,10 @@ export const ACTS = {
   AGENT_CHAT_SESSION_UPDATED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_CLEARED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_DELETED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  /** Urgent, because an export also shows what is wrong with a broken chain. */
+  AUDIT_EXPORTED: { role: 'ADMIN', resource: 'AUDIT', urgent: true },
+  /** What is personal about entries was erased; its details name them. Only the operator can do it. */
+  AUDIT_DETAILS_ERASED: { role: 'ADMIN', resource: 'USER' },
   AUDIT_PURGED: { role: 'ADMIN', resource: 'AUDIT' },
   AUDIT_RETENTION_UPDATED: { role: 'ADMIN', resource: 'AUDIT' },
   /** Whoever watches a chain must see it when it is broken, and just then. */

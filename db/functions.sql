@@ -28,6 +28,23 @@ begin
   return null;
 end $function$;
 
+-- Each audit entry of which something was erased is named by an entry that its transaction has appended.
+CREATE OR REPLACE FUNCTION public.audit_erasure_is_named()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Whoever appends an entry holds the head until the commit, so that the newest one is of this transaction.
+  if not exists (
+    select from (
+      select details from audit_entries where team_id = new.team_id and action = 'AUDIT_DETAILS_ERASED'
+      order by seq desc limit 1) named, json_array_elements(named.details->'seqs') span
+    where new.seq between (span->>0)::bigint and (span->>1)::bigint) then
+    raise exception 'what is erased of audit entries must be named by an entry' using errcode = 'insufficient_privilege';
+  end if;
+  return null;
+end $function$;
+
 -- Audit entries are added, and neither changed nor removed.
 CREATE OR REPLACE FUNCTION public.audit_is_append_only()
  RETURNS trigger
@@ -37,15 +54,29 @@ begin
   raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
--- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old.
+-- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old, and what is personal about one can be erased.
 CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  kept audit_entries;
 begin
   if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
     select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
     return old;
+  end if;
+  if tg_op = 'UPDATE' and old.v = 2 and old.details is not null
+    and old.action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED') then
+    kept := old;
+    kept.actor_name := null;
+    kept.src_ip := null;
+    kept.user_agent := null;
+    kept.details := null;
+    kept.details_salt := null;
+    if new::text = kept::text then
+      return new;
+    end if;
   end if;
   raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
@@ -293,6 +324,22 @@ begin
   end if;
   return null;
 end $function$;
+
+-- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must name them.
+CREATE OR REPLACE FUNCTION public.erase_audit_details(team uuid, person uuid, behind bigint, most integer)
+ RETURNS SETOF bigint
+ LANGUAGE sql
+AS $function$
+  update audit_entries e
+  set actor_name = null, src_ip = null, user_agent = null, details = null, details_salt = null
+  from (
+    select id from audit_entries
+    where team_id = team and user_id = person and seq > behind and v = 2 and details is not null
+      and action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED')
+    order by seq limit most for update) chosen
+  where e.id = chosen.id
+  returning e.seq;
+$function$;
 
 -- A deleted workflow takes its counts along.
 CREATE OR REPLACE FUNCTION public.forget_execution_counts()
@@ -654,6 +701,7 @@ CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EA
 CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();
+CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_erasure_is_named();
 CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();

@@ -96,8 +96,8 @@ export interface AuditEntries {
   actorName: string | null;
   actorRole: string | null;
   core: string;
-  details: unknown;
-  detailsSalt: Buffer;
+  details: unknown | null;
+  detailsSalt: Buffer | null;
   detailsSha256: Buffer;
   eventId: string;
   hash: Buffer;

@@ -28,6 +28,11 @@ People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start
   audit verify [<teamId>]      Check the audit log of one team, or of all. Exits with 1 if an entry is broken.
       --checkpoint <seq>:<hash>  With a teamId: also check that this entry, which an earlier audit verify
                                printed, is still the same.
+      --file <path>            Check an export instead, without the database and the service; - is standard input.
+      --key <path>             With --file: the public keys (PEM) that you have noted. Without it, those of the
+                               export are taken, and printed.
+  audit erase <teamId>         Erase what is personal about a person's entries: name, IP address, user agent and
+      --user <userId>          details. An entry names them, and the audit log stays intact.
   audit reopen <teamId>        Record acts again after a team's audit log was tampered with. The new segment
                                begins with what was found, and audit verify names it for ever.
       --note <text>            Why, for the entry.
@@ -103,8 +108,18 @@ const COMMANDS: Record<string, Command> = {
   },
   'audit verify': {
     words: [0, 1],
-    options: { checkpoint: stringOption },
-    run: async (...all) => (await import('./commands/audit.ts')).runAuditVerify(...all),
+    options: { checkpoint: stringOption, file: stringOption, key: stringOption },
+    run: async (config, args) => {
+      if (args.options.file !== undefined)
+        return (await import('./commands/auditfile.ts')).runAuditVerifyFile(args)
+      if (args.options.key !== undefined) throw new UsageError('--key needs a --file')
+      await (await import('./commands/audit.ts')).runAuditVerify(config, args)
+    },
+  },
+  'audit erase': {
+    words: [1, 1],
+    options: { user: stringOption },
+    run: async (...all) => (await import('./commands/audit.ts')).runAuditErase(...all),
   },
   'audit reopen': {
     words: [1, 1],

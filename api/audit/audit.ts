@@ -113,6 +113,10 @@ const VerificationSchema = v.pipe(
       ),
     ),
     intactFrom: v.pipe(numberSchema, v.description('The first entry that is not purged; 1 if none were')),
+    erased: v.pipe(
+      countSchema,
+      v.description('How many entries are without details, because the operator has erased them'),
+    ),
     breaks: v.pipe(
       v.array(v.object({ seq: numberSchema, at: timeSchema })),
       v.description('The entries with which the operator has reopened the chain after it was tampered with'),

@@ -31,7 +31,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   },
   {
     title: 'Working with executions',
-    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people', 'audit'],
+    chapters: ['recovery', 'export-and-import', 'usage', 'api', 'people', 'audit', 'audit-proof'],
   },
   {
     title: 'Running Perdure',

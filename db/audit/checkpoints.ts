@@ -133,7 +133,12 @@ export function isGenuine(publicKeys: PublicKeys, row: CheckpointRow): boolean {
 }
 
 /** The text that is signed, in UTF-8. */
-function checkpointText({ teamId, seq, hash, at }: Omit<CheckpointRow, 'keyId' | 'signature'>): string {
+export function checkpointText({
+  teamId,
+  seq,
+  hash,
+  at,
+}: Omit<CheckpointRow, 'keyId' | 'signature'>): string {
   return `perdure-audit-checkpoint-v1\n${teamId}\n${seq}\n${hash.toString('hex')}\n${at}\n`
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
+import { LASTING_ACTIONS } from './erasure/erasures.ts'
 import { type AuditCore, canonicalCore, hashLink, hashPersonal } from './signing.ts'
 import { timeText } from './times.ts'
 
@@ -14,8 +15,9 @@ export type StoredEntry = AuditCore & {
   tsText: string
   actorName: string | null
   userAgent: string | null
-  detailsText: string
-  detailsSalt: Buffer
+  /** Both null if what is personal was erased. */
+  detailsText: string | null
+  detailsSalt: Buffer | null
   core: string
   mac: Buffer | null
   keyId: string | null
@@ -66,12 +68,15 @@ const SALT_BYTES = 16
  * stored, without being parsed: the column takes only JSON, so that no other texts make the same one together.
  */
 export function findFault(row: StoredEntry): string | undefined {
-  const { teamId, seq, prev, tsText: ts, v, detailsText: details } = row
+  const { teamId, seq, prev, tsText: ts, v, detailsText: details, detailsSalt: salt } = row
   if (!Number.isSafeInteger(seq) || (v !== 1 && v !== 2))
     return `Entry ${row.seqText} cannot have been written by this service`
-  const personal = hashPersonal(row.detailsSalt, v, { ...row, details })
-  if (row.detailsSalt.length !== SALT_BYTES || !personal.equals(row.detailsSha256))
-    return `The details of entry ${seq} do not match their hash`
+  if (!isBlank(row)) {
+    if (salt === null || details === null) return `The details of entry ${seq} are missing`
+    const personal = hashPersonal(salt, v, { ...row, details })
+    if (salt.length !== SALT_BYTES || !personal.equals(row.detailsSha256))
+      return `The details of entry ${seq} do not match their hash`
+  }
   const core = canonicalCore(row)
   const hash = hashLink({ teamId, seq, prev, ts, core })
   // The hash covers neither the row's id nor the stored core, nor in version 1 what it does not have: these have to
@@ -79,4 +84,11 @@ export function findFault(row: StoredEntry): string | undefined {
   const others = v === 2 || (row.userId === null && row.userAgent === null && row.accessId === null)
   if (hash.equals(row.hash) && core === row.core && row.id === row.eventId && others) return undefined
   return `Entry ${seq} does not match its hash`
+}
+
+/** Whether an entry is as `eraseDetails` leaves it. Another entry must name it. */
+export function isBlank(row: StoredEntry): boolean {
+  const { v, actorName, srcIp, userAgent, detailsText, detailsSalt } = row
+  const gone = [actorName, srcIp, userAgent, detailsText, detailsSalt].every((value) => value === null)
+  return gone && v === 2 && !LASTING_ACTIONS.includes(row.action)
 }

@@ -4,6 +4,7 @@ import { readSnapshot } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { readEntries, readUnsigned, type StoredEntry } from './entries.ts'
+import { readErasures } from './erasure/erasures.ts'
 import { type ChainProofs, judgeEnd, readProofs } from './proofs/proofs.ts'
 import type { PurgedBreak } from './retention/anchors.ts'
 import { INSTANCE_CHAIN } from './signing.ts'
@@ -21,6 +22,8 @@ export type AuditVerification = {
   teamId: string
   /** How many entries were read. */
   entries: number
+  /** How many of them are without details, because they were erased, or because somebody has removed them. */
+  erased: number
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null
   /** The first entry and the last one that was verified before anything was found, with their times; null without any. */
@@ -75,7 +78,10 @@ export async function verifyChain(
   const proofs = await readProofs(db, keys, teamId)
   const { base, head, hasTeam, noted } = proofs
   const ranges = await readUnsigned(db, teamId)
-  const walk = walkChain(keys, teamId, { ranges, base, noted })
+  const walk = walkChain(keys, teamId, {
+    ...{ ranges, base, noted },
+    isErased: await readErasures(db, teamId, base.seq),
+  })
   let mark = checkpoint ? judgePlace(proofs, checkpoint) : null
   let first: StoredEntry | undefined
   let tail: StoredEntry | undefined
@@ -92,11 +98,11 @@ export async function verifyChain(
     walk.find('checkpoint_mismatch', seq, `There is no entry ${seq} with the hash that was noted`)
   }
   for (const { verdict, seq, message } of judgeEnd(proofs, teamId, tail)) walk.find(verdict, seq, message)
-  const { entries, last, lastGood, breaks, findings, digest } = walk.end(proofs.vouched)
+  const { entries, erased, last, lastGood, breaks, findings, digest } = walk.end(proofs.vouched)
   return {
     verification: {
       teamId,
-      ...{ entries, last: note(last), first: toPlace(first), lastGood: toPlace(lastGood) },
+      ...{ entries, erased, last: note(last), first: toPlace(first), lastGood: toPlace(lastGood) },
       ...{ intactFrom: base.seq + 1, closed: tail?.action === 'TEAM_DELETED', breaks },
       purgedBreaks: base.breaks,
       unsigned: ranges.map(({ fromSeq, toSeq }) => ({ fromSeq, toSeq })),

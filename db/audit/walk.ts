@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Keys } from '../seal.ts'
-import { findFault, type StoredEntry, type StoredRange } from './entries.ts'
+import { findFault, isBlank, type StoredEntry, type StoredRange } from './entries.ts'
+import type { IsErased } from './erasure/erasures.ts'
 import { isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
 
 /** What can be wrong with a chain. */
@@ -13,6 +14,8 @@ export const VERDICTS = [
   'entry_unsigned',
   /** Entries without signatures are no longer those of which the note that they have none was signed. */
   'range_modified',
+  /** The details of the entry are gone, and no entry says that they were erased. */
+  'details_missing',
   /** The entry does not link to the one before it. */
   'link_broken',
   /** Entries are missing before this one. */
@@ -74,6 +77,8 @@ export type WalkAids = {
   ranges: StoredRange[]
   /** Where the chain begins after a purge. */
   base: { seq: number; hash: Buffer }
+  /** What the chain says of entries whose details were erased. */
+  isErased: IsErased
   /** What was found beside the entries, by the numbers of the entries before which it counts. */
   noted: (AuditFinding & { seq: number })[]
 }
@@ -82,7 +87,7 @@ export type WalkAids = {
  * Checks the entries of a chain one by one, in its order: content, signature, place and link. An entry that
  * has reopened the chain begins a segment: what was found before it is a break from then on.
  */
-export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: WalkAids) {
+export function walkChain(keys: Keys, teamId: string, { ranges, base, isErased, noted }: WalkAids) {
   const digest = createHash('sha256')
   // A range that this installation has not signed vouches for nothing.
   const unsigned = ranges.filter((range) =>
@@ -91,6 +96,7 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: W
   const breaks: AuditBreak[] = []
   let findings: AuditFinding[] = []
   let entries = 0
+  let erased = 0
   let last: StoredEntry | undefined
   let lastGood: StoredEntry | undefined
   // The first of the entries without a signature that nothing has vouched for yet, and the range to come.
@@ -115,12 +121,19 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: W
       if (!row.prev.equals(place.hash))
         find('link_broken', row.seq, `Entry ${row.seq} does not link to the entry before it`)
       checkRange(row)
+      if (!fault && isBlank(row)) checkErased(row.seq)
     }
     digest.update(describe(row))
     entries++
     last = row
     place = row
     if (findings.length === 0 && bare === undefined) lastGood = row
+  }
+
+  function checkErased(seq: number): void {
+    erased++
+    const lost = `The details of entry ${seq} are gone, and no entry says that they were erased`
+    if (!isErased(seq)) find('details_missing', seq, lost)
   }
 
   /** Finds what was noted of what lies before an entry, in the order of the chain. */
@@ -136,7 +149,7 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: W
   }
 
   function reopen(row: StoredEntry): void {
-    const details = JSON.parse(row.detailsText) as BreakDetails
+    const details = JSON.parse(row.detailsText!) as BreakDetails
     const same = details.digest === readDigest()
     endBare(same)
     breaks.push({ seq: row.seq, at: row.tsText, details, findings })
@@ -179,7 +192,7 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, noted }: W
       findNoted(Number.POSITIVE_INFINITY)
       endBare(vouched)
       if (findings.length === 0) lastGood = last
-      return { entries, last, lastGood, breaks, findings, digest: readDigest() }
+      return { entries, erased, last, lastGood, breaks, findings, digest: readDigest() }
     },
   }
 }

@@ -15,6 +15,7 @@ const benches: Record<
   expressions: async () => (await import('./expressions.ts')).measureExpressions,
   chat: async () => (await import('./agentchat/chat.ts')).measureChat,
   audit: async () => (await import('./audit/audit.ts')).measureAudit,
+  'audit-processes': async () => (await import('./audit/processes.ts')).measureProcesses,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 

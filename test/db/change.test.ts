@@ -50,7 +50,7 @@ const db = readRoom('db/')
 const pieces = db.flatMap(listPieces)
 
 /** The functions of the database that write and that the code calls. */
-const WRITERS = ['cancel_executions', 'clear_gate', 'open_gate', 'purge_audit_entries']
+const WRITERS = ['cancel_executions', 'clear_gate', 'erase_audit_details', 'open_gate', 'purge_audit_entries']
 
 describe('a write goes through a door of db/change.ts', () => {
   const writes = pieces.filter(({ sql }) =>

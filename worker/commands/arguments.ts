@@ -1,4 +1,5 @@
 import { validate } from 'uuid'
+import type { Checkpoint } from '../../db/audit/walk.ts'
 
 /** The command line after the command's name: `words` are the arguments that are not options. */
 export type CommandArguments = { words: string[]; options: Record<string, string | boolean | undefined> }
@@ -24,4 +25,13 @@ export function readChoice<T extends string>(name: string, text: string, choices
   const found = choices.find((choice) => choice === text.toUpperCase())
   if (!found) throw new UsageError(`${name} must be one of ${choices.join(', ')}, not ${text}`)
   return found
+}
+
+/** Reads `--checkpoint`: an entry that was noted. Throws UsageError for anything else than <seq>:<hash>. */
+export function readCheckpoint({ options }: CommandArguments): Checkpoint | undefined {
+  if (options.checkpoint === undefined) return undefined
+  const [, seq, hash] = /^([1-9]\d{0,14}):([\da-f]{64})$/i.exec(String(options.checkpoint)) ?? []
+  if (!seq || !hash)
+    throw new UsageError('--checkpoint must be <seq>:<hash>, as audit verify prints it for the last entry')
+  return { seq: Number(seq), hash }
 }

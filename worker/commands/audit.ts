@@ -1,9 +1,10 @@
 import { hostname, userInfo } from 'node:os'
+import { eraseDetails } from '../../db/audit/erasure/erase.ts'
 import { reopenChain } from '../../db/audit/reopen.ts'
 import { type AuditVerification, listChains, verifyAudit } from '../../db/audit/verify.ts'
-import type { AuditBreak, Checkpoint } from '../../db/audit/walk.ts'
+import type { AuditBreak } from '../../db/audit/walk.ts'
 import type { Config } from '../config.ts'
-import { type CommandArguments, readUuid, UsageError } from './arguments.ts'
+import { type CommandArguments, readCheckpoint, readOption, readUuid, UsageError } from './arguments.ts'
 import { asOperator, createOperatorScope } from './operator.ts'
 
 const MAX_RANGES = 5
@@ -45,13 +46,44 @@ export async function runAuditReopen(config: Config, args: CommandArguments): Pr
   })
 }
 
+/** `audit erase`: erases what is personal about a person's entries of a chain, and says what had to stay. */
+export async function runAuditErase(config: Config, args: CommandArguments): Promise<void> {
+  const teamId = readUuid(args.words[0]!)
+  const userId = readUuid(readOption(args, 'user'))
+  await asOperator(config, async (store) => {
+    const scope = createOperatorScope(store, teamId)
+    const { erased, entries, kept } = await eraseDetails(scope, teamId, userId)
+    const named = entries.length > 0 ? `, as its entries ${entries.join(', ')} say` : ''
+    console.log(`${teamId}  erased the details of ${erased} entries of ${userId}${named}`)
+    const reasons = [
+      [kept.version1, 'were written by an older release, whose hashes cover them'],
+      [kept.beforeBreak, 'are before the entry that has reopened the chain, which has signed them'],
+      [kept.purges, 'are about purges, and prove where the chain begins'],
+    ] as const
+    for (const [count, why] of reasons) if (count > 0) console.log(`  kept  ${count} that ${why}`)
+  })
+}
+
 function print(found: AuditVerification): void {
-  const { teamId, entries, last, closed, breaks, purgedBreaks, intactFrom, noted, unsigned, findings } = found
+  const {
+    teamId,
+    entries,
+    erased,
+    last,
+    closed,
+    breaks,
+    purgedBreaks,
+    intactFrom,
+    noted,
+    unsigned,
+    findings,
+  } = found
   const since = Math.max(breaks.at(-1)?.seq ?? 0, intactFrom)
   const intact = since > 1 ? `intact since entry ${since}` : 'intact'
   const state = findings.length > 0 ? 'BROKEN' : closed ? `${intact}, closed` : intact
   const at = last ? `  last ${last.seq}:${last.hash}` : ''
-  console.log(`${teamId}  ${state}  ${entries} entries${at}`)
+  const blank = erased > 0 ? `, ${erased} without details` : ''
+  console.log(`${teamId}  ${state}  ${entries} entries${blank}${at}`)
   if (intactFrom > 1)
     console.log(`  PURGED  The entries up to ${intactFrom - 1} were purged, as the chain tells`)
   if (noted === 'purged')
@@ -78,12 +110,4 @@ function printBreak({ seq, at, details, findings }: AuditBreak): void {
   // As it was found then: what can be found now is the same, or less.
   for (const { verdict, message } of details.findings) console.log(`    ${verdict}  ${message}`)
   if (details.findings.length < findings.length) console.log(`    ... ${findings.length} findings in all`)
-}
-
-function readCheckpoint({ options }: CommandArguments): Checkpoint | undefined {
-  if (options.checkpoint === undefined) return undefined
-  const [, seq, hash] = /^([1-9]\d{0,14}):([\da-f]{64})$/i.exec(String(options.checkpoint)) ?? []
-  if (!seq || !hash)
-    throw new UsageError('--checkpoint must be <seq>:<hash>, as audit verify prints it for the last entry')
-  return { seq: Number(seq), hash }
 }

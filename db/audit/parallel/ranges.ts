@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import pg from 'pg'
 import { type Keys, purposeKey } from '../../seal.ts'
+import { addSeq, LASTING_ACTIONS, type SeqSpan } from '../erasure/erasures.ts'
 import { timeTextOf } from '../times.ts'
 
 /** A part of a chain whose numbers have no gaps: from `from` to `to`, both inclusive, as `snapshot` shows it. */
@@ -19,6 +20,8 @@ export type RangeResult =
       prev: string
       last: { seq: number; hash: string; tsText: string; action: string }
       firstTs: string
+      /** Entries without details. Others must say that they were erased. */
+      blank: SeqSpan[]
     }
 
 /** Numbers and times as text: what is compared is what is hashed. */
@@ -43,8 +46,8 @@ type Row = [
   outcome: string,
   requestId: string | null,
   srcIp: string | null,
-  details: string,
-  salt: string,
+  details: string | null,
+  salt: string | null,
   sha256: string,
   core: string,
   mac: string | null,
@@ -117,6 +120,7 @@ function createJudge(keys: Keys, teamId: string, from: number) {
   let seq = from
   let first: { prev: string; ts: string } | undefined
   let last: Row | undefined
+  const blank: SeqSpan[] = []
 
   /** SHA-256 of the salt and a text, hexadecimal. */
   function hashSalted(salt: string, text: string): string {
@@ -151,12 +155,18 @@ function createJudge(keys: Keys, teamId: string, from: number) {
     const [v, userId, userAgent, accessId] = [row[22], row[23], row[24], row[25]]
     const isOld = v === '1'
     if (isOld ? userId !== null || userAgent !== null || accessId !== null : v !== '2') return false
-    if (salt.length !== SALT_HEX || mac === null || keyId === null) return false
-    const begin = `{"actor_name":${quote(actorName)},"details":${details}`
-    const personal = isOld
-      ? `${begin}}`
-      : `${begin},"src_ip":${quote(srcIp)},"user_agent":${quote(userAgent)}}`
-    if (sha256.slice(2) !== hashSalted(salt, personal)) return false
+    if (mac === null || keyId === null) return false
+    if (details === null || salt === null) {
+      if (isOld || LASTING_ACTIONS.includes(action)) return false
+      if ([actorName, srcIp, userAgent, details, salt].some((value) => value !== null)) return false
+      addSeq(blank, seq)
+    } else {
+      const begin = `{"actor_name":${quote(actorName)},"details":${details}`
+      const personal = isOld
+        ? `${begin}}`
+        : `${begin},"src_ip":${quote(srcIp)},"user_agent":${quote(userAgent)}}`
+      if (salt.length !== SALT_HEX || sha256.slice(2) !== hashSalted(salt, personal)) return false
+    }
     const actor = `{"id":${plain(actorId)},"kind":${quote(actorKind)},"role":${quote(actorRole)}`
     const middle = `"details_sha256":"${sha256.slice(2)}","event_id":"${eventId}","outcome":${quote(outcome)},"request_id":${quote(requestId)},"resource":{"id":${plain(resourceId)},"type":${quote(resourceType)}}`
     const text = isOld
@@ -180,7 +190,8 @@ function createJudge(keys: Keys, teamId: string, from: number) {
   function end(): Extract<RangeResult, { clean: true }> | undefined {
     if (!first || !last) return undefined
     const entry = { seq: seq - 1, hash: last[3].slice(2), tsText: last[4], action: last[10] }
-    return { clean: true, entries: seq - from, prev: first.prev.slice(2), last: entry, firstTs: first.ts }
+    const found = { prev: first.prev.slice(2), last: entry, firstTs: first.ts, blank }
+    return { clean: true, entries: seq - from, ...found }
   }
 
   return { take, end }

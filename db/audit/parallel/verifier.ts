@@ -4,6 +4,7 @@ import type { Db } from '../../connection.ts'
 import { readSnapshot } from '../../connection.ts'
 import { Fault } from '../../fault.ts'
 import type { Store } from '../../scope.ts'
+import { readErasures } from '../erasure/erasures.ts'
 import { type ChainProofs, judgeEnd, readProofs } from '../proofs/proofs.ts'
 import { type AuditVerification, judgePlace, verifyAudit } from '../verify.ts'
 import type { Checkpoint } from '../walk.ts'
@@ -115,12 +116,19 @@ async function verifyParallel(db: Db, asked: Verification): Promise<AuditVerific
     const tail = clean.at(-1)?.last
     if (!tail || judgeEnd(proofs, teamId, { ...tail, hash: Buffer.from(tail.hash, 'hex') }).length > 0)
       return undefined
+    const isErased = await readErasures(db, teamId, base.seq)
+    let erased = 0
+    for (const [from, to] of clean.flatMap(({ blank }) => blank)) {
+      for (let seq = from; seq <= to; seq++) if (!isErased(seq)) return undefined
+      erased += to - from + 1
+    }
     let mark = checkpoint ? judgePlace(proofs, checkpoint) : null
     if (mark === 'missing') mark = (await isThere(db, teamId, checkpoint!)) ? 'found' : 'missing'
     if (mark === 'missing') return undefined
     return {
       teamId,
       entries: clean.reduce((sum, { entries }) => sum + entries, 0),
+      erased,
       last: { seq: tail.seq, hash: tail.hash },
       first: { seq: base.seq + 1, at: clean[0]!.firstTs },
       lastGood: { seq: tail.seq, at: tail.tsText },

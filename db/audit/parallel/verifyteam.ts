@@ -12,6 +12,7 @@ export type VerificationView = {
   brokenAtTimestamp?: string
   problem?: { kind: Verdict; seq: number | null }
   intactFrom: number
+  erased: number
   breaks: { seq: number; at: string }[]
   noted?: 'found' | 'missing' | 'purged'
   last?: Checkpoint
@@ -40,7 +41,7 @@ export async function verifyTeam(
 }
 
 function toView(found: AuditVerification): VerificationView {
-  const { entries, first, last, lastGood, problem, noted, intactFrom, purgedBreaks, breaks } = found
+  const { entries, erased, first, last, lastGood, problem, noted, intactFrom, purgedBreaks, breaks } = found
   const verifiedAt = new Date().toISOString()
   const places = breaks.map(({ seq, at }) => ({ seq, at }))
   return {
@@ -52,6 +53,7 @@ function toView(found: AuditVerification): VerificationView {
       ? { brokenAtTimestamp: problem.at ?? verifiedAt, problem: { kind: problem.kind, seq: problem.seq } }
       : {}),
     intactFrom,
+    erased,
     breaks: [...purgedBreaks, ...places],
     ...(noted ? { noted } : {}),
     ...(last ? { last } : {}),

@@ -33,7 +33,7 @@ export type AnchorRow = {
 export type ChainBase = { seq: number; hash: Buffer; purgeSeq: number; breaks: PurgedBreak[] }
 
 /** The text that is signed, in UTF-8. */
-function anchorText(row: Omit<AnchorRow, 'keyId' | 'signature'>): string {
+export function anchorText(row: Omit<AnchorRow, 'keyId' | 'signature'>): string {
   const { teamId, baseSeq, baseHash, baseTs, purgeSeq, cutoff, breaks, createdAt } = row
   const lines = [teamId, baseSeq, baseHash.toString('hex'), baseTs, purgeSeq, cutoff, breaks, createdAt]
   return `perdure-audit-anchor-v1\n${lines.join('\n')}\n`

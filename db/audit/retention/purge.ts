@@ -6,6 +6,7 @@ import { Fault } from '../../fault.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { lockHead } from '../chain.ts'
 import { readEntries, readUnsigned } from '../entries.ts'
+import { readErasures } from '../erasure/erasures.ts'
 import { readProofs } from '../proofs/proofs.ts'
 import { ensurePublicKey, readPublicKeys } from '../proofs/publickeys.ts'
 import { timeText } from '../times.ts'
@@ -72,7 +73,8 @@ async function planPurge(db: Db, { keys }: Store, teamId: string): Promise<Plan>
   if (cut === null || provenBy !== null) return { ...plan, cut: null, count: 0 }
   const ranges = await readUnsigned(db, teamId)
   const within = noted.filter(({ seq }) => seq <= cut.seq)
-  const walk = walkChain(keys, teamId, { ranges, base, noted: within })
+  const isErased = await readErasures(db, teamId, base.seq)
+  const walk = walkChain(keys, teamId, { ranges, base, isErased, noted: within })
   for await (const row of readEntries(db, teamId, base.seq, cut.seq)) walk.add(row)
   const { entries, findings } = walk.end(vouched && head?.seq === cut.seq)
   if (findings.length > 0) throw doesNotVerify(findings[0]!.message)

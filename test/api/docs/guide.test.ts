@@ -83,7 +83,7 @@ describe('the Markdown files', () => {
     const marks = shell.filter(({ text }) => /\bcurl\b/.test(text)).map(({ at, info }) => ({ at, info }))
     expect(marks.length).toBeGreaterThan(20)
     expect(marks.filter(({ info }) => info !== 'sh run' && info !== 'sh example')).toEqual([])
-    const known = /^(sh( run| example)?|json( answer)?|ts|text|)$/
+    const known = /^(sh( run| example)?|json( answer)?|ts|python|text|)$/
     const infos = texts.flatMap(({ blocks }) => blocks.map(({ at, info }) => ({ at, info })))
     expect(infos.filter(({ info }) => !known.test(info))).toEqual([])
   })

@@ -63,6 +63,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/docs/guide': 'text/html',
         'get /api/docs/guide/{chapter}': 'text/html',
         'get /api/docs/guide/images/{image}': 'image/png',
+        'get /api/audit/team/{teamId}/export': 'application/x-ndjson',
         'get /api/oauth2/callback': 'text/html',
         'get /metrics': 'text/plain',
         'get /api/executions/{id}/events': 'text/event-stream',
