@@ -44,9 +44,13 @@ const minuteOf = perDatabase<Minute>(() => ({
  */
 export async function noteRefusal(refusal: Refusal, limits = REFUSAL_LIMITS): Promise<void> {
   const { scope, act, teamId } = refusal
-  const chain = teamId !== undefined && (await hasTeam(scope.store.db, teamId)) ? teamId : INSTANCE_CHAIN
-  const caller = nameCaller(scope)
   const minute = minuteOf(scope.store.db)
+  // In a flood, what was known at its first request is enough.
+  const isKnown =
+    teamId !== undefined &&
+    (minute.tried.has(`${teamId} ${ALL_CALLERS}`) || (await hasTeam(scope.store.db, teamId)))
+  const chain = isKnown ? teamId : INSTANCE_CHAIN
+  const caller = nameCaller(scope)
   const verdict = tryOnce(minute, chain, caller, limits)
   if (verdict === 'enter') {
     const entered = await inTurn(minute, () => enter(refusal, { chain, caller }, limits))
