@@ -16,7 +16,6 @@ import type { Scope, Store } from '../db/scope.ts'
 import type { TraceContext } from '../db/starts/start.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
 import type { Problem } from '../workflows/problem.ts'
-import type { Rule } from './http/accept.ts'
 
 /**
  * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
@@ -25,7 +24,7 @@ export type AppEnv = {
   Variables: {
     scope: Scope
     /** The rule of the route, once `accept` has begun. */
-    rule?: Pick<Rule, 'id' | 'role'>
+    rule?: { id: string; role: string }
     /** The team that the request is about, once that is known. */
     teamId?: string | undefined
     /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */

@@ -12,7 +12,7 @@ import { checkTimeRange, paging, queryInteger, timeRange } from '../http/query.t
 import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 
 /** Everything that an entry can say was done, in the words of the audit. */
-export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])].sort()
+export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
 
 export const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
 

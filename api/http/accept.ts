@@ -90,8 +90,8 @@ type Out<R extends Rule> = {
 
 const MAX_PROBLEMS = 500
 
-/** Messages are cut, because Valibot's own repeat the input. This holds the list of all node types. */
-const MAX_MESSAGE = 1_000
+/** Messages are cut, because Valibot's own repeat the input. This holds the lists of all node types and of all actions. */
+const MAX_MESSAGE = 2_500
 
 const rules = new WeakMap<object, Rule>()
 

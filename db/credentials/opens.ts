@@ -68,7 +68,7 @@ export async function settleOpenings(
 ): Promise<number> {
   const until = new Date(now.getTime() - AFTER_MINUTES * 60_000)
   const { rows } = await sql<{ teamId: string }>`
-    select distinct team_id from credential_opens where hour <= ${until} - interval '1 hour' limit 10000`.execute(
+    select distinct team_id from credential_opens where hour <= ${until}::timestamptz - interval '1 hour' limit 10000`.execute(
     store.db,
   )
   let made = 0

@@ -1,8 +1,14 @@
 import { sql } from 'kysely'
+import type { AccountAct } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { write } from '../change.ts'
 import type { Actor, Scope, Store } from '../scope.ts'
-import type { RefusalAct } from './refusals.ts'
+
+/** What the service refuses, in the words of the audit. */
+export type RefusalAct = Extract<
+  AccountAct,
+  'SIGN_IN_FAILED' | 'ACCESS_DENIED' | 'REVOKED_TOKEN_USED' | 'ENDED_SESSION_USED'
+>
 
 /** All callers of a chain together. */
 export const ALL_CALLERS = '*'

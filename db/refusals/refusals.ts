@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import type { AccountAct } from '../acts.ts'
 import type { AuditEntry } from '../audit/audit.ts'
 import { INSTANCE_CHAIN } from '../audit/signing.ts'
 import { perDatabase } from '../cache.ts'
@@ -7,13 +6,7 @@ import { noteEvent } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { readNetwork } from '../people/network.ts'
 import type { Scope } from '../scope.ts'
-import { ALL_CALLERS, countRefusal } from './counts.ts'
-
-/** What the service refuses, in the words of the audit. */
-export type RefusalAct = Extract<
-  AccountAct,
-  'SIGN_IN_FAILED' | 'ACCESS_DENIED' | 'REVOKED_TOKEN_USED' | 'ENDED_SESSION_USED'
->
+import { ALL_CALLERS, countRefusal, type RefusalAct } from './counts.ts'
 
 /** A refused request. `scope` says who has sent it; without a `teamId` it is about no team that is known. */
 export type Refusal = AuditEntry & { act: RefusalAct; scope: Scope; teamId?: string | undefined }
@@ -51,9 +44,13 @@ const minuteOf = perDatabase<Minute>(() => ({
  */
 export async function noteRefusal(refusal: Refusal, limits = REFUSAL_LIMITS): Promise<void> {
   const { scope, act, teamId } = refusal
-  const chain = teamId !== undefined && (await hasTeam(scope.store.db, teamId)) ? teamId : INSTANCE_CHAIN
-  const caller = nameCaller(scope)
   const minute = minuteOf(scope.store.db)
+  // In a flood, what was known at its first request is enough.
+  const isKnown =
+    teamId !== undefined &&
+    (minute.tried.has(`${teamId} ${ALL_CALLERS}`) || (await hasTeam(scope.store.db, teamId)))
+  const chain = isKnown ? teamId : INSTANCE_CHAIN
+  const caller = nameCaller(scope)
   const verdict = tryOnce(minute, chain, caller, limits)
   if (verdict === 'enter') {
     const entered = await inTurn(minute, () => enter(refusal, { chain, caller }, limits))

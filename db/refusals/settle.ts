@@ -3,8 +3,7 @@ import { INSTANCE_CHAIN } from '../audit/signing.ts'
 import { noteEvent, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { type Scope, type Store, serviceScope } from '../scope.ts'
-import { ALL_CALLERS, type CountedActor } from './counts.ts'
-import type { RefusalAct } from './refusals.ts'
+import { ALL_CALLERS, type CountedActor, type RefusalAct } from './counts.ts'
 
 /** A minute is settled so many seconds after it is over: by then all processes have written what they have counted. */
 const AFTER_S = 10
