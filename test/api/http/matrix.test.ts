@@ -16,6 +16,7 @@ import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
 import { serviceScope } from '../../../db/scope.ts'
+import { createForwarder } from '../../../db/siem/forwarders.ts'
 import { makeResumeToken } from '../../../db/waits/events.ts'
 import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
@@ -191,6 +192,9 @@ async function makeWorld() {
     ])
     .execute()
   const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
+  const receiver = { type: 'HTTPS', url: 'https://127.0.0.1/', host: null, port: null } as const
+  const unused = { caCertificate: null, credentialId: null }
+  const forwarder = await createForwarder(scope, teamId, { name: 'World', ...receiver, ...unused })
   const ids = {
     workflowId: workflow.id,
     executionId,
@@ -199,6 +203,7 @@ async function makeWorld() {
     spareId: spare.id,
     variableId: variable.id,
     credentialId: credential.id,
+    forwarderId: forwarder.id,
     connectableId: connectable.id,
     fileId: file.id,
     approvalId,
@@ -239,6 +244,7 @@ function fillPath(path: string, world: World): string {
     '/variables': world.variableId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
+    '/forwarders': world.forwarderId,
     name: 'paid',
     token: world.resumeToken,
     chapter: 'nodes',
