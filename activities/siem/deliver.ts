@@ -11,7 +11,7 @@ import { toEcs } from './ecs.ts'
 import { frameSyslog, writeSyslog } from './syslog.ts'
 import { sendSyslog } from './tlssyslog.ts'
 
-/** What sending entries to receivers needs. `host` is the service's own name, see nameHost. */
+/** What sending entries to receivers needs. `host` is the service's own name, see nameSender. */
 export type SiemCarrier = { store: Store; outside: Outsides; host: string }
 
 /** How long one delivery may take. */

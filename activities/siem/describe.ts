@@ -26,7 +26,7 @@ export function nameAct(action: string): string {
 }
 
 /** The name under which the service is reached, for the receivers of its events: printable ASCII, or `-`. */
-export function nameHost(publicUrl: string): string {
+export function nameSender(publicUrl: string): string {
   const host = URL.parse(publicUrl)?.hostname.replace(/^\[|\]$/g, '') ?? ''
   return printable(host, 255)
 }

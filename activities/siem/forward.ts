@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { AuditEntryView } from '../../db/audit/list.ts'
 import {
   type ClaimedForwarder,
-  noteSent,
+  noteDelivered,
   postponeForwarder,
   readBatch,
   releaseForwarder,
@@ -49,7 +49,7 @@ export async function forwardEntries(
         log.warn({ forwarderId: id, teamId, missed }, 'audit entries were purged before they were sent')
       await deliverEntries(carrier, teamId, claimed, batch, signal)
       const held = { ...claimed, sentSeq }
-      if (!(await noteSent(store, held, { seq: last.seq, missed, leaseMs }))) return
+      if (!(await noteDelivered(store, held, { seq: last.seq, missed, leaseMs }))) return
       sentSeq = last.seq
     }
     await releaseForwarder(store, claimed)

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import type { SiemCarrier } from '../../activities/siem/deliver.ts'
-import { nameHost } from '../../activities/siem/describe.ts'
+import { nameSender } from '../../activities/siem/describe.ts'
 import { testForwarder } from '../../activities/siem/test.ts'
 import { Fault } from '../../db/fault.ts'
 import {
@@ -160,7 +160,7 @@ export function createForwarderRoutes({
         if (!outside) throw new Fault('UNAVAILABLE', 'This process tests no forwarders', { retryAfter: 5 })
         const giveBack = seats.take(scope.userId ?? '', teamId)
         try {
-          const carrier: SiemCarrier = { store, outside, host: nameHost(publicUrl) }
+          const carrier: SiemCarrier = { store, outside, host: nameSender(publicUrl) }
           const said = await testForwarder(carrier, forwarder, c.req.raw.signal)
           await noteForwarderTest(scope, teamId, id, said)
           return c.json({ ...said, testedAt: new Date() })

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { writeCef } from '../../activities/siem/cef.ts'
-import { nameHost } from '../../activities/siem/describe.ts'
+import { nameSender } from '../../activities/siem/describe.ts'
 import { toEcs } from '../../activities/siem/ecs.ts'
 import { writeSyslog } from '../../activities/siem/syslog.ts'
 import type { AuditEntryView } from '../../db/audit/list.ts'
@@ -82,7 +82,7 @@ const EcsSchema = v.pipe(
 
 /** The route by which a SIEM fetches a team's audit entries. */
 export function createSiemRoutes({ publicUrl }: Pick<ApiDeps, 'publicUrl'>) {
-  const host = nameHost(publicUrl)
+  const host = nameSender(publicUrl)
   return new Hono<AppEnv>().get(
     '/api/audit/team/:teamId/siem',
     accept({

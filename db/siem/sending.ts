@@ -62,7 +62,7 @@ export async function readBatch(
  * Notes that the receiver has taken the entries up to `seq`, and renews the lease. Resolves to false, and notes nothing,
  * if the forwarder is not held any more: somebody has changed or deleted it, or another process has taken it.
  */
-export async function noteSent(
+export async function noteDelivered(
   store: Store,
   { id, lease, sentSeq }: ClaimedForwarder,
   { seq, missed, leaseMs }: { seq: number; missed: number; leaseMs: number },

@@ -6,7 +6,7 @@ import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
-import { nameHost } from '../../activities/siem/describe.ts'
+import { nameSender } from '../../activities/siem/describe.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
 import { isAnyReplyEnding } from '../../db/agentchat/settle.ts'
@@ -100,7 +100,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const own = () => listOwnPlaces(config, kind !== 'worker')
   const egress = { ...config.egress, allowLoopback, own, mark: makeCallMark(keys) }
   const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
-  const endForwarding = startForwarding({ store, outside, host: nameHost(config.publicUrl), log })
+  const endForwarding = startForwarding({ store, outside, host: nameSender(config.publicUrl), log })
   let close = async () => {}
   if (kind !== 'worker')
     close = await startApi(config, store, sealer, bus, { ...instruments, outside, replies }, readEngine)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { writeCef } from '../../../activities/siem/cef.ts'
-import { nameHost } from '../../../activities/siem/describe.ts'
+import { nameSender } from '../../../activities/siem/describe.ts'
 import { toEcs } from '../../../activities/siem/ecs.ts'
 import { frameSyslog, writeSyslog } from '../../../activities/siem/syslog.ts'
 import type { AuditEntryView } from '../../../db/audit/list.ts'
@@ -182,7 +182,7 @@ test('an event has the field names of the Elastic Common Schema', () => {
 })
 
 test('the host of the events is that of the public URL', () => {
-  expect(nameHost('https://perdure.example.com:8443/x')).toBe(HOST)
-  expect(nameHost('http://[::1]:3000')).toBe('::1')
-  expect(nameHost('nothing')).toBe('-')
+  expect(nameSender('https://perdure.example.com:8443/x')).toBe(HOST)
+  expect(nameSender('http://[::1]:3000')).toBe('::1')
+  expect(nameSender('nothing')).toBe('-')
 })

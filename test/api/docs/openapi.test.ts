@@ -76,6 +76,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
       const also = {
         'get /api/executions/team/{teamId}/export': 'text/csv',
         'get /api/audit/team/{teamId}/reports/{id}/download': 'text/html',
+        'get /api/audit/team/{teamId}/siem': 'text/plain',
         'get /api/docs/guide/{chapter}': 'text/markdown',
         'get /api/executions/{id}/files/{fileId}': '*/*',
       }[at]

@@ -17,6 +17,7 @@ import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
 import { serviceScope } from '../../../db/scope.ts'
+import { createForwarder } from '../../../db/siem/forwarders.ts'
 import { makeResumeToken } from '../../../db/waits/events.ts'
 import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
@@ -275,6 +276,9 @@ async function makeWorld() {
     .values([{ reportId, format: 'html', part: 0, bytes: page }])
     .execute()
   const resumeToken = makeResumeToken(service.store.keys, { executionId, nodeId: 'c', iteration: '' })
+  const receiver = { type: 'HTTPS', url: 'https://127.0.0.1/', host: null, port: null } as const
+  const unused = { caCertificate: null, credentialId: null }
+  const forwarder = await createForwarder(scope, teamId, { name: 'World', ...receiver, ...unused })
   const ids = {
     workflowId: workflow.id,
     executionId,
@@ -283,6 +287,7 @@ async function makeWorld() {
     spareId: spare.id,
     variableId: variable.id,
     credentialId: credential.id,
+    forwarderId: forwarder.id,
     connectableId: connectable.id,
     fileId: file.id,
     approvalId,
@@ -325,6 +330,7 @@ function fillPath(path: string, world: World): string {
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
     '/reports': world.reportId,
+    '/forwarders': world.forwarderId,
     name: 'paid',
     token: world.resumeToken,
     chapter: 'nodes',
