@@ -33,32 +33,36 @@ export async function measureProcesses(stand: Stand): Promise<void> {
       body: JSON.stringify(BENCH_ADMIN),
     })
     const cookie = headers.getSetCookie()[0]!.split(';')[0]!
-    const rename = async (pool: Pool, teamId: string, name: string) => {
+    const send = async <T>(pool: Pool, method: 'POST' | 'PUT', path: string, json: unknown): Promise<T> => {
       const asked = { cookie, 'content-type': 'application/json' }
-      const body = JSON.stringify({ name })
-      const path = `/api/teams/${teamId}`
-      const response = await pool.request({ method: 'PUT', path, headers: asked, body })
-      await response.body.dump()
-      if (response.statusCode !== 200) throw new Error(`an act responded with ${response.statusCode}`)
+      const response = await pool.request({ method, path, headers: asked, body: JSON.stringify(json) })
+      const text = await response.body.text()
+      if (response.statusCode > 201) throw new Error(`${path} responded with ${response.statusCode}: ${text}`)
+      return JSON.parse(text) as T
     }
+    const create = async (path: string, json: unknown) =>
+      (await send<{ id: string }>(pools[0]!, 'POST', path, json)).id
+    // Each writer changes a variable of its own, so that only the chain is common.
+    const makeVariable = (teamId: string, writer: number) =>
+      create('/api/variables', { teamId, key: `v${writer}`, value: 0 })
     const teams: string[] = []
-    for (let i = 0; i < WRITERS; i++) {
-      const response = await fetch(`${stand.url}/api/teams`, {
-        method: 'POST',
-        headers: { cookie, 'content-type': 'application/json' },
-        body: JSON.stringify({ name: `Bench ${i}` }),
-      })
-      teams.push(((await response.json()) as { id: string }).id)
+    const common: string[] = []
+    const apart: string[] = []
+    for (let writer = 0; writer < WRITERS; writer++) {
+      teams.push(await create('/api/teams', { name: `Bench ${writer}` }))
+      common.push(await makeVariable(teams[0]!, writer))
+      apart.push(await makeVariable(teams[writer]!, WRITERS + writer))
     }
+    const act = (pool: Pool, id: string, value: number) =>
+      send(pool, 'PUT', `/api/variables/${id}`, { value })
     await sql`create table plain_rows (id bigint generated always as identity primary key, team_id uuid, entry json)`.execute(
       db,
     )
     const entry = JSON.stringify({ core: 'x'.repeat(600), details: 'x'.repeat(400) })
     const works: Record<string, (writer: number, at: number) => Promise<unknown>> = {
-      'one team, one API process': (writer, at) => rename(pools[0]!, teams[0]!, `${writer} ${at}`),
-      'one team, two API processes': (writer, at) => rename(pools[writer % 2]!, teams[0]!, `${writer} ${at}`),
-      'eight teams, two API processes': (writer, at) =>
-        rename(pools[writer % 2]!, teams[writer]!, `${writer} ${at}`),
+      'one team, one API process': (writer, at) => act(pools[0]!, common[writer]!, at),
+      'one team, two API processes': (writer, at) => act(pools[writer % 2]!, common[writer]!, at),
+      'eight teams, two API processes': (writer, at) => act(pools[writer % 2]!, apart[writer]!, at),
       'plain INSERTs, no HTTP': () =>
         sql`insert into plain_rows (team_id, entry) values (${teams[0]}, ${entry}::json)`.execute(db),
     }
@@ -68,7 +72,7 @@ export async function measureProcesses(stand: Stand): Promise<void> {
         const began = performance.now()
         await Promise.all(
           Array.from({ length: WRITERS }, async (_, writer) => {
-            for (let at = 0; at < ACTS; at++) await work(writer, at * 10 + round)
+            for (let at = 0; at < ACTS; at++) await work(writer, at * 10 + round + 1)
           }),
         )
         const rate = (WRITERS * ACTS * 1_000) / (performance.now() - began)
