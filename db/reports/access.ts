@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { lesserRole, type Role } from '../acts.ts'
-import { ask, MAX_ROWS, makeSection, type ReportPeriod, type ReportSection } from './sections.ts'
+import { askRows, MAX_ROWS, makeSection, type ReportPeriod, type ReportSection } from './sections.ts'
 
 /** A person who could get in, or was known to, at the end of the period. */
 type Holder = {
@@ -130,7 +130,7 @@ function membersThen({ teamId, span, base, to }: ReportPeriod) {
 }
 
 async function listPeople(period: ReportPeriod): Promise<Holder[]> {
-  return ask(
+  return askRows(
     period,
     sql<Holder>`
       with ${membersThen(period)}
@@ -145,7 +145,7 @@ async function listPeople(period: ReportPeriod): Promise<Holder[]> {
 
 async function listTokensThen(period: ReportPeriod): Promise<TokenHolder[]> {
   const { teamId, to, base, span } = period
-  return ask(
+  return askRows(
     period,
     sql<TokenHolder>`
       with ${membersThen(period)}, made as (

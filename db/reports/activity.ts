@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import {
-  ask,
+  askRows,
   listActs,
   MAX_ROWS,
   makeSection,
@@ -75,7 +75,7 @@ export async function tellActivity(period: ReportPeriod): Promise<ReportSection[
 /** Counts the entries of the period in four ways, reading them once. */
 async function countGroups(period: ReportPeriod): Promise<Group[]> {
   const { teamId, span } = period
-  return ask(
+  return askRows(
     period,
     sql<Group>`
       with counted as (

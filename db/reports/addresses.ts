@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { INSTANCE_CHAIN } from '../audit/signing.ts'
-import { ask, MAX_ROWS, makeSection, PERSON, type ReportPeriod, type ReportSection } from './sections.ts'
+import { askRows, MAX_ROWS, makeSection, PERSON, type ReportPeriod, type ReportSection } from './sections.ts'
 import { staysOf } from './stays.ts'
 
 /** An address is new if nothing has come from it for this long. */
@@ -9,7 +9,7 @@ const LOOK_BACK_DAYS = 366
 /** The addresses from which members have signed in or done something for the first time in the period. */
 export async function listNewAddresses(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span, base, accounts, from } = period
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       with ${staysOf(period)}, since as (select ${from}::timestamptz - ${LOOK_BACK_DAYS * 24} * interval '1 hour' as at),

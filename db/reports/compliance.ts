@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { listAccess } from './access.ts'
 import {
-  ask,
+  askRows,
   EXPORTS,
   listActs,
   MAX_ROWS,
@@ -70,7 +70,7 @@ export async function tellCompliance(period: ReportPeriod): Promise<ReportSectio
 /** The credentials that there were at the end of the period, with what is deleted since. */
 async function listCredentialsThen(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span, base, to } = period
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       with made as (
@@ -122,7 +122,7 @@ async function listCredentialsThen(period: ReportPeriod): Promise<ReportSection>
 /** Which workflow has used which credential, how often. */
 async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       select coalesce(c.name, u.name) as credential, c.type, u.credential_id, coalesce(w.name, u.workflow_name) as workflow,
@@ -159,7 +159,7 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
 /** How long the audit is kept, as it is today. */
 async function listRetention(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, base } = period
-  const [row] = await ask(
+  const [row] = await askRows(
     period,
     sql<Record<string, unknown>>`
       select coalesce(r.retention_days, 365) as days, coalesce(r.auto_delete_enabled, false) as auto,

@@ -38,7 +38,7 @@ const MAX_CELL = 300
 const MAX_UNITS = 1_000_000
 
 /** Asks the database for rows, until the period's signal is aborted. */
-export async function ask<T>({ db, signal }: ReportPeriod, query: RawBuilder<T>): Promise<T[]> {
+export async function askRows<T>({ db, signal }: ReportPeriod, query: RawBuilder<T>): Promise<T[]> {
   const options = signal ? ({ signal, inflightQueryAbortStrategy: 'cancel query' } as const) : undefined
   return (await query.execute(db, options)).rows
 }
@@ -97,7 +97,7 @@ export async function listActs(
 ): Promise<ReportSection> {
   const { low, high } = period.span
   const some = sql`audit_entries where team_id = ${period.teamId} and action = any(${actions}) and seq between ${low} and ${high}`
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Raw>`select ${ENTRY_CELLS}, (select count(*) from ${some}) as total from ${some}
       order by seq desc limit ${MAX_ROWS}`,

@@ -3,7 +3,7 @@ import { ACTS, ROLES } from '../acts.ts'
 import { INSTANCE_CHAIN } from '../audit/signing.ts'
 import { listNewAddresses } from './addresses.ts'
 import {
-  ask,
+  askRows,
   ENTRY_CELLS,
   EXPORTS,
   listActs,
@@ -69,7 +69,7 @@ export async function tellSecurity(period: ReportPeriod): Promise<ReportSection[
  */
 async function countFailures(period: ReportPeriod, by: 'account' | 'address'): Promise<ReportSection> {
   const { low, high } = period.accounts
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       with ${staysOf(period)}, failed as (
@@ -111,7 +111,7 @@ async function listAccountActs(
   actions: string[],
 ): Promise<ReportSection> {
   const { low, high } = period.accounts
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       with ${staysOf(period)}
@@ -128,7 +128,7 @@ async function listAccountActs(
 /** What was denied, by who tried what from where. */
 async function countDenied(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       select coalesce(max(actor_name), actor_kind) as who, actor_kind as as, src_ip as ip,
@@ -156,7 +156,7 @@ async function countDenied(period: ReportPeriod): Promise<ReportSection> {
 /** Uses of SDK tokens that were revoked. */
 async function countRevoked(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       select k.name, k.hint, k.revoked_at, u.email as maker, e.*, count(*) over () as total
@@ -186,7 +186,7 @@ async function listEscalations(period: ReportPeriod): Promise<ReportSection> {
   const rank = (role: ReturnType<typeof sql>) => sql`array_position(${ROLES}::text[], upper(${role}))`
   const before = sql`coalesce(details->>'from', details#>>'{before,role}')`
   const after = sql`coalesce(details->>'to', details#>>'{after,role}', details->>'role')`
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       select ${ENTRY_CELLS}, count(*) over () as total,
@@ -213,7 +213,7 @@ async function listEscalations(period: ReportPeriod): Promise<ReportSection> {
 /** Acts that went on while the team's chain was broken: their entries are in the instance's chain. */
 async function listMoved(period: ReportPeriod): Promise<ReportSection> {
   const { low, high } = period.accounts
-  const rows = await ask(
+  const rows = await askRows(
     period,
     sql<Record<string, unknown>>`
       select ${ENTRY_CELLS}, count(*) over () as total from audit_entries

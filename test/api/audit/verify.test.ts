@@ -25,6 +25,7 @@ test('an intact chain is valid, from its first entry to its last', async () => {
     lastEntry: rows[4]!.ts.toISOString(),
     intactFrom: 1,
     breaks: [],
+    erased: 0,
     last: { seq: 5, hash: rows[4]!.hash.toString('hex') },
   })
 })
@@ -45,6 +46,7 @@ test('a broken chain is a 200 too, with the time and the number of the entry tha
     problem: { kind: 'entry_modified', seq: 3 },
     intactFrom: 1,
     breaks: [],
+    erased: 0,
     last: { seq: 5, hash: rows[4]!.hash.toString('hex') },
   })
 })

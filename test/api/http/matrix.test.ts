@@ -116,6 +116,15 @@ const ENTRIES: Record<string, string[]> = {
   updateTeamEgress: ['TEAM_EGRESS_UPDATED'],
   updateAuditRetention: ['AUDIT_RETENTION_UPDATED'],
   purgeAudit: ['AUDIT_PURGED'],
+  exportAudit: ['AUDIT_EXPORTED'],
+  readAuditForSiem: ['AUDIT_SIEM_READ'],
+  createAuditForwarder: ['AUDIT_FORWARDER_CREATED'],
+  updateAuditForwarder: ['AUDIT_FORWARDER_UPDATED'],
+  deleteAuditForwarder: ['AUDIT_FORWARDER_DELETED'],
+  testAuditForwarder: ['AUDIT_FORWARDER_TESTED'],
+  createAuditReport: ['AUDIT_REPORT_CREATED'],
+  deleteAuditReport: ['AUDIT_REPORT_DELETED'],
+  downloadAuditReport: ['AUDIT_REPORT_DOWNLOADED'],
 }
 
 const { routes } = createApp({
