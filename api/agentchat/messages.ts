@@ -5,7 +5,7 @@ import { listChatMessages, readChatMessage } from '../../db/agentchat/messages.t
 import { postChatMessage, stopChatReply } from '../../db/agentchat/post.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { ById, boundedString, documentAs, uuidField } from '../http/fields.ts'
+import { ById, unblankString, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
 import { idSchema, pageSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
@@ -17,13 +17,7 @@ import { ChatMessageSchema } from './sessions.ts'
 /** The most characters of a message. */
 const MAX_LENGTH = 100_000
 
-const NewMessage = v.object({
-  content: v.pipe(
-    boundedString(MAX_LENGTH),
-    documentAs<string>({ type: 'string', maxLength: MAX_LENGTH, pattern: '^[^\\u0000]*\\S[^\\u0000]*$' }),
-    v.check((text) => text === '' || text.trim() !== '', 'must not be empty'),
-  ),
-})
+const NewMessage = v.object({ content: unblankString(MAX_LENGTH) })
 const InSession = v.object({ id: uuidField, messageId: uuidField })
 
 const Resets = v.object({

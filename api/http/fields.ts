@@ -31,14 +31,18 @@ export function boundedString(max: number, min = 1) {
   )
 }
 
-/** A string of 1 to `max` characters that is not blank, without the whitespace around it. */
-export function trimmedString(max: number) {
+/** A string of 1 to `max` characters that is not blank. */
+export function unblankString(max: number) {
   return v.pipe(
     boundedString(max),
     documentAs<string>({ type: 'string', maxLength: max, pattern: '^[^\\u0000]*\\S[^\\u0000]*$' }),
-    v.trim(),
-    v.nonEmpty('must not be empty'),
+    v.check((text) => text === '' || text.trim() !== '', 'must not be empty'),
   )
+}
+
+/** The same, without the whitespace around it. */
+export function trimmedString(max: number) {
+  return v.pipe(unblankString(max), v.trim())
 }
 
 /** Any JSON object. Valibot's `record` would drop the keys `constructor` and `prototype`. */

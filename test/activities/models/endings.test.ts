@@ -1,35 +1,19 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import type { CredentialType } from '../../../db/credentials/types.ts'
-import { startAnthropic } from '../../support/servers/models/anthropic.ts'
 import { useModels } from '../../support/servers/models/asking.ts'
-import { startGoogle } from '../../support/servers/models/google.ts'
-import { startOpenAi } from '../../support/servers/models/openai.ts'
-import type { VendorScript, VendorServer } from '../../support/servers/models/vendor.ts'
+import type { VendorScript } from '../../support/servers/models/vendor.ts'
+import { useVendors } from '../../support/servers/models/vendors.ts'
 
 const models = useModels()
-const open: VendorServer[] = []
-afterEach(async () => {
-  for (const server of open.splice(0)) await server.stop()
-})
+const { startVendor } = useVendors()
 
 async function start(type: CredentialType, script: VendorScript) {
-  const starts = { ANTHROPIC: startAnthropic, GOOGLE_AI: startGoogle }
-  const server = await (starts[type as 'ANTHROPIC'] ?? startOpenAi)(script)
-  open.push(server)
-  const address: Record<string, string> =
-    type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
+  const { server, data } = await startVendor(type, script)
   return {
     server,
     ask: (request: Partial<Parameters<typeof models.ask>[2]> = {}) =>
-      models.ask(
-        type,
-        { apiKey: 'key-of-the-vendor-42', ...address },
-        {
-          messages: [{ role: 'user', content: 'hi' }],
-          ...request,
-        },
-      ),
+      models.ask(type, data, { messages: [{ role: 'user', content: 'hi' }], ...request }),
   }
 }
 

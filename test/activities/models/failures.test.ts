@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { noteExchanges } from '../../../activities/http/exchanges.ts'
 import { createHttpClient } from '../../../activities/http/http.ts'
 import { createMetrics } from '../../../activities/metrics.ts'
@@ -9,40 +9,29 @@ import type { CredentialType } from '../../../db/credentials/types.ts'
 import type { StartedAttempt } from '../../../db/records/attempts.ts'
 import type { Exchange } from '../../../db/requests/exchange.ts'
 import { LOCAL } from '../../support/servers/loopback.ts'
-import { startAnthropic } from '../../support/servers/models/anthropic.ts'
 import { useModels } from '../../support/servers/models/asking.ts'
-import { startGoogle } from '../../support/servers/models/google.ts'
-import { startOpenAi } from '../../support/servers/models/openai.ts'
-import type { VendorScript, VendorServer } from '../../support/servers/models/vendor.ts'
+import type { VendorScript } from '../../support/servers/models/vendor.ts'
+import { useVendors, VENDOR_KEY } from '../../support/servers/models/vendors.ts'
 
 const models = useModels()
-const KEY = 'key-of-the-vendor-42'
+const KEY = VENDOR_KEY
 const HI: ModelRequest = { messages: [{ role: 'user', content: 'hi' }] }
 
-const open: VendorServer[] = []
-afterEach(async () => {
-  for (const server of open.splice(0)) await server.stop()
-})
+const { open, startVendor } = useVendors()
 
 async function start(type: CredentialType, script: VendorScript) {
-  const starts = { ANTHROPIC: startAnthropic, GOOGLE_AI: startGoogle }
-  const server = await (starts[type as 'ANTHROPIC'] ?? startOpenAi)(script)
-  open.push(server)
-  const address: Record<string, string> =
-    type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
+  const { server, data } = await startVendor(type, script)
   return {
     server,
     ask: (more: Parameters<typeof models.ask>[3] = {}, request = HI) =>
-      models.ask(type, { apiKey: KEY, ...address }, request, { model: 'some-model', ...more }),
+      models.ask(type, data, request, { model: 'some-model', ...more }),
     /** The failure of a call, with what the meter was told of it. */
     fail: async (more: Parameters<typeof models.ask>[3] = {}) => {
       const calls = models.metered.length
-      const error = await models
-        .ask(type, { apiKey: KEY, ...address }, HI, { model: 'some-model', ...more })
-        .then(
-          () => new Error('it did not fail'),
-          (thrown) => thrown,
-        )
+      const error = await models.ask(type, data, HI, { model: 'some-model', ...more }).then(
+        () => new Error('it did not fail'),
+        (thrown) => thrown,
+      )
       expect(error).toBeInstanceOf(NodeFailure)
       expect(models.metered).toHaveLength(calls + 1)
       const { outcome } = models.metered.at(-1)!

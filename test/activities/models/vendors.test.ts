@@ -1,30 +1,22 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ModelMessage, ModelReply, ModelRequest } from '../../../activities/models/model.ts'
 import type { CredentialType } from '../../../db/credentials/types.ts'
-import { startAnthropic } from '../../support/servers/models/anthropic.ts'
 import { useModels } from '../../support/servers/models/asking.ts'
-import { startGoogle } from '../../support/servers/models/google.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
-import type { VendorScript, VendorServer } from '../../support/servers/models/vendor.ts'
+import type { VendorScript } from '../../support/servers/models/vendor.ts'
+import { useVendors, VENDOR_KEY } from '../../support/servers/models/vendors.ts'
 
 const models = useModels()
-const KEY = 'key-of-the-vendor-42'
+const KEY = VENDOR_KEY
 
-const open: VendorServer[] = []
-afterEach(async () => {
-  for (const server of open.splice(0)) await server.stop()
-})
+const { open, startVendor } = useVendors()
 
 /** A vendor's server with its credential, how it is asked and where its model's name is. */
 async function start(type: CredentialType, script: VendorScript) {
-  const starts = { ANTHROPIC: startAnthropic, GOOGLE_AI: startGoogle }
-  const server = await (starts[type as 'ANTHROPIC'] ?? startOpenAi)(script)
-  open.push(server)
-  const address: Record<string, string> =
-    type === 'AZURE_OPENAI' ? { endpoint: server.origin } : { baseUrl: server.url }
+  const { server, data } = await startVendor(type, script)
   const texts: string[] = []
   const ask = (request: ModelRequest, model = 'some-model') =>
-    models.ask(type, { apiKey: KEY, ...address }, request, { model, onText: (text) => texts.push(text) })
+    models.ask(type, data, request, { model, onText: (text) => texts.push(text) })
   return { server, ask, texts }
 }
 

@@ -358,7 +358,7 @@ test('a tool is told the keys that tools of its kind have', async () => {
   const demo = { teamId, name: 'Another demo', type: 'DEMO', data: {} }
   const credentialId = (await service.call('POST', '/api/credentials', builder, demo)).body.id
   const tools = [
-    { type: 'MCP', name: 'mcp', url: 'http://a.example', description: 'x', idempotnt: true },
+    { type: 'MCP', name: 'mcp', url: 'http://a.example', description: 'x', parameters: {}, idempotnt: true },
     {
       type: 'CODE',
       name: 'code',
@@ -372,10 +372,10 @@ test('a tool is told the keys that tools of its kind have', async () => {
   const { status, body } = await post([{ id: 'agent', type: 'AI_AGENT', config }])
   expect(status).toBe(201)
   const said = (key: string) => `the key "${key}" is unknown here and was left out`
-  const mcp = 'type, name, url, headers, credentialId, include, timeoutMs, idempotent, approval'
+  const mcp = 'type, name, description, url, headers, credentialId, include, timeoutMs, idempotent, approval'
   const code = 'type, name, description, parameters, approval, code, timeoutMs, memoryMb'
   expect(body.warnings).toEqual([
-    { path: 'nodes[0].config.tools[0].description', message: `${said('description')}; known are ${mcp}` },
+    { path: 'nodes[0].config.tools[0].parameters', message: `${said('parameters')}; known are ${mcp}` },
     {
       path: 'nodes[0].config.tools[0].idempotnt',
       message: `${said('idempotnt')}; did you mean "idempotent"?`,
