@@ -590,6 +590,12 @@ export interface RequestCounts {
   used: number;
 }
 
+export interface ScheduleLeases {
+  holder: string;
+  until: Timestamp;
+  workflowId: string;
+}
+
 export interface Schedules {
   digest: string;
   nodeId: string;
@@ -779,6 +785,7 @@ export interface DB {
   outbox: Outbox;
   pauses: Pauses;
   requestCounts: RequestCounts;
+  scheduleLeases: ScheduleLeases;
   schedules: Schedules;
   sdkTokens: SdkTokens;
   sealKeys: SealKeys;

@@ -5,6 +5,7 @@ import { failUnstartable } from '../../db/records/lost.ts'
 import type { Store } from '../../db/scope.ts'
 import { startErrorWorkflow } from '../../db/starts/errorworkflow.ts'
 import { readRunStart } from '../../db/starts/runstart.ts'
+import { requeueSchedules } from '../../db/starts/schedules.ts'
 import { readCompiledPlan } from '../../db/workflows/compiled.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
 import type { RunInput } from '../../workflows/run/messages.ts'
@@ -77,7 +78,11 @@ export async function carryOutErrand(carrier: ErrandCarrier, errand: Errand, att
   } catch (error) {
     log.warn({ err: error, ...errand, attempts }, 'an errand to Temporal failed')
     const delay = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** Math.min(attempts - 1, 5))
-    await postponeErrand(store, errand, delay, String(error)).catch(() => {})
+    const again =
+      kind === 'SCHEDULE'
+        ? requeueSchedules(store, subjectId, delay, String(error))
+        : postponeErrand(store, errand, delay, String(error))
+    await again.catch(() => {})
     return false
   }
 }

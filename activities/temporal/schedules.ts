@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type CalendarSpec,
   type Client,
@@ -11,7 +12,9 @@ import type { Logger } from 'pino'
 import type { Store } from '../../db/scope.ts'
 import {
   type DueSchedules,
+  endScheduleLease,
   forgetSchedule,
+  leaseSchedules,
   listScheduleErrands,
   noteSchedule,
   readDueSchedules,
@@ -42,25 +45,43 @@ export function isUpToDate(sealer: Sealer, digest: string): boolean {
 
 const MAX_PASSES = 10
 const AT_ONCE = 5
+const LEASE_MS = 30_000
+const PATIENCE_MS = 10_000
+const LOOK_AGAIN_MS = 50
 
 /**
- * Makes Temporal's schedules of a workflow what its row says. Safe to repeat and to race: if the row has
- * changed in the meantime, it is done again. Does nothing if no SCHEDULE errand is queued, unless `found`
- * says what Temporal really has. Throws if Temporal cannot be reached or refuses a schedule.
+ * Makes Temporal's schedules of a workflow what its row says. One process at a time does so for a workflow. Safe to
+ * repeat: if the row has changed in the meantime, it is done again. Does nothing if no SCHEDULE errand is queued, unless
+ * `found` says what Temporal really has: then it leaves it to a process that is at it. Throws if Temporal cannot be
+ * reached or refuses a schedule, and if another process has not done it in ten seconds.
  */
 export async function syncSchedules(
   deps: ScheduleDeps,
   workflowId: string,
   found?: RegisteredDigests,
 ): Promise<void> {
-  for (let pass = 1; pass <= MAX_PASSES; pass++) {
-    const queued = await listScheduleErrands(deps.store, workflowId)
-    if (pass === 1 && queued.length === 0 && !found) return
-    const due = await readDueSchedules(deps.store, workflowId)
-    await applySchedules(deps, workflowId, due, pass === 1 ? found : undefined)
-    if ((await readScheduleState(deps.store, workflowId)).state !== due.state) continue
-    await settleSchedules(deps.store, queued)
-    return
+  const { store } = deps
+  const holder = randomUUID()
+  const lease = () => leaseSchedules(store, workflowId, holder, LEASE_MS)
+  for (const patience = Date.now() + PATIENCE_MS; ; await sleep(LOOK_AGAIN_MS)) {
+    if (!found && (await listScheduleErrands(store, workflowId)).length === 0) return
+    if (await lease()) break
+    if (found) return
+    if (Date.now() > patience)
+      throw new Error(`another process is registering the schedules of ${workflowId}`)
+  }
+  try {
+    for (let pass = 1; pass <= MAX_PASSES && (await lease()); pass++) {
+      const queued = await listScheduleErrands(store, workflowId)
+      if (pass === 1 && queued.length === 0 && !found) return
+      const due = await readDueSchedules(store, workflowId)
+      await applySchedules(deps, workflowId, due, pass === 1 ? found : undefined)
+      if ((await readScheduleState(store, workflowId)).state !== due.state) continue
+      await settleSchedules(store, queued)
+      return
+    }
+  } finally {
+    await endScheduleLease(store, workflowId, holder)
   }
   throw new Error(`the schedules of ${workflowId} change faster than they can be registered`)
 }
@@ -75,6 +96,8 @@ async function applySchedules(
   const wanted = new Set(due.wanted.map(({ nodeId }) => nodeId))
   for (const nodeId of new Set([...due.sent.keys(), ...(found?.keys() ?? [])])) {
     if (wanted.has(nodeId)) continue
+    // If the answer is lost, it is not known whether Temporal still has it.
+    await noteSchedule(store, workflowId, nodeId, '')
     await ignoreMissing(client.schedule.getHandle(nameSchedule(taskQueue, workflowId, nodeId)).delete())
     await forgetSchedule(store, workflowId, nodeId)
   }

@@ -82,6 +82,55 @@ export async function settleSchedules(store: Store, errands: number[]): Promise<
 }
 
 /**
+ * Takes or prolongs the right to tell Temporal about a workflow's schedules, for `leaseMs`. False while another
+ * `holder` has it.
+ */
+export async function leaseSchedules(
+  store: Store,
+  workflowId: string,
+  holder: string,
+  leaseMs: number,
+): Promise<boolean> {
+  const { rows } = await write(store, (tx) =>
+    sql`insert into schedule_leases (workflow_id, holder, until)
+    values (${workflowId}, ${holder}, now() + ${leaseMs} * interval '1 millisecond')
+    on conflict (workflow_id) do update set holder = excluded.holder, until = excluded.until
+    where schedule_leases.holder = excluded.holder or schedule_leases.until < now()
+    returning holder`.execute(tx),
+  )
+  return rows.length > 0
+}
+
+export async function endScheduleLease(store: Store, workflowId: string, holder: string): Promise<void> {
+  await write(store, (tx) =>
+    tx
+      .deleteFrom('scheduleLeases')
+      .where('workflowId', '=', workflowId)
+      .where('holder', '=', holder)
+      .execute(),
+  )
+}
+
+/**
+ * Queues a SCHEDULE errand that failed, due after `delayMs`. Another process may have settled it meanwhile, before the
+ * last calls of the one that failed had reached Temporal.
+ */
+export async function requeueSchedules(
+  store: Store,
+  workflowId: string,
+  delayMs: number,
+  error: string,
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`insert into outbox (kind, subject_id, due_at, last_error)
+    values ('SCHEDULE', ${workflowId}, now() + ${delayMs} * interval '1 millisecond', ${error})
+    on conflict (subject_id, kind, key) do update set due_at = excluded.due_at, last_error = excluded.last_error`.execute(
+      tx,
+    ),
+  )
+}
+
+/**
  * All schedules of all teams that Temporal was sent, unless their workflow has a SCHEDULE errand queued.
  */
 export async function listSentSchedules(

@@ -1,5 +1,5 @@
 import { ScheduleNotFoundError, ScheduleOverlapPolicy } from '@temporalio/client'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { listRegisteredDigests, nameSchedule } from '../../../activities/temporal/schedules.ts'
 import { nameFiring } from '../../../db/starts/schedules.ts'
 import type { Engine } from '../../../worker/engine/engine.ts'
@@ -100,6 +100,12 @@ async function fire(
   await handleOf(workflowId, nodeId).backfill(spans)
   return years.map((year) => nameFiring(workflowId, nodeId, slotOf(year)))
 }
+
+/** Waits until Temporal knows that all firings of a schedule have ended. */
+const isIdle = (workflowId: string, nodeId: string) =>
+  eventually(async () =>
+    expect((await handleOf(workflowId, nodeId).describe()).info.runningActions).toHaveLength(0),
+  )
 
 /** Waits until the execution exists and `holds` returns true for it. */
 async function appears(
@@ -264,7 +270,10 @@ test('every firing starts an execution of the current version, and a slot only o
   expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['a', 'set'])
 
   await change(id, quick(trigger('a', { timezone: 'UTC' }), trigger('c')))
+  // Temporal skips a firing while another one is under way, or begins together with it.
+  await isIdle(id, 'a')
   await fire(id, 'a', [2001])
+  await eventually(async () => expect((await list(id))[0]).toMatchObject({ firings: 2 }))
   const [second = ''] = await fire(id, 'a', [2002], ScheduleOverlapPolicy.ALLOW_ALL)
   expect(await ended(second)).toMatchObject({ status: 'SUCCESS', workflowVersion: 2 })
   await eventually(async () => {
@@ -296,9 +305,7 @@ test('the policy skip skips slots while an execution is open, but not once it is
 
   await running.ask('POST', `/api/executions/${first}/cancel`)
   expect(await ended(first)).toMatchObject({ status: 'CANCELLED' })
-  await eventually(async () =>
-    expect((await handleOf(id, 'tick').describe()).info.runningActions).toHaveLength(0),
-  )
+  await isIdle(id, 'tick')
   const [third = ''] = await fire(id, 'tick', [2003], ScheduleOverlapPolicy.SKIP)
   await appears(third, (run) => run.status === 'RUNNING')
   await running.ask('DELETE', `/api/workflows/${id}`)
@@ -411,6 +418,32 @@ test('an activation while Temporal is away is carried out later, with the change
   await running.engine.sweep()
   expect(await registered(id, 'a', 'b')).toEqual(['b'])
   expect(await queued(id)).toEqual([])
+})
+
+test('a process whose call fails after another one has settled the errand tells Temporal again', async () => {
+  const id = await createActive(quick(trigger('a')))
+  expect(await registered(id, 'a')).toEqual(['a'])
+  // Temporal removes the schedule for the one that fails, which does not hear of it.
+  const gone = { removed: false }
+  const { schedule } = client()
+  const getHandle = vi.spyOn(schedule, 'getHandle').mockImplementation((name) => {
+    getHandle.mockRestore()
+    const handle = schedule.getHandle(name)
+    return {
+      ...handle,
+      async delete() {
+        await handle.delete()
+        await running.store.db.deleteFrom('outbox').where('subjectId', '=', id).execute()
+        gone.removed = true
+        throw new Error('no answer')
+      },
+    }
+  })
+  await running.ask('PUT', `/api/workflows/${id}`, { active: false })
+  expect(gone.removed).toBe(true)
+  expect(await queued(id)).toMatchObject([{ kind: 'SCHEDULE' }])
+  await activate(id)
+  expect(await registered(id, 'a')).toEqual(['a'])
 })
 
 test('after many simultaneous changes, the schedules are those of the last one', async () => {
