@@ -6,15 +6,22 @@ type Waiting<T> = {
   explain?: () => unknown
 }
 
+const PAUSE_MS = 25
+const LONGEST_PAUSE_MS = 250
+/** The part of the time waited so far that a pause takes. */
+const PAUSE_SHARE = 0.05
+
 /**
- * Calls `look` every 25 ms until its value fulfils the
- * condition, and returns it. The error shows the last value.
+ * Calls `look` until its value fulfils the condition, and returns it. The error shows the last value. The pauses grow
+ * from 25 to 250 ms with the time it takes, so that many that wait on a busy machine leave it, and the requests
+ * that a team has in a minute, to what they wait for.
  */
 export async function until<T>(
   look: () => T | Promise<T>,
   { holds = Boolean, withinMs = 80_000, explain }: Waiting<T> = {},
 ): Promise<T> {
-  const deadline = Date.now() + withinMs
+  const began = Date.now()
+  const deadline = began + withinMs
   for (;;) {
     const found = await look()
     if (holds(found)) return found
@@ -22,6 +29,7 @@ export async function until<T>(
       const seen = JSON.stringify([found, await explain?.()], null, 1)
       throw new Error(`It still does not hold after ${withinMs} ms: ${seen}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    const pause = Math.min(LONGEST_PAUSE_MS, Math.max(PAUSE_MS, (Date.now() - began) * PAUSE_SHARE))
+    await new Promise((resolve) => setTimeout(resolve, pause))
   }
 }
