@@ -158,6 +158,15 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
       look(feed)
     },
 
+    /** Waits until all who read here a reply that has ended were told its end, but no longer than `limitMs`. */
+    async tellEnds(limitMs: number): Promise<void> {
+      const giveUp = performance.now() + limitMs
+      for (const feed of feeds.values()) look(feed)
+      // Whoever was told the end leaves.
+      const isTold = () => !reading && dirty.size === 0 && [...feeds.values()].every((feed) => !feed.end)
+      while (!isTold() && performance.now() < giveUp) await sleep(PAUSE_MS)
+    },
+
     /**
      * Joins those who read the reply of an execution. `wake` is called after each change. Rejects if PostgreSQL does
      * not tell what is stored.

@@ -22,7 +22,8 @@ export function createReplies({ store, bus, log }: { store: Store; bus: Bus; log
     const cut = text === null ? undefined : readCut(text)
     if (cut !== undefined) writers.cut(cut)
   })
-  return { open: writers.open, flush: writers.flush, stop: writers.stop, join: feeds.join }
+  const { open, flush, stop } = writers
+  return { open, flush, stop, join: feeds.join, tellEnds: feeds.tellEnds }
 }
 
 export type Replies = ReturnType<typeof createReplies>

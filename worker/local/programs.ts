@@ -94,7 +94,7 @@ export function describeService(
     logFile: openLog(place.dataDir, 'service'),
     stopSignal: 'SIGTERM',
     // It ends itself in time once its calls to models have ended.
-    stopMs: (place.modelStopGraceMs ?? 0) + REPLIES_MS + limitStop(place.stopGraceMs) + 1_000,
+    stopMs: (place.modelStopGraceMs ?? 0) + REPLIES_MS + ENDS_MS + limitStop(place.stopGraceMs) + 1_000,
     stopQuickly: { signal: 'SIGINT', ms: limitStop(place.stopGraceMs) },
     before: async () => {
       env[PROCESS_ID] = randomUUID()
@@ -109,6 +109,9 @@ export function describeService(
 
 /** How long the service waits, once its calls to models have ended, until the replies that they gave are saved. */
 export const REPLIES_MS = 3_000
+
+/** How long those who read replies that are saved may take to receive the end. */
+export const ENDS_MS = 1_000
 
 /**
  * How long the service may take to stop, once its calls to models have ended: to answer its requests, to finish or put

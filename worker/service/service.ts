@@ -22,7 +22,7 @@ import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type Engine, startEngine } from '../engine/engine.ts'
 import { readKeys } from '../keys.ts'
-import { limitStop, REPLIES_MS } from '../local/programs.ts'
+import { ENDS_MS, limitStop, REPLIES_MS } from '../local/programs.ts'
 import { createLog } from '../log.ts'
 import { PROCESS_ID } from '../memoryend.ts'
 import { listOpenings } from '../openings.ts'
@@ -157,6 +157,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     const replied = engine.stopModels(stopping.hurry).then(async () => {
       await replies.flush()
       await untilSaved(store, stopping.quick)
+      await replies.tellEnds(ENDS_MS)
     })
     await Promise.race([replied, onAbort(stopping.quick)])
   }
