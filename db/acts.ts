@@ -43,7 +43,7 @@ export const ACTS = {
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECT_BEGUN: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
-  /** By attempts of nodes: one entry for a credential, a workflow and an hour. */
+  /** By attempts of nodes, and audit forwarders: one entry for a credential, who has opened it, and an hour. */
   CREDENTIAL_USED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   MODEL_PRICES_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   /** Secrets of a workflow's graph are in credentials now. */
