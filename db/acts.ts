@@ -81,6 +81,8 @@ export const ACTS = {
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
+  /** Rows of executions are written anew from Temporal's histories. */
+  EXECUTIONS_REBUILT: { role: 'ADMIN', resource: 'EXECUTION', urgent: true },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
 } as const satisfies Record<string, Kind & { role: Role }>

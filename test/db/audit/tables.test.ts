@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { checkpointChain } from '../../../db/audit/checkpoints.ts'
-import { createChainVerifier } from '../../../db/audit/parallel/verifier.ts'
 import { makeChains } from '../../support/chains.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -9,7 +8,6 @@ import { startService } from '../../support/service.ts'
 const service = await keep(startService({ rateLimits: false }))
 const { oldTeam, actAt, act, tamper, verdicts } = makeChains(service)
 const { store } = service
-const verify = createChainVerifier({ url: service.database.url, threads: 2, least: 0 })
 
 /** What a chain is verified with, and which row of each is altered. A new table has to be in here, or below. */
 const PROOFS: Record<string, string> = {
@@ -69,9 +67,7 @@ test('a change of any column of any table with which a chain is verified is foun
     const own = table === 'audit_public_keys' ? which : `team_id = '${teamId}' and ${which}`
     const attempt = async (what: string, statement: string) => {
       await tamper(`create table kept as select * from ${table}; ${statement}`)
-      const [slow, fast] = [await verdicts(teamId), (await verify(store, teamId, undefined)).findings]
-      expect([what, fast.length]).toEqual([what, slow.length])
-      if (slow.length === 0) unnoticed.push(what)
+      if ((await verdicts(teamId)).length === 0) unnoticed.push(what)
       await tamper(`delete from ${table}; insert into ${table} select * from kept; drop table kept`)
     }
     for (const { name, type, nullable } of columns.filter(({ tableName }) => tableName === table)) {
