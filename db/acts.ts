@@ -43,7 +43,7 @@ export const ACTS = {
   CREDENTIAL_TESTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECT_BEGUN: { role: 'BUILDER', resource: 'CREDENTIAL' },
   CREDENTIAL_CONNECTED: { role: 'BUILDER', resource: 'CREDENTIAL' },
-  /** By attempts of nodes: one entry for a credential, a workflow and an hour. */
+  /** By attempts of nodes, and audit forwarders: one entry for a credential, who has opened it, and an hour. */
   CREDENTIAL_USED: { role: 'BUILDER', resource: 'CREDENTIAL' },
   MODEL_PRICES_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   /** Secrets of a workflow's graph are in credentials now. */
@@ -81,6 +81,8 @@ export const ACTS = {
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
+  /** Rows of executions are written anew from Temporal's histories. */
+  EXECUTIONS_REBUILT: { role: 'ADMIN', resource: 'EXECUTION', urgent: true },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
 } as const satisfies Record<string, Kind & { role: Role }>

@@ -6,13 +6,13 @@ import { openInstanceChain } from './audit/chain.ts'
 import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
-import { missing } from './fault.ts'
+import { Fault, missing } from './fault.ts'
 import { changesRights, demandAccess, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
 export type Changed<T> = Done<T> | Unchanged<T>
-type Done<T> = AuditEntry & { result: T; also?: (AuditEntry & { act: Act })[] }
+type Done<T> = AuditEntry & { result: T; also?: (AuditEntry & { act: Act | AccountAct; chain?: string })[] }
 type Unchanged<T> = { result: T; unchanged: true; also?: undefined }
 
 /**
@@ -21,7 +21,7 @@ type Unchanged<T> = { result: T; unchanged: true; also?: undefined }
  * the scope with the role that was read. It may run again after a serialization failure or a deadlock, so it
  * must do nothing outside `tx`. It may return another `act` of the same least role (WORKFLOW_ACTIVATED
  * instead of WORKFLOW_UPDATED), or say that nothing was changed: then there is no entry. `also` are acts of the same
- * least role that it has done on the way, with entries of their own. Throws FORBIDDEN,
+ * least role that it has done on the way, with entries of their own, in another `chain` if they name one. Throws FORBIDDEN,
  * UNAUTHENTICATED if the session or token has ended, NOT_FOUND if the team no longer exists, and
  * AUDIT_CHAIN_BROKEN.
  */
@@ -103,11 +103,55 @@ async function audited<T, A extends Act | AccountAct>(
   const opened = openedOf(store.db)
   if (!opened.done) await record(store, (tx) => openInstanceChain(tx, store.keys))
   opened.done = true
-  return record(store, async (tx) => {
-    const changed = await work(tx)
-    for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, chain, more)
-    if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
-    return changed.result
+  return inLine(store, chain, () =>
+    record(store, async (tx) => {
+      const changed = await work(tx)
+      for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, more.chain ?? chain, more)
+      if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
+      return changed.result
+    }),
+  )
+}
+
+/** How many transactions of one chain a process has open at once: one can append, and the next ones are ready. */
+const AT_ONCE = 4
+
+/** How long others wait, before they are refused as if there were no connection. */
+const MAX_WAIT_MS = 10_000
+
+type Line = { open: number; waiting: (() => void)[] }
+
+const linesOf = perDatabase(() => new Map<string, Line>())
+
+/** Lets those who change the same team wait for each other without a connection each: the others are for other teams. */
+async function inLine<T>({ db }: Store, chain: string, work: () => Promise<T>): Promise<T> {
+  const lines = linesOf(db)
+  const line = lines.get(chain) ?? { open: 0, waiting: [] }
+  lines.set(chain, line)
+  if (line.open < AT_ONCE) line.open++
+  else await waitIn(line)
+  try {
+    return await work()
+  } finally {
+    const next = line.waiting.shift()
+    if (next) next()
+    else if (--line.open === 0) lines.delete(chain)
+  }
+}
+
+function waitIn(line: Line): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const begin = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    const timer = setTimeout(() => {
+      line.waiting = line.waiting.filter((other) => other !== begin)
+      reject(
+        new Fault('UNAVAILABLE', 'Too many changes of this team are waiting: try again', { retryAfter: 1 }),
+      )
+    }, MAX_WAIT_MS)
+    line.waiting.push(begin)
   })
 }
 

@@ -698,6 +698,8 @@ CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR 
 CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
 CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoint_counts_no_truncate BEFORE TRUNCATE ON audit_checkpoint_counts FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoint_counts_stay BEFORE DELETE ON audit_checkpoint_counts FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
 CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();

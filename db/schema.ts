@@ -79,6 +79,13 @@ export interface AuditAnchors {
   teamId: string;
 }
 
+export interface AuditCheckpointCounts {
+  count: number;
+  keyId: string;
+  signature: Buffer;
+  teamId: string;
+}
+
 export interface AuditCheckpoints {
   at: Timestamp;
   hash: Buffer;
@@ -124,12 +131,15 @@ export interface AuditForwarders {
   credentialId: string | null;
   dueAt: Generated<Timestamp>;
   enabled: Generated<boolean>;
+  endsAt: Timestamp | null;
   failures: Generated<number>;
   host: string | null;
   id: string;
+  keptCredential: unknown | null;
   lastError: string | null;
   lastErrorAt: Timestamp | null;
   lastSentAt: Timestamp | null;
+  lastSeq: number | null;
   lease: string | null;
   leaseUntil: Timestamp | null;
   missed: Generated<number>;
@@ -253,9 +263,10 @@ export interface CredentialOpens {
   credentialId: string;
   hour: Timestamp;
   opened: number;
+  openerId: string;
+  openerKind: string;
   process: string;
   teamId: string;
-  workflowId: string;
 }
 
 export interface Credentials {
@@ -745,6 +756,7 @@ export interface DB {
   agentChatPurges: AgentChatPurges;
   agentChatSessions: AgentChatSessions;
   auditAnchors: AuditAnchors;
+  auditCheckpointCounts: AuditCheckpointCounts;
   auditCheckpoints: AuditCheckpoints;
   auditEntries: AuditEntries;
   auditForwarders: AuditForwarders;

@@ -40,7 +40,9 @@ export function createCredentials(
     async open(id, ...uses) {
       if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
       const opened = await openOrFail(store, place.teamId, id)
-      if (!counted.has(id)) await countOpening(store, { ...place, credentialId: opened.id })
+      const opener = { kind: 'WORKFLOW', id: place.workflowId } as const
+      if (!counted.has(id))
+        await countOpening(store, { teamId: place.teamId, credentialId: opened.id, opener })
       counted.add(id)
       for (const value of listSecretValues(opened)) secrets.add(value)
       const { name, type, broken } = opened

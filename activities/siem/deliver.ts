@@ -1,8 +1,10 @@
 import type { AuditEntryView } from '../../db/audit/list.ts'
 import { listSecretValues, openTeamCredential } from '../../db/credentials/open.ts'
+import { countOpening } from '../../db/credentials/opens.ts'
 import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import type { Store } from '../../db/scope.ts'
+import { type KeptCredential, openKept } from '../../db/siem/farewell.ts'
 import type { ForwarderTarget } from '../../db/siem/forwarders.ts'
 import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { findAccessToken } from '../credentials/oauth/token.ts'
@@ -28,7 +30,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 export async function deliverEntries(
   { store, outside, host }: SiemCarrier,
   teamId: string,
-  target: ForwarderTarget,
+  target: ForwarderTarget & { id: string; keptCredential?: KeptCredential | null },
   entries: AuditEntryView[],
   stopped: AbortSignal,
 ): Promise<void> {
@@ -38,7 +40,11 @@ export async function deliverEntries(
     const ways = await outside.forTeam(teamId)
     if (target.type === 'HTTPS') {
       const body = JSON.stringify(entries.map((entry) => toEcs(entry, host)))
-      const pass = await openPass(store, ways, { teamId, id: target.credentialId }, secrets)
+      // What only tells of the forwarder's own use does not count as another one, or there would be no end of it.
+      const counts = entries.some((entry) => !tellsOf(target.id, entry))
+      const { credentialId, keptCredential: kept = null } = target
+      const place = { teamId, id: credentialId, forwarderId: target.id, counts, kept }
+      const pass = await openPass(store, ways, place, secrets)
       return post(ways, target.url!, pass, body, signal)
     }
     const frames = entries.map((entry) => frameSyslog(writeSyslog(entry, host, 'kept')))
@@ -68,15 +74,22 @@ function rejectWhenLate(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** What the request is signed in with, if anything. Notes in `secrets` what must not be told. */
+/** Whether an entry is about the use of a credential by this forwarder. */
+function tellsOf(forwarderId: string, { action, details }: AuditEntryView): boolean {
+  return action === 'CREDENTIAL_USED' && (details as { forwarderId?: unknown })?.forwarderId === forwarderId
+}
+
+/** What the request is signed in with, if anything; it is counted for the audit before. Notes in `secrets` what must not be told. */
 async function openPass(
   store: Store,
   { http }: Outside,
-  { teamId, id }: { teamId: string; id: string | null },
+  { teamId, id, forwarderId, counts, kept }: Signing,
   secrets: Set<string>,
 ): Promise<HttpPass> {
   if (id === null) return {}
-  const opened = await openTeamCredential(store, teamId, id)
+  const opened = kept ? openKept(store, { teamId, id }, kept) : await openTeamCredential(store, teamId, id)
+  const opener = { kind: 'FORWARDER', id: forwarderId } as const
+  if (counts) await countOpening(store, { teamId, credentialId: opened.id, opener })
   for (const value of listSecretValues(opened)) secrets.add(value)
   if (opened.broken) throw new Error(`The credential ${opened.name} cannot be used: ${opened.broken}`)
   return authorizeWith(opened, {
@@ -87,6 +100,14 @@ async function openPass(
       return token
     },
   })
+}
+
+type Signing = {
+  teamId: string
+  id: string | null
+  forwarderId: string
+  counts: boolean
+  kept: KeptCredential | null
 }
 
 async function post(

@@ -32,12 +32,12 @@ export async function forwardEntries(
   { signal, leaseMs }: { signal: AbortSignal; leaseMs: number },
 ): Promise<void> {
   const { store, log } = carrier
-  const { id, teamId, failures } = claimed
+  const { id, teamId, failures, lastSeq } = claimed
   const began = Date.now()
   let { sentSeq } = claimed
   try {
     while (!signal.aborted && Date.now() - began < TURN_MS) {
-      const { entries, missed } = await readBatch(store, { teamId, sentSeq }, BATCH_ENTRIES)
+      const { entries, missed } = await readBatch(store, { teamId, sentSeq, lastSeq }, BATCH_ENTRIES)
       const batch = limitBytes(entries)
       const last = batch.at(-1)
       if (!last) {

@@ -162,7 +162,7 @@ export function createForwarderRoutes({
         try {
           const carrier: SiemCarrier = { store, outside, host: nameSender(publicUrl) }
           const said = await testForwarder(carrier, forwarder, c.req.raw.signal)
-          await noteForwarderTest(scope, teamId, id, said)
+          await noteForwarderTest(scope, forwarder, said)
           return c.json({ ...said, testedAt: new Date() })
         } finally {
           giveBack()

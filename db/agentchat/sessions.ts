@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { change, write } from '../change.ts'
+import { change } from '../change.ts'
 import { Fault, missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
-import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { readStartable } from '../starts/startable.ts'
 import {
@@ -139,12 +138,6 @@ export async function deleteChatSession(
 ): Promise<void> {
   const { item } = await openChatSession(scope, id, keep ? 'own' : 'delete')
   const { store } = scope
-  const { kind, id: ownerId } = ownerOf(scope)
-  const isOwn = item.owner.kind === kind && item.owner.id === ownerId
-  const right = { scope, least: isOwn ? 'OPERATOR' : 'ADMIN' } as const
-  await write(store, (tx) => demandStill(tx, right, item.teamId))
-  // Most of them before the transaction, which would hold its locks for long.
-  await purgeSessionRuns(store, id)
   await change(
     scope,
     keep ? 'AGENT_CHAT_SESSION_CLEARED' : 'AGENT_CHAT_SESSION_DELETED',
@@ -162,9 +155,11 @@ export async function deleteChatSession(
           .where('id', '=', id)
           .execute()
         await cutTitlesAnew(tx, [id])
+        await purgeLastRuns(tx, id)
       } else await tx.deleteFrom('agentChatSessions').where('id', '=', id).execute()
-      await purgeLastRuns(tx, id)
       return { result: undefined, resourceId: id, details: { workflowId: item.workflowId } }
     },
   )
+  // Not before there is an entry. If this process dies, the housekeeping goes on: the session's end is noted.
+  if (!keep) await purgeSessionRuns(store, id)
 }

@@ -39,7 +39,7 @@ export async function extendChain(tx: Tx, keys: Keys, body: EntryBody): Promise<
   const last = sql`
     select false as bare where ${seq} = 0 and ${ts}::timestamptz = '-infinity'
     union all
-    select mac is null from audit_entries
+    select mac is null and v = 1 from audit_entries
     where team_id = ${teamId} and seq = ${seq} and hash = ${hash} and ts = ${ts}::timestamptz`
   const appended = await putEntry(tx, keys, body, { seq: seq + 1, prev: hash, ts: head.next }, last)
   if (!appended) return `its last entry is not entry ${seq} that its head names`

@@ -5,6 +5,7 @@ import type { Store } from '../scope.ts'
 import type { Keys } from '../seal.ts'
 import { raiseAlarm } from './alarm.ts'
 import { findHeadFault, type Head } from './chain.ts'
+import { countCheckpoint } from './proofs/counts.ts'
 import {
   ensurePublicKey,
   type PublicKeys,
@@ -85,6 +86,7 @@ async function signCheckpoint(tx: Tx, store: Store, teamId: string): Promise<Sig
   const signature = signPublicly(keys, keyId, checkpointText({ teamId, seq, hash, at }))
   await sql`insert into audit_checkpoints (team_id, seq, hash, at, key_id, signature)
     values (${teamId}, ${seq}, ${hash}, ${at}::timestamptz, ${keyId}, ${signature})`.execute(tx)
+  await countCheckpoint(tx, keys, teamId)
   return toCheckpoint({ teamId, seq, hash, at, keyId, signature })
 }
 

@@ -82,7 +82,10 @@ export function findFault(row: StoredEntry): string | undefined {
   // The hash covers neither the row's id nor the stored core, nor in version 1 what it does not have: these have to
   // agree with what it covers.
   const others = v === 2 || (row.userId === null && row.userAgent === null && row.accessId === null)
-  if (hash.equals(row.hash) && core === row.core && row.id === row.eventId && others) return undefined
+  // Without a signature there is no key either.
+  const unkeyed = row.mac !== null || row.keyId === null
+  if (hash.equals(row.hash) && core === row.core && row.id === row.eventId && others && unkeyed)
+    return undefined
   return `Entry ${seq} does not match its hash`
 }
 

@@ -8,6 +8,7 @@ import { cleanText } from '../text.ts'
 import { endAlarm } from './alarm.ts'
 import { makeBody } from './audit.ts'
 import { findHeadFault, lockHead, openChain, putEntry } from './chain.ts'
+import { signCheckpointCount } from './proofs/counts.ts'
 import { INSTANCE_CHAIN, reopeningHash } from './signing.ts'
 import { timeText } from './times.ts'
 import { verifyChain } from './verify.ts'
@@ -33,7 +34,7 @@ export async function reopenChain(
   const reopened = await changeInstance(scope, 'AUDIT_REOPENED', async (tx) => {
     await demandChain(tx, chain)
     const head = await lockHead(tx, chain)
-    const { found, signedUpTo } = await verifyChain(tx, store, chain, asked.checkpoint)
+    const { found, signedUpTo, checkpoints } = await verifyChain(tx, store, chain, asked.checkpoint)
     if (found.findings.length === 0)
       throw new Fault('CONFLICT', 'The audit chain is intact, so there is nothing to reopen')
     const counted = findHeadFault(store.keys, chain, head) ? 0 : head!.seq
@@ -51,6 +52,8 @@ export async function reopenChain(
     const place = { seq, prev: reopeningHash(chain, seq), ts: await readTime(tx) }
     if (!(await putEntry(tx, store.keys, body, place, sql`select false as bare`)))
       throw new Fault('CONFLICT', `Somebody has put an entry ${seq} into the chain in the meantime`)
+    // Those that are gone are among the findings that the entry has signed.
+    await signCheckpointCount(tx, store.keys, chain, checkpoints)
     const result = { seq, details }
     if (chain === INSTANCE_CHAIN) return { result, unchanged: true }
     return { result, resourceId: chain, details: { seq, by, note } }

@@ -74,9 +74,15 @@ export async function verifyChain(
   { keys }: Pick<Store, 'keys'>,
   teamId: string,
   checkpoint?: Checkpoint,
-): Promise<{ verification: AuditVerification; found: FoundChain; signedUpTo: number }> {
+): Promise<{
+  verification: AuditVerification
+  found: FoundChain
+  signedUpTo: number
+  checkpoints: number
+}> {
   const proofs = await readProofs(db, keys, teamId)
   const { base, head, hasTeam, noted } = proofs
+  const { genuine, forged } = proofs.checkpoints
   const ranges = await readUnsigned(db, teamId)
   const walk = walkChain(keys, teamId, {
     ...{ ranges, base, noted },
@@ -108,8 +114,13 @@ export async function verifyChain(
       unsigned: ranges.map(({ fromSeq, toSeq }) => ({ fromSeq, toSeq })),
       ...{ noted: mark, problem: await findProblem(db, teamId, findings), findings },
     },
-    found: { entries, last: note(last), lastGood: note(lastGood), head: note(head), digest, findings },
+    found: {
+      ...{ entries, last: note(last), lastGood: note(lastGood), head: note(head), digest },
+      ...(forged.length > 0 ? { forged } : {}),
+      findings,
+    },
     signedUpTo: proofs.signedUpTo,
+    checkpoints: genuine,
   }
 }
 

@@ -35,6 +35,8 @@ export const VERDICTS = [
   'checkpoint_mismatch',
   /** A checkpoint is not signed by this installation. */
   'checkpoint_invalid',
+  /** There are fewer checkpoints than were signed, or more: what was signed of their number says so. */
+  'checkpoint_missing',
   /** A purge that the chain does not tell of, or that this installation has not signed. */
   'anchor_invalid',
   /** The chain tells of a purge, but what was signed of it is gone. */
@@ -62,6 +64,8 @@ export type BreakDetails = {
   head: Checkpoint | null
   /** A hash of all entries that there were. */
   digest: string
+  /** What stands for each checkpoint that was forged: they count no more. Left out if there was none. */
+  forged?: string[]
   findings: AuditFinding[]
   by: string
   note: string | null
@@ -164,14 +168,20 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, isErased, 
     else if (row.seq !== expected) find('gap', row.seq, `Entries ${expected} to ${row.seq - 1} are missing`)
   }
 
-  /** An entry without a signature must be in a range, or at the end, where the head vouches for it. */
-  function checkRange({ seq, hash, mac }: StoredEntry): void {
+  /**
+   * An entry without a signature must be of version 1, and in a range, or at the end, where the head vouches for it:
+   * all that have written version 2 have signed it.
+   */
+  function checkRange({ seq, hash, mac, v }: StoredEntry): void {
     while (unsigned[at] && unsigned[at]!.toSeq < seq) at++
     const range = unsigned[at]
     const altered = `Entries ${range?.fromSeq} to ${seq} have been altered since they were noted`
     if (range?.toSeq === seq && !range.hash.equals(hash)) find('range_modified', seq, altered)
     if (mac !== null) endBare(false)
-    else if (!range || range.fromSeq > seq) bare ??= seq
+    else if (v !== 1) {
+      endBare(false)
+      find('entry_unsigned', seq, `Entry ${seq} has no signature, although it was written with one`)
+    } else if (!range || range.fromSeq > seq) bare ??= seq
   }
 
   function endBare(vouched: boolean): void {

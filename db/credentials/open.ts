@@ -1,6 +1,7 @@
 import { Fault } from '../fault.ts'
 import { LEAST_PARTIAL } from '../redaction/detect.ts'
 import type { Store } from '../scope.ts'
+import type { Keys } from '../seal.ts'
 import { type CredentialData, openCredential } from './seal.ts'
 import { type CredentialType, credentialKind } from './types.ts'
 
@@ -30,10 +31,19 @@ export async function openTeamCredential(
     .where('teamId', '=', teamId)
     .executeTakeFirst()
   if (!row) throw new Fault('NOT_FOUND', 'The credential no longer exists')
-  const { sealed, wrapped, ...rest } = row
-  const type = row.type as CredentialType
-  const data = openCredential(store.keys, { teamId, id, type }, { sealed, wrapped })
-  return { ...rest, id, teamId, type, data }
+  return openSealed(store.keys, { teamId, id }, { ...row, type: row.type as CredentialType })
+}
+
+type SealedRow = Omit<OpenedCredential, 'id' | 'teamId' | 'data'> & { sealed: Buffer; wrapped: Buffer }
+
+/** Opens what is stored of a credential. */
+export function openSealed(
+  keys: Keys,
+  { teamId, id }: { teamId: string; id: string },
+  { sealed, wrapped, ...rest }: SealedRow,
+): OpenedCredential {
+  const data = openCredential(keys, { teamId, id, type: rest.type }, { sealed, wrapped })
+  return { ...rest, id, teamId, data }
 }
 
 /** Shorter names, and addresses of mail, are those of people. */

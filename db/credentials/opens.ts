@@ -7,8 +7,12 @@ import type { Tx } from '../connection.ts'
 import { createBatches } from '../operation/batches.ts'
 import { type Store, serviceScope } from '../scope.ts'
 
-/** An attempt of a workflow's node has opened a credential. */
-export type Opening = { teamId: string; credentialId: string; workflowId: string }
+/** An attempt of a workflow's node, or an audit forwarder, has opened a credential. */
+export type Opening = {
+  teamId: string
+  credentialId: string
+  opener: { kind: 'WORKFLOW' | 'FORWARDER'; id: string }
+}
 
 /** An hour is settled so many minutes after it is over: by then every process has written what it has opened in it. */
 const AFTER_MINUTES = 2
@@ -31,10 +35,14 @@ export async function countOpening(store: Store, opening: Opening): Promise<void
 const countersOf = perDatabase(() => {
   const process = crypto.randomUUID()
   const work = async (_: string, items: { store: Store; opening: Opening }[]): Promise<undefined[]> => {
-    const sums = new Map<string, Opening & { opened: number }>()
+    const sums = new Map<
+      string,
+      { teamId: string; credentialId: string; kind: string; id: string; opened: number }
+    >()
     for (const { opening } of items) {
-      const key = Object.values(opening).join(' ')
-      const sum = sums.get(key) ?? { ...opening, opened: 0 }
+      const { teamId, credentialId, opener } = opening
+      const key = [teamId, credentialId, opener.kind, opener.id].join(' ')
+      const sum = sums.get(key) ?? { teamId, credentialId, ...opener, opened: 0 }
       sum.opened++
       sums.set(key, sum)
     }
@@ -43,12 +51,12 @@ const countersOf = perDatabase(() => {
       sql`
       with r as (
         select * from json_to_recordset(${rows}::json) as r(
-          "teamId" uuid, "credentialId" uuid, "workflowId" uuid, opened bigint)),
+          "teamId" uuid, "credentialId" uuid, kind text, id uuid, opened bigint)),
       held as (select id from teams where id in (select "teamId" from r) for key share)
-      insert into credential_opens as o (team_id, hour, credential_id, workflow_id, process, opened)
-      select r."teamId", date_trunc('hour', now(), 'UTC'), r."credentialId", r."workflowId", ${process}, r.opened
+      insert into credential_opens as o (team_id, hour, credential_id, opener_kind, opener_id, process, opened)
+      select r."teamId", date_trunc('hour', now(), 'UTC'), r."credentialId", r.kind, r.id, ${process}, r.opened
       from r join held on held.id = r."teamId"
-      on conflict (team_id, hour, credential_id, workflow_id, process)
+      on conflict (team_id, hour, credential_id, opener_kind, opener_id, process)
         do update set opened = o.opened + excluded.opened`.execute(tx),
     )
     return items.map(() => undefined)
@@ -57,7 +65,7 @@ const countersOf = perDatabase(() => {
 })
 
 /**
- * Makes one audit entry of how often a credential was opened by a workflow in an hour, once the hour is over. Any
+ * Makes one audit entry of how often a credential was opened by a workflow or a forwarder in an hour, once the hour is over. Any
  * number of processes may do so at once. A team whose chain cannot take an entry does not stop the others: `tell` is
  * called with the failure, and it is tried again the next time. Resolves to how many entries were made.
  */
@@ -92,7 +100,7 @@ async function settleTeam(store: Store, teamId: string, until: Date): Promise<nu
   })
 }
 
-/** The audit entries of all that a team's workflows have opened and that has none: for a team that is deleted. */
+/** The audit entries of all that a team's workflows and forwarders have opened and that has none: for a team that is deleted. */
 export async function takeAllOpenings(tx: Tx, teamId: string): Promise<OpeningEntry[]> {
   const all: OpeningEntry[] = []
   for (let some = CHUNK; some === CHUNK; ) {
@@ -111,32 +119,39 @@ async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise
   await sql`select pg_advisory_xact_lock(${SETTLING}, hashtext(${teamId}))`.execute(tx)
   const { rows } = await sql<Used>`
     with due as (
-      select distinct hour, credential_id, workflow_id from credential_opens
+      select distinct hour, credential_id, opener_kind, opener_id from credential_opens
       where team_id = ${teamId} and (${until}::timestamptz is null or hour <= ${until}::timestamptz - interval '1 hour')
-      order by hour, credential_id, workflow_id limit ${CHUNK}),
+      order by hour, credential_id, opener_kind, opener_id limit ${CHUNK}),
     taken as (
       delete from credential_opens o using due d
       where o.team_id = ${teamId} and o.hour = d.hour and o.credential_id = d.credential_id
-        and o.workflow_id = d.workflow_id
-      returning o.hour, o.credential_id, o.workflow_id, o.opened)
-    select t.hour, t.credential_id, t.workflow_id, sum(t.opened)::bigint as count,
+        and o.opener_kind = d.opener_kind and o.opener_id = d.opener_id
+      returning o.hour, o.credential_id, o.opener_kind, o.opener_id, o.opened)
+    select t.hour, t.credential_id, t.opener_kind as kind, t.opener_id as id, sum(t.opened)::bigint as count,
       (select name from credentials c where c.id = t.credential_id) as name,
-      (select name from workflows w where w.id = t.workflow_id) as workflow_name
-    from taken t group by t.hour, t.credential_id, t.workflow_id
-    order by t.hour, t.credential_id, t.workflow_id`.execute(tx)
-  return rows.map(({ credentialId, ...details }) => ({
+      case t.opener_kind when 'WORKFLOW' then (select name from workflows w where w.id = t.opener_id)
+        else (select name from audit_forwarders f where f.id = t.opener_id) end as opener_name
+    from taken t group by t.hour, t.credential_id, t.opener_kind, t.opener_id
+    order by t.hour, t.credential_id, t.opener_kind, t.opener_id`.execute(tx)
+  return rows.map(({ credentialId, kind, id, openerName, ...used }) => ({
     act: 'CREDENTIAL_USED',
     resourceId: credentialId,
-    details,
+    details: {
+      ...used,
+      ...(kind === 'WORKFLOW'
+        ? { workflowId: id, workflowName: openerName }
+        : { forwarderId: id, forwarderName: openerName }),
+    },
   }))
 }
 
 type Used = {
   hour: Date
   credentialId: string
-  workflowId: string
+  kind: Opening['opener']['kind']
+  id: string
   count: number
-  /** Null if it was deleted in the meantime. */
+  /** Null if it was deleted in the meantime, as the next one. */
   name: string | null
-  workflowName: string | null
+  openerName: string | null
 }

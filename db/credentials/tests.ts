@@ -13,16 +13,16 @@ const MAX_MESSAGE = 1_000
 type Tested = { id: string; teamId: string; name: string; type: string; revision: number; updatedAt: Date }
 
 /**
- * Notes what the test of a credential has said (BUILDER, as it is now), and when. Undefined, and nothing is noted, if
- * somebody has changed the data since the test began; tokens that the service has renewed by itself are no such
- * change. Throws NOT_FOUND if it is gone.
+ * Notes what the test of a credential has said (BUILDER, as it is now), and when. Undefined, and only the audit has it,
+ * if somebody has changed the data since the test began: the data was used all the same. Tokens that the service has
+ * renewed by itself are no such change. Throws NOT_FOUND if it is gone, with an audit entry, too.
  */
 export async function noteCredentialTest(
   scope: Scope,
   { id, teamId, name, type, revision, updatedAt }: Tested,
   { status, message }: CredentialTest,
 ): Promise<Date | undefined> {
-  return change(scope, 'CREDENTIAL_TESTED', teamId, async (tx) => {
+  const { gone, testedAt } = await change(scope, 'CREDENTIAL_TESTED', teamId, async (tx) => {
     const noted = await tx
       .updateTable('credentials')
       .set({
@@ -40,10 +40,11 @@ export async function noteCredentialTest(
       )
       .returning('lastTestedAt')
       .executeTakeFirst()
-    if (noted)
-      return { result: noted.lastTestedAt ?? undefined, resourceId: id, details: { name, type, status } }
     const row = await tx.selectFrom('credentials').select('id').where('id', '=', id).executeTakeFirst()
-    if (!row) throw missing('credential')
-    return { result: undefined, unchanged: true }
+    const meanwhile = noted ? {} : { meanwhile: row ? 'changed' : 'deleted' }
+    const result = { gone: row === undefined, testedAt: noted?.lastTestedAt ?? undefined }
+    return { result, resourceId: id, details: { name, type, status, ...meanwhile } }
   })
+  if (gone) throw missing('credential')
+  return testedAt
 }

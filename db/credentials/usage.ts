@@ -39,6 +39,7 @@ export async function listForwarderUsers(db: Db, id: string): Promise<string[]> 
     .select('name')
     .where('credentialId', '=', id)
     .where('enabled', '=', true)
+    .where('endsAt', 'is', null)
     .orderBy('name')
     .execute()
   return rows.map(({ name }) => name)

@@ -29,6 +29,14 @@ create table audit_checkpoints (
   primary key (team_id, seq, at)
 );
 
+-- How many checkpoints of a chain were signed, signed itself: one that is gone would not be missed without it.
+create table audit_checkpoint_counts (
+  team_id uuid primary key,
+  count bigint not null,
+  key_id text not null,
+  signature bytea not null
+);
+
 -- Where a chain begins after a purge: its entries up to base_seq are gone, as its entry purge_seq says.
 create table audit_anchors (
   team_id uuid not null,
@@ -101,6 +109,10 @@ comment on function purge_audit_entries is
 create trigger audit_checkpoints_append_only before update or delete on audit_checkpoints
   for each row execute function audit_is_append_only();
 create trigger audit_checkpoints_no_truncate before truncate on audit_checkpoints
+  for each statement execute function audit_is_append_only();
+create trigger audit_checkpoint_counts_stay before delete on audit_checkpoint_counts
+  for each row execute function audit_is_append_only();
+create trigger audit_checkpoint_counts_no_truncate before truncate on audit_checkpoint_counts
   for each statement execute function audit_is_append_only();
 create trigger audit_anchors_append_only before update or delete on audit_anchors
   for each row execute function audit_is_append_only();

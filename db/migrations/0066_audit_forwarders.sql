@@ -1,7 +1,8 @@
 -- Where a team's audit entries are sent by the service itself, and up to which entry they were.
 create table audit_forwarders (
   id uuid primary key,
-  team_id uuid not null references teams on delete cascade,
+  -- No reference: the receivers of a deleted team are told of its end.
+  team_id uuid not null,
   name text not null,
   type text not null check (type in ('SYSLOG', 'HTTPS')),
   enabled boolean not null default true,
@@ -23,6 +24,11 @@ create table audit_forwarders (
   -- Only the process that holds this number may send, and move sent_seq.
   lease uuid,
   lease_until timestamptz(3),
+  -- Of a copy, which nobody sees: until when it is tried, up to which entry it sends (null: to the end of the chain), and
+  -- the credential as it was.
+  ends_at timestamptz(3),
+  last_seq bigint,
+  kept_credential json,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
   check (case type when 'SYSLOG' then host is not null and port is not null else url is not null end)

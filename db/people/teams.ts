@@ -8,6 +8,7 @@ import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, missing } from '../fault.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
+import { bidTeamFarewell } from '../siem/farewell.ts'
 import { isInstanceAdmin } from './rights.ts'
 
 export const TEAM_PLANS = ['FREE', 'TEAM', 'BUSINESS', 'ENTERPRISE'] as const
@@ -154,6 +155,7 @@ export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]
       .execute()
     const { name, memberCount, workflowCount, credentialCount } = await describeTeam(tx, teamId)
     const also = await takeAllOpenings(tx, teamId)
+    await bidTeamFarewell(tx, teamId)
     const executions = await forgetExecutions(tx, 'teamId', teamId)
     // The workflows first: a trigger deletes their execution counts with them.
     await tx.deleteFrom('workflows').where('teamId', '=', teamId).execute()

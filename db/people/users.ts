@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { change, record } from '../change.ts'
+import { INSTANCE_CHAIN } from '../audit/signing.ts'
+import { change, changeAccount, record } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
-import { type Store, serviceScope } from '../scope.ts'
+import { demandInstance, type Scope, type Store, serviceScope } from '../scope.ts'
 import { checkPassword, hashPassword, queueHashing } from './passwords.ts'
 import { findPasswordFault } from './strength.ts'
 import { addTeam, type Membership, readMemberships, type TeamPlan } from './teams.ts'
@@ -16,16 +17,20 @@ export type User = { id: string; firstName: string; lastName: string; email: str
 export type Person = User & { passwordHash: string }
 
 /**
- * Creates a user without a team, with a confirmed e-mail: for the operator, who vouches for it. Throws CONFLICT
- * if the e-mail is taken, INVALID for a weak password.
+ * Creates a user without a team, with a confirmed e-mail: for the operator, who vouches for it, with an audit entry in
+ * the instance's chain. Throws CONFLICT if the e-mail is taken, INVALID for a weak password, FORBIDDEN.
  */
 export async function createUser(
-  store: Store,
+  scope: Scope,
   input: NewUser,
   { instanceAdmin = false }: { instanceAdmin?: boolean } = {},
 ): Promise<User> {
+  demandInstance(scope)
   const passwordHash = await hashNewPassword(input)
-  return record(store, (tx) => addUser(tx, { ...input, passwordHash, instanceAdmin, confirmed: true }))
+  return changeAccount(scope, 'ACCOUNT_CREATED', async (tx) => {
+    const user = await addUser(tx, { ...input, passwordHash, instanceAdmin, confirmed: true })
+    return { result: user, resourceId: user.id, details: { email: user.email, instanceAdmin } }
+  })
 }
 
 /** Checks and hashes the password of an account that is to be made. Throws INVALID for a weak one. */
@@ -56,7 +61,11 @@ export async function createFirstAdmin(
     const person = { ...input, id: userId, passwordHash, instanceAdmin: true, confirmed: true }
     const user = await addUser(tx, person)
     await addTeam(tx, { id: teamId, name: input.teamName, description: null, plan: input.plan, userId })
-    return { result: { user, teamId }, resourceId: teamId, details: { name: input.teamName } }
+    const made = {
+      ...{ act: 'ACCOUNT_CREATED' as const, chain: INSTANCE_CHAIN, resourceId: userId },
+      details: { email: user.email, instanceAdmin: true },
+    }
+    return { result: { user, teamId }, resourceId: teamId, details: { name: input.teamName }, also: [made] }
   }
   try {
     return await change(scope, 'TEAM_CREATED', teamId, async (tx) => {

@@ -53,7 +53,11 @@ export async function noteRefusal(refusal: Refusal, limits = REFUSAL_LIMITS): Pr
   const caller = nameCaller(scope)
   const verdict = tryOnce(minute, chain, caller, limits)
   if (verdict === 'enter') {
-    const entered = await inTurn(minute, () => enter(refusal, { chain, caller }, limits))
+    const entered = await inTurn(minute, () => enter(refusal, { chain, caller }, limits)).catch((error) => {
+      // The database takes no changes at the moment, or the team has just gone: what has no entry is counted.
+      countRefusal(scope.store, { chain, caller, act, scope })
+      throw error
+    })
     if (entered === 'entered') return
     minute.full.add(entered === 'caller is full' ? `${chain} ${caller}` : `${chain} ${ALL_CALLERS}`)
   }

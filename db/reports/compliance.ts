@@ -119,7 +119,7 @@ async function listCredentialsThen(period: ReportPeriod): Promise<ReportSection>
   )
 }
 
-/** Which workflow has used which credential, how often. */
+/** Which workflow, or audit forwarder, has used which credential, how often. */
 async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
   const rows = await askRows(
@@ -129,9 +129,9 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
         u.workflow_id, u.times, u.first, u.last,
         count(*) over () as total
       from (
-        select resource_id as credential_id, details->>'workflowId' as workflow_id, sum(${TIMES})::float8 as times,
+        select resource_id as credential_id, coalesce(details->>'workflowId', details->>'forwarderId') as workflow_id, sum(${TIMES})::float8 as times,
           min(details->>'hour') as first, max(details->>'hour') as last, max(details->>'name') as name,
-          max(details->>'workflowName') as workflow_name
+          max(coalesce(details->>'workflowName', 'Audit forwarder ' || (details->>'forwarderName'))) as workflow_name
         from audit_entries
         where team_id = ${teamId} and action = 'CREDENTIAL_USED' and seq between ${span.low} and ${span.high}
         group by 1, 2) u
@@ -141,13 +141,13 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   return makeSection(
     'credential-use',
     'Use of credentials',
-    'How often the steps of each workflow have opened a credential, the most first. It is noted after each hour.',
+    'How often the steps of each workflow, and audit forwarders, have opened a credential, the most first. It is noted after each hour.',
     {
       ...{
         credential: 'Credential',
         type: 'Type',
         credentialId: 'Id',
-        workflow: 'Workflow',
+        workflow: 'Workflow or forwarder',
         workflowId: 'Its id',
       },
       ...{ times: 'Times', first: 'First hour (UTC)', last: 'Last hour (UTC)' },

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { change } from '../change.ts'
 import type { Db } from '../connection.ts'
 import { Fault } from '../fault.ts'
@@ -42,7 +43,7 @@ export async function openDownload(
     const { name, type, sha256, bytes } = result
     return { result, resourceId: id, details: { name, type, format, bytes, sha256 } }
   })
-  return { ...file, parts: readParts(scope.store.db, id, format, file.bytes) }
+  return { ...file, parts: readParts(scope.store.db, id, format, file) }
 }
 
 async function findFile(db: Db, teamId: string, id: string, format: ReportFormat) {
@@ -52,12 +53,14 @@ async function findFile(db: Db, teamId: string, id: string, format: ReportFormat
   return { name, type, createdAt, ...files[format] }
 }
 
+/** The file in parts. The last one comes only if all of them are what was made: the entry says so with the hash. */
 async function* readParts(
   db: Db,
   id: string,
   format: ReportFormat,
-  bytes: number,
+  { bytes, sha256 }: Pick<ReportDownload, 'bytes' | 'sha256'>,
 ): AsyncGenerator<Uint8Array, void> {
+  const hash = createHash('sha256')
   let left = bytes
   for (let part = 0; left > 0; part++) {
     const row = await db
@@ -68,7 +71,10 @@ async function* readParts(
       .where('part', '=', part)
       .executeTakeFirst()
     if (!row) throw new Error(`part ${part} of report ${id} is missing: it was removed while it was read`)
+    hash.update(row.bytes)
     left -= row.bytes.length
+    if (left <= 0 && hash.digest('hex') !== sha256)
+      throw new Error(`report ${id} is not the one that was made: its parts have been altered`)
     yield row.bytes
   }
 }

@@ -6,6 +6,7 @@ import type { Db, Tx } from '../connection.ts'
 import { type CredentialType, credentialKind } from '../credentials/types.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
+import { bidFarewell } from './farewell.ts'
 
 export const FORWARDER_TYPES = ['SYSLOG', 'HTTPS'] as const
 export type ForwarderType = (typeof FORWARDER_TYPES)[number]
@@ -86,6 +87,7 @@ export async function createForwarder(
       .selectFrom('auditForwarders')
       .select(sql<number>`count(*)`.as('known'))
       .where('teamId', '=', teamId)
+      .where('endsAt', 'is', null)
       .executeTakeFirstOrThrow()
     if (known >= MAX_FORWARDERS)
       throw new Fault('CONFLICT', `A team can have ${MAX_FORWARDERS} forwarders: delete one of them`)
@@ -102,7 +104,8 @@ export async function createForwarder(
 }
 
 /**
- * Changes a forwarder (ADMIN), which is tried at once: whoever is sending for it stops. `enabled` and `after` stay as
+ * Changes a forwarder (ADMIN), which is tried at once: whoever is sending for it stops. If it stops, or sends elsewhere,
+ * the receiver until now gets the entry of that, too. `enabled` and `after` stay as
  * they are if they are not given. Throws as createForwarder.
  */
 export async function updateForwarder(
@@ -117,6 +120,7 @@ export async function updateForwarder(
     const { name, enabled = before.enabled, after = before.after, ...target } = input
     demandPlace(input.after, await readHead(tx, teamId))
     await demandCredential(tx, teamId, target)
+    if (before.enabled && (!enabled || isElsewhere(before, target))) await bidFarewell(tx, teamId, id)
     await tx
       .updateTable('auditForwarders')
       .set({ name, enabled, sentSeq: after, ...target })
@@ -129,27 +133,31 @@ export async function updateForwarder(
   })
 }
 
-/** Deletes a forwarder (ADMIN). Throws as `change`, and NOT_FOUND. */
+/** Deletes a forwarder (ADMIN); its receiver gets the entry of that. Throws as `change`, and NOT_FOUND. */
 export async function deleteForwarder(scope: Scope, teamId: string, id: string): Promise<void> {
   await change(scope, 'AUDIT_FORWARDER_DELETED', teamId, async (tx) => {
     await lock(tx, teamId, id)
     const known = await find(tx, teamId, id)
+    if (known.enabled) await bidFarewell(tx, teamId, id)
     await tx.deleteFrom('auditForwarders').where('id', '=', id).execute()
     return { result: undefined, resourceId: id, details: describe(known) }
   })
 }
 
-/** Notes that a forwarder was tried, and what came of it (ADMIN). Throws as `change`, and NOT_FOUND if it is gone. */
+/**
+ * Notes that a forwarder was tried, and what came of it (ADMIN), even if it was changed or deleted meanwhile. Throws as
+ * `change`.
+ */
 export async function noteForwarderTest(
   scope: Scope,
-  teamId: string,
-  id: string,
+  { id, teamId, name }: Forwarder,
   said: { status: 'SUCCESS' | 'FAILED'; message: string },
 ): Promise<void> {
-  await change(scope, 'AUDIT_FORWARDER_TESTED', teamId, async (tx) => {
-    const { name } = await find(tx, teamId, id)
-    return { result: undefined, resourceId: id, details: { name, ...said } }
-  })
+  await change(scope, 'AUDIT_FORWARDER_TESTED', teamId, async () => ({
+    result: undefined,
+    resourceId: id,
+    details: { name, ...said },
+  }))
 }
 
 function select(db: Db, teamId: string) {
@@ -157,6 +165,7 @@ function select(db: Db, teamId: string) {
     .selectFrom('auditForwarders as f')
     .leftJoin('auditHeads as h', 'h.teamId', 'f.teamId')
     .where('f.teamId', '=', teamId)
+    .where('f.endsAt', 'is', null)
     .select(['f.id', 'f.teamId', 'f.name', 'f.enabled', 'f.host', 'f.port', 'f.caCertificate', 'f.url'])
     .select(['f.credentialId', 'f.sentSeq as after', 'f.missed', 'f.lastSentAt', 'f.lastError'])
     .select(['f.lastErrorAt', 'f.failures', 'f.createdAt', 'f.updatedAt'])
@@ -171,9 +180,15 @@ async function find(db: Db, teamId: string, id: string): Promise<Forwarder> {
   return found
 }
 
+/** Whether the entries go to somebody else from now on. */
+function isElsewhere(before: ForwarderTarget, after: ForwarderTarget): boolean {
+  const keys = ['type', 'host', 'port', 'url'] as const
+  return keys.some((key) => before[key] !== after[key])
+}
+
 async function lock(tx: Tx, teamId: string, id: string): Promise<void> {
   const found = tx.selectFrom('auditForwarders').select('id').where('id', '=', id)
-  await found.where('teamId', '=', teamId).forUpdate().execute()
+  await found.where('teamId', '=', teamId).where('endsAt', 'is', null).forUpdate().execute()
 }
 
 async function readHead(db: Db, teamId: string): Promise<number> {

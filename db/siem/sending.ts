@@ -4,6 +4,7 @@ import { type AuditEntryView, readViews } from '../audit/list.ts'
 import { write } from '../change.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
+import type { KeptCredential } from './farewell.ts'
 import type { ForwarderTarget } from './forwarders.ts'
 
 /** A forwarder that this process holds: `lease` is the number by which it does. */
@@ -14,6 +15,9 @@ export type ClaimedForwarder = ForwarderTarget & {
   lease: string
   sentSeq: number
   failures: number
+  /** Of a copy that says farewell: up to which entry it sends, and what it signs in with. */
+  lastSeq: number | null
+  keptCredential: KeptCredential | null
 }
 
 /** The entries to be sent next, oldest first, and how many before them were purged. */
@@ -37,10 +41,11 @@ export async function claimForwarder(
     update audit_forwarders set lease = ${lease}, lease_until = ${after(leaseMs)} where id = (
       select f.id from audit_forwarders f join audit_heads h on h.team_id = f.team_id
       where f.enabled and f.due_at <= now() and (f.lease_until is null or f.lease_until < now())
-        and h.seq > f.sent_seq and f.team_id <> all(${busy}::uuid[])
+        and least(h.seq, coalesce(f.last_seq, h.seq)) > f.sent_seq and (f.ends_at is null or f.ends_at > now())
+        and f.team_id <> all(${busy}::uuid[])
       order by f.due_at, f.id limit 1 for update of f skip locked)
     returning id, team_id, name, type, host, port, ca_certificate, url, credential_id, lease, sent_seq,
-      failures`.execute(tx),
+      failures, last_seq, kept_credential`.execute(tx),
   )
   return rows[0]
 }
@@ -48,11 +53,14 @@ export async function claimForwarder(
 /** Reads what a forwarder has to send next: at most `most` entries. */
 export async function readBatch(
   store: Store,
-  { teamId, sentSeq }: Pick<ClaimedForwarder, 'teamId' | 'sentSeq'>,
+  { teamId, sentSeq, lastSeq }: Pick<ClaimedForwarder, 'teamId' | 'sentSeq' | 'lastSeq'>,
   most: number,
 ): Promise<ForwarderBatch> {
   const { db } = store
-  const entries = await readViews(db, teamId, { after: sentSeq, limit: most, order: 'oldest' })
+  const entries = await readViews(db, teamId, {
+    ...{ after: sentSeq, before: lastSeq === null ? undefined : lastSeq + 1 },
+    ...{ limit: most, order: 'oldest' as const },
+  })
   const { rows } = await sql<{ base: number | null }>`
     select max(base_seq) as base from audit_anchors where team_id = ${teamId}`.execute(db)
   return { entries, missed: Math.max(0, (rows[0]?.base ?? 0) - sentSeq) }

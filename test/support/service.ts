@@ -82,7 +82,13 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   /** Creates a user, adds it to `team` if a role is given, and signs it in. */
   async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
     const email = `${randomBytes(6).toString('hex')}@example.com`
-    const { id } = await createUser(store, { email, password: PASSWORD, firstName: 'Ada', lastName: 'Byron' })
+    const operator = { kind: 'SYSTEM', id: null, name: 'test' } as const
+    const { id } = await createUser(serviceScope(store, operator, [], { instanceAdmin: true }), {
+      email,
+      password: PASSWORD,
+      firstName: 'Ada',
+      lastName: 'Byron',
+    })
     if (role) await db.insertInto('members').values({ teamId: team, userId: id, role }).execute()
     return { id, email, cookie: await signIn(email) }
   }

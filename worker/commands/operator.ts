@@ -1,3 +1,4 @@
+import { hostname, userInfo } from 'node:os'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { type Scope, type Store, serviceScope } from '../../db/scope.ts'
@@ -38,14 +39,14 @@ export async function asOperator<T>(
 
 /**
  * The scope of an operator's command: ADMIN of the team, if there is one, because it has the database, and
- * `cli` in the audit log.
+ * `cli` in the audit log, with who they are on which machine.
  */
 export function createOperatorScope(
   store: Store,
   teamId: string | null = null,
   userId: string | null = null,
 ): Scope {
-  const actor = { kind: 'SYSTEM', id: null, name: 'cli' } as const
+  const actor = { kind: 'SYSTEM', id: null, name: `cli (${userInfo().username}@${hostname()})` } as const
   const roles = teamId === null ? [] : [[teamId, 'ADMIN'] as const]
   return serviceScope(store, actor, roles, { userId, instanceAdmin: true })
 }

@@ -4,11 +4,13 @@ import { rebuildExecution } from '../../activities/temporal/rebuild.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { openDatabase } from '../../db/connection.ts'
 import { listAllExecutionIds } from '../../db/executions/list.ts'
+import { auditRebuild } from '../../db/executions/rebuilds.ts'
 import { type Config, ConfigError } from '../config.ts'
 import { readKeys } from '../keys.ts'
 import { readAddresses } from '../local/lock.ts'
 import { createLog } from '../log.ts'
 import { connectClient } from '../temporal.ts'
+import { createOperatorScope } from './operator.ts'
 
 /**
  * `rebuild`: `which` is an execution's id or `--all`. Uses DATABASE_URL and
@@ -35,6 +37,7 @@ export async function runRebuild(config: Config, which: string): Promise<void> {
   const deps = { store, client, sealer }
   const counts = { rebuilt: 0, left: 0, failed: 0 }
   try {
+    await auditRebuild(createOperatorScope(store), which === '--all' ? null : which)
     for await (const id of which === '--all' ? listAllExecutionIds(deps.store) : [which]) {
       try {
         const status = await rebuildExecution(deps, id)

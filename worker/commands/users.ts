@@ -28,7 +28,11 @@ export async function runUserAdd(config: Config, args: CommandArguments): Promis
     // Throws if there is no such team, before the account is created.
     if (team) await readTeam(team, teamId!)
     const instanceAdmin = options['instance-admin'] === true
-    const user = await createUser(store, { email, firstName, lastName, ...password }, { instanceAdmin })
+    const user = await createUser(
+      createOperatorScope(store),
+      { email, firstName, lastName, ...password },
+      { instanceAdmin },
+    )
     if (team) await addMember(team, teamId!, { email, role })
     console.log(`Created ${user.email}: ${user.id}`)
     showPassword(password)

@@ -21,6 +21,7 @@ import { flushRefusals } from '../../db/refusals/counts.ts'
 import { settleRefusals } from '../../db/refusals/settle.ts'
 import { removeExpiredReports } from '../../db/reports/expired.ts'
 import type { Store } from '../../db/scope.ts'
+import { removeFarewells } from '../../db/siem/farewell.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 import { foldModelCalls } from '../../db/usage/hours.ts'
 
@@ -61,6 +62,7 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
   async function clean(): Promise<void> {
     await checkHeads(store)
     await checkpointAll(store, stopping.signal)
+    await removeFarewells(store)
     await purgeSessions(store)
     await purgeConnects(store)
     await purgeMails(store)

@@ -7,8 +7,9 @@ import { takeExportSlot } from '../../executions/exportslots.ts'
 import { demandStill } from '../../people/rights.ts'
 import type { DB } from '../../schema.ts'
 import type { Scope } from '../../scope.ts'
-import { checkpointChain, streamCheckpoints, toCheckpoint } from '../checkpoints.ts'
+import { checkpointChain, toCheckpoint } from '../checkpoints.ts'
 import { isBlank, readEntries, type StoredEntry } from '../entries.ts'
+import { streamStandingCheckpoints } from '../proofs/forged.ts'
 import { listPublicKeys, type PublicKeyView } from '../proofs/publickeys.ts'
 import { type AnchorRow, readAnchors } from '../retention/anchors.ts'
 import { canonicalCore, personalText } from '../signing.ts'
@@ -86,7 +87,7 @@ async function* writeLines(
   for (const anchor of anchors) yield writeExportLine(toAnchor(anchor))
   const low = Math.max(from, (anchors.at(-1)?.baseSeq ?? 0) + 1)
   const high = to ?? (signed ? await readSignedUpTo(db, teamId) : undefined)
-  const checkpoints = streamCheckpoints(db, teamId)
+  const checkpoints = streamStandingCheckpoints(db, teamId)
   let next = await checkpoints.next()
   // Those that speak of nothing in the export.
   while (!next.done && next.value.seq < low - 1) next = await checkpoints.next()

@@ -2,11 +2,13 @@ import { sql } from 'kysely'
 import type { Db } from '../../connection.ts'
 import type { Keys } from '../../seal.ts'
 import { findHeadFault, type Head } from '../chain.ts'
-import { isGenuine, streamCheckpoints } from '../checkpoints.ts'
+import { isGenuine } from '../checkpoints.ts'
 import { type ChainBase, checkAnchors } from '../retention/anchors.ts'
 import { INSTANCE_CHAIN } from '../signing.ts'
 import { timeText } from '../times.ts'
 import type { AuditFinding, Verdict } from '../walk.ts'
+import { findCountFault, readCheckpointCount } from './counts.ts'
+import { digestCheckpoint, streamStandingCheckpoints } from './forged.ts'
 import { readPublicKeys } from './publickeys.ts'
 
 /** What there is of a chain beside its entries, and what was found wrong with it. */
@@ -20,7 +22,10 @@ export type ChainProofs = {
   hasTeam: boolean
   /** The greatest number of an entry that a checkpoint or an anchor has signed. */
   signedUpTo: number
-  keyFaults: string[]
+  /** How many checkpoints are signed, and what stands for the first of those that are not and belong to no break. */
+  checkpoints: { genuine: number; forged: string[] }
+  /** What is wrong with the keys of the installation, and with the number of checkpoints. */
+  otherFaults: { verdict: Verdict; message: string }[]
 }
 
 /** A head. `tsText` is null before the first entry. */
@@ -35,7 +40,8 @@ export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<Ch
   const { base, findings } = await checkAnchors(db, publicKeys, teamId)
   const noted = [...findings]
   let signedUpTo = base.purgeSeq
-  for await (const row of streamCheckpoints(db, teamId)) {
+  const checkpoints: ChainProofs['checkpoints'] = { genuine: 0, forged: [] }
+  for await (const row of streamStandingCheckpoints(db, teamId)) {
     const { seq, seqText, entryHash, hash } = row
     const find = (verdict: Verdict, message: string) => {
       if (noted.length < MAX_NOTED) noted.push({ verdict, seq, message })
@@ -43,8 +49,10 @@ export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<Ch
     const known = seq > base.seq ? entryHash : seq === base.seq ? base.hash : hash
     if (!isGenuine(publicKeys, row)) {
       find('checkpoint_invalid', `A checkpoint of entry ${seqText} is not signed by this installation`)
+      if (checkpoints.forged.length < MAX_FORGED) checkpoints.forged.push(digestCheckpoint(row))
       continue
     }
+    checkpoints.genuine++
     signedUpTo = Math.max(signedUpTo, seq)
     if (!known?.equals(hash))
       find('checkpoint_mismatch', `There is no entry ${seqText} with the hash that a checkpoint has signed`)
@@ -54,6 +62,8 @@ export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<Ch
   const signed =
     head !== undefined && (!findHeadFault(keys, teamId, head) || (await isUnopened(db, teamId, head)))
   const altered = [...publicKeys].filter(([, { altered }]) => altered).map(([keyId]) => keyId)
+  const counted = await readCheckpointCount(db, teamId)
+  const countFault = findCountFault(counted, publicKeys, teamId, checkpoints.genuine)
   return {
     base,
     noted: noted.sort((a, b) => a.seq - b.seq),
@@ -61,15 +71,24 @@ export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<Ch
     vouched: signed,
     signedUpTo,
     hasTeam: team !== undefined || teamId === INSTANCE_CHAIN,
-    keyFaults: altered.map((id) => `The public key ${JSON.stringify(id)} is not the one that was kept`),
+    checkpoints,
+    otherFaults: [
+      ...altered.map((id) => ({
+        verdict: 'key_invalid' as const,
+        message: `The public key ${JSON.stringify(id)} is not the one that was kept`,
+      })),
+      ...(countFault ? [countFault] : []),
+    ],
   }
 }
 
 const MAX_NOTED = 1_000
+/** So many forged checkpoints are named by an entry that reopens the chain: the others by the next one. */
+const MAX_FORGED = 200
 
-/** What is wrong with the end of a chain: its head, whether its team is there, and the keys of the installation. */
+/** What is wrong with the end of a chain: its head, whether its team is there, the keys, the number of checkpoints. */
 export function judgeEnd(proofs: ChainProofs, teamId: string, tail: Tail | undefined): AuditFinding[] {
-  const { base, head, vouched, hasTeam, keyFaults } = proofs
+  const { base, head, vouched, hasTeam, otherFaults } = proofs
   const findings: AuditFinding[] = []
   const find = (verdict: Verdict, seq: number | null, message: string) =>
     findings.push({ verdict, seq, message })
@@ -91,7 +110,7 @@ export function judgeEnd(proofs: ChainProofs, teamId: string, tail: Tail | undef
     find('team_mismatch', null, 'The team is gone, but its chain does not end with TEAM_DELETED')
   if (hasTeam && isClosed && teamId !== INSTANCE_CHAIN)
     find('team_mismatch', null, 'The team exists, but its chain ends with TEAM_DELETED')
-  for (const fault of keyFaults) find('key_invalid', null, fault)
+  for (const { verdict, message } of otherFaults) find(verdict, null, message)
   return findings
 }
 

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import { createOutsides } from '../../../activities/egress/outside.ts'
+import { deliverEntries } from '../../../activities/siem/deliver.ts'
+import { readViews } from '../../../db/audit/list.ts'
+import { settleOpenings } from '../../../db/credentials/opens.ts'
 import { makeChains } from '../../support/chains.ts'
 import { plantCredential } from '../../support/credentials.ts'
 import { keep } from '../../support/keep.ts'
@@ -158,6 +161,45 @@ test('a test sends one event with the credential, and says what is wrong without
   expect((await call('POST', teamId, `/${body.id}/test`)).body.message).toBe(
     'The credential no longer exists',
   )
+})
+
+test('what a forwarder opens a credential for is one entry an hour, and an entry of that alone makes no other one', async () => {
+  const teamId = await team(1)
+  const receiver = await keep(startJsonReceiver())
+  const credentialId = await plantCredential(store, teamId, 'HTTP_BEARER', { token: 'a-secret' })
+  const { body } = await call('POST', teamId, '', {
+    ...SIEM,
+    url: receiver.url,
+    credentialId,
+    enabled: false,
+  })
+  for (let i = 0; i < 2; i++) await call('POST', teamId, `/${body.id}/test`)
+  const settle = () =>
+    settleOpenings(
+      store,
+      (_, error) => {
+        throw error
+      },
+      new Date(Date.now() + 2 * 3_600_000),
+    )
+  await settle()
+  const uses = (await entries(teamId)).filter(({ action }) => action === 'CREDENTIAL_USED')
+  // Of one hour, unless the test has run over the end of one.
+  expect(uses.reduce((sum, { details }) => sum + (details as { count: number }).count, 0)).toBe(2)
+  expect(uses[0]).toMatchObject({
+    resourceId: credentialId,
+    actorKind: 'SYSTEM',
+    details: { forwarderId: body.id, forwarderName: SIEM.name },
+  })
+  const views = await readViews(store.db, teamId, { limit: 100, order: 'oldest' })
+  const target = { ...body, url: receiver.url }
+  const signal = new AbortController().signal
+  const carrier = { store, outside: createOutsides(LOCAL), host: 'perdure.example.com' }
+  const told = views.filter(({ action }) => action === 'CREDENTIAL_USED')
+  await deliverEntries(carrier, teamId, target, told, signal)
+  expect(await settle()).toBe(0)
+  await deliverEntries(carrier, teamId, target, views, signal)
+  expect(await settle()).toBe(1)
 })
 
 test('a credential that an enabled forwarder uses is deleted only by force', async () => {

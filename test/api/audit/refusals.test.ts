@@ -8,6 +8,7 @@ import { openDatabase } from '../../../db/connection.ts'
 import { flushRefusals } from '../../../db/refusals/counts.ts'
 import { settleRefusals } from '../../../db/refusals/settle.ts'
 import { makeChains } from '../../support/chains.ts'
+import { onServer } from '../../support/database.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
@@ -232,6 +233,28 @@ test('failures of one address beyond ten a minute are counted, and the lock of a
   expect(all.length).toBeLessThan(17)
   expect(all.at(-1)).toMatchObject({ outcome: 'FAILURE', actorKind: 'ANONYMOUS', srcIp: '192.0.2.20' })
   expect(await verdicts(INSTANCE_CHAIN)).toEqual([])
+})
+
+test('refusals that cannot be entered while the database takes no changes are counted, and noted when it does again', async () => {
+  const stranger = await service.otherTeam()
+  const headers = { 'x-forwarded-for': '192.0.2.30' }
+  const path = `/api/teams/${teamId}/members`
+  const before = (await refusalsOf(teamId)).length
+  // As a database says it that takes no changes.
+  await onServer(
+    service.database.url,
+    `create function refuse_entries() returns trigger language plpgsql as $$
+      begin raise exception 'read-only' using errcode = 'read_only_sql_transaction'; end $$;
+    create trigger refuse_entries before insert on audit_entries for each row execute function refuse_entries()`,
+  )
+  for (let i = 0; i < 3; i++)
+    expect((await call('GET', path, stranger.cookie, undefined, headers)).status).toBe(403)
+  await onServer(service.database.url, 'drop function refuse_entries cascade')
+  await settle()
+  const noted = (await refusalsOf(teamId)).slice(before)
+  const counted = noted.reduce((sum, { details }) => sum + (details.count ?? 1), 0)
+  expect(counted).toBe(3)
+  expect(noted.every(({ actorId }) => actorId === stranger.id)).toBe(true)
 })
 
 test('a refusal that no chain can take is refused all the same', async () => {

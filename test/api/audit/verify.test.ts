@@ -124,9 +124,13 @@ test('an older state of the whole database is found out by what the caller has n
   })
   const signed = await checkpointChain(service.store, teamId)
   await restore()
-  // The dump has the checkpoints of then.
+  // The dump has the checkpoints of then, and their number.
   await tamper(
     `create table kept_checkpoints as select * from audit_checkpoints; delete from audit_checkpoints`,
+  )
+  expect(await problem(teamId)).toEqual({ kind: 'checkpoint_missing', seq: null })
+  await tamper(
+    `create table kept_counts as select * from audit_checkpoint_counts; delete from audit_checkpoint_counts`,
   )
   expect((await verify(teamId)).body.valid).toBe(true)
   expect((await verify(teamId, `?seq=3&hash=${noted.hash.toUpperCase()}`)).body).toMatchObject({
@@ -139,7 +143,8 @@ test('an older state of the whole database is found out by what the caller has n
     problem: { kind: 'checkpoint_mismatch', seq: 4 },
   })
   // Who leaves the checkpoints is found out without any note.
-  await tamper(`insert into audit_checkpoints select * from kept_checkpoints; drop table kept_checkpoints`)
+  await tamper(`insert into audit_checkpoints select * from kept_checkpoints; drop table kept_checkpoints;
+    insert into audit_checkpoint_counts select * from kept_counts; drop table kept_counts`)
   expect(signed!.seq).toBe(4)
   expect(await problem(teamId)).toEqual({ kind: 'checkpoint_mismatch', seq: 4 })
 })

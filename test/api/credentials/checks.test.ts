@@ -311,6 +311,18 @@ describe('while a test is under way', () => {
     return { id, testing, go }
   }
 
+  /** What the audit says of the last test of a credential. */
+  const lastTest = async (id: string) =>
+    (
+      await store.db
+        .selectFrom('auditEntries')
+        .select('details')
+        .where('action', '=', 'CREDENTIAL_TESTED')
+        .where('resourceId', '=', id)
+        .orderBy('seq', 'desc')
+        .executeTakeFirst()
+    )?.details
+
   test('a change of the data makes its result worth nothing, a new name does not', async () => {
     const changed = await begin()
     await call('PUT', `/api/credentials/${changed.id}`, builder.cookie, { data: { token: 'another' } })
@@ -321,6 +333,8 @@ describe('while a test is under way', () => {
     })
     const stored = await call('GET', `/api/credentials/${changed.id}`, builder.cookie)
     expect(stored.body).toMatchObject({ testStatus: null, lastTestedAt: null })
+    // The secret was sent all the same.
+    expect(await lastTest(changed.id)).toMatchObject({ status: 'SUCCESS', meanwhile: 'changed' })
     const renamed = await begin()
     await call('PUT', `/api/credentials/${renamed.id}`, builder.cookie, { name: 'another name' })
     renamed.go()
@@ -332,6 +346,7 @@ describe('while a test is under way', () => {
     await call('DELETE', `/api/credentials/${gone.id}`, builder.cookie)
     gone.go()
     expect((await gone.testing).status).toBe(404)
+    expect(await lastTest(gone.id)).toMatchObject({ status: 'SUCCESS', meanwhile: 'deleted' })
     const demoted = await begin()
     await store.db.updateTable('members').set({ role: 'OPERATOR' }).where('userId', '=', builder.id).execute()
     demoted.go()

@@ -1,4 +1,5 @@
 import { createPublicKey, verify } from 'node:crypto'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { checkpointAll, checkpointChain } from '../../../db/audit/checkpoints.ts'
 import { listPublicKeys } from '../../../db/audit/proofs/publickeys.ts'
@@ -12,6 +13,9 @@ import { makeKeys, startService } from '../../support/service.ts'
 const service = await keep(startService({ rateLimits: false }))
 const { team, act, tamper, adaptHead, verdicts } = makeChains(service)
 const { store } = service
+
+const operator = serviceScope(store, { kind: 'SYSTEM', id: null, name: 'cli' }, [], { instanceAdmin: true })
+const reopen = (teamId: string) => reopenChain(operator, teamId, { by: 'root@host', note: null })
 
 const countOf = async (teamId: string) =>
   (await store.db.selectFrom('auditCheckpoints').select('seq').where('teamId', '=', teamId).execute()).length
@@ -71,6 +75,56 @@ test('checkpoints, anchors and public keys are only added', async () => {
 })
 
 // The last one, because it leaves what this installation does not know.
+test('a checkpoint that was removed is missed, and so is what says how many there are, until the chain is reopened', async () => {
+  const teamId = await team(2)
+  for (let i = 0; i < 3; i++) {
+    await checkpointChain(store, teamId)
+    await act(teamId)
+  }
+  expect(await verdicts(teamId)).toEqual([])
+  const one = `where team_id = '${teamId}'`
+  const counts = `create table kept_counts as select * from audit_checkpoint_counts ${one}`
+  await tamper(`${counts}; delete from audit_checkpoints ${one} and seq = 4`)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_missing null'])
+  // Neither a number of their own, nor the one of another chain.
+  await tamper(`update audit_checkpoint_counts set count = 2 ${one}`)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_invalid null'])
+  await tamper(`delete from audit_checkpoint_counts ${one}`)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_missing null'])
+  // The next checkpoint does not make it good.
+  await act(teamId)
+  await checkpointChain(store, teamId)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_missing null'])
+  await tamper(`insert into audit_checkpoint_counts select * from kept_counts`)
+  await tamper(`delete from audit_checkpoints ${one}`)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_missing null'])
+  await reopen(teamId)
+  expect(await verdicts(teamId)).toEqual([])
+  const { breaks } = await verifyAudit(store, teamId)
+  expect(breaks[0]!.details.findings.map(({ verdict }) => verdict)).toEqual(['checkpoint_missing'])
+  await checkpointChain(store, teamId)
+  expect(await verdicts(teamId)).toEqual([])
+  await expect(
+    sql`delete from audit_checkpoint_counts where team_id = ${teamId}`.execute(store.db),
+  ).rejects.toThrow('cannot be altered or removed')
+})
+
+test('forged checkpoints, even of entries to come, belong to the break once the chain is reopened; later ones do not', async () => {
+  const teamId = await team(3)
+  const forge = (seq: number) =>
+    sql`insert into audit_checkpoints (team_id, seq, hash, at, key_id, signature)
+      values (${teamId}, ${seq}, sha256('x'), now(), 'k1', sha256('y'))`.execute(store.db)
+  await forge(2)
+  await forge(1_000_000)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_invalid 2', 'checkpoint_invalid 1000000'])
+  const { details } = await reopen(teamId)
+  expect(details.forged).toHaveLength(2)
+  expect(await verdicts(teamId)).toEqual([])
+  expect((await verifyAudit(store, teamId)).breaks).toHaveLength(1)
+  await forge(1_000_001)
+  expect(await verdicts(teamId)).toEqual(['checkpoint_invalid 1000001'])
+})
+
 test('what an older key has signed verifies when that key is gone, unless its public key was exchanged', async () => {
   const teamId = await team(2)
   const first = (await checkpointChain(store, teamId))!

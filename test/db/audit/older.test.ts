@@ -8,7 +8,7 @@ import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
 const service = await keep(startService({ rateLimits: false }))
-const { team, act, tamper, rewrite, adaptHead, verdicts, entries } = makeChains(service)
+const { team, oldTeam, act, actAt, tamper, rewrite, adaptHead, verdicts, entries } = makeChains(service)
 const { db, keys } = service.store
 
 /** Appends an entry as the release before 0019 does: unsigned, with its own statements. */
@@ -68,9 +68,8 @@ async function actOlder(teamId: string): Promise<void> {
 
 /** A chain as the release before has left it: no entry has a signature. */
 async function olderTeam(length: number): Promise<string> {
-  const teamId = await team(1)
-  await tamper(`update audit_entries set mac = null, key_id = null where team_id = '${teamId}'`)
-  for (let i = 1; i < length; i++) await actOlder(teamId)
+  const teamId = await oldTeam([])
+  for (let i = 0; i < length; i++) await actOlder(teamId)
   return teamId
 }
 
@@ -138,8 +137,18 @@ test('an older entry that was rewritten with all hashes behind it is found at th
   expect((await act(teamId)).body.code).toBe('AUDIT_CHAIN_BROKEN')
 })
 
+test('entries of this release at the end have no excuse for a missing signature, nor does the next act give them one', async () => {
+  const teamId = await team(4)
+  await tamper(`update audit_entries set mac = null, key_id = null where team_id = '${teamId}' and seq > 2`)
+  expect(await verdicts(teamId)).toEqual(['entry_unsigned 3', 'entry_unsigned 4'])
+  await act(teamId)
+  expect(await verdicts(teamId)).toEqual(['entry_unsigned 3', 'entry_unsigned 4'])
+  expect(await unsigned(teamId)).toEqual([])
+})
+
 test('the range of a chain whose last signatures were taken away covers only those', async () => {
-  const teamId = await team(5)
+  const teamId = await oldTeam([])
+  for (let i = 0; i < 5; i++) await actAt(teamId, new Date(), { old: true })
   await tamper(
     `update audit_entries set mac = null, key_id = null where team_id = '${teamId}' and seq in (2, 4, 5)`,
   )

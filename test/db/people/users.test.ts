@@ -1,12 +1,13 @@
 import { argon2Sync } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { type Database, openDatabase } from '../../../db/connection.ts'
 import { Fault } from '../../../db/fault.ts'
 import { checkPassword, hashPassword, queueHashing } from '../../../db/people/passwords.ts'
 import { createSession, findSession, purgeSessions } from '../../../db/people/sessions.ts'
 import { createTeam, readMemberships } from '../../../db/people/teams.ts'
 import { createFirstAdmin, createUser, verifyPassword } from '../../../db/people/users.ts'
-import type { Scope, Store } from '../../../db/scope.ts'
+import { type Scope, type Store, serviceScope } from '../../../db/scope.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { makeKeys } from '../../support/service.ts'
 
@@ -24,9 +25,12 @@ afterAll(async () => {
   await database.drop()
 })
 
+const operator = () =>
+  serviceScope(stores[0]!, { kind: 'SYSTEM', id: null, name: 'cli' }, [], { instanceAdmin: true })
+
 const ada = { email: 'Ada@Example.com', password: 'correct horse', firstName: 'Ada', lastName: 'Byron' }
 
-test('of several first starts at once only one creates the admin, the team and its audit entry', async () => {
+test('of several first starts at once only one creates the admin, the team and their audit entries', async () => {
   const input = { ...ada, email: 'root@example.com', teamName: 'Default' }
   const made = await Promise.all([0, 1, 0, 1, 0, 1].map((i) => createFirstAdmin(stores[i]!, input)))
   const won = made.filter((one) => one !== null)
@@ -40,8 +44,11 @@ test('of several first starts at once only one creates the admin, the team and i
       async (table) => (await store.db.selectFrom(table).selectAll().execute()).length,
     ),
   )
-  // The second head is that of the instance's chain.
-  expect(counts).toEqual([1, 1, 1, 1, 2])
+  // The second head and the second entry are those of the instance's chain.
+  expect(counts).toEqual([1, 1, 1, 2, 2])
+  expect(await accountsMade(store)).toEqual([
+    { resourceId: won[0]!.user.id, details: { email: 'root@example.com', instanceAdmin: true } },
+  ])
   const row = await store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
   expect(row).toMatchObject({
     instanceAdmin: true,
@@ -50,11 +57,35 @@ test('of several first starts at once only one creates the admin, the team and i
   expect(await createFirstAdmin(store, input)).toBeNull()
 })
 
+/** What the instance's chain says of accounts that were made. */
+const accountsMade = (store: Store & { db: Database }) =>
+  store.db
+    .selectFrom('auditEntries')
+    .select(['resourceId', 'details'])
+    .where('teamId', '=', INSTANCE_CHAIN)
+    .where('action', '=', 'ACCOUNT_CREATED')
+    .orderBy('seq')
+    .execute()
+
+test('an account that the operator makes has an audit entry, which says whether it is the administrator of all', async () => {
+  const admin = { ...ada, email: 'boss@example.com' }
+  const { id } = await createUser(operator(), admin, { instanceAdmin: true })
+  expect((await accountsMade(stores[0]!)).at(-1)).toEqual({
+    resourceId: id,
+    details: { email: 'boss@example.com', instanceAdmin: true },
+  })
+  await expect(createUser(operator(), admin)).rejects.toMatchObject({ code: 'CONFLICT' })
+  await expect(createUser({ ...operator(), instanceAdmin: false }, ada)).rejects.toMatchObject({
+    code: 'FORBIDDEN',
+  })
+  expect(await accountsMade(stores[0]!)).toHaveLength(2)
+})
+
 test('an e-mail has only one account, ignoring case, also if two are created at once', async () => {
   const store = stores[0]!
   const both = await Promise.allSettled([
-    createUser(store, ada),
-    createUser(store, { ...ada, email: 'ada@example.COM' }),
+    createUser(operator(), ada),
+    createUser(operator(), { ...ada, email: 'ada@example.COM' }),
   ])
   expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected'])
   const lost = both.find((one) => one.status === 'rejected')!
@@ -92,7 +123,7 @@ test('a hash made with other parameters is still accepted, and replaced at the n
   })
   const b64 = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
   const phc = `$argon2id$v=19$m=8192,t=1,p=1$${b64(nonce)}$${b64(old)}`
-  const { id } = await createUser(store, { ...ada, email: 'old@example.com' })
+  const { id } = await createUser(operator(), { ...ada, email: 'old@example.com' })
   const read = async () =>
     (await store.db.selectFrom('users').select('passwordHash').where('id', '=', id).executeTakeFirstOrThrow())
       .passwordHash

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
@@ -52,6 +52,9 @@ function perdure(
   )
 }
 
+/** Who has given the commands, for the audit. */
+const CLI = `cli (${userInfo().username}@${hostname()})`
+
 const login = (email: string, password: string) =>
   service.request('/api/auth/login', { method: 'POST', json: { email, password } })
 
@@ -86,7 +89,7 @@ test('user add creates an account in a team; user passwd sets a new password and
     .select(['actorKind', 'actorName', 'actorId'])
     .where('action', '=', 'MEMBER_ADDED')
     .executeTakeFirstOrThrow()
-  expect(entry).toEqual({ actorKind: 'SYSTEM', actorName: 'cli', actorId: null })
+  expect(entry).toEqual({ actorKind: 'SYSTEM', actorName: CLI, actorId: null })
 }, 60_000)
 
 test('exits with 1 after a refusal and 2 after a wrong command or environment, with a message and no stack', async () => {
@@ -281,7 +284,7 @@ test('user confirm confirms an e-mail, or a change to it, and is audited; of sev
     .select(['actorKind', 'actorName', 'resourceId'])
     .where('action', '=', 'EMAIL_CONFIRMED')
     .execute()
-  expect(entries).toEqual([1, 2].map(() => ({ actorKind: 'SYSTEM', actorName: 'cli', resourceId: ada.id })))
+  expect(entries).toEqual([1, 2].map(() => ({ actorKind: 'SYSTEM', actorName: CLI, resourceId: ada.id })))
 }, 120_000)
 
 test('secrets move moves the secrets of stored graphs, and has nothing to do the second time', async () => {

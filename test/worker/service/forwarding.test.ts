@@ -5,8 +5,10 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createOutsides } from '../../../activities/egress/outside.ts'
+import { removeFarewells } from '../../../db/siem/farewell.ts'
 import { startForwarding } from '../../../worker/service/forwarding.ts'
 import { makeChains } from '../../support/chains.ts'
+import { plantCredential } from '../../support/credentials.ts'
 import { keep } from '../../support/keep.ts'
 import { AUTHORITY, CERT } from '../../support/servers/certificate.ts'
 import { LOCAL } from '../../support/servers/loopback.ts'
@@ -205,4 +207,60 @@ test('no entry is missing and the order is kept if the senders are killed in the
   }
   expect(new Set(receiver.seqs()).size).toBe(3_000)
   expect(receiver.seqs().length).toBeGreaterThan(3_000)
+})
+
+/** The numbers of the entries that a receiver was sent, and the acts of the last ones. */
+const told = (receiver: Awaited<ReturnType<typeof startJsonReceiver>>) =>
+  receiver.batches.flatMap(({ events }) =>
+    events.map((event: { event: { action: string } }) => event.event.action),
+  )
+
+const rowsOf = async (teamId: string) =>
+  (await store.db.selectFrom('auditForwarders').select('id').where('teamId', '=', teamId).execute()).length
+
+test('whoever stops a forwarder, gives it another address or deletes the team is told of to the receiver until then', async () => {
+  const teamId = await team(1)
+  const [first, second] = [await keep(startJsonReceiver()), await keep(startJsonReceiver())]
+  const credentialId = await plantCredential(store, teamId, 'HTTP_BEARER', { token: 'a-secret-of-the-siem' })
+  const id = await add(teamId, { type: 'HTTPS', url: first.url, credentialId, after: 0 })
+  const path = `/api/audit/team/${teamId}/forwarders/${id}`
+  const put = (json: object) =>
+    service.call('PUT', path, service.admin, { name: 'SIEM', type: 'HTTPS', credentialId, ...json })
+  expect((await put({ url: second.url })).status).toBe(200)
+  await act(teamId, 'not for the first one')
+  expect((await put({ url: second.url, enabled: false })).status).toBe(200)
+  await act(teamId, 'for nobody')
+  // Copies are no forwarders of the team.
+  expect((await service.call('GET', path.slice(0, -37), service.admin)).body).toHaveLength(1)
+  expect((await put({ url: second.url, enabled: true, after: 5 })).status).toBe(200)
+  expect((await service.call('DELETE', `/api/teams/${teamId}`, service.admin)).status).toBe(200)
+  const end = send()
+  await until(async () => told(second).at(-1), { holds: (action) => action === 'TEAM_DELETED' })
+  await until(async () => told(first).length, { holds: (count) => count === 3 })
+  await until(async () => new Set(second.seqs()).size, { holds: (count) => count === 8 })
+  expect(told(first)).toEqual(['TEAM_CREATED', 'AUDIT_FORWARDER_CREATED', 'AUDIT_FORWARDER_UPDATED'])
+  expect([...new Set(second.seqs())].sort((a, b) => a - b)).toEqual(upTo(8))
+  expect(second.batches.at(-1)!.headers.authorization).toBe('Bearer a-secret-of-the-siem')
+  await end()
+  await removeFarewells(store)
+  expect(await rowsOf(teamId)).toBe(0)
+})
+
+test('a forwarder that is deleted has sent that, and one of a team with rules of its own sends nothing after its end', async () => {
+  const [teamId, ruled] = [await team(1), await team(1)]
+  const receiver = await keep(startJsonReceiver())
+  const id = await add(teamId, { type: 'HTTPS', url: receiver.url })
+  await service.call('DELETE', `/api/audit/team/${teamId}/forwarders/${id}`, service.admin)
+  await add(ruled, { type: 'HTTPS', url: receiver.url })
+  await sql`insert into team_egress (team_id, allow, deny, updated_at)
+    values (${ruled}, '{}', '{127.0.0.1}', now())`.execute(store.db)
+  expect((await service.call('DELETE', `/api/teams/${ruled}`, service.admin)).status).toBe(200)
+  expect(await rowsOf(ruled)).toBe(0)
+  send()
+  await until(async () => told(receiver).at(-1), { holds: (action) => action === 'AUDIT_FORWARDER_DELETED' })
+  expect(told(receiver)).toEqual(['AUDIT_FORWARDER_CREATED', 'AUDIT_FORWARDER_DELETED'])
+  await sql`update audit_forwarders set ends_at = now() - interval '1 second', sent_seq = 0
+    where team_id = ${teamId}`.execute(store.db)
+  await removeFarewells(store)
+  expect(await rowsOf(teamId)).toBe(0)
 })
