@@ -22,8 +22,8 @@ export type OpenAuditExport = { lines: AsyncGenerator<string>; close: () => Prom
 
 /**
  * Begins an export of a team's chain, as it is at this moment (ADMIN). The export is an entry itself, and a checkpoint
- * is signed behind it: without `to`, the export ends with it. If the chain is broken, the entry goes to the instance's
- * chain, there is no checkpoint, and all entries are exported. Throws FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other
+ * is signed behind it: without `to`, the export ends with it, else with the first checkpoint from there on. If the chain
+ * is broken, the entry goes to the instance's chain, there is no checkpoint, and all entries are exported. Throws FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other
  * exports leave no slot for 30 s.
  */
 export async function openAuditExport(
@@ -85,7 +85,7 @@ async function* writeLines(
   const anchors = await readAnchors(db, teamId)
   for (const anchor of anchors) yield writeExportLine(toAnchor(anchor))
   const low = Math.max(from, (anchors.at(-1)?.baseSeq ?? 0) + 1)
-  const high = to ?? (signed ? await readSignedUpTo(db, teamId) : undefined)
+  const high = signed ? await readSignedFrom(db, teamId, to) : to
   const checkpoints = streamCheckpoints(db, teamId)
   let next = await checkpoints.next()
   // Those that speak of nothing in the export.
@@ -103,7 +103,7 @@ async function* writeLines(
     entries++
     last = row
   }
-  yield* takeCheckpoints(to === undefined ? Number.POSITIVE_INFINITY : to + 1)
+  yield* takeCheckpoints(to === undefined || high === undefined ? Number.POSITIVE_INFINITY : high + 1)
   const end = last ? { seq: last.seq, hash: last.hash.toString('hex') } : null
   yield writeExportLine({ type: 'end', entries, last: end })
 }
@@ -126,8 +126,13 @@ function writeEntry(row: StoredEntry): string {
   })
 }
 
-async function readSignedUpTo(db: Db, teamId: string): Promise<number> {
+/**
+ * The first checkpoint that covers the entry `to`, or the last one: an end that nobody has signed could be written by
+ * anybody, so that no part ends with one.
+ */
+async function readSignedFrom(db: Db, teamId: string, to: number | undefined): Promise<number> {
   const { rows } = await sql<{ seq: number }>`
-    select max(seq) as seq from audit_checkpoints where team_id = ${teamId}`.execute(db)
+    select coalesce(min(seq) filter (where seq >= ${to ?? null}::bigint), max(seq)) as seq
+    from audit_checkpoints where team_id = ${teamId}`.execute(db)
   return rows[0]!.seq
 }
