@@ -156,6 +156,15 @@ test('team plan sets the plan, team list shows it, token create creates a token 
   ])
   const members = `/api/teams/${service.teamId}/members`
   expect((await service.request(members, { as: bound.out.trim() })).status).toBe(403)
+  // It is the operator's act, not that of the person whose rights the token has.
+  const query = 'action=SDK_TOKEN_CREATED&size=1'
+  const list = await service.request(`/api/audit/team/${service.teamId}?${query}`, { as: service.admin })
+  expect(((await list.json()) as { content: unknown }).content).toMatchObject([
+    {
+      ...{ userId: null, userName: 'cli', actor: { kind: 'SYSTEM', id: null } },
+      details: { name: 'b', role: 'ADMIN', userId: builder.id },
+    },
+  ])
 }, 60_000)
 
 test('audit verify shows which chains are intact, and exits with 1 if one is broken', async () => {
