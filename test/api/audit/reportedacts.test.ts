@@ -9,7 +9,7 @@ import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
 
 const service = await keep(startService({ rateLimits: false }))
-const { team, act, verdicts } = makeChains(service)
+const { team, oldTeam, act, verdicts } = makeChains(service)
 const { store } = service
 const never = new AbortController().signal
 
@@ -58,7 +58,9 @@ test('what was refused, sent out, used and given is in the reports, counted once
   expect(forwarder.status).toBe(201)
   await service.call('DELETE', `${path}/forwarders/${forwarder.body.id}`, service.admin)
   // Two attempts of the workflow have opened the credential, and the hour is over.
-  const opening = { teamId, credentialId: credential.body.id, workflowId: workflow.body.id }
+  const workflowId = workflow.body.id
+  const opener = { kind: 'WORKFLOW' as const, id: workflowId }
+  const opening = { teamId, credentialId: credential.body.id, workflowId, opener }
   for (let i = 0; i < 2; i++) await countOpening(store, opening)
   const fail = (_: string, error: unknown) => {
     throw error
@@ -115,3 +117,15 @@ test('a report says how many entries were erased, and how it is checked without 
   expect(html).toContain('npx perdure audit verify --file')
   expect(html).toContain('GET /api/audit/public-key')
 })
+
+test('a table ends at 2,000 rows, the newest, and both files say how many there are', async () => {
+  const count = 2_010
+  const teamId = await oldTeam(Array.from({ length: count }, (_, i) => 40 - i / 1_000))
+  const { rows, html, content } = await report(teamId, 'COMPLIANCE')
+  const { total } = content.sections.find((one: Body) => one.id === 'settings')
+  const seqs = rows('settings').map(({ seq }) => seq)
+  expect([seqs.length, total]).toEqual([2_000, count])
+  expect(seqs).toEqual(seqs.toSorted((a, b) => b - a))
+  expect(seqs[0]).toBeGreaterThanOrEqual(count)
+  expect(html).toContain(`These are the first 2000 of ${count}.`)
+}, 120_000)
