@@ -197,6 +197,37 @@ test('audit verify shows which chains are intact, and exits with 1 if one is bro
   expect((await perdure(['audit', 'verify', service.teamId])).code).toBe(0)
 }, 60_000)
 
+test('audit export writes the chain of the instance, of a team, and of one that is deleted', async () => {
+  const read = (text: string) => {
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    return lines.flatMap(({ type, core }) => (type === 'entry' ? JSON.parse(core).action : []))
+  }
+  const judge = async (text: string) =>
+    (await perdure(['audit', 'verify', '--file', '-'], { input: text })).out.split('\n')[0]
+  await service.signUp()
+  const instance = await perdure(['audit', 'export'])
+  expect(instance).toMatchObject({ code: 0, err: '' })
+  expect(read(instance.out)).toContain('SIGNED_IN')
+  expect(read(instance.out).at(-1)).toBe('AUDIT_EXPORTED')
+  expect(await judge(instance.out)).toContain('00000000-0000-0000-0000-000000000000  intact')
+  const { body } = await service.call('POST', '/api/teams', service.admin, { name: 'X' })
+  const team = await perdure(['audit', 'export', body.id])
+  expect(read(team.out)).toEqual(['TEAM_CREATED', 'AUDIT_EXPORTED'])
+  await service.call('DELETE', `/api/teams/${body.id}`, service.admin)
+  const deleted = await perdure(['audit', 'export', body.id])
+  expect(read(deleted.out)).toEqual(['TEAM_CREATED', 'AUDIT_EXPORTED', 'TEAM_DELETED'])
+  expect(await judge(deleted.out)).toContain(`${body.id}  intact  3 entries`)
+  expect(read((await perdure(['audit', 'export'])).out).slice(-2)).toEqual([
+    'AUDIT_EXPORTED',
+    'AUDIT_EXPORTED',
+  ])
+  const none = await perdure(['audit', 'export', crypto.randomUUID()])
+  expect(none).toMatchObject({ code: 1, out: '', err: expect.stringContaining('no such audit chain') })
+}, 60_000)
+
 test('audit reopen begins a new segment after a break, which audit verify names from then on', async () => {
   const made = await service.call('POST', '/api/teams', service.admin, { name: 'R' })
   const { id } = made.body
