@@ -31,6 +31,8 @@ People, teams and tokens (on the database of DATABASE_URL, or of the \`npm start
       --file <path>            Check an export instead, without the database and the service; - is standard input.
       --key <path>             With --file: the public keys (PEM) that you have noted. Without it, those of the
                                export are taken, and printed.
+  audit export [<teamId>]      Write all entries with their proofs to standard output: of a team, also of one that is
+                               deleted; without a teamId those of the instance, such as sign-ins.
   audit erase <teamId>         Erase what is personal about a person's entries: name, IP address, user agent and
       --user <userId>          details. An entry names them, and the audit log stays intact.
   audit reopen <teamId>        Record acts again after a team's audit log was tampered with. The new segment
@@ -115,6 +117,10 @@ const COMMANDS: Record<string, Command> = {
       if (args.options.key !== undefined) throw new UsageError('--key needs a --file')
       await (await import('./commands/audit.ts')).runAuditVerify(config, args)
     },
+  },
+  'audit export': {
+    words: [0, 1],
+    run: async (...all) => (await import('./commands/audit.ts')).runAuditExport(...all),
   },
   'audit erase': {
     words: [1, 1],

@@ -43,7 +43,7 @@ ${writeFacts(listFacts(content))}
 }
 
 function writeVerdict({ proof }: ReportContent): string {
-  const { valid, problem, breaks, entriesVerified, intactFrom } = proof
+  const { valid, problem, breaks, entriesVerified, intactFrom, erased } = proof
   if (!valid) {
     const where = problem?.seq === null || problem?.seq === undefined ? '' : `, at entry ${problem.seq}`
     return `<section class="verdict bad" role="alert"><h2>The audit chain does not verify</h2>
@@ -54,8 +54,12 @@ function writeVerdict({ proof }: ReportContent): string {
     breaks.length > 0
       ? ` It was broken before, and reopened by the operator: ${breaks.length === 1 ? 'entry' : 'entries'} ${breaks.map(({ seq }) => seq).join(', ')}.`
       : ''
+  const gone =
+    erased > 0
+      ? ` Of ${erased} the operator has erased names, addresses and details, as entries AUDIT_DETAILS_ERASED say.`
+      : ''
   return `<section class="verdict ${breaks.length > 0 ? 'fair' : 'good'}"><h2>The audit chain verifies</h2>
-<p>All ${entriesVerified} entries are intact${from}.${escapeText(reopened)}</p></section>`
+<p>All ${entriesVerified} entries are intact${from}.${escapeText(reopened)}${gone}</p></section>`
 }
 
 function listFacts({ report, entries, proof }: ReportContent): [string, string][] {
@@ -89,7 +93,7 @@ function* writeSection({ id, title, about, columns, rows, total }: ReportSection
   for (const row of rows) yield `<tr>${columns.map(({ key }) => writeCell(row[key] ?? null)).join('')}</tr>\n`
   yield '</tbody></table>\n'
   if (rows.length < total)
-    yield `<p class="cut">These are the first ${rows.length} of ${total}. The audit export has all of them; a shorter period makes a shorter table.</p>\n`
+    yield `<p class="cut">These are the first ${rows.length} of ${total}. The audit itself has all of them; a shorter period makes a shorter table.</p>\n`
   yield '</section>\n'
 }
 
@@ -136,7 +140,12 @@ function writeProof({ report, proof }: ReportContent): string {
     .filter(({ keyId }) => keyId === checkpoint?.keyId)
     .map(({ publicKey }) => `<pre>${publicKey.trim().split('\n').map(escapeText).join('\n')}</pre>`)
   return `<section id="proof"><h2>How to check this report</h2>
-<p class="about">Noted here is where the chain stood when the report was made. Whoever keeps the report can find out later whether somebody has altered the entries that it is about: <code>GET /api/audit/team/${report.teamId}/verify?seq=…&amp;hash=…</code> with the last entry, and the audit export with the checkpoint. The hash of this file is in the entry AUDIT_REPORT_DOWNLOADED.</p>
+<p class="about">Noted here is where the chain stood when the report was made. Whoever keeps the report can find out later whether somebody has altered the entries that it is about:</p>
+<ol class="about">
+<li>The service compares the chain with the last entry: <code>GET /api/audit/team/${report.teamId}/verify?seq=…&amp;hash=…</code></li>
+<li>Without trusting the service: export all entries with <code>GET /api/audit/team/${report.teamId}/export</code>, and check the file with <code>npx perdure audit verify --file … --key … --checkpoint seq:hash</code>, or with the script of the guide (<code>/api/docs/guide/audit-proof</code>). The key is the one below; <code>GET /api/audit/public-key</code> has all.</li>
+<li>The hash of this file is in the entry AUDIT_REPORT_DOWNLOADED.</li>
+</ol>
 ${writeFacts(facts)}
 ${keys.join('\n')}
 </section>

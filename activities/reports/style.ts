@@ -50,6 +50,7 @@ nav ol { margin: 4px 0; padding-left: 22px; }
   .id, pre, code { font-size: 8.5px; }
   td.id, .word .id { min-width: 100px; }
   nav { break-after: page; }
+  #proof, pre { break-inside: avoid; }
   a { color: inherit; text-decoration: none; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }

@@ -19,9 +19,12 @@ export function rateEntry({ action, outcome }: Pick<AuditEntryView, 'action' | '
   return { syslog: 6, cef: 3 }
 }
 
-/** An act in plain words, such as `Workflow created`. */
+/** An act in plain words, such as `Workflow created` or `SDK token revoked`. */
 export function nameAct(action: string): string {
-  const words = action.toLowerCase().replaceAll('_', ' ')
+  const words = action
+    .toLowerCase()
+    .replaceAll('_', ' ')
+    .replace(/\b(sdk|siem)\b/, (word) => word.toUpperCase())
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 

@@ -17,7 +17,11 @@ export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(A
 export const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
 
 const action = v.picklist(AUDIT_ACTIONS, `must be one of ${AUDIT_ACTIONS.join(', ')}`)
-const hashSchema = v.pipe(v.string(), v.regex(/^[\da-f]{64}$/))
+const hashSchema = v.pipe(
+  v.string(),
+  v.regex(/^[\da-f]{64}$/),
+  v.examples(['9f2c3a5be1d04c7788a6f0e4b1c2d3e4f5061728394a5b6c7d8e9fa0b1c2d3e4']),
+)
 
 export const AuditEntrySchema = v.pipe(
   v.object({

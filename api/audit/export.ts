@@ -19,7 +19,10 @@ const AuditExportQuery = v.pipe(
     ),
     to: v.pipe(
       v.optional(queryInteger(1, MAX_SEQ)),
-      v.description('The number of the last entry. Without it, the entry that tells of this export'),
+      v.description(
+        'The number of the last entry that is wanted: the file goes on to the first signed checkpoint from there on, ' +
+          'so that its end is proven. Without it, the last entry is the one that tells of this export',
+      ),
     ),
   }),
   v.forward(

@@ -49,7 +49,12 @@ const NewReport = v.pipe(
 
 const FileSchema = v.object({
   bytes: countSchema,
-  sha256: v.pipe(v.string(), v.regex(/^[\da-f]{64}$/), v.description('Hexadecimal')),
+  sha256: v.pipe(
+    v.string(),
+    v.regex(/^[\da-f]{64}$/),
+    v.description('Hexadecimal'),
+    v.examples(['9f2c3a5be1d04c7788a6f0e4b1c2d3e4f5061728394a5b6c7d8e9fa0b1c2d3e4']),
+  ),
 })
 
 const ReportSchema = v.pipe(
@@ -111,6 +116,10 @@ const ContentSchema = v.pipe(
         v.object({ kind: v.string(), seq: v.nullable(v.pipe(v.number(), v.integer())), message: v.string() }),
       ),
       ...{ verifiedAt: timeSchema, entriesVerified: countSchema, intactFrom: countSchema },
+      erased: v.pipe(
+        countSchema,
+        v.description('How many entries are without details, which the operator has erased'),
+      ),
       breaks: v.array(v.object({ seq: countSchema, at: timeSchema })),
       last: v.pipe(v.nullable(place), v.description('The last entry that the report has seen')),
       checkpoint: v.nullable(

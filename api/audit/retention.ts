@@ -43,7 +43,7 @@ const PolicySchema = v.pipe(
     reportRetentionDays,
     lastPurgedAt: v.pipe(
       v.nullable(timeSchema),
-      v.description('When entries were last removed; null if never'),
+      v.description('When a purge was last carried out, even if nothing was old enough; null if never'),
     ),
   }),
   v.title('AuditRetention'),

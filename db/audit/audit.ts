@@ -82,7 +82,8 @@ export function makeBody(
     actorKind: scope.actor.kind,
     actorId: scope.actor.id,
     actorRole: role,
-    userId: scope.userId,
+    // What the service or its operator does on somebody's behalf is not that person's act.
+    userId: scope.actor.kind === 'SYSTEM' ? null : scope.userId,
     accessId: scope.access?.id ?? null,
     action: act,
     resourceType: KINDS[act].resource,

@@ -67,7 +67,9 @@ export async function createToken(
       .returning('createdAt')
       .executeTakeFirstOrThrow()
     const result = { id, name, role, hint, createdAt, lastUsedAt: null, expiresAt, token }
-    const details = { name, role, ...(expiresAt ? { expiresAt } : {}) }
+    // An operator makes tokens for others: that of whose rights it has is not in the rest of the entry.
+    const maker = scope.actor.kind === 'SYSTEM' ? { userId } : {}
+    const details = { name, role, ...(expiresAt ? { expiresAt } : {}), ...maker }
     return { result, resourceId: id, details }
   })
 }

@@ -50,7 +50,12 @@ export async function tellCompliance(period: ReportPeriod): Promise<ReportSectio
       'Decisions of people on which workflows have waited, newest first.',
       ['APPROVAL_DECIDED'],
     ),
-    await acts('exports', 'Exports of data', 'What has left the service, newest first.', EXPORTS),
+    await acts(
+      'exports',
+      'Exports of data',
+      'What has left the service, and where the audit is sent, newest first.',
+      EXPORTS,
+    ),
     await listRetention(period),
     await acts(
       'retention-changes',

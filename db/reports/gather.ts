@@ -21,6 +21,8 @@ export type ReportProof = {
   verifiedAt: string
   entriesVerified: number
   intactFrom: number
+  /** How many entries are without details, which entries of the chain name as erased. */
+  erased: number
   /** The entries with which the operator has reopened the chain. */
   breaks: { seq: number; at: string }[]
   /** The last entry that the report has seen, which is in the chain that was verified. */
@@ -69,7 +71,7 @@ export async function gatherReport(
   signal.throwIfAborted()
   const verified = verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
   const found = await Promise.race([verified, rejectWhen(signal)])
-  const { problem, intactFrom, purgedBreaks, breaks, entries: entriesVerified, findings } = found
+  const { problem, intactFrom, erased, purgedBreaks, breaks, entries: entriesVerified, findings } = found
   const { id, name, type, createdAt, createdBy, createdByName } = asked
   return {
     report: {
@@ -84,7 +86,7 @@ export async function gatherReport(
         seq: problem.seq,
         message: findings[0]?.message ?? problem.kind,
       },
-      ...{ verifiedAt: new Date().toISOString(), entriesVerified, intactFrom },
+      ...{ verifiedAt: new Date().toISOString(), entriesVerified, intactFrom, erased },
       breaks: [...purgedBreaks, ...breaks].map(({ seq, at }) => ({ seq, at })),
       ...{ last, checkpoint, publicKeys: await listPublicKeys(store) },
     },

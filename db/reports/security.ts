@@ -38,7 +38,11 @@ export async function tellSecurity(period: ReportPeriod): Promise<ReportSection[
     await listEscalations(period),
     await listActs(
       period,
-      { id: 'exports', title: 'Exports of data', about: 'What has left the service, newest first.' },
+      {
+        id: 'exports',
+        title: 'Exports of data',
+        about: 'What has left the service, and where the audit is sent, newest first.',
+      },
       EXPORTS,
     ),
     await listAccountActs(

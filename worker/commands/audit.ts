@@ -1,6 +1,9 @@
 import { hostname, userInfo } from 'node:os'
+import { pipeline } from 'node:stream/promises'
 import { eraseDetails } from '../../db/audit/erasure/erase.ts'
+import { openOperatorExport } from '../../db/audit/export/export.ts'
 import { reopenChain } from '../../db/audit/reopen.ts'
+import { INSTANCE_CHAIN } from '../../db/audit/signing.ts'
 import { type AuditVerification, listChains, verifyAudit } from '../../db/audit/verify.ts'
 import type { AuditBreak } from '../../db/audit/walk.ts'
 import type { Config } from '../config.ts'
@@ -43,6 +46,19 @@ export async function runAuditReopen(config: Config, args: CommandArguments): Pr
     const good = details.lastGood ? `the last good entry is ${details.lastGood.seq}` : 'no entry is good'
     console.log(`${teamId}  reopened with entry ${seq}: ${good}, of ${details.entries} that are there`)
     for (const { verdict, message } of details.findings) console.log(`  ${verdict}  ${message}`)
+  })
+}
+
+/** `audit export`: writes a chain to stdout, as the API exports it; without a teamId that of the instance. */
+export async function runAuditExport(config: Config, args: CommandArguments): Promise<void> {
+  const chain = args.words[0] === undefined ? INSTANCE_CHAIN : readUuid(args.words[0])
+  await asOperator(config, async (store) => {
+    const { lines } = await openOperatorExport(createOperatorScope(store, chain), chain)
+    await pipeline(lines, process.stdout, { end: false }).catch((error) => {
+      // Whoever reads has seen enough.
+      if (error.code !== 'EPIPE') throw error
+      process.exitCode = 1
+    })
   })
 }
 

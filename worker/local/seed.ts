@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { Fault } from '../../db/fault.ts'
 import { readMemberships, type TeamPlan } from '../../db/people/teams.ts'
 import { createToken } from '../../db/people/tokens.ts'
-import { createFirstAdmin, hasUsers, verifyPassword } from '../../db/people/users.ts'
+import { createFirstAdmin, hasUsers, nameOf, verifyPassword } from '../../db/people/users.ts'
 import { type Scope, type Store, serviceScope } from '../../db/scope.ts'
 import { createWorkflow, listWorkflows } from '../../db/workflows/workflows.ts'
 import type { Config } from '../config.ts'
@@ -171,7 +171,7 @@ async function openScope(store: Store, signIn: SignIn, plan: TeamPlan): Promise<
   if (!user) return null
   const teams = await readMemberships(store, user.id)
   if (teams.length === 0) return null
-  const actor = { kind: 'USER', id: user.id, name: signIn.email } as const
+  const actor = { kind: 'USER', id: user.id, name: nameOf(user) } as const
   const roles = teams.map(({ teamId, role }) => [teamId, role] as const)
   return serviceScope(store, actor, roles, { userId: user.id, instanceAdmin: true })
 }

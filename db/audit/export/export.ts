@@ -1,12 +1,13 @@
 import { type ControlledTransaction, sql } from 'kysely'
 import { ACTS } from '../../acts.ts'
-import { change, write } from '../../change.ts'
+import { change, changeInstance, write } from '../../change.ts'
 import type { Db } from '../../connection.ts'
 import { openSnapshot } from '../../connection.ts'
 import { takeExportSlot } from '../../executions/exportslots.ts'
+import { Fault } from '../../fault.ts'
 import { demandStill } from '../../people/rights.ts'
 import type { DB } from '../../schema.ts'
-import type { Scope } from '../../scope.ts'
+import type { Scope, Store } from '../../scope.ts'
 import { checkpointChain, toCheckpoint } from '../checkpoints.ts'
 import { isBlank, readEntries, type StoredEntry } from '../entries.ts'
 import { streamStandingCheckpoints } from '../proofs/forged.ts'
@@ -23,8 +24,8 @@ export type OpenAuditExport = { lines: AsyncGenerator<string>; close: () => Prom
 
 /**
  * Begins an export of a team's chain, as it is at this moment (ADMIN). The export is an entry itself, and a checkpoint
- * is signed behind it: without `to`, the export ends with it. If the chain is broken, the entry goes to the instance's
- * chain, there is no checkpoint, and all entries are exported. Throws FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other
+ * is signed behind it: without `to`, the export ends with it, else with the first checkpoint from there on. If the chain
+ * is broken, the entry goes to the instance's chain, there is no checkpoint, and all entries are exported. Throws FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other
  * exports leave no slot for 30 s.
  */
 export async function openAuditExport(
@@ -32,12 +33,42 @@ export async function openAuditExport(
   teamId: string,
   { from = 1, to }: ExportRange,
 ): Promise<OpenAuditExport> {
+  await change(scope, 'AUDIT_EXPORTED', teamId, tellExport(teamId, { from, to }))
+  const right = { scope, least: ACTS.AUDIT_EXPORTED.role }
+  const check = () => write(scope.store, (tx) => demandStill(tx, right, teamId))
+  return open(scope.store, teamId, { from, to }, check)
+}
+
+/**
+ * Begins an export of any chain for the operator: of a team, of the instance, or of a team that is deleted, whose chain
+ * takes no entries any more, so that the entry is in the instance's. Throws FORBIDDEN unless for the operator, and
+ * NOT_FOUND if there is no such chain.
+ */
+export async function openOperatorExport(scope: Scope, chain: string): Promise<OpenAuditExport> {
   const { store } = scope
-  await change(scope, 'AUDIT_EXPORTED', teamId, async () => ({
-    result: undefined,
-    resourceId: teamId,
-    details: { from, to: to ?? null },
-  }))
+  if (scope.actor.kind !== 'SYSTEM')
+    throw new Fault('FORBIDDEN', 'Only the operator can export every audit chain')
+  const { rows } = await sql<{ known: boolean; lives: boolean }>`
+    select exists (select from audit_entries where team_id = ${chain}) as known,
+      exists (select from teams where id = ${chain}) as lives`.execute(store.db)
+  const { known, lives } = rows[0]!
+  if (!known && !lives) throw new Fault('NOT_FOUND', 'There is no such audit chain')
+  const work = tellExport(chain, { from: 1 })
+  await (lives ? change(scope, 'AUDIT_EXPORTED', chain, work) : changeInstance(scope, 'AUDIT_EXPORTED', work))
+  return open(store, chain, { from: 1 }, async () => {})
+}
+
+const tellExport =
+  (chain: string, { from, to = null }: { from: number; to?: number | null | undefined }) =>
+  async () => ({ result: undefined, resourceId: chain, details: { from, to } })
+
+/** Reads the chain once there is a slot; `check` says whether the caller still may, because that can take a while. */
+async function open(
+  store: Store,
+  teamId: string,
+  { from, to }: { from: number; to?: number | undefined },
+  check: () => Promise<unknown>,
+): Promise<OpenAuditExport> {
   const checkpoint = await checkpointChain(store, teamId)
   const freeSlot = await takeExportSlot(store.db, teamId)
   let snapshot: ControlledTransaction<DB> | undefined
@@ -49,9 +80,7 @@ export async function openAuditExport(
     return ended
   }
   try {
-    // The slot may have come only after a while.
-    const right = { scope, least: ACTS.AUDIT_EXPORTED.role }
-    await write(store, (tx) => demandStill(tx, right, teamId))
+    await check()
     const keys = await listPublicKeys(store)
     snapshot = await openSnapshot(store.db)
     // An open snapshot keeps PostgreSQL from removing deleted rows. If this process hangs, the server ends it.
@@ -86,7 +115,7 @@ async function* writeLines(
   const anchors = await readAnchors(db, teamId)
   for (const anchor of anchors) yield writeExportLine(toAnchor(anchor))
   const low = Math.max(from, (anchors.at(-1)?.baseSeq ?? 0) + 1)
-  const high = to ?? (signed ? await readSignedUpTo(db, teamId) : undefined)
+  const high = signed ? await readSignedFrom(db, teamId, to) : to
   const checkpoints = streamStandingCheckpoints(db, teamId)
   let next = await checkpoints.next()
   // Those that speak of nothing in the export.
@@ -104,7 +133,7 @@ async function* writeLines(
     entries++
     last = row
   }
-  yield* takeCheckpoints(to === undefined ? Number.POSITIVE_INFINITY : to + 1)
+  yield* takeCheckpoints(to === undefined || high === undefined ? Number.POSITIVE_INFINITY : high + 1)
   const end = last ? { seq: last.seq, hash: last.hash.toString('hex') } : null
   yield writeExportLine({ type: 'end', entries, last: end })
 }
@@ -127,8 +156,13 @@ function writeEntry(row: StoredEntry): string {
   })
 }
 
-async function readSignedUpTo(db: Db, teamId: string): Promise<number> {
+/**
+ * The first checkpoint that covers the entry `to`, or the last one: an end that nobody has signed could be written by
+ * anybody, so that no part ends with one.
+ */
+async function readSignedFrom(db: Db, teamId: string, to: number | undefined): Promise<number> {
   const { rows } = await sql<{ seq: number }>`
-    select max(seq) as seq from audit_checkpoints where team_id = ${teamId}`.execute(db)
+    select coalesce(min(seq) filter (where seq >= ${to ?? null}::bigint), max(seq)) as seq
+    from audit_checkpoints where team_id = ${teamId}`.execute(db)
   return rows[0]!.seq
 }

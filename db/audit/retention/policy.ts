@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
+import { describeChange } from '../../redaction/difference.ts'
 import { demandTeam, type Scope } from '../../scope.ts'
 
 /** For how many days a team's audit entries are kept at least, and whether older ones are removed by themselves. */
@@ -43,10 +44,10 @@ export async function updateRetention(
     const { reportRetentionDays = before.reportRetentionDays } = input
     const after = { retentionDays, autoDeleteEnabled, reportRetentionDays }
     const result = { ...after, lastPurgedAt }
-    const keys = ['retentionDays', 'autoDeleteEnabled', 'reportRetentionDays'] as const
-    if (keys.every((key) => before[key] === after[key])) return { result, unchanged: true }
+    const details = describeChange(before, after)
+    if (details.changed.length === 0) return { result, unchanged: true }
     await tx.updateTable('auditRetention').set(after).where('teamId', '=', teamId).execute()
-    return { result, resourceId: teamId, details: { before, after } }
+    return { result, resourceId: teamId, details }
   })
 }
 

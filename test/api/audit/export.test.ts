@@ -134,14 +134,25 @@ describe('an export', () => {
     for (let i = 0; i < 4; i++) await act(teamId)
     const text = await exportChain(service, teamId, '?from=8&to=10')
     const found = await verifyText(text)
-    expect(found).toMatchObject({ entries: 3, first: 8, findings: [], signed: null })
+    // The export is entry 12 itself, and the first that is signed from entry 10 on.
+    expect(found).toMatchObject({ entries: 5, first: 8, findings: [], signed: { seq: 12 } })
     expect(found.partial).toEqual({ before: true, behind: true })
+    const early = await verifyText(await exportChain(service, teamId, '?to=6'))
+    expect(early).toMatchObject({ entries: 7, first: 1, findings: [], signed: { seq: 7 } })
     // Entry 7 is the first export, of which there is a checkpoint.
     const lines = readLines(text)
     expect(lines[1]).toMatchObject({ type: 'checkpoint', seq: 7, hash: lines[2].prev })
     lines[1].hash = '0'.repeat(64)
     expect(await judgeText(writeLines(lines))).toContain('checkpoint_invalid')
     expect((await runScript(text)).code).toBe(0)
+    // A whole export that was made a part, so that its end need not be signed.
+    const whole = readLines(await exportChain(service, teamId))
+    const kept = whole.filter(({ type, seq }) => type === 'header' || (type === 'entry' && seq <= 9))
+    const { seq, hash } = kept.at(-1)
+    const end = { type: 'end', entries: 9, last: { seq, hash } }
+    const cut = [{ ...kept[0], to: 9 }, ...kept.slice(1), end]
+    expect(await judgeText(writeLines(cut))).toEqual(['checkpoint_missing'])
+    expect((await runScript(writeLines(cut))).code).toBe(1)
     const rest = await verifyText(await exportChain(service, teamId, '?from=8'))
     expect(rest).toMatchObject({ first: 8, findings: [], partial: { before: true, behind: false } })
     expect(rest.signed?.seq).toBe(rest.last?.seq)

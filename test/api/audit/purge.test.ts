@@ -39,8 +39,12 @@ test('the policy is 365 days and nothing by itself, until an ADMIN sets another'
   expect(await read()).toEqual({ ...first, retentionDays: 31, lastPurgedAt: null })
   const changes = (await entries(teamId)).filter(({ action }) => action === 'AUDIT_RETENTION_UPDATED')
   expect(changes.map(({ details }) => details)).toEqual([
-    { before: DEFAULTS, after: first },
-    { before: first, after: { ...first, retentionDays: 31 } },
+    {
+      changed: ['retentionDays', 'autoDeleteEnabled'],
+      before: { retentionDays: 365, autoDeleteEnabled: false },
+      after: { retentionDays: 30, autoDeleteEnabled: true },
+    },
+    { changed: ['retentionDays'], before: { retentionDays: 30 }, after: { retentionDays: 31 } },
   ])
 })
 

@@ -83,7 +83,7 @@ test('syslog and CEF are text with one entry a line, whatever the values hold', 
   expect(cef.text.split('\n')[1]).toContain(
     ' requestClientApplication=x suser\\=root act\\=delete"] \\\\ dvchost=',
   )
-  expect(cef.text.split('\n')[2]).toMatch(/\|AUDIT_SIEM_READ\|Audit siem read\|3\|/)
+  expect(cef.text.split('\n')[2]).toMatch(/\|AUDIT_SIEM_READ\|Audit SIEM read\|3\|/)
 })
 
 test('an answer of many pieces is whole', async () => {

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { makeChains } from '../../support/chains.ts'
+import { onServer } from '../../support/database.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
@@ -54,3 +56,34 @@ test('eight writers of two processes, one of which is killed, make one chain wit
   const known = new Set(written)
   expect([...killed.done, ...other.done].filter((one) => !known.has(one))).toEqual([])
 }, 120_000)
+
+test('acts whose connections PostgreSQL ends behind the entry, before the commit, leave no gap and no half', async () => {
+  const teamId = await team(1)
+  // A sequence is not rolled back: it counts the connections that were ended.
+  await onServer(
+    service.database.url,
+    `create sequence ended;
+    create function end_some() returns trigger language plpgsql as $$ begin
+      if random() < 0.3 then perform nextval('ended'); perform pg_terminate_backend(pg_backend_pid()); end if;
+      return null;
+    end $$;
+    create trigger end_some after insert on audit_entries for each row execute function end_some()`,
+  )
+  const names = Array.from({ length: 60 }, (_, i) => `name ${i}`)
+  const write = async (mine: string[]) => {
+    const said: string[] = []
+    for (const name of mine) if ((await act(teamId, name)).status === 200) said.push(name)
+    return said
+  }
+  const said = (await Promise.all([0, 1, 2, 3].map((n) => write(names.filter((_, i) => i % 4 === n))))).flat()
+  await onServer(service.database.url, 'drop trigger end_some on audit_entries')
+  const { rows } = await sql<{ n: number }>`select last_value::int as n from ended`.execute(service.store.db)
+  expect(rows[0]!.n).toBeGreaterThan(1)
+  expect((await act(teamId, 'the last one')).status).toBe(200)
+  expect(await verdicts(teamId)).toEqual([])
+  const all = await entries(teamId)
+  expect(all.map(({ seq }) => seq)).toEqual(all.map((_, at) => at + 1))
+  const written = all.flatMap(({ details }) => (details as { after?: { name?: string } }).after?.name ?? [])
+  expect(said.filter((name) => !written.includes(name))).toEqual([])
+  expect(new Set(written).size).toBe(written.length)
+}, 60_000)

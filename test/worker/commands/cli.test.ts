@@ -159,6 +159,15 @@ test('team plan sets the plan, team list shows it, token create creates a token 
   ])
   const members = `/api/teams/${service.teamId}/members`
   expect((await service.request(members, { as: bound.out.trim() })).status).toBe(403)
+  // It is the operator's act, not that of the person whose rights the token has.
+  const query = 'action=SDK_TOKEN_CREATED&size=1'
+  const list = await service.request(`/api/audit/team/${service.teamId}?${query}`, { as: service.admin })
+  expect(((await list.json()) as { content: unknown }).content).toMatchObject([
+    {
+      ...{ userId: null, userName: 'cli', actor: { kind: 'SYSTEM', id: null } },
+      details: { name: 'b', role: 'ADMIN', userId: builder.id },
+    },
+  ])
 }, 60_000)
 
 test('audit verify shows which chains are intact, and exits with 1 if one is broken', async () => {
@@ -189,6 +198,37 @@ test('audit verify shows which chains are intact, and exits with 1 if one is bro
   expect(broken.out).toMatch(new RegExp(`^${id}  BROKEN  2 entries .*\n  entry_modified  .*entry 1`, 'm'))
   expect(broken.out).toMatch(new RegExp(`^${service.teamId}  intact`, 'm'))
   expect((await perdure(['audit', 'verify', service.teamId])).code).toBe(0)
+}, 60_000)
+
+test('audit export writes the chain of the instance, of a team, and of one that is deleted', async () => {
+  const read = (text: string) => {
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    return lines.flatMap(({ type, core }) => (type === 'entry' ? JSON.parse(core).action : []))
+  }
+  const judge = async (text: string) =>
+    (await perdure(['audit', 'verify', '--file', '-'], { input: text })).out.split('\n')[0]
+  await service.signUp()
+  const instance = await perdure(['audit', 'export'])
+  expect(instance).toMatchObject({ code: 0, err: '' })
+  expect(read(instance.out)).toContain('SIGNED_IN')
+  expect(read(instance.out).at(-1)).toBe('AUDIT_EXPORTED')
+  expect(await judge(instance.out)).toContain('00000000-0000-0000-0000-000000000000  intact')
+  const { body } = await service.call('POST', '/api/teams', service.admin, { name: 'X' })
+  const team = await perdure(['audit', 'export', body.id])
+  expect(read(team.out)).toEqual(['TEAM_CREATED', 'AUDIT_EXPORTED'])
+  await service.call('DELETE', `/api/teams/${body.id}`, service.admin)
+  const deleted = await perdure(['audit', 'export', body.id])
+  expect(read(deleted.out)).toEqual(['TEAM_CREATED', 'AUDIT_EXPORTED', 'TEAM_DELETED'])
+  expect(await judge(deleted.out)).toContain(`${body.id}  intact  3 entries`)
+  expect(read((await perdure(['audit', 'export'])).out).slice(-2)).toEqual([
+    'AUDIT_EXPORTED',
+    'AUDIT_EXPORTED',
+  ])
+  const none = await perdure(['audit', 'export', crypto.randomUUID()])
+  expect(none).toMatchObject({ code: 1, out: '', err: expect.stringContaining('no such audit chain') })
 }, 60_000)
 
 test('audit reopen begins a new segment after a break, which audit verify names from then on', async () => {

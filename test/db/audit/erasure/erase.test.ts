@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
+import { checkpointChain } from '../../../../db/audit/checkpoints.ts'
 import { eraseDetails } from '../../../../db/audit/erasure/erase.ts'
 import { createChainVerifier } from '../../../../db/audit/parallel/verifier.ts'
 import { reopenChain } from '../../../../db/audit/reopen.ts'
@@ -56,6 +57,7 @@ test('the operator erases what is personal about a person, and nothing else; the
   const before = await entries(teamId)
   const of = before.filter(({ userId }) => userId === ada.id).map(({ seq }) => seq)
   expect(of).toEqual([3, 5, 6])
+  await checkpointChain(service.store, teamId)
   const said = await perdure(['audit', 'erase', teamId, '--user', ada.id], env)
   expect(said).toMatchObject({ code: 0, err: '' })
   expect(said.out).toBe(`${teamId}  erased the details of 3 entries of ${ada.id}, as its entries 7 say\n`)
