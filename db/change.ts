@@ -33,13 +33,40 @@ export async function change<T>(
 ): Promise<T> {
   const least = ACTS[act].role
   await demandTeam(scope, teamId, least)
-  return audited(scope, act, teamId, async (tx) => {
-    // A founder is not a member yet.
-    const founds = act === 'TEAM_CREATED'
-    if (founds) await demandAccess(tx, scope)
-    const alone = changesRights(act)
-    return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
-  })
+  const alone = changesRights(act)
+  const began = performance.now()
+  const carryOut = () =>
+    audited(
+      scope,
+      act,
+      teamId,
+      async (tx) => {
+        // A founder is not a member yet.
+        const founds = act === 'TEAM_CREATED'
+        if (founds) await demandAccess(tx, scope)
+        return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
+      },
+      began,
+    )
+  return alone ? inLine(scope.store.db, teamId, carryOut) : carryOut()
+}
+
+const linesOf = perDatabase(() => new Map<string, Promise<unknown>>())
+
+/**
+ * Does one work of a team after the other, in the order in which they came. Acts that hold their team alone would only
+ * find it taken, again and again, and with bad luck until they give up. While it waits here, an act has no connection.
+ */
+async function inLine<T>(db: Store['db'], teamId: string, work: () => Promise<T>): Promise<T> {
+  const lines = linesOf(db)
+  const turn = (lines.get(teamId) ?? Promise.resolve()).then(work)
+  const end = turn.catch(() => {})
+  lines.set(teamId, end)
+  try {
+    return await turn
+  } finally {
+    if (lines.get(teamId) === end) lines.delete(teamId)
+  }
 }
 
 /** Like `change`, for what belongs to the instance: only for its admin, with an audit chain of its own. */
@@ -98,17 +125,19 @@ async function audited<T, A extends Act | AccountAct>(
   act: A,
   chain: string,
   work: (tx: Tx) => Promise<(Done<T> & { act?: A }) | Unchanged<T>>,
+  began?: number,
 ): Promise<T> {
   const { store } = scope
   const opened = openedOf(store.db)
   if (!opened.done) await record(store, (tx) => openInstanceChain(tx, store.keys))
   opened.done = true
-  return record(store, async (tx) => {
+  const carryOut = async (tx: Tx) => {
     const changed = await work(tx)
     for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, chain, more)
     if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
     return changed.result
-  })
+  }
+  return persist(() => (store.db as Database).transaction().execute(carryOut), began)
 }
 
 /**
@@ -125,23 +154,32 @@ export async function write<T>(store: Pick<Store, 'db'>, statement: (tx: Tx) => 
   return persist(() => statement(store.db as Tx))
 }
 
-/** PostgreSQL's lock_not_available: a statement with a short lock_timeout gave up waiting for a lock. */
+/** PostgreSQL's lock_not_available: what the work needs is held by somebody else, and a function did not wait for it. */
 const LOCKED = '55P03'
 
-/**
- * How often work is tried if it fails with LOCKED, a serialization failure (40001), a deadlock (40P01), or
- * because its connection no longer knows a prepared statement (26000): that connection is dropped.
- */
-const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2, [LOCKED]: 30 }
+/** For how long work that fails with LOCKED is tried, and how long it rests between two tries, at most. */
+const LOCKED_MS = 10_000
+const LOCKED_REST_MS = 50
 
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+/**
+ * How often work is tried if it fails with a serialization failure (40001), a deadlock (40P01), or because its
+ * connection no longer knows a prepared statement (26000): that connection is dropped.
+ */
+const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2 }
+
+/** `began` is when somebody asked for the work, as performance.now() has it. */
+async function persist<T>(work: () => Promise<T>, began = performance.now()): Promise<T> {
+  let failed = 0
+  let locked = 0
+  for (;;) {
     try {
       return await work()
     } catch (error) {
-      const code = (error as { code?: string }).code
-      if (attempt >= (TRIES[code ?? ''] ?? 0)) throw error
-      if (code === LOCKED) await pause(Math.random() * 10 * attempt)
+      const code = (error as { code?: string }).code ?? ''
+      if (code === LOCKED) {
+        if (performance.now() - began > LOCKED_MS) throw error
+        await pause(Math.random() * Math.min(10 * ++locked, LOCKED_REST_MS))
+      } else if (++failed >= (TRIES[code] ?? 0)) throw error
     }
   }
 }
