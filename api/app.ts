@@ -115,7 +115,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createUsageRoutes())
     .route('/', createPriceRoutes())
     .route('/', createAuditRoutes(deps))
-    .route('/', createAuditRetentionRoutes())
+    .route('/', createAuditRetentionRoutes(deps))
     .route('/', createSiemRoutes(deps))
     .route('/', createForwarderRoutes(deps))
     .route('/', createAuditReportRoutes())

@@ -5,6 +5,7 @@ import type { Evaluator } from '../activities/expressions/evaluator.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
+import type { PrefixChecker } from '../db/audit/parallel/prefixes.ts'
 import type { ChainVerifier } from '../db/audit/parallel/verifyteam.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Exposure } from '../db/operation/exposure.ts'
@@ -102,6 +103,8 @@ export type ApiDeps = {
   }>
   /** Verifies long audit chains beside the thread that serves requests. Without it, that thread does it. */
   verify?: ChainVerifier | undefined
+  /** The same for what is to be purged. */
+  checkPrefix?: PrefixChecker | undefined
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
   /** The one guarded door to the world. Without it, credentials cannot be tested. */

@@ -6,7 +6,9 @@ import { openInstanceChain } from './audit/chain.ts'
 import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
-import { Fault, missing } from './fault.ts'
+import { missing } from './fault.ts'
+
+import { inLine } from './operation/lines.ts'
 import { changesRights, demandAccess, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
@@ -33,13 +35,23 @@ export async function change<T>(
 ): Promise<T> {
   const least = ACTS[act].role
   await demandTeam(scope, teamId, least)
-  return audited(scope, act, teamId, async (tx) => {
-    // A founder is not a member yet.
-    const founds = act === 'TEAM_CREATED'
-    if (founds) await demandAccess(tx, scope)
-    const alone = changesRights(act)
-    return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
-  })
+  const alone = changesRights(act)
+  const began = performance.now()
+  const carryOut = () =>
+    audited(
+      scope,
+      act,
+      teamId,
+      async (tx) => {
+        // A founder is not a member yet.
+        const founds = act === 'TEAM_CREATED'
+        if (founds) await demandAccess(tx, scope)
+        return work(tx, founds ? scope : await holdRight(tx, { scope, least }, teamId, { alone }))
+      },
+      began,
+    )
+  // With several at once each would only find the team taken, again and again, and with bad luck until it gives up.
+  return alone ? inLine(scope.store.db, `${teamId} alone`, 1, carryOut) : carryOut()
 }
 
 /** Like `change`, for what belongs to the instance: only for its admin, with an audit chain of its own. */
@@ -91,6 +103,9 @@ export async function noteEvent<T>(
   })
 }
 
+/** How many transactions of one chain a process has open at once: one can append, and the next ones are ready. */
+const AT_ONCE = 4
+
 const openedOf = perDatabase(() => ({ done: false }))
 
 async function audited<T, A extends Act | AccountAct>(
@@ -98,61 +113,21 @@ async function audited<T, A extends Act | AccountAct>(
   act: A,
   chain: string,
   work: (tx: Tx) => Promise<(Done<T> & { act?: A }) | Unchanged<T>>,
+  began?: number,
 ): Promise<T> {
   const { store } = scope
   const opened = openedOf(store.db)
   if (!opened.done) await record(store, (tx) => openInstanceChain(tx, store.keys))
   opened.done = true
-  return inLine(store, chain, () =>
-    record(store, async (tx) => {
-      const changed = await work(tx)
-      for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, more.chain ?? chain, more)
-      if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
-      return changed.result
-    }),
-  )
-}
-
-/** How many transactions of one chain a process has open at once: one can append, and the next ones are ready. */
-const AT_ONCE = 4
-
-/** How long others wait, before they are refused as if there were no connection. */
-const MAX_WAIT_MS = 10_000
-
-type Line = { open: number; waiting: (() => void)[] }
-
-const linesOf = perDatabase(() => new Map<string, Line>())
-
-/** Lets those who change the same team wait for each other without a connection each: the others are for other teams. */
-async function inLine<T>({ db }: Store, chain: string, work: () => Promise<T>): Promise<T> {
-  const lines = linesOf(db)
-  const line = lines.get(chain) ?? { open: 0, waiting: [] }
-  lines.set(chain, line)
-  if (line.open < AT_ONCE) line.open++
-  else await waitIn(line)
-  try {
-    return await work()
-  } finally {
-    const next = line.waiting.shift()
-    if (next) next()
-    else if (--line.open === 0) lines.delete(chain)
+  const carryOut = async (tx: Tx) => {
+    const changed = await work(tx)
+    for (const more of changed.also ?? []) await appendAudit(tx, scope, more.act, more.chain ?? chain, more)
+    if (!('unchanged' in changed)) await appendAudit(tx, scope, changed.act ?? act, chain, changed)
+    return changed.result
   }
-}
-
-function waitIn(line: Line): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const begin = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    const timer = setTimeout(() => {
-      line.waiting = line.waiting.filter((other) => other !== begin)
-      reject(
-        new Fault('UNAVAILABLE', 'Too many changes of this team are waiting: try again', { retryAfter: 1 }),
-      )
-    }, MAX_WAIT_MS)
-    line.waiting.push(begin)
-  })
+  return inLine(store.db, chain, AT_ONCE, () =>
+    persist(() => (store.db as Database).transaction().execute(carryOut), began),
+  )
 }
 
 /**
@@ -169,23 +144,32 @@ export async function write<T>(store: Pick<Store, 'db'>, statement: (tx: Tx) => 
   return persist(() => statement(store.db as Tx))
 }
 
-/** PostgreSQL's lock_not_available: a statement with a short lock_timeout gave up waiting for a lock. */
+/** PostgreSQL's lock_not_available: what the work needs is held by somebody else, and a function did not wait for it. */
 const LOCKED = '55P03'
 
-/**
- * How often work is tried if it fails with LOCKED, a serialization failure (40001), a deadlock (40P01), or
- * because its connection no longer knows a prepared statement (26000): that connection is dropped.
- */
-const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2, [LOCKED]: 30 }
+/** For how long work that fails with LOCKED is tried, and how long it rests between two tries, at most. */
+const LOCKED_MS = 10_000
+const LOCKED_REST_MS = 50
 
-async function persist<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+/**
+ * How often work is tried if it fails with a serialization failure (40001), a deadlock (40P01), or because its
+ * connection no longer knows a prepared statement (26000): that connection is dropped.
+ */
+const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2 }
+
+/** `began` is when somebody asked for the work, as performance.now() has it. */
+async function persist<T>(work: () => Promise<T>, began = performance.now()): Promise<T> {
+  let failed = 0
+  let locked = 0
+  for (;;) {
     try {
       return await work()
     } catch (error) {
-      const code = (error as { code?: string }).code
-      if (attempt >= (TRIES[code ?? ''] ?? 0)) throw error
-      if (code === LOCKED) await pause(Math.random() * 10 * attempt)
+      const code = (error as { code?: string }).code ?? ''
+      if (code === LOCKED) {
+        if (performance.now() - began > LOCKED_MS) throw error
+        await pause(Math.random() * Math.min(10 * ++locked, LOCKED_REST_MS))
+      } else if (++failed >= (TRIES[code] ?? 0)) throw error
     }
   }
 }

@@ -12,11 +12,14 @@ import { DELIVERY_MS, deliverEntries, type SiemCarrier } from './deliver.ts'
 /** How long a forwarder is held without a sign of life: more than one delivery takes. */
 export const FORWARDER_LEASE_MS = DELIVERY_MS + 30_000
 
+/** A receiver that has taken a batch after this long is slow: others need not wait for it. */
+const SLOW_MS = 1_000
+
 /** After this time others have their turn. */
 const TURN_MS = 30_000
 
 const BATCH_ENTRIES = 200
-const BATCH_BYTES = 1024 * 1024
+const BATCH_BYTES = 512 * 1024
 
 const RETRY_MS = 5_000
 const MAX_RETRY_MS = 15 * 60_000
@@ -24,12 +27,17 @@ const MAX_RETRY_MS = 15 * 60_000
 /**
  * Sends what a claimed forwarder has to send, batch after batch in the order of the chain, and gives it back: when nothing
  * is left, after half a minute, or with the error, and then it is due later. The place is moved only when the receiver has
- * taken a batch, so an entry arrives at least once. Never throws.
+ * taken a batch, so an entry arrives at least once. `onSlow` is told when there is nothing to do for it but to wait for
+ * a slow receiver, and when there is again. Never throws.
  */
 export async function forwardEntries(
   carrier: SiemCarrier & { log: Logger },
   claimed: ClaimedForwarder,
-  { signal, leaseMs }: { signal: AbortSignal; leaseMs: number },
+  {
+    signal,
+    leaseMs,
+    onSlow = () => {},
+  }: { signal: AbortSignal; leaseMs: number; onSlow?: (slow: boolean) => void },
 ): Promise<void> {
   const { store, log } = carrier
   const { id, teamId, failures, lastSeq } = claimed
@@ -47,7 +55,11 @@ export async function forwardEntries(
       }
       if (missed > 0)
         log.warn({ forwarderId: id, teamId, missed }, 'audit entries were purged before they were sent')
-      await deliverEntries(carrier, teamId, claimed, batch, signal)
+      const timer = setTimeout(() => onSlow(true), SLOW_MS)
+      await deliverEntries(carrier, teamId, claimed, batch, signal).finally(() => {
+        clearTimeout(timer)
+        onSlow(false)
+      })
       const held = { ...claimed, sentSeq }
       if (!(await noteDelivered(store, held, { seq: last.seq, missed, leaseMs }))) return
       sentSeq = last.seq
@@ -67,7 +79,7 @@ export async function forwardEntries(
   }
 }
 
-/** The first entries that are about a megabyte together, but at least one. */
+/** The first entries that are about half a megabyte together, but at least one. */
 function limitBytes(entries: AuditEntryView[]): AuditEntryView[] {
   let bytes = 0
   const most = entries.findIndex((entry, at) => {

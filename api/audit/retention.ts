@@ -7,7 +7,7 @@ import {
   updateRetention,
 } from '../../db/audit/retention/policy.ts'
 import { purgeAudit } from '../../db/audit/retention/purge.ts'
-import type { AppEnv } from '../env.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { InTeam } from '../http/fields.ts'
 import { countSchema, timeSchema } from '../http/responses.ts'
@@ -58,7 +58,7 @@ const PurgeSchema = v.pipe(
 )
 
 /** The routes that say for how long a team's audit entries are kept, and remove older ones. */
-export function createAuditRetentionRoutes() {
+export function createAuditRetentionRoutes({ checkPrefix }: ApiDeps) {
   const policy = { 200: { description: 'The policy', schema: PolicySchema } }
   return new Hono<AppEnv>()
     .get(
@@ -107,6 +107,6 @@ export function createAuditRetentionRoutes() {
         faults: [409],
         responses: { 200: { description: 'What was removed', schema: PurgeSchema } },
       }),
-      async (c) => c.json(await purgeAudit(c.get('scope'), c.req.valid('param').teamId)),
+      async (c) => c.json(await purgeAudit(c.get('scope'), c.req.valid('param').teamId, checkPrefix)),
     )
 }

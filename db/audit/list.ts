@@ -81,10 +81,10 @@ export async function readViews(
   return (await select(db, teamId, filter, span, order).limit(limit).execute()).map(toView)
 }
 
-const PIECE = 500
+const PIECE = 200
 
 /**
- * All entries that `filter` finds, oldest first, in pieces of 500: those that there are at the beginning, and none
+ * All entries that `filter` finds, oldest first, in pieces of 200: those that there are at the beginning, and none
  * that come later. The caller must have checked the right.
  */
 export async function* streamViews(

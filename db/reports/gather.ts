@@ -107,6 +107,8 @@ async function readSections(db: Db, asked: ClaimedReport, signal: AbortSignal) {
   // One processor at most for one report, and no compiling of queries that are asked once.
   await sql`set local max_parallel_workers_per_gather = 0`.execute(db)
   await sql`set local jit = off`.execute(db)
+  // What is counted and sorted of a hundred thousand entries stays in memory: there is one report at a time.
+  await sql`set local work_mem = '32MB'`.execute(db)
   const span = await findSpan(db, teamId, { from, to })
   const accounts = await findSpan(db, INSTANCE_CHAIN, { from, to })
   const { low: base } = await findSpan(db, teamId, {})

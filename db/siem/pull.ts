@@ -21,7 +21,7 @@ export type SiemExport = { next: number; pieces: AsyncGenerator<AuditEntryView[]
 
 /**
  * Opens a team's entries for a SIEM, always oldest first (ADMIN; with an audit entry, which is not among them).
- * `pieces` has at most 500 entries at a time, and reads the next ones only when they are asked for. Throws FORBIDDEN,
+ * `pieces` has at most 200 entries at a time, and reads the next ones only when they are asked for. Throws FORBIDDEN,
  * and NOT_FOUND if there is no such team.
  */
 export async function openSiemExport(scope: Scope, teamId: string, query: SiemQuery): Promise<SiemExport> {

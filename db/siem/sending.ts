@@ -28,12 +28,14 @@ const MAX_ERROR = 1_000
 /**
  * Takes a forwarder that is enabled, due and has entries to send, for `leaseMs`, but none of the teams that are `busy`;
  * undefined if there is none. If the process dies, others can take it when the lease ends. A process sends for a team by
- * one forwarder at a time, so that slow receivers of a team hold up only its own.
+ * one forwarder at a time, so that slow receivers of a team hold up only its own. Those that have not failed come first,
+ * and without `failing` no others come.
  */
 export async function claimForwarder(
   store: Store,
   leaseMs: number,
   busy: string[],
+  { failing = true }: { failing?: boolean } = {},
 ): Promise<ClaimedForwarder | undefined> {
   const lease = randomUUID()
   const { rows } = await write(store, (tx) =>
@@ -42,8 +44,8 @@ export async function claimForwarder(
       select f.id from audit_forwarders f join audit_heads h on h.team_id = f.team_id
       where f.enabled and f.due_at <= now() and (f.lease_until is null or f.lease_until < now())
         and least(h.seq, coalesce(f.last_seq, h.seq)) > f.sent_seq and (f.ends_at is null or f.ends_at > now())
-        and f.team_id <> all(${busy}::uuid[])
-      order by f.due_at, f.id limit 1 for update of f skip locked)
+        and f.team_id <> all(${busy}::uuid[]) and (${failing} or f.failures = 0)
+      order by f.failures > 0, f.due_at, f.id limit 1 for update of f skip locked)
     returning id, team_id, name, type, host, port, ca_certificate, url, credential_id, lease, sent_seq,
       failures, last_seq, kept_credential`.execute(tx),
   )

@@ -6,6 +6,7 @@ import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
 import { HOST_COOKIE, SESSION_COOKIE } from '../../api/people/session.ts'
 import type { Role } from '../../db/acts.ts'
+import { createPrefixChecker } from '../../db/audit/parallel/prefixes.ts'
 import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
@@ -52,6 +53,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     carryOut: async () => false,
     evaluator,
     verify: createChainVerifier({ url: database.url }),
+    checkPrefix: createPrefixChecker({ url: database.url }),
     ...options,
   })
   const closing: (() => Promise<unknown>)[] = []

@@ -6,8 +6,15 @@ import { claimForwarder } from '../../db/siem/sending.ts'
 
 const EVERY_MS = 2_000
 
-/** How many forwarders a process sends for at the same time, each for another team. */
+/** How many forwarders a process sends for at the same time, each for another team, besides those that wait. */
 const AT_ONCE = 8
+
+/**
+ * How many there are at a time with those whose receivers are slow: a receiver that hangs is waited for for half a
+ * minute, and many of them must not keep the others from sending. Of those that have failed before there are fewer.
+ */
+const MOST = 64
+const MOST_FAILING = 16
 
 /**
  * Sends the audit entries of teams to where their forwarders say, soon after they are written. Any number of processes may
@@ -21,13 +28,20 @@ export function startForwarding(
   const stopping = new AbortController()
   const { signal } = stopping
   const busy = new Map<string, Promise<void>>()
+  const slow = new Set<string>()
+  const failing = new Set<string>()
 
   async function claimAll(): Promise<void> {
-    while (busy.size < AT_ONCE && !signal.aborted) {
-      const claimed = await claimForwarder(carrier.store, leaseMs, [...busy.keys()])
+    while (busy.size - slow.size < AT_ONCE && busy.size < MOST && !signal.aborted) {
+      const some = { failing: failing.size < MOST_FAILING }
+      const claimed = await claimForwarder(carrier.store, leaseMs, [...busy.keys()], some)
       if (!claimed) return
       const { teamId } = claimed
-      const sending = forwardEntries(carrier, claimed, { signal, leaseMs }).finally(() => busy.delete(teamId))
+      if (claimed.failures > 0) failing.add(teamId)
+      const onSlow = (isSlow: boolean) => (isSlow ? slow.add(teamId) : slow.delete(teamId))
+      const sending = forwardEntries(carrier, claimed, { signal, leaseMs, onSlow }).finally(() => {
+        for (const kept of [busy, slow, failing]) kept.delete(teamId)
+      })
       busy.set(teamId, sending)
     }
   }

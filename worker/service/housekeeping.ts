@@ -5,6 +5,7 @@ import { pruneChats } from '../../db/agentchat/purge.ts'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkpointAll } from '../../db/audit/checkpoints.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
+import type { PrefixChecker } from '../../db/audit/parallel/prefixes.ts'
 import { keepPublicKey } from '../../db/audit/proofs/publickeys.ts'
 import { purgeByPolicy } from '../../db/audit/retention/schedule.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
@@ -32,9 +33,13 @@ import { foldModelCalls } from '../../db/usage/hours.ts'
  * somebody has tampered with the audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with
  * seconds. Every minute it makes audit entries of what was counted: refused requests, and the use of credentials. At the
  * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for
- * the current step of a round.
+ * the current step of a round. `checkPrefix` verifies audit entries before they are removed, if not this thread.
  */
-export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'): () => Promise<void> {
+export function startHousekeeping(
+  store: Store,
+  log: Logger,
+  { at = '0 17 * * * *', checkPrefix }: { at?: string; checkPrefix?: PrefixChecker } = {},
+): () => Promise<void> {
   const stopping = new AbortController()
   const report = (error: unknown) => {
     const level = isDatabaseAway(error) ? 'warn' : 'error'
@@ -77,7 +82,10 @@ export function startHousekeeping(store: Store, log: Logger, at = '0 17 * * * *'
     await sweepFiles(store, stopping.signal)
     const reports = await removeExpiredReports(store, reportExpired, stopping.signal)
     if (reports > 0) log.info({ reports }, 'removed audit reports that are past their time')
-    const entries = await purgeByPolicy(store, reportPurge, stopping.signal)
+    const entries = await purgeByPolicy(store, reportPurge, {
+      signal: stopping.signal,
+      check: checkPrefix,
+    })
     if (entries > 0) log.info({ entries }, 'removed audit entries that are past the retention of their teams')
     if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
     if (messages > 0)

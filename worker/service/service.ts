@@ -10,6 +10,7 @@ import { nameSender } from '../../activities/siem/describe.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { startTracing } from '../../activities/tracing.ts'
 import { isAnyReplyEnding } from '../../db/agentchat/settle.ts'
+import { createPrefixChecker } from '../../db/audit/parallel/prefixes.ts'
 import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import { type Bus, openBus } from '../../db/bus.ts'
 import { openDatabase } from '../../db/connection.ts'
@@ -82,7 +83,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
   })
   const replies = createReplies({ store, bus, log })
   const exposure = watchExposure(kind, config, bus, log)
-  const endHousekeeping = startHousekeeping(store, log)
+  const checkPrefix = createPrefixChecker({ url: config.databaseUrl! })
+  const endHousekeeping = startHousekeeping(store, log, { checkPrefix })
   const endMailing = config.smtp
     ? startMailing({ store, mailer: createMailer(config.smtp), publicUrl: config.publicUrl, log }, bus)
     : undefined

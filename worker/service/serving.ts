@@ -11,6 +11,7 @@ import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import { createApp, createProbes } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
+import { createPrefixChecker } from '../../db/audit/parallel/prefixes.ts'
 import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import type { Bus } from '../../db/bus.ts'
 import type { Exposure } from '../../db/operation/exposure.ts'
@@ -102,6 +103,7 @@ export async function startApi(
     isReady,
     evaluator,
     verify: createChainVerifier({ url: config.databaseUrl! }),
+    checkPrefix: createPrefixChecker({ url: config.databaseUrl! }),
     outside,
     replies,
     replyStreams: config.replyStreams,

@@ -1,15 +1,13 @@
-import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import type { Db } from '../../connection.ts'
 import { readSnapshot } from '../../connection.ts'
-import { Fault } from '../../fault.ts'
 import type { Store } from '../../scope.ts'
 import { readErasures } from '../erasure/erasures.ts'
 import { type ChainProofs, judgeEnd, readProofs } from '../proofs/proofs.ts'
 import { type AuditVerification, judgePlace, verifyAudit } from '../verify.ts'
 import type { Checkpoint } from '../walk.ts'
 import type { RangeResult } from './ranges.ts'
-import type { ThreadAnswer, ThreadJob } from './thread.ts'
+import { createTurns, runThread } from './turns.ts'
 import type { ChainVerifier } from './verifyteam.ts'
 
 type ParallelOptions = {
@@ -21,44 +19,13 @@ type ParallelOptions = {
   least?: number
 }
 
-/** How many verifications of long chains may wait for their turn in a process, and of one team. */
-const MAX_WAITING = 20
-const MAX_OF_TEAM = 2
-const RETRY_S = 10
-
 /**
  * Verifies chains beside the serving thread: two threads share a long chain, and read it by the same snapshot. One
  * long chain at a time: others wait, and THROTTLED is thrown if too many do. A chain that is not intact is walked once
  * more by one thread, which says what is wrong.
  */
 export function createChainVerifier({ url, threads = 2, least = 2_000 }: ParallelOptions): ChainVerifier {
-  const waiting = new Map<string, number>()
-  let count = 0
-  let line: Promise<unknown> = Promise.resolve()
-
-  async function inTurn<T>(teamId: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const ofTeam = waiting.get(teamId) ?? 0
-    if (ofTeam >= MAX_OF_TEAM || count >= MAX_WAITING) {
-      const message = 'Long audit chains are being verified already; try again later'
-      throw new Fault('THROTTLED', message, { retryAfter: RETRY_S })
-    }
-    waiting.set(teamId, ofTeam + 1)
-    count++
-    const turn = line.then(() => {
-      signal?.throwIfAborted()
-      return work()
-    })
-    line = turn.catch(() => {})
-    try {
-      return await turn
-    } finally {
-      count--
-      const left = waiting.get(teamId)! - 1
-      if (left > 0) waiting.set(teamId, left)
-      else waiting.delete(teamId)
-    }
-  }
-
+  const inTurn = createTurns()
   return async (store, teamId, checkpoint, signal) => {
     if ((await countEntries(store.db, teamId)) < least) return verifyAudit(store, teamId, checkpoint)
     return inTurn(
@@ -172,22 +139,4 @@ function split(from: number, to: number, parts: number): [from: number, to: numb
   const size = Math.ceil((to - from + 1) / parts)
   const begins = Array.from({ length: parts }, (_, at) => from + at * size).filter((begin) => begin <= to)
   return begins.map((begin) => [begin, Math.min(to, begin + size - 1)])
-}
-
-/** Runs a job in a thread of its own, which ends with it, or when `signal` is aborted. */
-function runThread(job: ThreadJob, signal: AbortSignal | undefined): Promise<ThreadAnswer> {
-  return new Promise((resolve, reject) => {
-    const thread = new Worker(new URL('./thread.ts', import.meta.url), { workerData: job })
-    const stop = () => {
-      void thread.terminate()
-      reject(signal!.reason)
-    }
-    signal?.addEventListener('abort', stop, { once: true })
-    thread.once('message', resolve)
-    thread.once('error', reject)
-    thread.once('exit', (code) => {
-      signal?.removeEventListener('abort', stop)
-      reject(new Error(`the thread that verifies ended with ${code}`))
-    })
-  })
 }

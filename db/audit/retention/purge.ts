@@ -5,12 +5,10 @@ import { readSnapshot } from '../../connection.ts'
 import { Fault } from '../../fault.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { lockHead } from '../chain.ts'
-import { readEntries, readUnsigned } from '../entries.ts'
-import { readErasures } from '../erasure/erasures.ts'
-import { readProofs } from '../proofs/proofs.ts'
+import { walkPrefix } from '../parallel/prefix.ts'
+import type { PrefixChecker } from '../parallel/prefixes.ts'
 import { ensurePublicKey, readPublicKeys } from '../proofs/publickeys.ts'
 import { timeText } from '../times.ts'
-import { walkChain } from '../walk.ts'
 import { checkAnchors, type PurgedBreak, putAnchor } from './anchors.ts'
 import { addPolicy, findPolicy } from './policy.ts'
 
@@ -37,25 +35,29 @@ type Plan = {
  * Removes the entries of a team that are older than its retention period, by the clock of the database (ADMIN). They
  * are verified before, and an anchor that is signed says where the chain begins from then on; the purge is an entry,
  * even if there was nothing to remove. Entries before one that has reopened the chain wait until that is old enough
- * too. Throws CONFLICT if what is to be removed does not verify, FORBIDDEN, NOT_FOUND and AUDIT_CHAIN_BROKEN.
+ * too. `check` verifies them, if not this thread. Throws CONFLICT if what is to be removed does not verify, FORBIDDEN, NOT_FOUND and AUDIT_CHAIN_BROKEN.
  */
-export async function purgeAudit(scope: Scope, teamId: string): Promise<Purge> {
+export async function purgeAudit(scope: Scope, teamId: string, check?: PrefixChecker): Promise<Purge> {
   await demandTeam(scope, teamId, 'ADMIN')
-  const plan = await readSnapshot(scope.store.db).execute((db) => planPurge(db, scope.store, teamId))
+  const plan = await readSnapshot(scope.store.db).execute((db) => planPurge(db, scope.store, teamId, check))
   return carryOut(scope, teamId, plan)
 }
 
 /** Like `purgeAudit`, but where there is nothing to remove it does nothing, and the answer is null. */
-export async function purgeIfDue(scope: Scope, teamId: string): Promise<Purge | null> {
+export async function purgeIfDue(scope: Scope, teamId: string, check?: PrefixChecker): Promise<Purge | null> {
   await demandTeam(scope, teamId, 'ADMIN')
-  const plan = await readSnapshot(scope.store.db).execute((db) => planPurge(db, scope.store, teamId))
+  const plan = await readSnapshot(scope.store.db).execute((db) => planPurge(db, scope.store, teamId, check))
   return plan.cut === null ? null : carryOut(scope, teamId, plan)
 }
 
-async function planPurge(db: Db, { keys }: Store, teamId: string): Promise<Plan> {
+async function planPurge(
+  db: Db,
+  { keys }: Store,
+  teamId: string,
+  check: PrefixChecker = walkPrefix,
+): Promise<Plan> {
   const { retentionDays } = await findPolicy(db, teamId)
-  const proofs = await readProofs(db, keys, teamId)
-  const { base, noted, head, vouched } = proofs
+  const { base } = await checkAnchors(db, await readPublicKeys(db, keys), teamId)
   const cutoff = await readCutoff(db, retentionDays)
   const { rows } = await sql<{ seq: number; hash: Buffer; ts: string }>`
     with younger as (
@@ -71,13 +73,8 @@ async function planPurge(db: Db, { keys }: Store, teamId: string): Promise<Plan>
   const provenBy = reopened.find(({ seq }) => cut !== null && seq > cut.seq)?.seq ?? null
   const plan = { retentionDays, cutoff, base: base.seq, breaks: [...base.breaks, ...reopened], provenBy }
   if (cut === null || provenBy !== null) return { ...plan, cut: null, count: 0 }
-  const ranges = await readUnsigned(db, teamId)
-  const within = noted.filter(({ seq }) => seq <= cut.seq)
-  const isErased = await readErasures(db, teamId, base.seq)
-  const walk = walkChain(keys, teamId, { ranges, base, isErased, noted: within })
-  for await (const row of readEntries(db, teamId, base.seq, cut.seq)) walk.add(row)
-  const { entries, findings } = walk.end(vouched && head?.seq === cut.seq)
-  if (findings.length > 0) throw doesNotVerify(findings[0]!.message)
+  const { entries, fault } = await check(db, keys, { teamId, base: base.seq, upTo: cut.seq })
+  if (fault !== null) throw doesNotVerify(fault)
   return { ...plan, cut, count: entries }
 }
 

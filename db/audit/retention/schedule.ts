@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
 import { type Store, serviceScope } from '../../scope.ts'
+import type { PrefixChecker } from '../parallel/prefixes.ts'
 import { finishPurges, purgeIfDue, type TellFailure } from './purge.ts'
 
 /** Who removes old entries by itself, in the words of the audit. */
@@ -10,9 +11,13 @@ const ACTOR = { kind: 'SYSTEM', id: null, name: 'audit retention' } as const
  * Removes the entries that are older than their teams' retention periods, once a day for each team that wants that, and
  * goes on with what other processes have begun. The rows say when a team was looked at, so that any number of
  * processes share the work; after a failure a team is looked at again within the hour. `tell` is called with failures:
- * the other teams go on. Stops early when `signal` is aborted. Resolves to how many entries were removed.
+ * the other teams go on. `check` verifies what is to be removed, if not this thread. Stops early when `signal` is aborted. Resolves to how many entries were removed.
  */
-export async function purgeByPolicy(store: Store, tell: TellFailure, signal?: AbortSignal): Promise<number> {
+export async function purgeByPolicy(
+  store: Store,
+  tell: TellFailure,
+  { signal, check }: { signal?: AbortSignal; check?: PrefixChecker | undefined } = {},
+): Promise<number> {
   await finishPurges(store, tell, signal)
   let removed = 0
   while (!signal?.aborted) {
@@ -20,7 +25,7 @@ export async function purgeByPolicy(store: Store, tell: TellFailure, signal?: Ab
     if (teamId === undefined) break
     try {
       const scope = serviceScope(store, ACTOR, [[teamId, 'ADMIN']])
-      removed += (await purgeIfDue(scope, teamId))?.purgedCount ?? 0
+      removed += (await purgeIfDue(scope, teamId, check))?.purgedCount ?? 0
       await write(store, (tx) =>
         sql`update audit_retention set looked_at = now() where team_id = ${teamId}`.execute(tx),
       )

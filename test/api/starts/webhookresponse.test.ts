@@ -291,7 +291,7 @@ test('answers that a killed process waited for are removed, and outputs that are
 
   const createdAt = new Date(Date.now() - 11 * 60_000)
   await db.updateTable('executions').set({ createdAt }).where('id', '=', ids[0]).execute()
-  const stop = startHousekeeping(host.store, pino({ level: 'silent' }), '* * * * * *')
+  const stop = startHousekeeping(host.store, pino({ level: 'silent' }), { at: '* * * * * *' })
   // No request waits as long as 11 minutes. Somebody may still wait for the other execution.
   await expect
     .poll(() => db.selectFrom('hookAnswers').select('executionId').execute(), { timeout: 5_000 })

@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import pg from 'pg'
-import { makeBody } from '../../../db/audit/audit.ts'
-import { canonicalCore, hashLink, signEntry, signHead } from '../../../db/audit/signing.ts'
 import { change } from '../../../db/change.ts'
 import { type Database, openDatabase } from '../../../db/connection.ts'
 import { type Store, serviceScope } from '../../../db/scope.ts'
+import { fillChain } from '../../support/audit/fill.ts'
 import type { Stand } from '../stand.ts'
 
 const ENTRIES = 300_000
-const BATCH = 2_000
 const ROUNDS = 3
 const WRITERS = 8
 const APPENDS = 150
@@ -19,13 +18,15 @@ type Verified = { valid: boolean; entriesVerified: number }
 
 /**
  * Verifies a chain of 300,000 entries over HTTP, beside what it cannot be faster than: reading the rows alone, and the
- * hashes alone. And appends to one chain by eight writers of two pools, beside plain INSERTs of the same rows.
+ * hashes alone. Says what single requests of another team notice of that, of a SIEM's, of an export and of a report. And
+ * appends to one chain by eight writers of two pools, beside plain INSERTs of the same rows.
  */
 export async function measureAudit(stand: Stand): Promise<void> {
   const { db, close } = openDatabase(stand.databaseUrl, { max: 8, name: 'bench' })
   const store: Store & { db: Database } = { db, keys: stand.keys }
   try {
-    await seedChain(store, stand.teamId)
+    await fillChain(store, stand.teamId, ENTRIES)
+    await sql`vacuum analyze audit_entries`.execute(db)
     const client = new pg.Client({ connectionString: stand.databaseUrl })
     await client.connect()
     const memory = () => stand.readUsage().service!.memory
@@ -64,76 +65,11 @@ export async function measureAudit(stand: Stand): Promise<void> {
     console.log(
       `Aim of verify: ${AIM} entries a second. The service's memory grew by ${(most - before).toFixed(0)} MB.`,
     )
+    await measureNeighbour(stand)
     await measureAppends(stand, store)
   } finally {
     await close()
   }
-}
-
-/** Rows as the service writes them, with the columns of a usual entry. */
-async function seedChain({ db, keys }: Store & { db: Database }, teamId: string): Promise<void> {
-  const scope = {
-    ...serviceScope({ db, keys }, { kind: 'USER', id: crypto.randomUUID(), name: 'Grace Hopper' }, [
-      [teamId, 'ADMIN'],
-    ]),
-    ip: '203.0.113.7',
-    requestId: crypto.randomUUID(),
-    userAgent:
-      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
-  }
-  const head = await db
-    .selectFrom('auditHeads')
-    .selectAll()
-    .where('teamId', '=', teamId)
-    .executeTakeFirstOrThrow()
-  let [seq, prev] = [head.seq, head.hash]
-  const ts = new Date().toISOString()
-  while (seq < ENTRIES) {
-    const rows = Array.from({ length: BATCH }, () => {
-      const details = {
-        before: { name: `Orders ${seq}` },
-        after: { name: `Orders ${seq + 1}` },
-        version: seq,
-      }
-      const entry = { chain: teamId, role: 'ADMIN', resourceId: crypto.randomUUID(), details }
-      const body = makeBody(scope, 'WORKFLOW_UPDATED', entry)
-      const core = canonicalCore(body)
-      const link = { teamId, seq: ++seq, prev, ts, core }
-      const hash = hashLink(link)
-      const { teamId: _team, detailsSalt, detailsSha256, ...columns } = body
-      const row = {
-        ...columns,
-        detailsSalt,
-        detailsSha256,
-        id: body.eventId,
-        teamId,
-        seq,
-        prev,
-        hash,
-        ts,
-        core,
-      }
-      prev = hash
-      return {
-        ...row,
-        details: sql<never>`${body.details}::json`,
-        mac: signEntry(keys, keys.current, link),
-        keyId: keys.current,
-      }
-    })
-    for (let at = 0; at < rows.length; at += 500)
-      await db
-        .insertInto('auditEntries')
-        .values(rows.slice(at, at + 500) as never)
-        .execute()
-  }
-  const mac = signHead(keys, keys.current, teamId, seq, prev)
-  await db
-    .updateTable('auditHeads')
-    .set({ seq, hash: prev, ts, mac, keyId: keys.current })
-    .where('teamId', '=', teamId)
-    .execute()
-  await sql`vacuum analyze audit_entries`.execute(db)
 }
 
 /** What reading alone takes: the same columns, and nothing is done with them. */
@@ -156,6 +92,63 @@ function readAll(client: pg.Client, teamId: string): Promise<void> {
 function hashAll(): void {
   const bytes = [300, 560, 104, 214, 96].map((size) => Buffer.alloc(size))
   for (let i = 0; i < ENTRIES; i++) for (const piece of bytes) hash('sha256', piece, 'hex')
+}
+
+const ALONE_MS = 5_000
+
+/** How long single requests of another team take, one after the other: alone, and while something long goes on. */
+async function measureNeighbour(stand: Stand): Promise<void> {
+  const { teamId, url, ask } = stand
+  const other = await stand.addTeam('Neighbour')
+  const wanted = { name: 'reader', role: 'ADMIN' }
+  const { token } = await ask<{ token: string }>('POST', `/api/teams/${teamId}/sdk-tokens`, wanted)
+  const audit = `/api/audit/team/${teamId}`
+  const drain = async (path: string) => {
+    const response = await fetch(url + audit + path, { headers: { authorization: `Bearer ${token}` } })
+    for await (const _ of response.body!);
+  }
+  const report = async (type: string) => {
+    const json = { name: type, type, from: '2020-01-01', to: '2100-01-01' }
+    const { id } = await ask<{ id: string }>('POST', `${audit}/reports`, json)
+    for (;;) {
+      const { status } = await ask<{ status: string }>('GET', `${audit}/reports/${id}`)
+      if (status === 'COMPLETED') return
+      if (status === 'FAILED') throw new Error(`the report ${type} failed`)
+      await pause(100)
+    }
+  }
+  const works: Record<string, () => Promise<unknown>> = {
+    alone: () => pause(ALONE_MS),
+    'beside verify': () => drain('/verify'),
+    'beside a SIEM that fetches 100,000 entries': () => drain('/siem?limit=100000&format=syslog'),
+    'beside an export': () => drain('/export'),
+    'beside a report SECURITY': () => report('SECURITY'),
+    'beside a report ACTIVITY': () => report('ACTIVITY'),
+    'alone again': () => pause(ALONE_MS),
+  }
+  const rows: Record<string, Record<string, string>> = {}
+  for (const [name, work] of Object.entries(works)) {
+    let over = false
+    const took: number[] = []
+    const asking = (async () => {
+      while (!over) took.push(await time(() => other.ask('GET', `/api/teams/${other.teamId}`)))
+    })()
+    const seconds = await time(work).finally(() => {
+      over = true
+    })
+    await asking
+    took.sort((a, b) => a - b)
+    const at = (part: number) =>
+      `${(took[Math.min(took.length - 1, Math.floor(took.length * part))]! * 1_000).toFixed(1)} ms`
+    rows[name] = {
+      seconds: seconds.toFixed(1),
+      requests: String(took.length),
+      median: at(0.5),
+      '99 %': at(0.99),
+      longest: at(1),
+    }
+  }
+  console.table(rows)
 }
 
 async function measureAppends(stand: Stand, store: Store & { db: Database }): Promise<void> {

@@ -194,7 +194,7 @@ test('two processes can prune thousands at once beside an old snapshot; lists st
 test('the housekeeping prunes on its schedule, and stops between two batches', async () => {
   const id = await create({ count: 5 })
   await seed(id, 2_000)
-  const end = startHousekeeping(service.store, pino({ level: 'silent' }), '* * * * * *')
+  const end = startHousekeeping(service.store, pino({ level: 'silent' }), { at: '* * * * * *' })
   await expect.poll(async () => (await read(id)).runs).toBeLessThan(2_000)
   await end()
   const { runs } = await read(id)

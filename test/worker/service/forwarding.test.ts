@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createOutsides } from '../../../activities/egress/outside.ts'
 import { removeFarewells } from '../../../db/siem/farewell.ts'
+import { claimForwarder } from '../../../db/siem/sending.ts'
 import { startForwarding } from '../../../worker/service/forwarding.ts'
 import { makeChains } from '../../support/chains.ts'
 import { plantCredential } from '../../support/credentials.ts'
@@ -263,4 +264,44 @@ test('a forwarder that is deleted has sent that, and one of a team with rules of
     where team_id = ${teamId}`.execute(store.db)
   await removeFarewells(store)
   expect(await rowsOf(teamId)).toBe(0)
+})
+
+test('receivers of many teams that hang do not keep others from sending', async () => {
+  const hanging = await keep(startJsonReceiver(() => new Promise<number>(() => {})))
+  const ids: string[] = []
+  for (let i = 0; i < 12; i++)
+    ids.push(await add(await team(1), { type: 'HTTPS', url: hanging.url, after: 0 }))
+  const teamId = await team(2)
+  const receiver = await keep(startJsonReceiver())
+  // The last of all to be due.
+  const id = await add(teamId, { type: 'HTTPS', url: receiver.url, after: 0 })
+  send()
+  await untilSent(teamId, id)
+  expect(receiver.seqs()).toEqual([1, 2, 3])
+  const others = store.db.selectFrom('auditForwarders').select(['failures', 'lease']).where('id', 'in', ids)
+  // They are waited for still: none has given up.
+  expect(
+    (await others.execute()).filter(({ failures, lease }) => failures === 0 && lease !== null),
+  ).toHaveLength(12)
+}, 120_000)
+
+test('of those that have failed before, only some are tried at a time, and they come last', async () => {
+  const claimed: string[] = []
+  const failed = await team(1)
+  const sound = await team(1)
+  const url = 'http://127.0.0.1:9'
+  await add(failed, { type: 'HTTPS', url, after: 0 })
+  await add(sound, { type: 'HTTPS', url, after: 0 })
+  await sql`update audit_forwarders set failures = 3 where team_id = ${failed}`.execute(store.db)
+  await sql`update audit_forwarders set enabled = false where team_id not in (${failed}, ${sound})`.execute(
+    store.db,
+  )
+  const claim = async (failing: boolean) => {
+    const found = await claimForwarder(store, 60_000, [], { failing })
+    claimed.push(found?.teamId ?? 'none')
+  }
+  await claim(true)
+  await claim(false)
+  await claim(true)
+  expect(claimed).toEqual([sound, 'none', failed])
 })

@@ -23,7 +23,7 @@ test('expired sessions are removed in every scheduled round', async () => {
       .execute()
   }
   const read = async () => (await store.db.selectFrom('sessions').select('id').execute()).map(({ id }) => id)
-  const end = startHousekeeping(store, pino({ level: 'silent' }), '* * * * * *')
+  const end = startHousekeeping(store, pino({ level: 'silent' }), { at: '* * * * * *' })
   for (let round = 0; round < 2; round++) {
     await expire()
     await expect.poll(read).toEqual(living)
@@ -46,7 +46,7 @@ test('a chain that was tampered with is told in the log once: at the start, in a
   }
   const told = () => lines.filter(({ level }) => level === 50).map(({ teamId }) => teamId)
   const first = await breakHead()
-  const end = startHousekeeping(service.store, log, '* * * * * *')
+  const end = startHousekeeping(service.store, log, { at: '* * * * * *' })
   await expect.poll(told).toEqual([first])
   const second = await breakHead()
   await expect.poll(told).toEqual([first, second])
