@@ -7,7 +7,6 @@ import { INSTANCE_CHAIN } from './audit/signing.ts'
 import { perDatabase } from './cache.ts'
 import type { Database, Tx } from './connection.ts'
 import { missing } from './fault.ts'
-
 import { inLine } from './operation/lines.ts'
 import { changesRights, demandAccess, demandInstanceStill, holdRight } from './people/rights.ts'
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'

@@ -66,7 +66,8 @@ test('the operator erases what is personal about a person, and nothing else; the
     const gone = { actorName: null, srcIp: null, userAgent: null, details: null, detailsSalt: null }
     expect(after[i]).toEqual(of.includes(row.seq) ? { ...row, ...gone } : row)
   }
-  expect(after[6]).toMatchObject({ action: 'AUDIT_DETAILS_ERASED', resourceId: ada.id, actorName: 'cli' })
+  expect(after[6]).toMatchObject({ action: 'AUDIT_DETAILS_ERASED', resourceId: ada.id })
+  expect(after[6]!.actorName).toMatch(/^cli \(.+@.+\)$/)
   expect(after[6]!.details).toEqual({
     userId: ada.id,
     count: 3,

@@ -151,7 +151,8 @@ test('chains that were purged, reopened, signed or closed are the same to both',
   await service.call('DELETE', `/api/teams/${closed}`, service.admin)
   expect(await both(closed)).toEqual([])
   await tamper(`update audit_checkpoints set hash = sha256(hash) where team_id = '${signed}'`)
-  expect(await both(signed)).toEqual(['checkpoint_invalid 4'])
+  // One that nobody has signed does not count.
+  expect(await both(signed)).toEqual(['checkpoint_invalid 4', 'checkpoint_missing null'])
 }, 120_000)
 
 test('while entries are appended, what is verified is the chain of one moment', async () => {
