@@ -164,7 +164,11 @@ test('team plan sets the plan, team list shows it, token create creates a token 
   const list = await service.request(`/api/audit/team/${service.teamId}?${query}`, { as: service.admin })
   expect(((await list.json()) as { content: unknown }).content).toMatchObject([
     {
-      ...{ userId: null, userName: 'cli', actor: { kind: 'SYSTEM', id: null } },
+      ...{
+        userId: null,
+        userName: CLI,
+        actor: { kind: 'SYSTEM', id: null },
+      },
       details: { name: 'b', role: 'ADMIN', userId: builder.id },
     },
   ])
