@@ -36,6 +36,8 @@ export type AppEnv = {
     graphWarnings?: Problem[]
     /** The keys of a JSON body that the route does not know, and those that it does. */
     unknownKeys?: { unknown: string[]; known: string[] }
+    /** The body is made while the client reads it, and never in memory as a whole. */
+    streamed?: boolean
     requestId: string
     ip: string
     log: Logger

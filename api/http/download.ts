@@ -21,6 +21,7 @@ export function streamParts(
   next: WriteNext,
   close: () => Promise<unknown>,
 ): ReadableStream<Uint8Array> {
+  c.set('streamed', true)
   const log = c.get('log')
   const path = c.req.path
   const began = Date.now()

@@ -13,7 +13,7 @@ afterEach(() => {
 
 function start(next: WriteNext, outgoing?: { destroy: () => void }) {
   const log = pino({ level: 'silent' })
-  const c = { get: () => log, req: { path: '/x' }, env: outgoing && { outgoing } }
+  const c = { get: () => log, set: () => {}, req: { path: '/x' }, env: outgoing && { outgoing } }
   const close = vi.fn(async () => {})
   return { close, reader: streamParts(c as unknown as Context<AppEnv>, next, close).getReader() }
 }
