@@ -108,7 +108,7 @@ export function describeService(
 }
 
 /** How long the service waits, once its calls to models have ended, until the replies that they gave are saved. */
-export const REPLIES_MS = 3_000
+export const REPLIES_MS = 10_000
 
 /** How long those who read replies that are saved may take to receive the end. */
 export const ENDS_MS = 1_000
