@@ -71,7 +71,7 @@ export async function syncSchedules(
       throw new Error(`another process is registering the schedules of ${workflowId}`)
   }
   try {
-    for (let pass = 1; pass <= MAX_PASSES && (await lease()); pass++) {
+    for (let pass = 1; pass <= MAX_PASSES && (pass === 1 || (await lease())); pass++) {
       const queued = await listScheduleErrands(store, workflowId)
       if (pass === 1 && queued.length === 0 && !found) return
       const due = await readDueSchedules(store, workflowId)
