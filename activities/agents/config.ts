@@ -1,4 +1,5 @@
 import type * as v from 'valibot'
+import type { AgentGuards } from '../../workflows/nodes/agentguards.ts'
 import type { AGENT_NODES } from '../../workflows/nodes/agents.ts'
 import type { Tool, ToolKind, ToolOf } from '../../workflows/nodes/tools.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
@@ -13,6 +14,7 @@ export type AgentConfig = v.InferOutput<(typeof AGENT_NODES)['AI_AGENT']['config
   tools: Tool[]
   approvers?: string[]
   approvalTimeoutMs?: number
+  guardrails?: AgentGuards
 }
 
 export function readAgentConfig({ config }: Pick<NodeContext, 'config'>): AgentConfig {

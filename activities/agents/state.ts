@@ -29,7 +29,9 @@ export type AgentState = {
   talk?: number | undefined
   /** The smallest limit of an answer, in tokens, that the vendor has refused as too large. */
   refusedMost?: number | undefined
-  /** The last text of the model that was not empty. */
+  /** How many messages of the log were there before the first turn; undefined if the agent began before that was known. */
+  opening?: number
+  /** The last text of the model that was not empty; '' if texts are held. */
   lastText: string
   /** There are no steps left for what the last turn has asked for. */
   isOver?: true

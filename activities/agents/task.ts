@@ -8,6 +8,7 @@ import { resumeSubWorkflow, runSubWorkflow } from '../nodes/subworkflow.ts'
 import { retryOutages } from '../run/outages.ts'
 import { findTool } from './calls.ts'
 import { isToolOf, readAgentConfig } from './config.ts'
+import { guardTask } from './guards/task.ts'
 import { callServerTool } from './mcp/tools.ts'
 import type { AgentState, AskedCall } from './state.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
@@ -18,11 +19,13 @@ import { callRunTool } from './tools/run.ts'
 type Task = Extract<AgentStep, { kind: 'task' }>
 type Tool = NonNullable<ReturnType<typeof findTool>>
 
+/** One call of a tool, whose answer is checked if the agent has guardrails for that. */
+export function runAgentTask(context: NodeContext, step: Task): Promise<AgentStepResult> {
+  return guardTask(context, () => doTask(context, step))
+}
+
 /** One call of a tool. Its expressions know the arguments as `$args`: values, which are never read as expressions. */
-export async function runAgentTask(
-  context: NodeContext,
-  { state, task, resumes }: Task,
-): Promise<AgentStepResult> {
+async function doTask(context: NodeContext, { state, task, resumes }: Task): Promise<AgentStepResult> {
   const { asked, remote } = state as AgentState
   const call = asked.find(({ id }) => id === task.callId)
   const tool = call && findTool(readAgentConfig(context), remote, call.name)

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
-import { loadChatMemory } from '../agentchat/memory.ts'
+import { type AskForSummary, loadChatMemory } from '../agentchat/memory.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -9,6 +9,8 @@ import type { NodeContext } from '../nodes/kit/node.ts'
 import { askWithin, type Spent } from './budget.ts'
 import { askCalls, planTasks } from './calls.ts'
 import { type AgentConfig, readAgentConfig } from './config.ts'
+import { type GuardNote, guardSummary, guardValue, redactEach, refuseByGuard } from './guards/guards.ts'
+import { guardReply } from './guards/reply.ts'
 import { findRemoteTools, listOffered } from './offer.ts'
 import { answerCalls } from './outcomes.ts'
 import { type AgentState, demandRoom } from './state.ts'
@@ -32,7 +34,8 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   const { state, messages, unlogged, news, isFirst } = opened
   if (state.isOver) throw outOfSteps(config, state)
   const tools = listOffered(config, state.remote)
-  const { reply, spent } = await askWithin(context, config, {
+  const checks = config.guardrails?.output
+  const { reply: said, spent } = await askWithin(checks ? withoutReply(context) : context, config, {
     request: {
       messages,
       ...(tools.length > 0 ? { tools } : {}),
@@ -41,15 +44,37 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     spent: spentOf(state),
     talk: state.talk === undefined || isFirst ? undefined : { counted: state.talk, news },
   })
-  const { calls, message } = await askCalls(context, tools, reply, { said: messages, step: step.step })
-  const { text, finish, usage, cost } = reply
+  const { finish, usage, cost } = said
   const input = {
     model: config.model,
     messages: news,
     ...(isFirst && tools.length > 0 ? { tools: tools.map(({ name }) => name) } : {}),
   }
-  const output = { text, finish, usage, cost, ...(calls.length > 0 ? { toolCalls: calls } : {}) }
+  const guarded = checks
+    ? await guardReply(context, checks, { reply: said, before: listSaid(messages, state.opening) })
+    : undefined
+  if (guarded && !guarded.passed)
+    return refuseTurn(context, step, guarded.note, { input, output: { finish, usage, cost } })
+  const reply = guarded?.reply ?? said
+  const asked = await askCalls(context, tools, reply, { said: messages, step: step.step })
+  const { message } = asked
+  // The calls are as many as were asked for and in their order, or the first of them.
+  const calls = asked.calls.map((call, at) => {
+    const fault = guarded?.faults.get(reply.toolCalls[at]!)
+    return fault === undefined ? call : { ...call, fault }
+  })
+  const { text } = reply
+  const output = {
+    // What is held is told with the last turn, or never.
+    ...(guarded ? (calls.length === 0 ? { text: guarded.whole } : { held: true }) : { text }),
+    finish,
+    usage,
+    cost,
+    ...(calls.length > 0 ? { toolCalls: calls } : {}),
+    ...(guarded ? { guardrails: [...opened.notes, ...guarded.notes] } : listNotes(opened.notes)),
+  }
   if (calls.length === 0) {
+    if (guarded) context.reply?.write(guarded.whole)
     warnOfCut(context, reply)
     return { kind: 'turn', input, output, done: placeAnswer(context, { text, steps: step.step }) }
   }
@@ -60,10 +85,41 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     ...state,
     ...spent,
     asked: calls,
-    lastText: text.trim() === '' ? state.lastText : text,
+    lastText: guarded || text.trim() === '' ? state.lastText : text,
     ...(isOver ? { isOver } : {}),
   }
   return { kind: 'turn', input, output, state: next, log: [...unlogged, message], tasks: isOver ? [] : tasks }
+}
+
+const listNotes = (notes: GuardNote[]) => (notes.length > 0 ? { guardrails: notes } : {})
+
+/** The end of an agent whose prompt or reply was blocked: nothing of that is in what it outputs, or in its records. */
+async function refuseTurn(
+  context: NodeContext,
+  { step }: Turn,
+  note: GuardNote,
+  { input, output }: { input: object; output: object },
+): Promise<AgentStepResult> {
+  const refused = await refuseByGuard(context, readAgentConfig(context).guardrails ?? {}, note)
+  const { text: _, ...told } = refused
+  return {
+    kind: 'turn',
+    input,
+    output: { ...told, ...output, guardrails: [note] },
+    done: { ...refused, steps: step },
+  }
+}
+
+/** Nobody reads along: what is asked is checked before it is told. */
+function withoutReply({ reply: _, ...quiet }: NodeContext): NodeContext {
+  return quiet
+}
+
+/** What the agent itself has said so far; its conversation begins with what the chat remembers. */
+function listSaid(messages: ModelMessage[], opening: number | undefined): string[] {
+  return messages
+    .slice(opening ?? messages.length)
+    .flatMap((message) => (message.role === 'assistant' && message.content !== '' ? [message.content] : []))
 }
 
 /** The answer as output, or with `into` its text in a field of the node's item. */
@@ -80,27 +136,48 @@ type Opened = {
   unlogged: ModelMessage[]
   news: ModelMessage[]
   isFirst: boolean
+  /** What was found in the prompt. */
+  notes: GuardNote[]
 }
 
 /** Where this turn begins; or what it has come to, if it only summarised. Throws OutputTooLarge for a conversation that is too long. */
 async function openTurn(
   context: NodeContext,
-  { state, log, outcomes }: Turn,
+  step: Turn,
   config: AgentConfig,
 ): Promise<Opened | AgentStepResult> {
+  const { state, log, outcomes } = step
   const { messages: unlogged = [], ...before } = (state ?? NEW) as AgentState
   const said = [...(log as ModelMessage[]), ...unlogged]
   if (said.length > 0) {
     const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
     const messages = [...said, ...news]
     demandRoom(messages)
-    return { state: before, messages, unlogged: [...unlogged, ...news], news, isFirst: false }
+    return {
+      state: before,
+      messages,
+      unlogged: [...unlogged, ...news],
+      news,
+      isFirst: false,
+      notes: [],
+    }
   }
-  const { messages, summary } = await openConversation(context, config, spentOf(before))
-  if (summary) return summary
+  const { messages, spent, result, notes } = await openConversation(context, config, {
+    step,
+    spent: spentOf(before),
+  })
+  if (result) return result
   demandRoom(messages)
   const remote = await findRemoteTools(context)
-  return { state: { ...before, remote }, messages, unlogged: messages, news: messages, isFirst: true }
+  const opening = config.guardrails?.output ? { opening: messages.length } : {}
+  return {
+    state: { ...before, ...spent, ...opening, remote },
+    messages,
+    unlogged: messages,
+    news: messages,
+    isFirst: true,
+    notes,
+  }
 }
 
 const spentOf = ({ tokens, cost, talk, refusedMost }: AgentState): Spent => ({
@@ -110,31 +187,49 @@ const spentOf = ({ tokens, cost, talk, refusedMost }: AgentState): Spent => ({
   refusedMost,
 })
 
-/** The instructions, what the chat remembers, and the prompt; or a step of its own that has summarised the chat. */
+/**
+ * The instructions, what the chat remembers, and the prompt; or the result of a step of its own that has summarised the
+ * chat, or of an agent whose prompt was blocked.
+ */
 async function openConversation(
   context: NodeContext,
   config: AgentConfig,
-  spent: Spent,
-): Promise<{ messages: ModelMessage[]; summary?: AgentStepResult }> {
+  { step, spent }: { step: Turn; spent: Spent },
+): Promise<{ messages: ModelMessage[]; spent: Spent; notes: GuardNote[]; result?: AgentStepResult }> {
   const instructions = await renderText(context, 'instructions')
-  const prompt =
+  const given =
     context.config.prompt === undefined ? readPrompt(context) : await renderText(context, 'prompt')
-  let summary: AgentStepResult | undefined
-  const memory = await loadChatMemory(context, async (quiet, request) => {
-    const asked = await askWithin(quiet, config, { request, spent })
-    const { text, finish, usage, cost } = asked.reply
-    summary = {
+  const input = config.guardrails?.input
+  const output = config.guardrails?.output
+  const asked = input && (await guardValue(context, 'input', input, given))
+  if (asked && !asked.passed) {
+    const blocked = { input: { model: config.model, messages: [] }, output: {} }
+    const result = await refuseTurn(context, step, asked.note, blocked)
+    return { messages: [], spent, notes: [], result }
+  }
+  const prompt = asked ? String(asked.value) : given
+  let result: AgentStepResult | undefined
+  let used = spent
+  const clean = input?.redactPii ? (texts: string[]) => redactEach(context, input, texts) : undefined
+  const askForSummary: AskForSummary = async (quiet, request) => {
+    const { reply, spent: after } = await askWithin(quiet, config, { request, spent })
+    const { finish, usage, cost } = reply
+    used = { ...after, talk: undefined }
+    const text = output ? await guardSummary(context, output, reply.text) : reply.text
+    result = {
       kind: 'turn',
       input: { model: config.model, messages: request.messages },
       output: { summary: text, finish, usage, cost },
-      state: { ...NEW, ...asked.spent, talk: undefined },
+      state: { ...NEW, ...used },
       tasks: [],
     }
-    return asked.reply
-  })
+    return { ...reply, text }
+  }
+  const memory = await loadChatMemory(context, askForSummary, clean)
   const user: ModelMessage = { role: 'user', content: prompt }
   const messages: ModelMessage[] = [{ role: 'system', content: instructions }, ...(memory ?? []), user]
-  return { messages, ...(summary ? { summary } : {}) }
+  const notes = asked ? [asked.note] : []
+  return { messages, spent: used, notes, ...(result ? { result } : {}) }
 }
 
 /** What an agent without a prompt is asked: the message of the chat, or its input as a text. */

@@ -12,6 +12,7 @@ import { runDeduplicate } from './deduplicate.ts'
 import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
 import { runExtractFromFile } from './extract.ts'
 import { runFilter } from './filter.ts'
+import { runGuardrail } from './guardrail.ts'
 import { runHtml } from './html.ts'
 import { runHttpRequest } from './http.ts'
 import { runIfElse } from './ifelse.ts'
@@ -80,6 +81,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   LLM: runLlm,
   CLASSIFY: runClassify,
   EXTRACT: runExtract,
+  GUARDRAIL: runGuardrail,
   WAIT: runWait,
   STOP_AND_ERROR: runStopAndError,
   NO_OP: runNoOp,

@@ -1,6 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
 import { takeTurn } from '../../workflows/turns.ts'
-import { compileSecrets, LEAST_PARTIAL, listForms, REDACTED } from './detect.ts'
+import { REDACTED } from '../detection/secrets/structures.ts'
+import { compileSecrets, LEAST_PARTIAL, listForms } from './detect.ts'
 
 /**
  * Masks secrets by their values alone, whatever the keys they stand under and whatever they look like: the output of

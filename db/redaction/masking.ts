@@ -1,14 +1,14 @@
 import { changeInstance } from '../change.ts'
 import { json } from '../connection.ts'
+import { type PersonalKind, PII_KINDS } from '../detection/pii/kinds.ts'
 import { demandInstance, type Scope } from '../scope.ts'
 import { describeChange } from './difference.ts'
-import { PII_KINDS, type PiiKind } from './pii.ts'
 import { forgetRules, loadMasking, type MaskingSettings } from './rules.ts'
 
 type Patch = {
   [K in Exclude<keyof MaskingSettings, 'updatedAt' | 'detectors'>]?: MaskingSettings[K] | undefined
 } & {
-  detectors?: { [K in PiiKind]?: boolean | undefined } | undefined
+  detectors?: { [K in PersonalKind]?: boolean | undefined } | undefined
 }
 
 /** Reads the masking settings of the instance. Throws FORBIDDEN unless for the instance's admin. */

@@ -1,6 +1,7 @@
 import { isSecretName, normalizeKey } from '../../workflows/secrets/secretnames.ts'
-import { compileSecrets, findSecrets, type Pii, REDACTED } from './detect.ts'
-import { PII_KINDS } from './pii.ts'
+import { PII_KINDS } from '../detection/pii/kinds.ts'
+import { REDACTED } from '../detection/secrets/structures.ts'
+import { compileSecrets, findSecrets, type Pii } from './detect.ts'
 
 /** The masking of an instance: which personal data and how, and what it masks in addition to the usual. */
 export type RedactionRules = Pii & {

@@ -5,20 +5,26 @@ import {
   MAYBE_SECRET,
   normalizeKey,
 } from '../../workflows/secrets/secretnames.ts'
-import { REDACTED } from './detect.ts'
+import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
+
+/** What follows the host of a web hook whose address is a secret. */
+const HOOK =
+  /(?<=\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g
 
 /** More that is a secret in a request: names of keys, and addresses that are one. In a body such names are usual. */
 export const IN_REQUESTS: RedactionRules = {
   kinds: new Set(),
   mask: () => REDACTED,
   names: MAYBE_SECRET,
-  maskOwn: (text) =>
-    text.replace(
-      /(\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g,
-      `$1${REDACTED}`,
-    ),
+  maskOwn: (text) => text.replace(HOOK, REDACTED),
 }
+
+/**
+ * What is secret in a URL that is a web hook's address. Masked as an exact value, it leaves the host to be seen, which a
+ * detector of keys masks with it.
+ */
+export const listHookSecrets = (url: string): string[] => url.match(HOOK) ?? []
 
 /** The most secrets of one request that are looked for elsewhere, their length, and the values that are read for them. */
 const MAX_SECRETS = 40
@@ -30,8 +36,8 @@ const MAX_BODY = 65_536
 type Sent = { url: string; headers: Record<string, string>; body?: string | null | undefined }
 
 /**
- * The exact values of a request that are secret by their names: servers like to echo them. In headers, in the URL, and
- * in a body that is JSON or a form and has at most 64 KB.
+ * The exact values of a request that are secret, by their names or as the address of a web hook: servers like to echo
+ * them. In headers, in the URL, and in a body that is JSON or a form and has at most 64 KB.
  */
 export function listRequestSecrets({ url, headers, body }: Sent): string[] {
   const secrets = new Set<string>()
@@ -50,6 +56,7 @@ export function listRequestSecrets({ url, headers, body }: Sent): string[] {
           .replace(/^[^:]*:/, ''),
       )
   }
+  for (const secret of listHookSecrets(url)) add(secret)
   const { searchParams, password } = URL.parse(url) ?? {}
   for (const [name, value] of searchParams ?? []) {
     if (isSecretName(name)) add(value)

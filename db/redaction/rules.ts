@@ -3,8 +3,8 @@ import { RE2JS } from 're2js'
 import { normalizeKey } from '../../workflows/secrets/secretnames.ts'
 import { perDatabase } from '../cache.ts'
 import type { Db } from '../connection.ts'
-import { REDACTED } from './detect.ts'
-import { maskPartly, PII_KINDS, type PiiKind } from './pii.ts'
+import { labelOf, maskPartly, type PersonalKind, PII_KINDS } from '../detection/pii/kinds.ts'
+import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
 
 /** LABEL writes `[EMAIL]`; PARTIAL keeps enough of a value that somebody who knows it can recognise it. */
@@ -13,7 +13,7 @@ export const MASK_STYLES = ['LABEL', 'PARTIAL'] as const
 /** The masking settings of the instance. */
 export type MaskingSettings = {
   /** Which kinds of personal data are masked. Secrets are always masked. */
-  detectors: Record<PiiKind, boolean>
+  detectors: Record<PersonalKind, boolean>
   style: (typeof MASK_STYLES)[number]
   /** Regular expressions, without look-around and back-references, whose matches are masked as `[name]`. */
   patterns: { name: string; pattern: string }[]
@@ -80,10 +80,6 @@ function compileRules({
         text,
       ),
   }
-}
-
-function labelOf(kind: PiiKind): string {
-  return `[${kind.toUpperCase()}]`
 }
 
 const MAX_MATCHES = 1_000

@@ -7,7 +7,14 @@ import { joinPath } from '../problem.ts'
 import { askForSimilar } from '../suggest.ts'
 import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
-import { findNodeNames, type Graph, type GraphEdge, type GraphNode, isOnItems } from './graph.ts'
+import {
+  callsPerItem,
+  findNodeNames,
+  type Graph,
+  type GraphEdge,
+  type GraphNode,
+  isOnItems,
+} from './graph.ts'
 import { checkChat } from './triggers/chat.ts'
 import { checkWebhooks } from './triggers/webhooks.ts'
 
@@ -152,7 +159,13 @@ function checkItems(node: GraphNode, path: string): Problem[] {
     if (node[field] && !fits && !(isAgent && field === 'perItem'))
       complain(field, `cannot be set for a node of type ${type}`)
   if (perItem && allItems) complain('allItems', 'cannot be set together with perItem')
-  if (fits && kind === 'pure' && typeof perItem === 'object' && perItem.concurrency !== undefined)
+  if (
+    fits &&
+    kind === 'pure' &&
+    !callsPerItem(node) &&
+    typeof perItem === 'object' &&
+    perItem.concurrency !== undefined
+  )
     complain('perItem.concurrency', `cannot be set for a node of type ${type}, which calls nobody`)
   return problems
 }

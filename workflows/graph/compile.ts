@@ -165,9 +165,11 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
 
 /** Whether a pure node is an activity of its own. One with a credential is: no segment opens a secret. */
 function isAlone(node: GraphNode): boolean {
-  const { type, config, retry, timeoutMs } = node
-  if (listCredentials(node).length > 0) return true
-  const codeMs = nodeType(type)?.codeMs?.(config) ?? 0
+  const { type, config, retry, timeoutMs, perItem, allItems } = node
+  const row = nodeType(type)
+  if (listCredentials(node).length > 0 || row?.calls?.(config)) return true
+  if (row?.longOnItems && (perItem || allItems)) return true
+  const codeMs = row?.codeMs?.(config) ?? 0
   return retry !== undefined || timeoutMs !== undefined || codeMs > MAX_STEP_CODE_MS
 }
 
@@ -203,7 +205,7 @@ function planLoop(node: GraphNode, pure: boolean, room: number): LoopSpec {
 function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [LoopNode, PlanNode] {
   const wanted = (typeof perItem === 'object' && perItem.concurrency) || 1
   const id = itemNodeId(node.id)
-  const { needs, pairs, retry, timeoutMs, queue, readsInput, readsItem: _, ...head } = node
+  const { needs, pairs, retry, timeoutMs, queue, readsInput, alone, readsItem: _, ...head } = node
   const loop: LoopSpec = {
     mode: 'each',
     concurrency: Math.min(wanted, Math.floor(FRAMES_BUDGET / weigh({ id }))),
@@ -214,6 +216,7 @@ function splitCalls({ perItem }: GraphNode, { onError, ...node }: PlanNode): [Lo
   const one = {
     ...{ needs, retry, timeoutMs },
     ...(queue ? { queue } : {}),
+    ...(alone ? { alone } : {}),
     ...(readsInput ? { readsInput } : {}),
     ...(pairs ? { pairs } : {}),
   }
@@ -296,6 +299,7 @@ function* planNode(
   const readsItem = parentId !== undefined && /\$(item|index)\b/.test(config)
   const own = type.kind === 'pure' && isAlone(node)
   const codeMs = type.codeMs?.(node.config)
+  const queue = type.calls?.(node.config) ? 'models' : type.queue
   return {
     ...head,
     kind: type.kind,
@@ -308,7 +312,7 @@ function* planNode(
     onError: node.onError,
     retry,
     timeoutMs: node.timeoutMs ?? type.timeoutMs,
-    ...(type.queue ? { queue: type.queue } : {}),
+    ...(queue ? { queue } : {}),
     ...(codeMs === undefined ? {} : { codeMs }),
     needs: [...needs],
     ...(needs.size > 0 && (isPaired || PAIRS.test(config)) ? { pairs: between(node.id, needs) } : {}),

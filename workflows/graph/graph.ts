@@ -36,10 +36,12 @@ export function callsPerItem({
   type,
   perItem,
   disabled,
-}: Pick<GraphNode, 'type' | 'perItem' | 'disabled'>): boolean {
-  const kind = nodeType(type)?.kind
-  const calls = kind === 'effect' || kind === 'agent' || type === 'SUB_WORKFLOW'
-  return Boolean(perItem) && !disabled && calls
+  config,
+}: Pick<GraphNode, 'type' | 'perItem' | 'disabled' | 'config'>): boolean {
+  const row = nodeType(type)
+  const calls =
+    row?.kind === 'effect' || row?.kind === 'agent' || type === 'SUB_WORKFLOW' || row?.calls?.(config)
+  return Boolean(perItem) && !disabled && Boolean(calls)
 }
 
 /** `sourceHandle` is null for the main handle. */

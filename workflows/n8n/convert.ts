@@ -208,7 +208,8 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
   }
   if (!mapped.shaper) return [main]
   const at = position ? { position: { x: position.x + 40, y: position.y + 60 } } : {}
-  return [main, { id: exit, name: name.slice(0, 200), ...mapped.shaper, ...at, ...frame }]
+  const { handle: _, ...shaper } = mapped.shaper
+  return [main, { id: exit, name: name.slice(0, 200), ...shaper, ...at, ...frame }]
 }
 
 function listMapped({ source, drawing }: Conversion): ConvertedWorkflow['report']['mapped'] {

@@ -51,8 +51,8 @@ function nameInput(ids: ReadonlyMap<string, string>, name: string, input: number
 /** Draws the edges for all connections, and the nodes of loops. All nodes must be built. */
 export function drawEdges(drawing: EdgeDrawing): void {
   const { source, loops } = drawing
-  for (const { id, exit } of drawing.built.values())
-    if (exit !== id) addEdge(drawing, { id, handle: null }, exit)
+  for (const { id, exit, mapped } of drawing.built.values())
+    if (exit !== id) addEdge(drawing, { id, handle: mapped.shaper?.handle ?? null }, exit)
   for (const loop of loops.values()) drawLoop(drawing, loop)
   const circles = findCircles(drawing)
   for (const link of source.links) {

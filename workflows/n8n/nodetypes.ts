@@ -5,6 +5,7 @@ import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
 import { FLOW_MAPPERS } from './nodes/flow.ts'
 import { FORMAT_MAPPERS } from './nodes/formats.ts'
+import { GUARDRAIL_MAPPERS } from './nodes/guardrails.ts'
 import { LIST_MAPPERS } from './nodes/lists.ts'
 import { MERGE_MAPPERS } from './nodes/merge.ts'
 import { MODEL_MAPPERS } from './nodes/models.ts'
@@ -22,6 +23,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...VALUE_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
+  ...GUARDRAIL_MAPPERS,
   set: mapSet,
 }
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { AgentGuards, demandRoomForRefusal } from './agentguards.ts'
 import { computed, credentialField, nodeTypeRow, textField, wholeNumber } from './fields.ts'
 import { intoField } from './into.ts'
 import { approversField, waitLimitField } from './pauses.ts'
@@ -20,21 +21,25 @@ export const AGENT_NODES = {
     summary:
       'A model that works towards an answer with tools: each of its calls is a step with a record of its own; ' +
       'outputs {text, steps}.',
-    config: v.object({
-      credentialId: credentialField,
-      model: textField,
-      instructions: textField,
-      prompt: v.optional(textField),
-      tools: v.optional(toolsField, []),
-      temperature: v.optional(computed(v.pipe(amount, v.maxValue(2, 'must be at most 2')))),
-      maxSteps: v.optional(wholeNumber(1, MAX_AGENT_STEPS), DEFAULT_AGENT_STEPS),
-      maxTokens: v.optional(wholeNumber(1, 1_000_000_000)),
-      maxCost: v.optional(amount),
-      into: v.optional(intoField),
-      reply: v.optional(v.boolean('must be true or false')),
-      approvers: v.optional(approversField),
-      approvalTimeoutMs: v.optional(waitLimitField),
-    }),
+    config: v.pipe(
+      v.object({
+        credentialId: credentialField,
+        model: textField,
+        instructions: textField,
+        prompt: v.optional(textField),
+        tools: v.optional(toolsField, []),
+        temperature: v.optional(computed(v.pipe(amount, v.maxValue(2, 'must be at most 2')))),
+        maxSteps: v.optional(wholeNumber(1, MAX_AGENT_STEPS), DEFAULT_AGENT_STEPS),
+        maxTokens: v.optional(wholeNumber(1, 1_000_000_000)),
+        maxCost: v.optional(amount),
+        into: v.optional(intoField),
+        reply: v.optional(v.boolean('must be true or false')),
+        approvers: v.optional(approversField),
+        approvalTimeoutMs: v.optional(waitLimitField),
+        guardrails: v.optional(AgentGuards),
+      }),
+      demandRoomForRefusal(),
+    ),
     conditions: listToolCode,
     credentialUses: ['LLM'],
     moreCredentials: listToolCredentials,

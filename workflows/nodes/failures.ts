@@ -57,6 +57,9 @@ export const FAILURE_TYPES = [
   'ModelUnpriced',
   'OutcomeUnknown',
   'ToolRefused',
+  // A text that a guardrail has blocked, and no edge leads on; a check that could not be made now.
+  'GuardrailBlocked',
+  'GuardrailUnavailable',
   // A node that waited for somebody outside the run.
   'Abandoned',
   'SubWorkflowCancelled',

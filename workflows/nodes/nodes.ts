@@ -6,6 +6,7 @@ import { DATA_NODES } from './data.ts'
 import { DATABASE_NODES } from './databases.ts'
 import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
+import { GUARDRAIL_NODES } from './guardrails.ts'
 import { ITEM_NODES } from './items.ts'
 import { MESSAGE_NODES } from './messages.ts'
 import { MODEL_NODES } from './models.ts'
@@ -26,6 +27,7 @@ export const NODES = {
   ...DATABASE_NODES,
   ...MESSAGE_NODES,
   ...MODEL_NODES,
+  ...GUARDRAIL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
   ...AGENT_NODES,

@@ -36,6 +36,13 @@ export type NodeType = {
   texts?: (config: Record<string, unknown>) => (path: string) => TextKind | undefined
   /** The nodes whose outputs it reads without an expression: where the config names them, and their ids. */
   reads?: (config: Record<string, unknown>) => { path: string; id: string }[]
+  /**
+   * For a node that is pure with most configs: whether it calls the world with this one. Then it is an activity of its own,
+   * in the queue of calls to models, and on items one for each.
+   */
+  calls?: (config: Record<string, unknown>) => boolean
+  /** On items it may work for longer than a segment lasts: then it is an activity of its own. */
+  longOnItems?: true
   retry: Required<Retry>
   timeoutMs: number
   /** Its attempts wait in the queue of calls to models and tools of agents. */

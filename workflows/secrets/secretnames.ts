@@ -23,9 +23,14 @@ const HARMLESS = set(
   'nextpagetoken pagetoken nexttoken continuationtoken synctoken cursortoken tokenspersecond tokensused stoptoken eostoken bostoken padtoken maxtoken mintoken pertoken perouttoken costpertoken pricepertoken',
 )
 
+/** Every name of a secret has one of these in it, once what is not a letter or a digit is left out: most names have none. */
+const HINT =
+  /pass|pwd|secret|token|cred|auth|cookie|bearer|key|ssn|cvv|cvc|otp|jwt|dsn|session|connect|webhook|pin|sid|sig/i
+
 /** Whether a key, header or parameter of this name holds a secret: apiKey, X-Auth-Token; not tokens_used. */
 export function isSecretName(name: string): boolean {
   if (name.length < 3 || name.length > 100) return false
+  if (!HINT.test(/^[A-Za-z0-9]*$/.test(name) ? name : name.replace(/[^A-Za-z0-9]+/g, ''))) return false
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')

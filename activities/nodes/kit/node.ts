@@ -11,6 +11,8 @@ import type { Dial } from '../../egress/dial.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { Files } from '../../files/files.ts'
+import type { Guard } from '../../guardrails/guarding.ts'
+import type { CheckText } from '../../guardrails/violations.ts'
 import type { HttpClient } from '../../http/http.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { UsageMeter } from '../../models/meter.ts'
@@ -43,6 +45,8 @@ export type NodeContext = {
   files?: Files
   /** Only attempts have it. */
   dial?: Dial
+  /** Only attempts have it: makes the checks of the node's guardrails. */
+  guard?: Guard
   /** Only attempts have it: every call to a model is noted there before it is sent. */
   meter?: UsageMeter
   /**
@@ -56,6 +60,10 @@ export type NodeContext = {
   reply?: ReplyWriter
   /** What the attempt may take of the process's budget: it shrinks with what its answer needs. */
   share?: Share | undefined
+  /** Checks a text in the name of the team. */
+  check: CheckText
+  /** Whether an edge leads on from this handle of the node. */
+  leads: (handle: string | null) => boolean
   /** Where the node is in its run. Nodes that pause keep their rows under it. */
   spot: NodeInstance & { store: Store; traceparent: string | undefined; tracestate: string | undefined }
   /** Sets the response to the webhook request that started the run; only the first call counts. */

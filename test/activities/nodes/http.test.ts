@@ -66,6 +66,8 @@ async function execute(config: Record<string, unknown>, input: unknown, more: ob
     attempt: 1,
     answer: async () => {},
     spot: undefined as never,
+    check: undefined as never,
+    leads: () => false,
   }
   const signal = new AbortController().signal
   const result = await runHttpRequest({ ...context, signal, idempotencyKey: 'run:node', ...more })

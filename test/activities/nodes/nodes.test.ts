@@ -43,6 +43,8 @@ async function run(
     idempotencyKey: 'e:n',
     answer: async () => {},
     spot: undefined as never,
+    check: undefined as never,
+    leads: () => false,
     http,
   }
   // Which items they are is for nodes that work on items.

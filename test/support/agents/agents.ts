@@ -21,8 +21,8 @@ export type AgentRun = { run: ExecutionBody; agent: NodeBody; steps: StepBody[] 
 type StepBody = NodeBody & { step: number | null; tool: string | null }
 
 /** An engine, a vendor whose model says what a script has, and a server for tools. */
-export async function startAgents() {
-  const host = await startRunning()
+export async function startAgents(options: Parameters<typeof startRunning>[0] = {}) {
+  const host = await startRunning(options)
   const vendor = await startOpenAi({ text: 'Done.' })
   const site = await startLoopback()
   const credentialId = await keep('OPENAI_COMPATIBLE', { baseUrl: vendor.url, apiKey: 'key-of-the-vendor' })

@@ -1,0 +1,32 @@
+import type { RuleConfigs, RuleKind } from '../../../db/guardrails/rules.ts'
+import type { Problem } from '../../../workflows/problem.ts'
+import type { Asker } from '../../fairness/teamqueue.ts'
+import type { DetectorPool } from '../pool.ts'
+import type { ThreadKind } from './compiled.ts'
+
+/** So much processor time a pattern or a list may take to be compiled. */
+const COMPILE_MS = 1_000
+
+const FIELDS = { REGEX: 'pattern', KEYWORD_LIST: 'keywords' } as const
+const isOfThread = (kind: RuleKind): kind is ThreadKind => kind in FIELDS
+
+/**
+ * What is wrong with a config that only shows when it is compiled, which is done in a thread; an empty list if nothing is.
+ * Rejects with DetectorsBusy (pool.ts).
+ */
+export async function checkRuleConfig(
+  pool: DetectorPool,
+  asker: Asker,
+  kind: RuleKind,
+  config: RuleConfigs[RuleKind],
+): Promise<Problem[]> {
+  if (!isOfThread(kind)) return []
+  const rule = { id: '', version: 0, kind, config: JSON.stringify(config) }
+  const [result] = await pool.apply(asker, { text: '', rules: [rule] }, COMPILE_MS)
+  const { error } = result!
+  if (error === undefined) return []
+  const message = error
+    .replace(/^the (pattern|list) /, '')
+    .replace(/^It took too long$/, 'takes too long to compile')
+  return [{ path: `config.${FIELDS[kind]}`, message }]
+}
