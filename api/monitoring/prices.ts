@@ -86,14 +86,22 @@ const PriceListSchema = v.pipe(
   v.title('ModelPrices'),
 )
 
-/** The routes with which a team reads and changes its own prices of models. */
+/** The routes with which a team reads and changes its own prices of models, at both of their addresses. */
 export function createPriceRoutes() {
+  const ofTeam = { read: 'readModelPrices', update: 'updateModelPrices' }
+  const ofMonitoring = { read: 'readMonitoringPrices', update: 'updateMonitoringPrices' }
+  return new Hono<AppEnv>()
+    .route('/', createRoutesAt('/api/teams/:teamId/model-prices', ofTeam))
+    .route('/', createRoutesAt('/api/monitoring/teams/:teamId/prices', ofMonitoring))
+}
+
+function createRoutesAt<const P extends string>(path: P, ids: { read: string; update: string }) {
   const responses = { 200: { description: 'The prices', schema: PriceListSchema } }
   return new Hono<AppEnv>()
     .get(
-      '/api/teams/:teamId/model-prices',
+      path,
       accept({
-        id: 'readModelPrices',
+        id: ids.read,
         tag: 'Monitoring',
         summary: "Read a team's own prices of models",
         description: 'Models that are not in the list have the price of the price list, if that knows them.',
@@ -104,9 +112,9 @@ export function createPriceRoutes() {
       async (c) => c.json({ prices: await readModelPrices(c.get('scope'), c.req.valid('param').teamId) }),
     )
     .put(
-      '/api/teams/:teamId/model-prices',
+      path,
       accept({
-        id: 'updateModelPrices',
+        id: ids.update,
         tag: 'Monitoring',
         summary: "Change a team's own prices of models",
         description:

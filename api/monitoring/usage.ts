@@ -1,66 +1,26 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { readDailyUsage, readModelUsage, readTokenUsage, type UsageQuery } from '../../db/usage/totals.ts'
+import { readDailyUsage, readModelUsage, readTokenUsage } from '../../db/usage/totals.ts'
 import { findTimezone } from '../../workflows/graph/cron.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { boundedString, InTeam, uuidField } from '../http/fields.ts'
-import { checkTimeRange, timeRange } from '../http/query.ts'
-import { countSchema, timeSchema } from '../http/responses.ts'
+import { boundedString, InTeam } from '../http/fields.ts'
+import { checkTimeRange } from '../http/query.ts'
+import { countSchema } from '../http/responses.ts'
 import { showTotal, totalFields, usageFields } from './amounts.ts'
+import {
+  checkDefaultEnd,
+  checkDefaultStart,
+  checkLength,
+  periodSchema,
+  readSpan,
+  UsageSpan,
+  usageSpan,
+} from './spans.ts'
 
-const DEFAULT_DAYS = 30
-const MOST_DAYS = 3_660
-const DAY_MS = 86_400_000
-
-/** Since when calls count by default. */
-const findStart = () => new Date(Date.now() - DEFAULT_DAYS * DAY_MS)
-
-type Asked = { from?: Date | undefined; to?: Date | undefined; workflowId?: string | undefined }
-
-const checkDefaultStart = <T extends Asked>() =>
-  v.forward(
-    v.check<T, string>(
-      ({ from, to }) => from !== undefined || to === undefined || to >= findStart(),
-      `must not be more than ${DEFAULT_DAYS} days ago without from`,
-    ),
-    ['to'] as never,
-  )
-
-const checkDefaultEnd = <T extends Asked>() =>
-  v.forward(
-    v.check<T, string>(
-      ({ from, to }) => from === undefined || to !== undefined || from.getTime() <= Date.now(),
-      'must not be in the future without to',
-    ),
-    ['from'] as never,
-  )
-
-const checkLength = <T extends Asked>() =>
-  v.forward(
-    v.check<T, string>(
-      ({ from = findStart(), to = new Date() }) => to.getTime() - from.getTime() <= MOST_DAYS * DAY_MS,
-      `must be at most ${MOST_DAYS} days before to`,
-    ),
-    ['from'] as never,
-  )
-
-const span = {
-  from: v.pipe(
-    timeRange.from,
-    v.description(`Inclusive, by when calls began. ${DEFAULT_DAYS} days ago by default`),
-  ),
-  to: v.pipe(timeRange.to, v.description('Exclusive. Now by default')),
-  workflowId: v.pipe(
-    v.optional(uuidField),
-    v.description('Only the calls of this workflow, also of one that is deleted'),
-  ),
-}
-
-const UsageSpan = v.pipe(v.object(span), checkTimeRange(), checkDefaultStart(), checkDefaultEnd())
 const DailySpan = v.pipe(
   v.object({
-    ...span,
+    ...usageSpan,
     timezone: v.pipe(
       v.optional(
         v.pipe(
@@ -78,7 +38,6 @@ const DailySpan = v.pipe(
   checkLength(),
 )
 
-const periodSchema = v.object({ from: timeSchema, to: timeSchema })
 const executionCount = v.pipe(countSchema, v.description('How many executions have made the calls'))
 
 const TotalSchema = v.pipe(
@@ -117,14 +76,6 @@ const ModelsSchema = v.pipe(
   }),
   v.title('TokenUsageByModel'),
 )
-
-/** The span that a request asks for, and how its answer names it. */
-function readSpan({ from = findStart(), to, workflowId }: Asked): {
-  query: UsageQuery
-  period: { from: Date; to: Date }
-} {
-  return { query: { from, to, workflowId }, period: { from, to: to ?? new Date() } }
-}
 
 /** The routes that tell what a team's calls to models took. */
 export function createUsageRoutes() {

@@ -4,7 +4,13 @@ import { json } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
-/** Who calls a model: an attempt of a node, or of a step of an agent. */
+/** The workflow of calls for guardrails outside of executions: none. */
+export const NO_WORKFLOW = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Who calls a model: an attempt of a node, or of a step of an agent. Outside of executions the workflow is NO_WORKFLOW, and
+ * the execution's id is the call's own.
+ */
 export type ModelCaller = {
   executionId: string
   activityId: string

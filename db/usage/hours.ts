@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
+import { NO_WORKFLOW } from './calls.ts'
+import { FOLD_LOCK } from './locks.ts'
+import { rollUpSome } from './rollups.ts'
 import { IS_UNPRICED, SUMS } from './usage.ts'
-
-/** The first key of the advisory locks of folding; migration 0061 has it too. */
-const LOCK = 7_226_061
 
 /** How long an hour is over before it is folded. Calls that are younger may change without taking anything back. */
 const REST_MINUTES = 15
@@ -16,7 +16,8 @@ const HOURS = 24
 const PAUSE_MS = 20
 
 /**
- * Folds what the calls to models of all teams took in the hours that are over, by which totals are read. Any number of
+ * Folds what the calls to models of all teams took in the hours that are over, by which totals are read, and rolls them up
+ * by nodes and days. Any number of
  * processes may do so. Stops early when `signal` is aborted. Returns how many hours with calls it folded.
  */
 export async function foldModelCalls(store: Store, signal?: AbortSignal): Promise<number> {
@@ -28,6 +29,7 @@ export async function foldModelCalls(store: Store, signal?: AbortSignal): Promis
       folded += hours
       await pause(PAUSE_MS)
     }
+    while (!signal?.aborted && (await record(store, (tx) => rollUpSome(tx, teamId)))) await pause(PAUSE_MS)
   }
   return folded
 }
@@ -45,7 +47,7 @@ async function findTeam({ db }: Store, after?: string): Promise<string | undefin
 }
 
 async function foldSome(tx: Tx, teamId: string): Promise<number> {
-  await sql`select pg_advisory_xact_lock(${LOCK}, hashtext(${teamId}))`.execute(tx)
+  await sql`select pg_advisory_xact_lock(${FOLD_LOCK}, hashtext(${teamId}))`.execute(tx)
   const { rows: hours } = await sql<{ hour: Date }>`
     with recursive hours as (
       select (select date_trunc('hour', min(c.created_at), 'UTC') from model_calls c where c.team_id = ${teamId}
@@ -86,8 +88,8 @@ async function foldSome(tx: Tx, teamId: string): Promise<number> {
     insert into model_call_hours (team_id, hour, workflow_id, provider, model, calls, unpriced, priced, input, output,
       cached, reasoning, cost, starts, firsts)
     select ${teamId}, hour, workflow_id, provider, model, sum(calls), sum(unpriced), sum(priced), sum(input),
-      sum(output), sum(cached), sum(reasoning), sum(cost), count(*) filter (where is_one and before is null),
-      count(*) filter (where before_of_model is null)
+      sum(output), sum(cached), sum(reasoning), sum(cost), count(*) filter (where is_one and before is null and workflow_id <> ${NO_WORKFLOW}),
+      count(*) filter (where before_of_model is null and workflow_id <> ${NO_WORKFLOW})
     from placed group by hour, workflow_id, provider, model`.execute(tx)
   await sql`insert into model_call_folds (team_id, until)
     values (${teamId}, ${last}::timestamptz + interval '1 hour')

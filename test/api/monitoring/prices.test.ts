@@ -38,6 +38,17 @@ test("a team's prices are read and replaced as one list, in their order", async 
 })
 const LLAMA_OF_AZURE = { ...LLAMA, provider: 'AZURE_OPENAI' }
 
+test("monitoring's own address reads and changes the same list", async () => {
+  const own = `/api/monitoring/teams/${service.teamId}/prices`
+  const saved = await service.call('PUT', own, service.admin, { prices: [LLAMA] })
+  expect(saved).toMatchObject({ status: 200, body: { prices: [{ ...WHOLE, ...LLAMA }] } })
+  expect((await service.call('GET', path, service.admin)).body).toEqual(saved.body)
+  expect((await put({ prices: [] })).body).toEqual({ prices: [] })
+  const viewer = await service.token('VIEWER')
+  expect((await service.call('GET', own, viewer)).body).toEqual({ prices: [] })
+  expect((await service.call('PUT', own, viewer, { prices: [] })).status).toBe(403)
+})
+
 test('all faults of a list are named at once, and none of it is saved', async () => {
   await put({ prices: [LLAMA] })
   const wrong = {

@@ -1,0 +1,88 @@
+import type { SentNotice } from '../../../db/monitoring/channels/deliveries.ts'
+
+/** What is told of something, wherever it is told. `id` stays the same for all tries of a delivery. */
+export type NotificationMessage = {
+  id: string
+  type: 'alert.opened' | 'evaluation.failed' | 'channel.test'
+  /** When it was found, ISO 8601. */
+  timestamp: string
+  data: {
+    teamId: string
+    noticeId: string | null
+    /** The alert, or the evaluation. */
+    subjectId: string | null
+    workflowId: string | null
+    alertType: string | null
+    severity: string
+    title: string
+    message: string
+    url: string
+  }
+}
+
+/** The message of a delivery. */
+export function describeNotice(
+  delivery: { id: string; teamId: string },
+  notice: SentNotice,
+  url: string,
+): NotificationMessage {
+  const { id, kind, subjectId, workflowId, alertType, severity, title, message, createdAt } = notice
+  return {
+    id: delivery.id,
+    type: kind === 'ALERT' ? 'alert.opened' : 'evaluation.failed',
+    timestamp: createdAt.toISOString(),
+    data: {
+      ...{ teamId: delivery.teamId, noticeId: id, subjectId, workflowId, alertType },
+      ...{ severity, title, message, url },
+    },
+  }
+}
+
+/** The message with which somebody tries a channel. */
+export function describeTest(id: string, teamId: string, url: string): NotificationMessage {
+  const about = { noticeId: null, subjectId: null, workflowId: null, alertType: null }
+  return {
+    id,
+    type: 'channel.test',
+    timestamp: new Date().toISOString(),
+    data: {
+      ...about,
+      teamId,
+      severity: 'LOW',
+      title: 'A test of this channel',
+      message: 'Somebody tries whether notifications arrive here. Nothing is wrong.',
+      url,
+    },
+  }
+}
+
+/** A message as a mail of plain text. */
+export function writeNoticeMail({ data }: NotificationMessage): { subject: string; text: string } {
+  const facts = [
+    `Severity: ${data.severity}`,
+    ...(data.alertType ? [`Alert:    ${data.alertType}`] : []),
+    ...(data.workflowId ? [`Workflow: ${data.workflowId}`] : []),
+    `Team:     ${data.teamId}`,
+  ]
+  const subject = `[${data.severity}] ${data.title}`.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_SUBJECT)
+  return { subject, text: `${[data.message, facts.join('\n'), data.url].join('\n\n')}\n` }
+}
+
+/** A message as Slack's incoming webhooks take it; so do those of Mattermost and Rocket.Chat. */
+export function writeSlackBody({ data }: NotificationMessage): string {
+  const about = [data.severity, data.alertType, data.workflowId && `workflow ${data.workflowId}`]
+  const text = [
+    `*${escapeSlack(data.title)}*`,
+    escapeSlack(data.message),
+    `${about.filter(Boolean).join(' · ')} · <${data.url}>`,
+  ]
+  return JSON.stringify({ text: text.join('\n').slice(0, MAX_SLACK) })
+}
+
+const MAX_SUBJECT = 250
+const MAX_SLACK = 3_500
+
+/** Nothing in a text may name people or channels, or be a link. */
+function escapeSlack(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}

@@ -1,0 +1,287 @@
+import { sql } from 'kysely'
+import { validate as isUuid, v7 as uuid } from 'uuid'
+import { change } from '../change.ts'
+import type { Db, Tx } from '../connection.ts'
+import { demandCredential } from '../credentials/references.ts'
+import { Fault, invalid, missing } from '../fault.ts'
+import { describeChange } from '../redaction/difference.ts'
+import { demandTeam, type Scope, type Store } from '../scope.ts'
+import {
+  type ChannelSecrets,
+  hideUrl,
+  makeWebhookSecret,
+  OLD_SECRET_HOURS,
+  openChannel,
+  sealChannel,
+} from './channels/secrets.ts'
+import { lockConfig } from './configlock.ts'
+
+export const NOTIFICATION_CHANNEL_TYPES = ['EMAIL', 'SLACK', 'WEBHOOK'] as const
+export type ChannelType = (typeof NOTIFICATION_CHANNEL_TYPES)[number]
+
+/** EMAIL has recipients, and the others a URL, of which only the origin is shown. */
+export type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
+
+/** A channel as the API shows it. */
+export type Channel = {
+  id: string
+  teamId: string
+  name: string
+  type: ChannelType
+  enabled: boolean
+  config: ChannelConfig
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** What is to be changed, or made. What of `config` is not of the channel's type is refused. */
+export type ChannelPatch = {
+  name?: string | undefined
+  enabled?: boolean | undefined
+  config?:
+    | {
+        recipients?: string[] | undefined
+        credentialId?: string | null | undefined
+        url?: string | undefined
+      }
+    | undefined
+}
+
+/** A channel as it sends. `sealed` is null for EMAIL. */
+export type ChannelRow = {
+  id: string
+  teamId: string
+  name: string
+  type: ChannelType
+  enabled: boolean
+  recipients: string[]
+  credentialId: string | null
+  sealed: Buffer | null
+}
+
+/** How many channels a team may have. */
+export const MAX_CHANNELS = 50
+
+/** The first key of the advisory locks of teams that get another one. */
+const CHANNELS = 7_226_079
+
+/** The entries of a config that mean more than one channel. */
+const WORDS = ['email', 'slack', 'webhook']
+
+/** The channels of a team, the oldest first (VIEWER). */
+export async function listChannels(scope: Scope, teamId: string): Promise<Channel[]> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  const rows = await select(scope.store.db, teamId).orderBy('createdAt').orderBy('id').execute()
+  return rows.map(show)
+}
+
+/** One channel of a team (VIEWER). Throws NOT_FOUND. */
+export async function readChannel(scope: Scope, teamId: string, id: string): Promise<Channel> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  return show(await find(scope.store.db, teamId, id))
+}
+
+/** The entries of a config that are no word for channels, and no channel of the team. */
+export async function findUnknownChannels(db: Db, teamId: string, entries: string[]): Promise<string[]> {
+  const ids = entries.filter((entry) => isUuid(entry))
+  const rows =
+    ids.length === 0
+      ? []
+      : await select(db, teamId).where('id', 'in', ids).clearSelect().select('id').execute()
+  const known = new Set([...WORDS, ...rows.map(({ id }) => id)])
+  return entries.filter((entry) => !known.has(entry.toLowerCase()))
+}
+
+/**
+ * Adds a channel (ADMIN). `secret` is what a webhook's requests are signed with: it is not shown again. Throws as
+ * `change`; INVALID for a credential that is none for mail; CONFLICT for a name that is taken, and if there are too many.
+ */
+export async function createChannel(
+  scope: Scope,
+  teamId: string,
+  input: ChannelPatch & { name: string; type: ChannelType },
+): Promise<Channel & { secret?: string }> {
+  const { name, type, enabled = true, config = {} } = input
+  return guardName(name, () =>
+    change(scope, 'NOTIFICATION_CHANNEL_CREATED', teamId, async (tx) => {
+      // Two that are added at once are counted one after the other.
+      await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${CHANNELS}))`.execute(tx)
+      const { known } = await tx
+        .selectFrom('notificationChannels')
+        .select(sql<number>`count(*)`.as('known'))
+        .where('teamId', '=', teamId)
+        .executeTakeFirstOrThrow()
+      if (known >= MAX_CHANNELS)
+        throw new Fault('CONFLICT', `A team can have ${MAX_CHANNELS} channels: delete one of them`)
+      demandFields(type, config, true)
+      const { recipients = [], credentialId = null, url } = config
+      await demandMail(tx, teamId, credentialId)
+      const id = uuid()
+      const secret = type === 'WEBHOOK' ? makeWebhookSecret() : null
+      const shut = url ? sealUrl(scope.store, { teamId, id }, { url, secret }) : {}
+      const row = { id, teamId, name, type, enabled, recipients, credentialId, ...shut }
+      await tx.insertInto('notificationChannels').values(row).execute()
+      const result = show(await find(tx, teamId, id))
+      return {
+        result: { ...result, ...(secret === null ? {} : { secret }) },
+        resourceId: id,
+        details: describe(result),
+      }
+    }),
+  )
+}
+
+/**
+ * Changes what is given (ADMIN), but never the type; a URL as it is shown stays what it is. Throws as createChannel, and
+ * NOT_FOUND.
+ */
+export async function updateChannel(
+  scope: Scope,
+  teamId: string,
+  id: string,
+  { name, enabled, config = {} }: ChannelPatch,
+): Promise<Channel> {
+  const { keys } = scope.store
+  return guardName(name ?? '', () =>
+    change(scope, 'NOTIFICATION_CHANNEL_UPDATED', teamId, async (tx) => {
+      const row = await lock(tx, teamId, id)
+      const before = show(row)
+      demandFields(before.type, config, false)
+      const { recipients, credentialId, url } = config
+      if (credentialId && credentialId !== row.credentialId) await demandMail(tx, teamId, credentialId)
+      const isNew = url !== undefined && url !== row.shownUrl
+      const shut = isNew
+        ? sealUrl(scope.store, { teamId, id }, { ...openChannel(keys, { teamId, id }, row.sealed!), url })
+        : {}
+      const given = { name, enabled, recipients, credentialId }
+      const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+      await tx
+        .updateTable('notificationChannels')
+        .set({ ...set, ...shut, updatedAt: sql<Date>`now()` })
+        .where('id', '=', id)
+        .execute()
+      const result = show(await find(tx, teamId, id))
+      const told = describeChange(describe(before), describe(result))
+      return { result, resourceId: id, details: { name: result.name, ...told, urlChanged: isNew } }
+    }),
+  )
+}
+
+/**
+ * Makes a new secret for the signatures of a webhook (ADMIN). The one before signs too, for a day. Throws NOT_FOUND, and
+ * CONFLICT if the channel is no webhook.
+ */
+export async function rotateChannelSecret(
+  scope: Scope,
+  teamId: string,
+  id: string,
+): Promise<{ secret: string; previousUntil: Date }> {
+  const { keys } = scope.store
+  return change(scope, 'NOTIFICATION_CHANNEL_SECRET_ROTATED', teamId, async (tx) => {
+    const row = await lock(tx, teamId, id)
+    const known = row.sealed && openChannel(keys, { teamId, id }, row.sealed)
+    if (!known?.secret) throw new Fault('CONFLICT', 'Only webhooks are signed')
+    const previousUntil = new Date(Date.now() + OLD_SECRET_HOURS * 3_600_000)
+    const secret = makeWebhookSecret()
+    const previous = { secret: known.secret, until: previousUntil.toISOString() }
+    const sealed = sealChannel(keys, { teamId, id }, { url: known.url, secret, previous })
+    const set = { sealed, updatedAt: sql<Date>`now()` }
+    await tx.updateTable('notificationChannels').set(set).where('id', '=', id).execute()
+    return { result: { secret, previousUntil }, resourceId: id, details: { name: row.name } }
+  })
+}
+
+/**
+ * Deletes a channel (ADMIN), and takes it out of the team's config. What waits to be sent to it has failed then. Throws
+ * NOT_FOUND.
+ */
+export async function deleteChannel(scope: Scope, teamId: string, id: string): Promise<void> {
+  await change(scope, 'NOTIFICATION_CHANNEL_DELETED', teamId, async (tx) => {
+    // Who changes the config at the same time would write the list with this channel back.
+    await lockConfig(tx, teamId)
+    const known = show(await lock(tx, teamId, id))
+    await tx.deleteFrom('notificationChannels').where('id', '=', id).execute()
+    // Who writes deliveries holds the channel until the commit, so that they are here now.
+    await sql`update notification_deliveries set status = 'FAILED', settled_at = now(), lease = null,
+      last_error = 'The channel was deleted' where channel_id = ${id} and status = 'PENDING'`.execute(tx)
+    await sql`update monitoring_configs set notification_channels = array_remove(notification_channels, ${known.id})
+      where team_id = ${teamId} and ${known.id} = any(notification_channels)`.execute(tx)
+    return { result: undefined, resourceId: id, details: describe(known) }
+  })
+}
+
+/** Notes that a channel was tried, and what came of it (ADMIN). */
+export async function noteChannelTest(
+  scope: Scope,
+  { id, teamId, name }: Pick<Channel, 'id' | 'teamId' | 'name'>,
+  said: { status: 'SUCCESS' | 'FAILED'; message: string },
+): Promise<void> {
+  await change(scope, 'NOTIFICATION_CHANNEL_TESTED', teamId, async () => ({
+    result: undefined,
+    resourceId: id,
+    details: { name, ...said },
+  }))
+}
+
+/** A channel of a team, for the service itself to send with; undefined if there is none. */
+export async function findChannel(db: Db, teamId: string, id: string): Promise<ChannelRow | undefined> {
+  const row = await select(db, teamId).where('id', '=', id).executeTakeFirst()
+  return row && { ...row, type: row.type as ChannelType }
+}
+
+function select(db: Db, teamId: string) {
+  return db.selectFrom('notificationChannels').selectAll().where('teamId', '=', teamId)
+}
+
+async function find(db: Db, teamId: string, id: string) {
+  const found = await select(db, teamId).where('id', '=', id).executeTakeFirst()
+  if (!found) throw missing('channel')
+  return found
+}
+
+async function lock(tx: Tx, teamId: string, id: string) {
+  const found = await select(tx, teamId).where('id', '=', id).forUpdate().executeTakeFirst()
+  if (!found) throw missing('channel')
+  return found
+}
+
+function show(row: Awaited<ReturnType<typeof find>>): Channel {
+  const { id, teamId, name, enabled, recipients, credentialId, shownUrl, createdAt, updatedAt } = row
+  const type = row.type as ChannelType
+  const config = type === 'EMAIL' ? { recipients, credentialId } : { url: shownUrl ?? '' }
+  return { id, teamId, name, type, enabled, config, createdAt, updatedAt }
+}
+
+function sealUrl({ keys }: Store, place: { teamId: string; id: string }, secrets: ChannelSecrets) {
+  return { shownUrl: hideUrl(secrets.url), sealed: sealChannel(keys, place, secrets) }
+}
+
+/** What the audit says of a channel. */
+function describe({ name, type, enabled, config }: Channel) {
+  return { name, type, enabled, ...config }
+}
+
+function demandFields(type: ChannelType, config: NonNullable<ChannelPatch['config']>, whole: boolean): void {
+  const own = type === 'EMAIL' ? ['recipients', 'credentialId'] : ['url']
+  const strange = Object.entries(config).filter(([key, value]) => value != null && !own.includes(key))
+  const problems = strange.map(([key]) => ({ path: `config.${key}`, message: `is not for ${type}` }))
+  const needed = own[0] as 'recipients' | 'url'
+  if (whole && config[needed] === undefined)
+    problems.push({ path: `config.${needed}`, message: `is required for ${type}` })
+  if (problems.length > 0) throw invalid(problems)
+}
+
+async function demandMail(tx: Tx, teamId: string, credentialId: string | null): Promise<void> {
+  if (credentialId === null) return
+  await demandCredential(tx, { teamId, credentialId, use: 'MAIL', purpose: 'mail' }).catch((error) => {
+    if (!(error instanceof Fault) || error.code !== 'INVALID') throw error
+    throw invalid(error.problems.map(({ message }) => ({ path: 'config.credentialId', message })))
+  })
+}
+
+async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
+  return work().catch((error) => {
+    if ((error as { constraint?: string }).constraint !== 'notification_channels_name') throw error
+    throw new Fault('CONFLICT', `The team already has a channel named "${name}"`)
+  })
+}

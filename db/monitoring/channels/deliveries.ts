@@ -1,0 +1,210 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { write } from '../../change.ts'
+import { missing } from '../../fault.ts'
+import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
+import { demandTeam, type Scope, type Store } from '../../scope.ts'
+import { cleanText } from '../../text.ts'
+import type { AlertSeverity, AlertType } from '../notices.ts'
+
+/** PENDING until it is DELIVERED, or FAILED for good. */
+export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+
+/** What was sent of a notice to one place, as the log shows it. */
+export type DeliveryView = {
+  id: string
+  noticeId: string
+  /** `email` for the team's ADMINs, the id of a channel, or an entry of the config that names no channel. */
+  target: string
+  channelId: string | null
+  /** The channel's name now; null if it was deleted, and for the team's ADMINs. */
+  channelName: string | null
+  /** The playbook that sends it; null if the config says so. */
+  playbookId: string | null
+  kind: 'ALERT' | 'EVALUATION'
+  severity: AlertSeverity
+  title: string
+  status: (typeof DELIVERY_STATUSES)[number]
+  attempts: number
+  lastError: string | null
+  /** When it is tried again; null unless it has failed before, and nobody is at it. */
+  nextAttemptAt: Date | null
+  createdAt: Date
+  settledAt: Date | null
+}
+
+/** The notice that a delivery tells of. */
+export type SentNotice = {
+  id: string
+  kind: 'ALERT' | 'EVALUATION'
+  subjectId: string
+  workflowId: string | null
+  alertType: AlertType | null
+  severity: AlertSeverity
+  title: string
+  message: string
+  createdAt: Date
+}
+
+/** A claimed delivery. `attempts` counts this one too; one that is `old` is not tried again. */
+export type ClaimedDelivery = {
+  id: string
+  teamId: string
+  noticeId: string
+  target: string
+  channelId: string | null
+  lease: string
+  attempts: number
+  old: boolean
+  told: string[]
+}
+
+/** How long a delivery is tried. */
+export const DELIVERY_HOURS = 24
+
+/** One page of what was sent of a team's notices, or to one of its channels, newest first (VIEWER). */
+export async function listDeliveries(
+  scope: Scope,
+  teamId: string,
+  query: PageRequest & { channelId?: string; status?: string | undefined },
+): Promise<Page<DeliveryView>> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  const { channelId, status } = query
+  const { db } = scope.store
+  const found = db
+    .selectFrom('notificationDeliveries as d')
+    .where('d.teamId', '=', teamId)
+    .$if(channelId !== undefined, (some) => some.where('d.channelId', '=', channelId!))
+    .$if(status !== undefined, (some) => some.where('d.status', '=', status!))
+  const total = await countRows(found)
+  if (channelId !== undefined && total === 0) await demandChannel(scope, teamId, channelId)
+  const rows = await found
+    .innerJoin('notices as n', 'n.id', 'd.noticeId')
+    .leftJoin('notificationChannels as c', 'c.id', 'd.channelId')
+    .select(['d.id', 'd.noticeId', 'd.target', 'd.channelId', 'd.playbookId', 'd.attempts', 'd.lastError'])
+    .select(['n.title', 'c.name as channelName', 'd.createdAt', 'd.settledAt'])
+    .select(sql<DeliveryView['status']>`d.status`.as('status'))
+    .select([sql<DeliveryView['kind']>`n.kind`.as('kind'), sql<AlertSeverity>`n.severity`.as('severity')])
+    .select(
+      sql<Date | null>`case when d.status = 'PENDING' and d.lease is null and d.attempts > 0 then d.due_at end`.as(
+        'nextAttemptAt',
+      ),
+    )
+    .orderBy('d.createdAt', 'desc')
+    .orderBy('d.id', 'desc')
+    .limit(query.size)
+    .offset(query.page * query.size)
+    .execute()
+  return makePage(rows, total, query)
+}
+
+async function demandChannel({ store }: Scope, teamId: string, id: string): Promise<void> {
+  const channel = await store.db
+    .selectFrom('notificationChannels')
+    .select('id')
+    .where('teamId', '=', teamId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!channel) throw missing('channel')
+}
+
+/**
+ * Claims up to `limit` deliveries that are due, for `leaseMs`. The teams take turns, and none has more than `ofTeam` at a
+ * time with those that are `busy` in this process. Without `failing` none that was tried before. If the process dies they
+ * are due again when the lease ends, so that each is sent at least once.
+ */
+export async function claimDeliveries(
+  store: Store,
+  query: {
+    limit: number
+    ofTeam: number
+    leaseMs: number
+    busy: ReadonlyMap<string, number>
+    failing: boolean
+  },
+): Promise<ClaimedDelivery[]> {
+  const { limit, ofTeam, leaseMs, busy, failing } = query
+  const { rows } = await write(store, (tx) =>
+    sql<ClaimedDelivery>`
+    with recursive teams as (
+      (select team_id from notification_deliveries where status = 'PENDING' order by team_id limit 1)
+      union all
+      select (select d.team_id from notification_deliveries d where d.status = 'PENDING' and d.team_id > t.team_id
+        order by d.team_id limit 1)
+      from teams t where t.team_id is not null),
+    busy as (select * from unnest(${[...busy.keys()]}::uuid[], ${[...busy.values()]}::int[]) as b (team_id, held)),
+    due as (
+      select d.id, d.due_at, row_number() over (partition by t.team_id order by d.due_at, d.id) as turn
+      from teams t left join busy b using (team_id) cross join lateral (
+        select id, due_at from notification_deliveries
+        where team_id = t.team_id and status = 'PENDING' and due_at <= now() and (${failing} or attempts = 0)
+        order by due_at, id limit greatest(0, ${ofTeam}::int - coalesce(b.held, 0))) d),
+    next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit}),
+    chosen as materialized (
+      select d.id from next join notification_deliveries d using (id)
+      where d.status = 'PENDING' and d.due_at <= now() for update of d skip locked)
+    update notification_deliveries d set attempts = d.attempts + 1, due_at = ${after(leaseMs)}, lease = ${uuid()}
+    from chosen where d.id = chosen.id
+    returning d.id, d.team_id, d.notice_id, d.target, d.channel_id, d.lease, d.attempts, d.told,
+      d.created_at < now() - ${DELIVERY_HOURS} * interval '1 hour' as old`.execute(tx),
+  )
+  return rows
+}
+
+/** Holds a claimed delivery for longer. Resolves to false if it is not held any more. */
+export async function renewDelivery(store: Store, held: Held, leaseMs: number): Promise<boolean> {
+  const { rows } = await write(store, (tx) =>
+    sql`update notification_deliveries set due_at = ${after(leaseMs)}
+      where id = ${held.id} and lease = ${held.lease} returning id`.execute(tx),
+  )
+  return rows.length > 0
+}
+
+/** Notes that one of several recipients has got it. */
+export async function noteTold(store: Store, held: Held, recipient: string): Promise<void> {
+  await write(store, (tx) =>
+    sql`update notification_deliveries set told = array_append(told, ${recipient})
+      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
+  )
+}
+
+/** Notes that it was delivered, or, with the `error`, that it has failed for good. */
+export async function settleDelivery(store: Store, held: Held, error: string | null): Promise<void> {
+  await write(store, (tx) =>
+    sql`update notification_deliveries set status = ${error === null ? 'DELIVERED' : 'FAILED'}, lease = null,
+      settled_at = now(), last_error = ${error === null ? null : cleanText(error, MAX_ERROR)}
+      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
+  )
+}
+
+/** Gives it back: it is due again after `delayMs`. */
+export async function postponeDelivery(
+  store: Store,
+  held: Held,
+  { delayMs, error }: { delayMs: number; error: string | null },
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`update notification_deliveries set lease = null, due_at = ${after(delayMs)},
+      last_error = coalesce(${error === null ? null : cleanText(error, MAX_ERROR)}, last_error)
+      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
+  )
+}
+
+/** The notice of a claimed delivery, or of a run of a playbook; undefined if it was deleted. */
+export async function readSentNotice({ db }: Store, id: string): Promise<SentNotice | undefined> {
+  const row = await db
+    .selectFrom('notices')
+    .select(['id', 'subjectId', 'workflowId', 'title', 'message', 'createdAt'])
+    .select(['kind', 'alertType', 'severity'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row as SentNotice | undefined
+}
+
+type Held = Pick<ClaimedDelivery, 'id' | 'lease'>
+
+const MAX_ERROR = 1_000
+
+function after(ms: number) {
+  return sql`now() + ${ms} * interval '1 millisecond'`
+}

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { write } from '../../change.ts'
+import type { Store } from '../../scope.ts'
+import { cleanText } from '../../text.ts'
+import type { ReportMetric } from './reports.ts'
+
+/** A run that this process works on: `claim` is by what it does. */
+export type ClaimedReportRun = {
+  id: string
+  reportId: string
+  teamId: string
+  slot: Date
+  periodFrom: Date
+  name: string
+  timezone: string
+  recipients: string[]
+  metrics: ReportMetric[]
+  claim: string
+  /** How often it was tried, with this time. */
+  tries: number
+  /** It is so long due that it is not tried again. */
+  old: boolean
+}
+
+/** For how long a mail that no server takes is tried again. */
+const PATIENCE_HOURS = 24
+
+/** Among how many of the runs that are due the ones of other teams are looked for. */
+const LOOKED_AT = 500
+
+const MAX_ERROR = 1_000
+
+/** What a run says that was handed over, and nobody knows what came of it. */
+const UNCERTAIN = 'It may have been sent, but no answer came that says so'
+
+/**
+ * Claims up to `limit` runs that are due, for `leaseMs`: of each team one after another, so that one with many does not
+ * hold up those of others. If the process dies, others claim them when the lease ends.
+ */
+export async function claimReportRuns(
+  store: Store,
+  limit: number,
+  leaseMs: number,
+): Promise<ClaimedReportRun[]> {
+  const claim = randomUUID()
+  const { rows } = await write(store, (tx) =>
+    sql<ClaimedReportRun>`with due as (
+        select id, team_id, due_at from scheduled_report_runs
+        where status = 'PENDING' and due_at <= now() and (claimed_until is null or claimed_until < now())
+        order by due_at, id limit ${sql.lit(LOOKED_AT)}
+      ), turns as (
+        select id, due_at, row_number() over (partition by team_id order by due_at, id) + (
+          select count(*) from scheduled_report_runs o
+          where o.team_id = due.team_id and o.status in ('PENDING', 'SENDING') and o.claimed_until >= now()) as turn
+        from due
+      ), chosen as (
+        select r.id from turns join scheduled_report_runs r on r.id = turns.id
+        where r.status = 'PENDING' and (r.claimed_until is null or r.claimed_until < now())
+        order by turns.turn, turns.due_at, r.id limit ${limit} for update of r skip locked)
+      update scheduled_report_runs set claim = ${claim}, tries = tries + 1, claimed_until = ${later(leaseMs)}
+      where id in (select id from chosen)
+      returning id, report_id, team_id, slot, period_from, name, timezone, recipients, metrics, claim, tries,
+        created_at < now() - ${PATIENCE_HOURS} * interval '1 hour' as old`.execute(tx),
+  )
+  return rows
+}
+
+/** Keeps runs claimed for `leaseMs` more. */
+export async function renewReportRuns(
+  store: Store,
+  runs: ClaimedReportRun[],
+  leaseMs: number,
+): Promise<void> {
+  const ids = runs.map(({ id }) => id)
+  const claims = [...new Set(runs.map(({ claim }) => claim))]
+  await write(store, (tx) =>
+    sql`update scheduled_report_runs set claimed_until = ${later(leaseMs)}
+    where id = any(${ids}::uuid[]) and claim = any(${claims}::uuid[])`.execute(tx),
+  )
+}
+
+/**
+ * Notes that the mail is handed over now. False if it must not be: the report was deleted or disabled, its next slot has
+ * come, or another process has the run.
+ */
+export async function noteReportSending(
+  store: Store,
+  run: ClaimedReportRun,
+  leaseMs: number,
+): Promise<boolean> {
+  const { rows } = await write(store, (tx) =>
+    sql`update scheduled_report_runs set status = 'SENDING', claimed_until = ${later(leaseMs)}
+    where id = ${run.id} and claim = ${run.claim} and status = 'PENDING' returning id`.execute(tx),
+  )
+  return rows.length > 0
+}
+
+/** Notes that the server has taken the mail, for all but those that it has `refused`. */
+export async function noteReportSent(store: Store, run: ClaimedReportRun, refused: string[]): Promise<void> {
+  const error = refused.length > 0 ? `The mail server has refused ${refused.length} of the recipients` : null
+  await write(store, (tx) =>
+    sql`update scheduled_report_runs set status = 'SENT', sent_at = now(), error = ${error}, refused = ${refused},
+      claim = null, claimed_until = null
+    where id = ${run.id} and claim = ${run.claim} and status = 'SENDING'`.execute(tx),
+  )
+}
+
+/** Notes that the mail was not sent: it is tried again after `delayMs`, or is given up if that is null. */
+export async function noteReportFailed(
+  store: Store,
+  run: ClaimedReportRun,
+  { message, delayMs }: { message: string; delayMs: number | null },
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`update scheduled_report_runs set status = ${delayMs === null ? 'FAILED' : 'PENDING'},
+      error = ${cleanText(message, MAX_ERROR)}, due_at = ${later(delayMs ?? 0)}, claim = null, claimed_until = null
+    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
+  )
+}
+
+/** Notes that nobody knows whether the mail was sent, so that it is not sent again. */
+export async function noteReportUncertain(store: Store, run: ClaimedReportRun, why: string): Promise<void> {
+  await noteReportFailed(store, run, { message: `${UNCERTAIN}: ${why}`, delayMs: null })
+}
+
+/** Gives up what a process was handing over when it died: nobody knows what came of it. Returns how many. */
+export async function endLostReportRuns(store: Store): Promise<number> {
+  const { rows } = await write(store, (tx) =>
+    sql`update scheduled_report_runs set status = 'FAILED', error = ${UNCERTAIN}, claim = null, claimed_until = null
+    where id in (select id from scheduled_report_runs
+      where status = 'SENDING' and claimed_until < now() limit 1000 for update skip locked)
+    returning id`.execute(tx),
+  )
+  return rows.length
+}
+
+function later(ms: number) {
+  return sql<Date>`now() + ${ms} * interval '1 millisecond'`
+}

@@ -1,0 +1,191 @@
+import { type Selectable, sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { change } from '../../change.ts'
+import type { Db, Tx } from '../../connection.ts'
+import { Fault, missing } from '../../fault.ts'
+import type { ScheduledReports } from '../../schema.ts'
+import { demandTeam, type Scope } from '../../scope.ts'
+import { findNextSlot } from './slots.ts'
+
+export const REPORT_METRICS = ['token_usage', 'anomalies', 'drift', 'sentiment'] as const
+export type ReportMetric = (typeof REPORT_METRICS)[number]
+
+/** What came of a mail. PENDING: it is not sent, or nobody knows yet. SKIPPED: its slot was missed. */
+export const REPORT_RUN_STATUSES = ['PENDING', 'SENT', 'FAILED', 'SKIPPED'] as const
+export type ReportRunStatus = (typeof REPORT_RUN_STATUSES)[number]
+
+/** What a team says of a report. */
+type Settings = {
+  name: string
+  /** Five fields, at most one slot an hour. */
+  schedule: string
+  timezone: string
+  recipients: string[]
+  metrics: ReportMetric[]
+  enabled: boolean
+}
+
+/** A change: what is left out stays as it is. */
+export type ScheduledReportUpdate = Omit<Settings, 'timezone' | 'enabled'> & {
+  timezone?: string | undefined
+  enabled?: boolean | undefined
+}
+
+/** A report as the API shows it. */
+export type ScheduledReport = Settings & {
+  id: string
+  createdAt: Date
+  updatedAt: Date
+  /** Null while it is not enabled. */
+  nextRunAt: Date | null
+  /** The slot of the last run, and what came of it. */
+  lastRunAt: Date | null
+  lastStatus: ReportRunStatus | null
+}
+
+/** How many reports a team may have. */
+export const MAX_SCHEDULED_REPORTS = 100
+
+/** The first key of the advisory locks of teams whose reports are counted. */
+const REPORTS = 7_226_082
+
+/** The reports of a team, the oldest first (VIEWER). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
+export async function listScheduledReports(scope: Scope, teamId: string): Promise<ScheduledReport[]> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  return select(scope.store.db, teamId).orderBy('r.createdAt').orderBy('r.id').execute()
+}
+
+/** Adds a report (ADMIN). Throws as `change`, and CONFLICT if the team has too many. */
+export async function createScheduledReport(
+  scope: Scope,
+  teamId: string,
+  input: Settings,
+): Promise<ScheduledReport> {
+  return change(scope, 'SCHEDULED_REPORT_CREATED', teamId, async (tx) => {
+    await lockReportCounts(tx, teamId)
+    const { known } = await tx
+      .selectFrom('scheduledReports')
+      .select(sql<number>`count(*)`.as('known'))
+      .where('teamId', '=', teamId)
+      .executeTakeFirstOrThrow()
+    if (known >= MAX_SCHEDULED_REPORTS)
+      throw new Fault('CONFLICT', `A team can have ${MAX_SCHEDULED_REPORTS} reports: delete one of them`)
+    const id = uuid()
+    const nextAt = input.enabled ? findNextSlot(input, await readClock(tx)) : null
+    await tx
+      .insertInto('scheduledReports')
+      .values({ id, teamId, ...input, nextAt })
+      .execute()
+    const result = await find(tx, teamId, id)
+    return { result, resourceId: id, details: describe(result) }
+  })
+}
+
+/**
+ * Changes a report (ADMIN). What is due and not sent yet goes as it was to those who were recipients at its slot, unless
+ * the report is no longer enabled: then it is not sent. Throws as `change`, and NOT_FOUND.
+ */
+export async function updateScheduledReport(
+  scope: Scope,
+  teamId: string,
+  id: string,
+  given: ScheduledReportUpdate,
+): Promise<ScheduledReport> {
+  return change(scope, 'SCHEDULED_REPORT_UPDATED', teamId, async (tx) => {
+    const known = await lockReport(tx, teamId, id)
+    const before = await find(tx, teamId, id)
+    const { timezone = known.timezone, enabled = known.enabled } = given
+    const input = { ...given, timezone, enabled }
+    const isSamePlan = known.enabled && known.schedule === input.schedule && known.timezone === input.timezone
+    let nextAt = isSamePlan ? known.nextAt : findNextSlot(input, await readClock(tx))
+    if (!input.enabled) {
+      nextAt = null
+      await tx
+        .updateTable('scheduledReportRuns')
+        .set({ status: 'SKIPPED', error: 'The report was disabled before it was sent' })
+        .set({ claim: null, claimedUntil: null })
+        .where('reportId', '=', id)
+        .where('status', '=', 'PENDING')
+        .where('manual', '=', false)
+        .execute()
+    }
+    await tx
+      .updateTable('scheduledReports')
+      .set({ ...input, nextAt, updatedAt: sql<Date>`now()` })
+      .where('id', '=', id)
+      .execute()
+    const result = await find(tx, teamId, id)
+    return { result, resourceId: id, details: { before: describe(before), after: describe(result) } }
+  })
+}
+
+/** Deletes a report, its runs and what is due of it (ADMIN). Throws as `change`, and NOT_FOUND. */
+export async function deleteScheduledReport(scope: Scope, teamId: string, id: string): Promise<void> {
+  await change(scope, 'SCHEDULED_REPORT_DELETED', teamId, async (tx) => {
+    await lockReport(tx, teamId, id)
+    const known = await find(tx, teamId, id)
+    await tx.deleteFrom('scheduledReports').where('id', '=', id).execute()
+    return { result: undefined, resourceId: id, details: describe(known) }
+  })
+}
+
+/** Locks the row of a report, so that no slot of it begins meanwhile. Throws NOT_FOUND. */
+export async function lockReport(
+  tx: Tx,
+  teamId: string,
+  id: string,
+): Promise<Omit<Selectable<ScheduledReports>, 'metrics'> & { metrics: ReportMetric[] }> {
+  const row = await tx
+    .selectFrom('scheduledReports')
+    .selectAll()
+    .where('id', '=', id)
+    .where('teamId', '=', teamId)
+    .forUpdate()
+    .executeTakeFirst()
+  if (!row) throw missing('report')
+  return { ...row, metrics: row.metrics as ReportMetric[] }
+}
+
+/** Two that are added to a team's reports or mails at once are counted one after the other. */
+export async function lockReportCounts(tx: Tx, teamId: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${REPORTS}))`.execute(tx)
+}
+
+/** The time by the database's clock, which all processes share. */
+export async function readClock(db: Db): Promise<Date> {
+  const { rows } = await sql<{ at: Date }>`select now()::timestamptz(3) as at`.execute(db)
+  return rows[0]!.at
+}
+
+function select(db: Db, teamId: string) {
+  return db
+    .selectFrom('scheduledReports as r')
+    .leftJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('scheduledReportRuns as one')
+          .select(['one.slot', 'one.status'])
+          .whereRef('one.reportId', '=', 'r.id')
+          .orderBy('one.slot', 'desc')
+          .orderBy('one.id', 'desc')
+          .limit(1)
+          .as('last'),
+      (join) => join.onTrue(),
+    )
+    .where('r.teamId', '=', teamId)
+    .select(['r.id', 'r.name', 'r.schedule', 'r.timezone', 'r.recipients', 'r.enabled'])
+    .select(sql<ReportMetric[]>`r.metrics`.as('metrics'))
+    .select(['r.createdAt', 'r.updatedAt', 'r.nextAt as nextRunAt', 'last.slot as lastRunAt'])
+    .select(sql<ReportRunStatus | null>`replace(last.status, 'SENDING', 'PENDING')`.as('lastStatus'))
+}
+
+async function find(db: Db, teamId: string, id: string): Promise<ScheduledReport> {
+  const found = await select(db, teamId).where('r.id', '=', id).executeTakeFirst()
+  if (!found) throw missing('report')
+  return found
+}
+
+/** What the audit says of a report. */
+function describe({ name, schedule, timezone, recipients, metrics, enabled }: ScheduledReport) {
+  return { name, schedule, timezone, recipients, metrics, enabled }
+}

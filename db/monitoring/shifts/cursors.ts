@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { write } from '../../change.ts'
+import type { Store } from '../../scope.ts'
+
+/** What is sampled for those that watch over it: the texts of executions, or what users say in chats. */
+export type SamplingKind = 'DRIFT' | 'SENTIMENT'
+
+/** A stretch of time of a team that this process alone samples, until its claim has run out. */
+export type SamplingSlot = { teamId: string; kind: SamplingKind; claim: string; from: Date; to: Date }
+
+/** How long a slot is, and how long it is over before it is sampled: what ended in it is written by then. */
+const SLOT_MINUTES = 10
+const REST_SECONDS = 30
+/** What is older is left out: after a pause there would be more to do than there is time for. */
+const LATEST_HOURS = 24
+const CLAIM_MINUTES = 5
+
+/** The flag of monitoring_configs without which nothing is sampled. */
+const FLAGS = { DRIFT: 'drift_alert_enabled', SENTIMENT: 'sentiment_tracking_enabled' } as const
+
+/**
+ * Claims the next slot that is due, of the team whose turn was longest ago; undefined if there is none. Teams without
+ * the flag have none. Any number of processes may ask.
+ */
+export async function claimSamplingSlot(store: Store, kind: SamplingKind): Promise<SamplingSlot | undefined> {
+  const flag = sql.ref(FLAGS[kind])
+  const claim = randomUUID()
+  await write(store, (tx) =>
+    sql`insert into sampling_cursors (team_id, kind, sampled_until)
+      select team_id, ${kind}, ${startOfSlots()} from monitoring_configs
+      where ${flag} and not exists (
+        select from sampling_cursors k where k.team_id = monitoring_configs.team_id and k.kind = ${kind})
+      on conflict do nothing`.execute(tx),
+  )
+  const { rows } = await write(store, (tx) =>
+    sql<{ teamId: string; from: Date }>`
+      update sampling_cursors k set claim = ${claim}, claimed_until = now() + ${CLAIM_MINUTES} * interval '1 minute', claimed_at = clock_timestamp(),
+        sampled_until = greatest(sampled_until, ${startOfSlots()})
+      where kind = ${kind} and team_id = (
+        select c.team_id from sampling_cursors c join monitoring_configs m on m.team_id = c.team_id and m.${flag}
+        where c.kind = ${kind} and (c.claimed_until is null or c.claimed_until < now())
+          and c.sampled_until <= now() - ${REST_SECONDS} * interval '1 second' - ${SLOT_MINUTES} * interval '1 minute'
+        order by c.claimed_at nulls first, c.team_id limit 1 for update of c skip locked)
+      returning team_id, sampled_until as "from"`.execute(tx),
+  )
+  const row = rows[0]
+  if (!row) return undefined
+  const to = new Date(row.from.getTime() + SLOT_MINUTES * 60_000)
+  return { ...row, kind, claim, to }
+}
+
+/** Ends a slot whose samples are written. Nothing if another process has claimed it meanwhile. */
+export async function finishSamplingSlot(
+  store: Store,
+  { teamId, kind, claim, to }: SamplingSlot,
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`update sampling_cursors set sampled_until = ${to}, claim = null, claimed_until = null
+      where team_id = ${teamId} and kind = ${kind} and claim = ${claim}`.execute(tx),
+  )
+}
+
+/** Leaves a slot to others, from a minute on: there was no time for it, or a fault. */
+export async function leaveSamplingSlot(store: Store, { teamId, kind, claim }: SamplingSlot): Promise<void> {
+  await write(store, (tx) =>
+    sql`update sampling_cursors set claim = null, claimed_until = now() + interval '1 minute'
+      where team_id = ${teamId} and kind = ${kind} and claim = ${claim}`.execute(tx),
+  )
+}
+
+/** Where the slots of a team begin that has none yet, or none for long. */
+function startOfSlots() {
+  return sql`date_bin(${SLOT_MINUTES} * interval '1 minute', now(), 'epoch') - ${LATEST_HOURS} * interval '1 hour'`
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { write } from '../change.ts'
+import type { Store } from '../scope.ts'
+
+/** An hour of a team that this process evaluates: `claim` is the number by which it does. */
+export type ClaimedWindow = {
+  teamId: string
+  claim: string
+  from: Date
+  to: Date
+  /** How often it was begun, this time included. */
+  attempts: number
+}
+
+/** So many hours that are over are evaluated when nobody has done so for a while; older ones are left out. */
+const MOST_WINDOWS = 24
+/** How many teams begin or end to be watched in one statement. */
+const AT_ONCE = 1_000
+
+const IS_WATCHED = sql`(c.anomaly_detection_enabled or c.drift_alert_enabled or c.sentiment_tracking_enabled)`
+
+/** As SQL: the time; by the database's clock, if none is given. */
+const timeOf = (now: Date | undefined) => sql`coalesce(${now ?? null}::timestamptz, now())`
+
+/** As SQL: the begin of the newest hour that has been over for a minute. */
+const lastDue = (now: Date | undefined) =>
+  sql`date_trunc('hour', ${timeOf(now)} - interval '1 minute', 'UTC') - interval '1 hour'`
+
+/** Begins to watch the teams that want alerts, with the hour that ended last, and ends it for those that no longer do. */
+export async function arrangeWatches(store: Store, now?: Date): Promise<void> {
+  await write(store, (tx) =>
+    sql`insert into alert_watches (team_id, next_from)
+      select c.team_id, ${lastDue(now)} from monitoring_configs c where ${IS_WATCHED}
+        and not exists (select from alert_watches w where w.team_id = c.team_id) limit ${AT_ONCE}
+      on conflict do nothing`.execute(tx),
+  )
+  await write(store, (tx) =>
+    sql`with ended as (
+        select w.team_id from alert_watches w where not exists (
+          select from monitoring_configs c where c.team_id = w.team_id and ${IS_WATCHED})
+        limit ${AT_ONCE} for update skip locked
+      ), forgotten as (delete from alert_states where team_id in (select team_id from ended))
+      delete from alert_watches where team_id in (select team_id from ended)`.execute(tx),
+  )
+}
+
+/**
+ * Takes the next hour of a team that is due: a minute after its end, for `leaseMs`. Undefined if there is none. If the
+ * process dies, others take it when the lease ends. Those that were looked at longest ago come first.
+ */
+export async function claimWindow(
+  store: Store,
+  leaseMs: number,
+  now?: Date,
+): Promise<ClaimedWindow | undefined> {
+  const claim = randomUUID()
+  const oldest = sql`(${lastDue(now)} - ${MOST_WINDOWS - 1} * interval '1 hour')`
+  const { rows } = await write(store, (tx) =>
+    sql<{ teamId: string; from: Date; attempts: number }>`
+      update alert_watches w set claim = ${claim}, claimed_until = now() + ${leaseMs} * interval '1 millisecond',
+        attempts = case when w.next_from < ${oldest} then 1 else w.attempts + 1 end,
+        skipped_from = case when w.next_from < ${oldest} then w.next_from else w.skipped_from end,
+        skipped_to = case when w.next_from < ${oldest} then ${oldest} else w.skipped_to end,
+        next_from = greatest(w.next_from, ${oldest})
+      where w.team_id = (
+        select d.team_id from alert_watches d join monitoring_configs c on c.team_id = d.team_id
+        where ${IS_WATCHED} and d.next_from <= ${lastDue(now)} and d.due_at <= now()
+          and (d.claimed_until is null or d.claimed_until < now())
+        order by d.due_at, d.team_id limit 1 for update of d skip locked)
+      returning w.team_id, w.next_from as "from", w.attempts`.execute(tx),
+  )
+  const row = rows[0]
+  return row && { ...row, claim, to: new Date(row.from.getTime() + 3_600_000) }
+}
+
+/** Gives an hour back that could not be evaluated, to be tried again after a time. `counts`: it was tried in earnest. */
+export async function releaseWindow(
+  store: Store,
+  { teamId, claim }: ClaimedWindow,
+  { restMs, counts }: { restMs: number; counts: boolean },
+): Promise<void> {
+  await write(store, (tx) =>
+    sql`update alert_watches set claim = null, claimed_until = null,
+      due_at = now() + ${restMs} * interval '1 millisecond', attempts = attempts - ${counts ? 0 : 1}
+    where team_id = ${teamId} and claim = ${claim}`.execute(tx),
+  )
+}
