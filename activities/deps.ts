@@ -6,6 +6,7 @@ import type { Outsides } from './egress/outside.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
 import type { FirstTasks } from './fairness/firsttasks.ts'
 import type { WorkerPlaces } from './fairness/worker.ts'
+import type { Guardrails } from './guardrails/checks.ts'
 import type { Metrics } from './metrics.ts'
 import type { AttemptLog } from './run/attemptlog.ts'
 import type { Shares } from './run/share.ts'
@@ -15,6 +16,8 @@ import type { Tracing } from './tracing.ts'
 export type ActivityDeps = {
   store: Store
   evaluator: Evaluator
+  /** The checks of texts, in threads of this process. */
+  guardrails: Guardrails
   /** The one guarded door to the world, by the rules of each team. */
   outside: Outsides
   attempts: AttemptLog

@@ -22,7 +22,7 @@ export type SamplerName = (typeof SAMPLERS)[number]
 
 type Attributes = Record<string, string | number | boolean>
 
-export type Span = {
+export type TracedSpan = {
   /** Names this span as a parent, also in the W3C header `traceparent` of outgoing requests. */
   traceparent: string
   /** What goes with it in the W3C header `tracestate`; undefined if there is nothing. */
@@ -47,7 +47,7 @@ export type Tracing = {
       at?: number
       attributes?: Attributes
     },
-  ): Span
+  ): TracedSpan
   /** Sends the spans that have ended, for at most 1.5 seconds. Spans that end afterwards are lost. */
   stop(): Promise<void>
 }

@@ -18,6 +18,10 @@ import { createCredentialTestRoutes } from './credentials/test.ts'
 import { createCredentialTypeRoutes } from './credentials/types.ts'
 import { createDocsRoutes } from './docs/docs.ts'
 import type { ApiDeps, AppEnv } from './env.ts'
+import { createBatchRoutes } from './evaluation/batches.ts'
+import { createBatchEventRoutes } from './evaluation/batchevents.ts'
+import { createEvalConfigRoutes } from './evaluation/config.ts'
+import { createEvaluationRoutes } from './evaluation/evaluations.ts'
 import { createBulkRoutes } from './executions/bulk.ts'
 import { createEventRoutes } from './executions/events.ts'
 import { createExecutionRoutes } from './executions/executions.ts'
@@ -26,14 +30,29 @@ import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
 import { createEvaluateRoutes } from './expressions/evaluate.ts'
 import { createFileRoutes } from './files/files.ts'
+import { createGuardrailRoutes } from './guardrails/check.ts'
+import { createExemplarRoutes } from './guardrails/exemplars.ts'
+import { createRuleRoutes } from './guardrails/rules.ts'
+import { createGuardrailSettingsRoutes } from './guardrails/settings.ts'
 import { allowOrigins } from './http/cors.ts'
+import { countAnswering } from './http/download.ts'
 import { createNotFoundHandler, respondWithError } from './http/errors.ts'
 import { compressJson } from './http/gzip.ts'
 import { guardHost } from './http/host.ts'
 import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
+import { createAlertRoutes } from './monitoring/alerts.ts'
+import { createBreakdownRoutes } from './monitoring/breakdowns.ts'
+import { createChannelRoutes } from './monitoring/channels/channels.ts'
+import { createDeliveryRoutes } from './monitoring/channels/deliveries.ts'
+import { createMonitoringConfigRoutes } from './monitoring/config.ts'
+import { createExecutionStatisticsRoutes } from './monitoring/executions.ts'
+import { createUsageExportRoutes } from './monitoring/export.ts'
+import { createPlaybookRoutes } from './monitoring/playbooks/playbooks.ts'
 import { createPriceRoutes } from './monitoring/prices.ts'
+import { createScheduledReportRoutes } from './monitoring/reports.ts'
+import { createShiftRoutes } from './monitoring/shifts.ts'
 import { createUsageRoutes } from './monitoring/usage.ts'
 import { createEgressRoutes } from './operation/egress.ts'
 import { createHealthRoutes } from './operation/health.ts'
@@ -51,6 +70,8 @@ import { createScheduleRoutes } from './starts/schedules.ts'
 import { createSingleRoutes } from './starts/single.ts'
 import { createStartRoutes } from './starts/start.ts'
 import { createWebhookRoutes } from './starts/webhooks.ts'
+import { createTelemetryTotalRoutes } from './telemetry/totals.ts'
+import { createTraceRoutes } from './telemetry/traces.ts'
 import { createApprovalRoutes } from './waits/approvals.ts'
 import { createWaitRoutes } from './waits/events.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
@@ -65,6 +86,7 @@ export function createApp(deps: ApiDeps) {
   const metrics = deps.metrics ?? createMetrics()
   const seats = createSeats('waiting requests', deps.waiting)
   app.use(observe(metrics, deps.tracing))
+  app.use(countAnswering)
   app.use(receive(deps))
   app.use(guardHost(deps))
   if (deps.corsOrigins?.length) app.use(allowOrigins(deps.corsOrigins))
@@ -109,11 +131,31 @@ export function createApp(deps: ApiDeps) {
     .route('/', createOAuthRoutes(deps))
     .route('/', createNodeTypeRoutes())
     .route('/', createEvaluateRoutes(deps))
+    .route('/', createGuardrailRoutes(deps))
+    .route('/', createGuardrailSettingsRoutes())
+    .route('/', createRuleRoutes(deps))
+    .route('/', createExemplarRoutes(deps))
     .route('/', createLimitRoutes())
     .route('/', createMaskingRoutes())
     .route('/', createEgressRoutes())
     .route('/', createUsageRoutes())
+    .route('/', createBreakdownRoutes())
     .route('/', createPriceRoutes())
+    .route('/', createMonitoringConfigRoutes())
+    .route('/', createUsageExportRoutes())
+    .route('/', createExecutionStatisticsRoutes())
+    .route('/', createScheduledReportRoutes())
+    .route('/', createShiftRoutes())
+    .route('/', createBatchRoutes(deps))
+    .route('/', createBatchEventRoutes(deps))
+    .route('/', createAlertRoutes())
+    .route('/', createChannelRoutes(deps))
+    .route('/', createDeliveryRoutes())
+    .route('/', createPlaybookRoutes())
+    .route('/', createTraceRoutes())
+    .route('/', createTelemetryTotalRoutes())
+    .route('/', createEvalConfigRoutes())
+    .route('/', createEvaluationRoutes())
     .route('/', createAuditRoutes(deps))
     .route('/', createAuditRetentionRoutes(deps))
     .route('/', createSiemRoutes(deps))

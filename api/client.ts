@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import { type ApplyGlobalResponse, hc } from 'hono/client'
 import type { BlankEnv, ExtractSchema } from 'hono/types'
 import type { App } from './app.ts'
-import type { ErrorBody } from './http/errors.ts'
+import type { ErrorBody } from './http/responses.ts'
 
 /**
  * Hono types a response without an explicit status as any status. Here it becomes 200, so that `response.ok`

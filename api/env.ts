@@ -1,7 +1,10 @@
+import type { Context } from 'hono'
 import type { Logger } from 'pino'
 import type { Replies } from '../activities/agentchat/replies.ts'
 import type { Outsides } from '../activities/egress/outside.ts'
 import type { Evaluator } from '../activities/expressions/evaluator.ts'
+import type { Guardrails } from '../activities/guardrails/checks.ts'
+import type { Mailer } from '../activities/mail/smtp.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/temporal/schedules.ts'
 import type { Tracing } from '../activities/tracing.ts'
@@ -17,6 +20,7 @@ import type { Scope, Store } from '../db/scope.ts'
 import type { TraceContext } from '../db/starts/start.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
 import type { Problem } from '../workflows/problem.ts'
+import type { ErrorBody } from './http/responses.ts'
 
 /**
  * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
@@ -25,7 +29,11 @@ export type AppEnv = {
   Variables: {
     scope: Scope
     /** The rule of the route, once `accept` has begun. */
-    rule?: { id: string; role: string }
+    rule?: {
+      id: string
+      role: string
+      showError?: ((c: Context<AppEnv>, body: ErrorBody) => Response) | undefined
+    }
     /** The team that the request is about, once that is known. */
     teamId?: string | undefined
     /** The graph of the body, if the route's rule has found one. It has been read and has no problems. */
@@ -109,8 +117,12 @@ export type ApiDeps = {
   checkPrefix?: PrefixChecker | undefined
   /** Evaluates what users try out. Without it that is refused with 503. */
   evaluator?: Evaluator | undefined
+  /** Checks texts. Without it that is refused with 503. */
+  guardrails?: Guardrails | undefined
   /** The one guarded door to the world. Without it, credentials cannot be tested. */
   outside?: Outsides | undefined
+  /** The operator's SMTP server, if there is one. */
+  mailer?: Mailer | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>
   /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */

@@ -11,6 +11,31 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
+$function$;
+
+-- Adds an execution to its hour, or with -1 takes it away. Whoever calls it holds the lock of folding.
+CREATE OR REPLACE FUNCTION public.add_execution_hour(e executions, sign integer)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into execution_hours as h (team_id, workflow_id, hour, ended, failed, cancelled, retries, durations)
+  select e.team_id, workflow, date_trunc('hour', e.completed_at, 'UTC'), sign, sign * (e.status = 'FAILED')::integer,
+    sign * (e.status = 'CANCELLED')::integer,
+    sign * (select coalesce(sum(retry_count), 0)::integer from node_executions where execution_id = e.id),
+    (select array_agg(sign * n order by place)
+      from unnest(count_durations(array[duration_bucket(e.started_at, e.completed_at)])) with ordinality as u(n, place))
+  from unnest(array[e.workflow_id, '00000000-0000-0000-0000-000000000000']) workflow order by workflow
+  on conflict (team_id, workflow_id, hour) do update set ended = h.ended + excluded.ended,
+    failed = h.failed + excluded.failed, cancelled = h.cancelled + excluded.cancelled,
+    retries = h.retries + excluded.retries, durations = add_durations(h.durations, excluded.durations)
+$function$;
+
 -- An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.
 CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
  RETURNS trigger
@@ -150,6 +175,16 @@ begin
     order by created_at, id limit greatest(0, hold_gate(gate) - places + 1)), why);
 end $function$;
 
+-- How many of a list are in each bucket.
+CREATE OR REPLACE FUNCTION public.count_durations(buckets integer[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select array_agg(coalesce(n, 0) order by bucket) from generate_series(0, array_length(duration_bounds(), 1)) bucket
+  left join (select b as bucket, count(*)::integer as n from unnest(buckets) b group by b) found using (bucket)
+$function$;
+
 -- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other; those that were
 -- created on a day that is over also by that day.
 CREATE OR REPLACE FUNCTION public.count_executions()
@@ -274,6 +309,26 @@ begin
   return null;
 end $function$;
 
+-- Milliseconds at which the buckets of durations begin, but for the first one; DURATION_BOUNDS in db/monitoring/executionhours.ts.
+CREATE OR REPLACE FUNCTION public.duration_bounds()
+ RETURNS bigint[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select array_agg(round(10 * 1.25::numeric ^ k)::bigint order by k) from generate_series(0, 86) k
+$function$;
+
+-- The bucket of an execution, from 0. Null if it has never begun.
+CREATE OR REPLACE FUNCTION public.duration_bucket(started timestamp with time zone, completed timestamp with time zone)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case when started <= completed
+    then width_bucket(round(extract(epoch from completed - started) * 1000)::bigint, duration_bounds())
+    when started is not null then 0 end
+$function$;
+
 -- The reply of an execution that has ended, or is gone, is due to be saved.
 CREATE OR REPLACE FUNCTION public.end_reply()
  RETURNS trigger
@@ -316,7 +371,7 @@ begin
       where parent_id = new.id and not detached and not (keep_inputs and keep_outputs)
         and status not in ('PENDING', 'RUNNING');
   end if;
-  if new.status = 'FAILED' and new.trigger <> 'ERROR' then
+  if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
     insert into outbox (kind, subject_id, due_at)
       select 'ERROR', new.id, now() from workflows
       where id = new.workflow_id and settings->>'errorWorkflowId' is not null
@@ -341,6 +396,42 @@ AS $function$
   returning e.seq;
 $function$;
 
+-- An execution of an hour that may be folded has ended or changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE OR REPLACE FUNCTION public.execution_hour_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  folded timestamptz;
+begin
+  perform pg_advisory_xact_lock(7226077, hashtext(new.team_id::text));
+  select until into folded from execution_hour_folds where team_id = new.team_id;
+  if tg_op = 'UPDATE' and old.completed_at < folded and is_counted(old) then
+    perform add_execution_hour(old, -1);
+  end if;
+  if new.completed_at < folded and is_counted(new) then
+    perform add_execution_hour(new, 1);
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.execution_hour_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not is_counted(old)
+    or exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at) then
+    return old;
+  end if;
+  perform pg_advisory_xact_lock(7226077, hashtext(old.team_id::text));
+  if not exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at)
+    and exists (select from teams where id = old.team_id) then
+    perform add_execution_hour(old, 1);
+  end if;
+  return old;
+end $function$;
+
 -- A deleted workflow takes its counts along.
 CREATE OR REPLACE FUNCTION public.forget_execution_counts()
  RETURNS trigger
@@ -349,6 +440,17 @@ AS $function$
 begin
   delete from execution_counts where workflow_id = old.id;
   delete from execution_days where owner_id = old.id;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.forget_execution_hours()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(7226077, hashtext(old.id::text));
+  delete from execution_hours where team_id = old.id;
+  delete from execution_hour_folds where team_id = old.id;
   return null;
 end $function$;
 
@@ -428,6 +530,16 @@ begin
     or exists (select from hook_answers where execution_id = run)
     or exists (select from agent_chat_messages where execution_id = run and status = 'STREAMING');
 end $function$;
+
+-- Whether an execution has ended, and is one of those that execution_hours tell of.
+CREATE OR REPLACE FUNCTION public.is_counted(e executions)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select e.completed_at is not null and e.status in ('SUCCESS', 'FAILED', 'CANCELLED')
+    and e.trigger not in ('EVALUATION', 'PLAYBOOK')
+$function$;
 
 -- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
 CREATE OR REPLACE FUNCTION public.leave_answer()
@@ -578,6 +690,43 @@ begin
   return null;
 end $function$;
 
+-- The place of a run among 100, the same for ever: it is judged at rates above it.
+CREATE OR REPLACE FUNCTION public.sample_of(run uuid)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select (('x' || substr(md5(run::text), 1, 8))::bit(32)::bigint % 100)::integer
+$function$;
+
+-- Takes runs that have ended SUCCESS for judging, by the config of their workflow or team.
+CREATE OR REPLACE FUNCTION public.sample_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rate integer;
+begin
+  -- A rebuilt row ends again; what ended long ago is not judged.
+  if new.completed_at < now() - interval '1 day' then
+    return null;
+  end if;
+  select case when coalesce(w.enabled, t.enabled, false) then coalesce(w.sampling_rate, t.sampling_rate, 10) end into rate
+  from (select) as one
+    left join eval_configs w on w.workflow_id = new.workflow_id
+    left join eval_configs t on t.team_id = new.team_id and t.workflow_id is null;
+  if rate is null or sample_of(new.id) >= rate then
+    return null;
+  end if;
+  insert into evaluations (id, team_id, workflow_id, execution_id, status, reason, judged_at)
+    values (gen_random_uuid(), new.team_id, new.workflow_id, new.id,
+      case when new.keep_inputs and new.keep_outputs then 'PENDING' else 'SKIPPED' end,
+      case when not (new.keep_inputs and new.keep_outputs) then 'NOT_KEPT' end,
+      case when not (new.keep_inputs and new.keep_outputs) then now() end)
+    on conflict (execution_id) do nothing;
+  return null;
+end $function$;
+
 -- A webhook call that waits is told that its answer is there.
 CREATE OR REPLACE FUNCTION public.tell_answer()
  RETURNS trigger
@@ -648,13 +797,20 @@ CREATE OR REPLACE FUNCTION public.unfold_model_calls(team uuid, at timestamp wit
 AS $function$
 declare
   begun constant timestamptz := date_trunc('hour', at, 'UTC');
+  begun_day constant timestamptz := date_trunc('day', at, 'UTC');
 begin
   -- Whoever folds holds it too: what is folded meanwhile is seen by the statements below.
   perform pg_advisory_xact_lock(7226061, hashtext(team::text));
-  update model_call_folds set until = begun where team_id = team and until > begun;
+  update model_call_folds set until = begun,
+    nodes_until = case when nodes_until > begun then begun else nodes_until end,
+    days_until = case when days_until > begun_day then begun_day else days_until end
+  where team_id = team and until > begun;
   if found then
     delete from model_call_hours where team_id = team and hour >= begun;
     delete from model_call_hour_runs where team_id = team and hour >= begun;
+    delete from model_call_node_hours where team_id = team and hour >= begun;
+    delete from model_call_days where team_id = team and day >= begun_day;
+    delete from model_call_node_days where team_id = team and day >= begun_day;
   end if;
 end $function$;
 
@@ -719,15 +875,19 @@ CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW WHEN (
 CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_run();
 CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
 CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
+CREATE TRIGGER executions_hours_changed AFTER UPDATE OF status, started_at, completed_at ON executions FOR EACH ROW WHEN (((LEAST(old.completed_at, new.completed_at) < (now() - '00:05:00'::interval)) AND (((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)))) EXECUTE FUNCTION execution_hour_changed();
+CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW WHEN ((old.completed_at IS NOT NULL)) EXECUTE FUNCTION execution_hour_deleted();
+CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW WHEN ((new.completed_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION execution_hour_changed();
 CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
 CREATE TRIGGER executions_reply AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.trigger = 'CHAT'::text) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_reply();
 CREATE TRIGGER executions_reply_lost AFTER DELETE ON executions FOR EACH ROW WHEN ((old.trigger = 'CHAT'::text)) EXECUTE FUNCTION end_reply();
+CREATE TRIGGER executions_sampled AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.status = 'SUCCESS'::text) AND (old.status <> 'SUCCESS'::text) AND (new.only_node IS NULL) AND (new.trigger <> ALL (ARRAY['EVALUATION'::text, 'PLAYBOOK'::text])))) EXECUTE FUNCTION sample_run();
 CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
 CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
 CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
 CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
 CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN ((new.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
+CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL))) EXECUTE FUNCTION model_call_changed();
 CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
 CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at))) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
@@ -735,6 +895,7 @@ CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
 CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
 CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
+CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
 CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

@@ -11,6 +11,8 @@ export type OwnedTable =
   | 'credentials'
   | 'pauses'
   | 'agentChatSessions'
+  | 'guardrailExemplars'
+  | 'guardrailRules'
 
 const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
@@ -19,6 +21,8 @@ const NOUNS: Record<OwnedTable, string> = {
   credentials: 'credential',
   pauses: 'approval',
   agentChatSessions: 'chat session',
+  guardrailExemplars: 'exemplar',
+  guardrailRules: 'rule',
 }
 
 const cacheOf = perDatabase(() => new LRUCache<string, string>({ max: 50_000 }))

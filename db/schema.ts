@@ -66,6 +66,69 @@ export interface AgentChatSessions {
   workflowId: string;
 }
 
+export interface AlertCallFolds {
+  teamId: string;
+  until: Timestamp;
+}
+
+export interface AlertCallHours {
+  calls: number;
+  durations: number[];
+  failed: number;
+  hour: Timestamp;
+  teamId: string;
+  tokens: number;
+  workflowId: string;
+}
+
+export interface Alerts {
+  acknowledgedAt: Timestamp | null;
+  acknowledgedBy: string | null;
+  acknowledgedByName: string | null;
+  createdAt: Generated<Timestamp>;
+  expected: number | null;
+  id: string;
+  message: string;
+  metric: string;
+  observed: number;
+  resolvedAt: Timestamp | null;
+  resolvedBy: string | null;
+  resolvedByName: string | null;
+  sampleExecutionIds: Generated<string[]>;
+  severity: string;
+  status: Generated<string>;
+  teamId: string;
+  threshold: number | null;
+  type: string;
+  updatedAt: Generated<Timestamp>;
+  windowFrom: Timestamp;
+  windowTo: Timestamp;
+  workflowId: string | null;
+}
+
+export interface AlertStates {
+  metric: string;
+  quietWindows: Generated<number>;
+  reason: string | null;
+  since: Timestamp;
+  state: string;
+  teamId: string;
+  type: string;
+  windowTo: Timestamp;
+  workflowId: string;
+}
+
+export interface AlertWatches {
+  attempts: Generated<number>;
+  claim: string | null;
+  claimedUntil: Timestamp | null;
+  dueAt: Generated<Timestamp>;
+  nextFrom: Timestamp;
+  skippedFrom: Timestamp | null;
+  skippedTo: Timestamp | null;
+  teamId: string;
+}
+
 export interface AuditAnchors {
   baseHash: Buffer;
   baseSeq: number;
@@ -228,6 +291,74 @@ export interface AuditUnsigned {
   toSeq: number;
 }
 
+export interface BatchCases {
+  actualOutput: string | null;
+  claim: string | null;
+  claimedUntil: Timestamp | null;
+  completedAt: Timestamp | null;
+  compositeScore: number | null;
+  executionCounted: Generated<boolean>;
+  executionId: string | null;
+  expectedOutput: string | null;
+  goldStandardMatch: boolean | null;
+  goldStandardReasoning: string | null;
+  goldStandardRung: string | null;
+  id: string;
+  input: unknown;
+  inputHash: Buffer;
+  passed: boolean | null;
+  place: number;
+  reason: string | null;
+  runId: string;
+  startedAt: Timestamp | null;
+  status: Generated<string>;
+}
+
+export interface BatchJudgements {
+  caseId: string;
+  dimension: string;
+  explanation: string;
+  flagged: Generated<boolean>;
+  score: number | null;
+}
+
+export interface BatchRuns {
+  calls: Generated<number>;
+  completedAt: Timestamp | null;
+  completedCases: Generated<number>;
+  concurrency: number;
+  cost: Generated<Numeric>;
+  createdAt: Generated<Timestamp>;
+  credentialId: string;
+  dimensions: unknown;
+  failedCases: Generated<number>;
+  id: string;
+  idempotencyHash: Buffer | null;
+  idempotencyKey: string | null;
+  inputTokens: Generated<number>;
+  maxCost: Numeric | null;
+  model: string;
+  name: string;
+  outputTokens: Generated<number>;
+  passedCases: Generated<number>;
+  passThreshold: number;
+  provider: string;
+  reason: string | null;
+  runWorkflow: boolean;
+  startedAt: Timestamp | null;
+  startedById: string | null;
+  startedByKind: string;
+  startedByName: string;
+  status: Generated<string>;
+  teamId: string;
+  tokenId: string | null;
+  totalCases: number;
+  unpricedCalls: Generated<number>;
+  userId: string | null;
+  workflowId: string;
+  workflowVersion: number;
+}
+
 export interface Blobs {
   bytes: number;
   confirmed: Generated<boolean>;
@@ -295,12 +426,85 @@ export interface Credentials {
   wrapped: Buffer;
 }
 
+export interface DriftSamples {
+  endedAt: Timestamp;
+  executionId: string;
+  length: number;
+  meaning: Buffer | null;
+  model: string;
+  side: string;
+  teamId: string;
+  workflowId: string;
+}
+
 export interface EmailTokens {
   createdAt: Generated<Timestamp>;
   email: string;
   expiresAt: Timestamp;
   tokenHash: Buffer;
   userId: string;
+}
+
+export interface EvalConfigs {
+  createdAt: Generated<Timestamp>;
+  credentialId: string | null;
+  dimensions: string[] | null;
+  enabled: boolean | null;
+  failureThreshold: Numeric | null;
+  id: string;
+  model: string | null;
+  notifyFailures: boolean | null;
+  provider: string | null;
+  samplingRate: number | null;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string | null;
+}
+
+export interface EvalDimensions {
+  name: string;
+  position: number;
+  rubric: string;
+  teamId: string;
+}
+
+export interface EvaluationDays {
+  begun: number;
+  day: Timestamp;
+  teamId: string;
+}
+
+export interface Evaluations {
+  claim: string | null;
+  composite: Numeric | null;
+  createdAt: Generated<Timestamp>;
+  dimensions: Generated<string[]>;
+  dueAt: Generated<Timestamp>;
+  executionId: string;
+  failed: boolean | null;
+  failureThreshold: Numeric | null;
+  flagged: Generated<boolean>;
+  id: string;
+  judgedAt: Timestamp | null;
+  model: string | null;
+  provider: string | null;
+  reason: string | null;
+  status: Generated<string>;
+  teamId: string;
+  tries: Generated<number>;
+  workflowId: string;
+}
+
+export interface EvaluationScores {
+  cost: Numeric | null;
+  dimension: string;
+  evaluationId: string;
+  explanation: string | null;
+  flagged: Generated<boolean>;
+  inputTokens: number;
+  outputTokens: number;
+  reason: string | null;
+  score: number | null;
 }
 
 export interface ExecutionCounts {
@@ -335,6 +539,22 @@ export interface ExecutionFiles {
   name: string;
   takenOver: Generated<boolean>;
   teamId: string;
+}
+
+export interface ExecutionHourFolds {
+  teamId: string;
+  until: Timestamp;
+}
+
+export interface ExecutionHours {
+  cancelled: number;
+  durations: number[];
+  ended: number;
+  failed: number;
+  hour: Timestamp;
+  retries: number;
+  teamId: string;
+  workflowId: string;
 }
 
 export interface Executions {
@@ -398,6 +618,49 @@ export interface FileUsage {
   teamId: string;
 }
 
+export interface GuardrailExemplars {
+  category: string;
+  createdAt: Generated<Timestamp>;
+  embedding: Buffer;
+  embeddingModel: string;
+  id: string;
+  name: string;
+  teamId: string;
+  text: string;
+  updatedAt: Generated<Timestamp>;
+}
+
+export interface GuardrailRules {
+  action: string;
+  config: unknown;
+  createdAt: Generated<Timestamp>;
+  description: string | null;
+  enabled: Generated<boolean>;
+  id: string;
+  kind: string;
+  name: string;
+  severity: string;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+  version: Generated<number>;
+}
+
+export interface GuardrailSettings {
+  asksContent: boolean;
+  asksInjection: boolean;
+  credentialId: string | null;
+  model: string | null;
+  monthlyCostCap: Numeric | null;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+}
+
+export interface GuardrailSpending {
+  cost: Numeric;
+  month: Timestamp;
+  teamId: string;
+}
+
 export interface HookAnswers {
   answer: Buffer | null;
   executionId: string;
@@ -449,7 +712,27 @@ export interface MessageNotes {
   state: string;
 }
 
+export interface ModelCallDays {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  day: Timestamp;
+  firsts: number;
+  input: number;
+  model: string;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  starts: number;
+  teamId: string;
+  unpriced: number;
+  workflowId: string;
+}
+
 export interface ModelCallFolds {
+  daysUntil: Timestamp | null;
+  nodesUntil: Timestamp | null;
   teamId: string;
   until: Timestamp;
 }
@@ -484,6 +767,41 @@ export interface ModelCallHours {
   workflowId: string;
 }
 
+export interface ModelCallNodeDays {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  day: Timestamp;
+  input: number;
+  model: string;
+  nodeId: string;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  teamId: string;
+  unpriced: number;
+  workflowId: string;
+}
+
+export interface ModelCallNodeHours {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  hour: Timestamp;
+  input: number;
+  model: string;
+  nodeId: string;
+  open: number;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  teamId: string;
+  unpriced: number;
+  workflowId: string;
+}
+
 export interface ModelCalls {
   activityId: string;
   attempt: number;
@@ -505,9 +823,13 @@ export interface ModelCalls {
   price: unknown | null;
   provider: string;
   reasoningTokens: number | null;
+  service: string | null;
   status: Generated<string>;
   step: number | null;
   teamId: string;
+  /**
+   * All zeros: a call for guardrails outside of executions, whose execution_id is only its own.
+   */
   workflowId: string;
 }
 
@@ -521,6 +843,18 @@ export interface ModelPrices {
   provider: string | null;
   teamId: string;
   validFrom: Timestamp | null;
+}
+
+export interface MonitoringConfigs {
+  anomalyDetectionEnabled: Generated<boolean>;
+  driftAlertEnabled: Generated<boolean>;
+  errorRateThreshold: Generated<number>;
+  latencyThreshold: Generated<number>;
+  notificationChannels: Generated<string[]>;
+  sentimentTrackingEnabled: Generated<boolean>;
+  teamId: string;
+  tokenUsageSpike: Generated<number>;
+  updatedAt: Generated<Timestamp>;
 }
 
 export interface NodeExecutions {
@@ -559,6 +893,52 @@ export interface NodeRequests {
   sealed: Buffer;
 }
 
+export interface Notices {
+  alertType: string | null;
+  claimedUntil: Timestamp | null;
+  createdAt: Generated<Timestamp>;
+  doneAt: Timestamp | null;
+  id: string;
+  kind: string;
+  message: string;
+  severity: string;
+  subjectId: string;
+  teamId: string;
+  title: string;
+  workflowId: string | null;
+}
+
+export interface NotificationChannels {
+  createdAt: Generated<Timestamp>;
+  credentialId: string | null;
+  enabled: Generated<boolean>;
+  id: string;
+  name: string;
+  recipients: Generated<string[]>;
+  sealed: Buffer | null;
+  shownUrl: string | null;
+  teamId: string;
+  type: string;
+  updatedAt: Generated<Timestamp>;
+}
+
+export interface NotificationDeliveries {
+  attempts: Generated<number>;
+  channelId: string | null;
+  createdAt: Generated<Timestamp>;
+  dueAt: Generated<Timestamp>;
+  id: string;
+  lastError: string | null;
+  lease: string | null;
+  noticeId: string;
+  playbookId: string | null;
+  settledAt: Timestamp | null;
+  status: Generated<string>;
+  target: string;
+  teamId: string;
+  told: Generated<string[]>;
+}
+
 export interface Outbox {
   attempts: Generated<number>;
   createdAt: Generated<Timestamp>;
@@ -595,10 +975,84 @@ export interface Pauses {
   workflowId: string;
 }
 
+export interface PlaybookRuns {
+  attempts: Generated<number>;
+  createdAt: Generated<Timestamp>;
+  dueAt: Generated<Timestamp>;
+  endedAt: Timestamp | null;
+  hour: Timestamp;
+  id: string;
+  lease: string | null;
+  noticeId: string;
+  outcomes: Generated<unknown>;
+  playbookId: string;
+  reason: string | null;
+  status: Generated<string>;
+  steps: unknown;
+  teamId: string;
+  workflowId: string | null;
+}
+
+export interface Playbooks {
+  conditions: unknown;
+  createdAt: Generated<Timestamp>;
+  enabled: Generated<boolean>;
+  id: string;
+  name: string;
+  steps: unknown;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+}
+
 export interface RequestCounts {
   key: string;
   minute: Timestamp;
   used: number;
+}
+
+export interface SamplingCursors {
+  claim: string | null;
+  claimedAt: Timestamp | null;
+  claimedUntil: Timestamp | null;
+  kind: string;
+  sampledUntil: Timestamp;
+  teamId: string;
+}
+
+export interface ScheduledReportRuns {
+  claim: string | null;
+  claimedUntil: Timestamp | null;
+  createdAt: Generated<Timestamp>;
+  dueAt: Generated<Timestamp>;
+  error: string | null;
+  id: string;
+  manual: Generated<boolean>;
+  metrics: string[];
+  name: string;
+  periodFrom: Timestamp;
+  recipients: string[];
+  refused: Generated<string[]>;
+  reportId: string;
+  sentAt: Timestamp | null;
+  slot: Timestamp;
+  status: string;
+  teamId: string;
+  timezone: string;
+  tries: Generated<number>;
+}
+
+export interface ScheduledReports {
+  createdAt: Generated<Timestamp>;
+  enabled: boolean;
+  id: string;
+  metrics: string[];
+  name: string;
+  nextAt: Timestamp | null;
+  recipients: string[];
+  schedule: string;
+  teamId: string;
+  timezone: string;
+  updatedAt: Generated<Timestamp>;
 }
 
 export interface ScheduleLeases {
@@ -639,11 +1093,37 @@ export interface SealVersions {
   version: number;
 }
 
+export interface SentimentScores {
+  executionId: string;
+  messageId: string;
+  saidAt: Timestamp;
+  score: number;
+  teamId: string;
+  workflowId: string;
+}
+
 export interface Sessions {
   createdAt: Generated<Timestamp>;
   expiresAt: Timestamp;
   id: string;
   userId: string;
+}
+
+export interface ShiftChecks {
+  currentCount: number;
+  expected: number | null;
+  finding: unknown | null;
+  hits: number;
+  metric: string;
+  observed: number | null;
+  reason: string | null;
+  referenceCount: number;
+  state: string;
+  statistic: number | null;
+  teamId: string;
+  threshold: number | null;
+  windowTo: Timestamp;
+  workflowId: string;
 }
 
 export interface SigninFailures {
@@ -679,6 +1159,28 @@ export interface Teams {
   name: string;
   plan: Generated<string>;
   updatedAt: Generated<Timestamp>;
+}
+
+export interface TelemetryHours {
+  agent: string;
+  bucket: number;
+  calls: number;
+  errors: number;
+  hour: Timestamp;
+  input: number;
+  model: string;
+  operation: string;
+  output: number;
+  provider: string;
+  service: string;
+  teamId: string;
+}
+
+export interface TelemetrySpans {
+  seenAt: Generated<Timestamp>;
+  spanId: Buffer;
+  teamId: string;
+  traceId: Buffer;
 }
 
 export interface Users {
@@ -755,6 +1257,11 @@ export interface DB {
   agentChatMessages: AgentChatMessages;
   agentChatPurges: AgentChatPurges;
   agentChatSessions: AgentChatSessions;
+  alertCallFolds: AlertCallFolds;
+  alertCallHours: AlertCallHours;
+  alerts: Alerts;
+  alertStates: AlertStates;
+  alertWatches: AlertWatches;
   auditAnchors: AuditAnchors;
   auditCheckpointCounts: AuditCheckpointCounts;
   auditCheckpoints: AuditCheckpoints;
@@ -767,19 +1274,34 @@ export interface DB {
   auditReports: AuditReports;
   auditRetention: AuditRetention;
   auditUnsigned: AuditUnsigned;
+  batchCases: BatchCases;
+  batchJudgements: BatchJudgements;
+  batchRuns: BatchRuns;
   blobs: Blobs;
   callbacks: Callbacks;
   credentialConnects: CredentialConnects;
   credentialOpens: CredentialOpens;
   credentials: Credentials;
+  driftSamples: DriftSamples;
   emailTokens: EmailTokens;
+  evalConfigs: EvalConfigs;
+  evalDimensions: EvalDimensions;
+  evaluationDays: EvaluationDays;
+  evaluations: Evaluations;
+  evaluationScores: EvaluationScores;
   executionCounts: ExecutionCounts;
   executionDays: ExecutionDays;
   executionDaysKept: ExecutionDaysKept;
   executionFiles: ExecutionFiles;
+  executionHourFolds: ExecutionHourFolds;
+  executionHours: ExecutionHours;
   executions: Executions;
   filePieces: FilePieces;
   fileUsage: FileUsage;
+  guardrailExemplars: GuardrailExemplars;
+  guardrailRules: GuardrailRules;
+  guardrailSettings: GuardrailSettings;
+  guardrailSpending: GuardrailSpending;
   hookAnswers: HookAnswers;
   importReports: ImportReports;
   mails: Mails;
@@ -787,26 +1309,42 @@ export interface DB {
   members: Members;
   memoryEnds: MemoryEnds;
   messageNotes: MessageNotes;
+  modelCallDays: ModelCallDays;
   modelCallFolds: ModelCallFolds;
   modelCallHourRuns: ModelCallHourRuns;
   modelCallHours: ModelCallHours;
+  modelCallNodeDays: ModelCallNodeDays;
+  modelCallNodeHours: ModelCallNodeHours;
   modelCalls: ModelCalls;
   modelPrices: ModelPrices;
+  monitoringConfigs: MonitoringConfigs;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
+  notices: Notices;
+  notificationChannels: NotificationChannels;
+  notificationDeliveries: NotificationDeliveries;
   outbox: Outbox;
   pauses: Pauses;
+  playbookRuns: PlaybookRuns;
+  playbooks: Playbooks;
   requestCounts: RequestCounts;
+  samplingCursors: SamplingCursors;
+  scheduledReportRuns: ScheduledReportRuns;
+  scheduledReports: ScheduledReports;
   scheduleLeases: ScheduleLeases;
   schedules: Schedules;
   sdkTokens: SdkTokens;
   sealKeys: SealKeys;
   sealVersions: SealVersions;
+  sentimentScores: SentimentScores;
   sessions: Sessions;
+  shiftChecks: ShiftChecks;
   signinFailures: SigninFailures;
   storedFiles: StoredFiles;
   teamEgress: TeamEgress;
   teams: Teams;
+  telemetryHours: TelemetryHours;
+  telemetrySpans: TelemetrySpans;
   users: Users;
   variables: Variables;
   versionCredentials: VersionCredentials;

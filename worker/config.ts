@@ -54,6 +54,8 @@ export type Config = {
   /** Origins, besides the service's own, whose pages may use the API. */
   corsOrigins: string[]
   rateLimits: boolean
+  /** Whether a text passes a guardrail check that could not be made. */
+  guardrailOnError: 'open' | 'closed'
   /** Whether anybody may create an account. */
   signUp: 'open' | 'closed'
   /** The server that sends mail; undefined if there is none. */
@@ -165,6 +167,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     allowedHosts: set.ALLOWED_HOSTS,
     corsOrigins: set.CORS_ORIGINS,
     rateLimits: set.RATE_LIMITS === 'on',
+    guardrailOnError: set.GUARDRAIL_ON_ERROR,
     signUp,
     smtp: set.SMTP_URL ? readSmtp(set.SMTP_URL, set.MAIL_FROM!) : undefined,
     // Where only this machine's own users can make accounts, nobody needs to prove anything.

@@ -130,6 +130,7 @@ export const environment = v.object({
     '',
   ),
   RATE_LIMITS: v.optional(v.picklist(['on', 'off'], 'must be on or off'), 'on'),
+  GUARDRAIL_ON_ERROR: v.optional(v.picklist(['open', 'closed'], 'must be open or closed'), 'closed'),
   METRICS_TOKEN: v.optional(
     v.pipe(
       v.string(),

@@ -24,16 +24,19 @@ const INSTRUCTIONS =
  * What the node that replies in a chat says to its model before its prompt: the earlier messages, as many as the
  * workflow's setting `chatHistoryTokens` lets through. If they are more, the older ones are summarised by `ask`, once
  * for many messages: the summary is kept with the session. Undefined outside of chats, and for other nodes. Throws what
- * `ask` throws, unless the model refuses for good: then what does not fit is left out.
+ * `ask` throws, unless the model refuses for good: then what does not fit is left out. `clean` takes out of all texts what
+ * the model must not see.
  */
 export async function loadChatMemory(
   context: NodeContext,
   ask: AskForSummary,
+  clean: (texts: string[]) => Promise<string[]> = async (texts) => texts,
 ): Promise<ModelMessage[] | undefined> {
   if (!context.reply) return undefined
   const { store, executionId } = context.spot
-  const memory = await retryOutages(context.signal, () => readChatMemory(store, executionId))
-  if (!memory) return undefined
+  const read = await retryOutages(context.signal, () => readChatMemory(store, executionId))
+  if (!read) return undefined
+  const memory = await cleanMemory(read, clean)
   const { turns, tokens } = memory
   const kept = sumTokens(turns) > tokens ? cutTurns(turns, tokens / 2) : turns
   const older = turns.slice(0, turns.length - kept.length)
@@ -45,6 +48,18 @@ export async function loadChatMemory(
     { role: 'assistant', content: 'I remember.' },
     ...said,
   ]
+}
+
+async function cleanMemory(
+  { summary, turns, ...rest }: ChatMemory,
+  clean: (texts: string[]) => Promise<string[]>,
+): Promise<ChatMemory> {
+  const [short, ...texts] = await clean([summary ?? '', ...turns.map(({ content }) => content)])
+  return {
+    ...rest,
+    summary: summary === null ? null : short!,
+    turns: turns.map((turn, at) => ({ ...turn, content: texts[at]! })),
+  }
 }
 
 async function summarize(

@@ -1,5 +1,7 @@
 import type { Info } from '@temporalio/activity'
-import { getOwn } from '../../workflows/json.ts'
+import type { Exchange } from '../../db/requests/exchange.ts'
+import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { getOwn, isObject } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import { findReplySpot } from '../agentchat/replies.ts'
 import { openAgentStep, packAgentStep, runAgentStep } from '../agents/run.ts'
@@ -8,6 +10,8 @@ import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
+import { createGuard } from '../guardrails/guard.ts'
+import { createTextCheck, IN_ATTEMPT } from '../guardrails/textcheck.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { createMeter } from '../models/usage.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -74,14 +78,22 @@ export async function makeCall(
   const files = createFiles(deps.store, context.id, signal)
   const spot = findReplySpot(input, info.attempt)
   const reply = spot && deps.replies.open(spot, masking.pieces())
+  const meter = createMeter(deps, input, { info, teamId, signal, unwanted, pause: time.pause })
   const reach = {
     http: noteExchanges(outside.http, attempt, (exchange) =>
-      deps.attempts.noteExchange(masking.exchange(exchange)),
+      deps.attempts.noteExchange(withoutGuarded(loaded.node, masking.exchange(exchange))),
     ),
     dial: outside.dial,
     credentials,
     files: masking.files(files),
-    meter: createMeter(deps, input, { info, teamId, signal, unwanted, pause: time.pause }),
+    meter,
+    check: createTextCheck(placed, context, {
+      ...IN_ATTEMPT,
+      isRetried: number < node.retry.maxAttempts,
+      meter,
+      signal,
+    }),
+    guard: createGuard(placed, context, { meter, signal }),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
   }
@@ -121,6 +133,18 @@ export async function makeCall(
   } finally {
     // An attempt that is over because of its limit or a cancellation may still hold an answer for a moment.
     void Promise.allSettled([working]).then(() => share?.release())
+  }
+}
+
+/** Of nodes whose texts are checked, no body is noted: what is checked then is in there. */
+function withoutGuarded({ config }: GraphNode, exchange: Exchange): Exchange {
+  if (!isObject(config.guardrails)) return exchange
+  const { body, response } = exchange
+  const drop = (start: Exchange['body']) => ({ ...start, text: null })
+  return {
+    ...exchange,
+    body: drop(body),
+    response: response && { ...response, body: drop(response.body) },
   }
 }
 

@@ -1,5 +1,5 @@
 import { listSecretValues, type OpenedCredential, openTeamCredential } from '../../db/credentials/open.ts'
-import { countOpening } from '../../db/credentials/opens.ts'
+import { countOpening, type Opening } from '../../db/credentials/opens.ts'
 import { type CredentialUse, credentialKind } from '../../db/credentials/types.ts'
 import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
@@ -25,22 +25,21 @@ export type Credentials = {
   secrets(): string[]
 }
 
+/** Who opens credentials, of which team. */
+type CredentialPlace = { teamId: string } & ({ workflowId: string } | { opener: Opening['opener'] })
+
 /**
- * The credentials of one call of a node, of the workflow that it is in: opened in this process, for as long as the call
- * takes. Each counts once for a call, in the audit.
+ * The credentials of one call of a node, of the workflow that it is in, or of another opener: opened in this process, for
+ * as long as the call takes. Each counts once for a call, in the audit.
  */
-export function createCredentials(
-  store: Store,
-  http: HttpClient,
-  place: { teamId: string; workflowId: string },
-): Credentials {
+export function createCredentials(store: Store, http: HttpClient, place: CredentialPlace): Credentials {
   const secrets = new Set<string>()
   const counted = new Set<string>()
   return {
     async open(id, ...uses) {
       if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
       const opened = await openOrFail(store, place.teamId, id)
-      const opener = { kind: 'WORKFLOW', id: place.workflowId } as const
+      const opener = 'opener' in place ? place.opener : ({ kind: 'WORKFLOW', id: place.workflowId } as const)
       if (!counted.has(id))
         await countOpening(store, { teamId: place.teamId, credentialId: opened.id, opener })
       counted.add(id)

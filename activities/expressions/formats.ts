@@ -34,6 +34,8 @@ export type FormatConversion =
   | { kind: 'search'; text: string; pattern: string }
   /** What a value lacks to fit a JSON Schema; both are JSON. Gives a Fit. */
   | { kind: 'schema'; schema: string; value: string }
+  /** Where a text, which must be JSON, does not fit a JSON Schema, which is JSON. Gives a TextFit. */
+  | { kind: 'schema'; schema: string; text: string }
 
 // Strings stay strings: a postcode must not become a number.
 const XML = {
@@ -51,6 +53,10 @@ export async function convertFormat(conversion: FormatConversion): Promise<unkno
     return (await import('../nodes/lists/pages.ts')).convertMarkdown(conversion)
   if ('read' in conversion || 'write' in conversion)
     return (await import('../nodes/lists/pages.ts')).convertXml(conversion)
+  if (conversion.kind === 'schema' && 'text' in conversion) {
+    const { fitText } = await import('../jsonschema/texts.ts')
+    return fitText(JSON.parse(conversion.schema), conversion.text)
+  }
   if (conversion.kind === 'schema') {
     const { validateJson } = await import('../jsonschema/validate.ts')
     return validateJson(JSON.parse(conversion.schema), JSON.parse(conversion.value))

@@ -13,7 +13,7 @@ import { cleanText } from '../../db/text.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { Outsides } from '../egress/outside.ts'
 import { readRetryAfter } from '../nodes/kit/retryafter.ts'
-import { HttpError, type HttpErrorKind } from './httperror.ts'
+import { FINAL_KINDS, HttpError } from './httperror.ts'
 
 /** What delivering callbacks needs. */
 export type CallbackCarrier = { store: Store; outside: Outsides; log: Logger }
@@ -23,15 +23,6 @@ export const CALLBACK_TIMEOUT_MS = 15_000
 const RETRY_MS = 5_000
 const MAX_RETRY_MS = 3_600_000
 const MAX_OUTPUT_BYTES = 256 * 1024
-
-/** A request that failed so is not made again: it would fail again until somebody changes something. */
-const FINAL = new Set<HttpErrorKind>([
-  'refused-address',
-  'refused-host',
-  'bad-url',
-  'bad-request',
-  'redirect',
-])
 
 /**
  * Tells the URL of a claimed callback that its execution has ended. If that fails, it is due again later, unless
@@ -107,7 +98,7 @@ async function send(
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     const { kind, message } = error
-    return { message, final: FINAL.has(kind), aborted: kind === 'aborted' }
+    return { message, final: FINAL_KINDS.has(kind), aborted: kind === 'aborted' }
   }
 }
 

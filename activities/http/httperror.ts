@@ -20,6 +20,15 @@ export type HttpErrorKind =
   /** Too many redirects, or one to a bad URL or from https to http. */
   | 'redirect'
 
+/** A request that failed so is not made again: it would fail again until somebody changes something. */
+export const FINAL_KINDS: ReadonlySet<HttpErrorKind> = new Set<HttpErrorKind>([
+  'refused-address',
+  'refused-host',
+  'bad-url',
+  'bad-request',
+  'redirect',
+])
+
 /** The HTTP client's error. Its `message`, fit for users, names the host, never path, query or headers. */
 export class HttpError extends Error {
   readonly kind: HttpErrorKind

@@ -1,5 +1,6 @@
 import type { Bindings } from '../expressions/bindings.ts'
 import type { Evaluator } from '../expressions/evaluator.ts'
+import { createLimit } from '../fairness/atonce.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Row, RowsHow } from './rows.ts'
 
@@ -28,7 +29,7 @@ export function createBatch(evaluator: Evaluator, bindings: Bindings): Batch {
   let active = 0
   let waiting = 0
   const keyOf = createKeys()
-  const queue = createQueue(AT_ONCE)
+  const queue = createLimit(AT_ONCE)
 
   function flush(): void {
     if (waiting === 0 || waiting < active) return
@@ -114,22 +115,5 @@ function createKeys(): (value: unknown) => string {
       known.set(value, key)
     }
     return key
-  }
-}
-
-/** Runs at most `most` pieces of work at once. */
-function createQueue(most: number): <T>(work: () => Promise<T>) => Promise<T> {
-  let running = 0
-  const waiting: (() => void)[] = []
-  return async (work) => {
-    if (running >= most) await new Promise<void>((go) => waiting.push(go))
-    else running++
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else running--
-    }
   }
 }

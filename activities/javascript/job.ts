@@ -37,9 +37,14 @@ export type ConsoleLine = { level: string; text: string }
 
 /**
  * `values` has the JSON of each source's value, null for nothing (undefined); with `each`, of the list of values,
- * where nothing is null.
+ * where nothing is null. `spentMs` is the processor time that it took.
  */
-export type ScriptReply = { kind: 'script'; values: (string | null)[]; console: ConsoleLine[] }
+export type ScriptReply = {
+  kind: 'script'
+  values: (string | null)[]
+  spentMs: number
+  console: ConsoleLine[]
+}
 
 /**
  * Where a script failed: the index of the source (-1 if that is unknown) and of the item, line and column in the

@@ -63,7 +63,8 @@ async function evaluateScript(
     if (unsettled) return { kind: 'fault', at: findSource(sandbox), cause: unsettled, message: '' }
     const fault = sandbox.ask('fault')
     if (typeof fault === 'string') return placeFault(JSON.parse(fault), sources, hasFilled(sandbox, limits))
-    return { kind: 'script', values: readValues(sandbox, sources, limits.maxChars) }
+    const values = readValues(sandbox, sources, limits.maxChars)
+    return { kind: 'script', values, spentMs: stopwatch.spentMs() }
   } catch (error) {
     return describeEscape(error, stopped, at < 0 ? findSource(sandbox) : at, sources)
   }

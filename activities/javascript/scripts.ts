@@ -23,8 +23,11 @@ export type Code = {
   memoryMb: number
 }
 
-/** What a code returned, undefined for nothing; with items, the list of what it returned, null for nothing. */
-export type CodeResult = { value: unknown; console: ConsoleLine[] }
+/**
+ * What a code returned, undefined for nothing; with items, the list of what it returned, null for nothing. `spentMs` is the
+ * processor time that it took.
+ */
+export type CodeResult = { value: unknown; console: ConsoleLine[]; spentMs: number }
 
 /** Runs a node's code. Throws a NodeFailure: CodeFailed or CodeLimit, with what it wrote, or as the evaluator does. */
 export async function runCodeAway(
@@ -59,7 +62,7 @@ export async function runCodeAway(
   if (reply.kind !== 'script') throw describeOutside(reply, limits, heapMb)
   const [value] = reply.values
   const parsed = typeof value === 'string' ? await parseJson(value, createPacer()) : undefined
-  return { value: parsed, console: reply.console }
+  return { value: parsed, console: reply.console, spentMs: reply.spentMs }
 }
 
 function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailure {

@@ -119,7 +119,8 @@ function readTemplateScript(
   }
 }
 
-function emptyReads(): ScriptReads {
+/** What a script reads that reads nothing. */
+export function emptyReads(): ScriptReads {
   return {
     roots: new Set(),
     nodes: new Set(),

@@ -11,7 +11,7 @@ export type MailLogin = {
   port: number
   username: string
   password: string
-  tls?: 'auto' | 'always' | 'required' | 'never'
+  tls?: 'auto' | 'always' | 'required' | 'offered' | 'never'
 }
 
 /** What the server says of a mail that it has taken, at least for some. */
@@ -47,6 +47,7 @@ export function chooseTls(
 ): { how: 'at once' | 'required' | 'if offered' | 'none'; verified: boolean } {
   if (tls === 'never') return { how: 'none', verified: true }
   if (tls === 'always' || (tls === 'auto' && port === implicitPort)) return { how: 'at once', verified: true }
+  if (tls === 'offered') return { how: 'if offered', verified: true }
   if (tls === 'required' || !isLoopback(remoteAddress)) return { how: 'required', verified: true }
   // What does not leave this machine needs no secrecy, and a certificate for it is seldom to be had.
   return { how: 'if offered', verified: false }

@@ -10,6 +10,12 @@ import { openNote } from './note.ts'
 import type { AnswerPart } from './prompt.ts'
 import { startAnswer } from './providers.ts'
 
+/** What asking a model needs of its surroundings. */
+export type ModelContext = Pick<
+  NodeContext,
+  'credentials' | 'http' | 'meter' | 'models' | 'reply' | 'share' | 'signal'
+>
+
 export type ModelAsk = {
   /** The id of a credential that is for models; its type is the provider. */
   credentialId: unknown
@@ -37,7 +43,7 @@ const MAX_NAME = 200
  * ModelAnswer (an answer that is not in the vendor's protocol, or empty; final if it is too long, or if all its tokens
  * went into reasoning). Throws the signal's reason once that is aborted.
  */
-export async function askModel(context: NodeContext, ask: ModelAsk): Promise<ModelReply> {
+export async function askModel(context: ModelContext, ask: ModelAsk): Promise<ModelReply> {
   const { credentials, signal } = context
   if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
   const { model, request } = ask
@@ -83,7 +89,7 @@ export async function askModel(context: NodeContext, ask: ModelAsk): Promise<Mod
 }
 
 async function demandPrice(
-  { meter }: NodeContext,
+  { meter }: ModelContext,
   { provider, model, baseUrl }: { provider: string; model: string; baseUrl?: string },
   { budget }: ModelAsk,
 ): Promise<void> {

@@ -38,7 +38,7 @@ export type ModelLine = {
  * at most 8 MiB, and a vendor that sends nothing for `silenceMs` is given up. `note` is begun before anything is sent.
  */
 export async function openModelLine(
-  context: NodeContext,
+  context: Pick<NodeContext, 'credentials' | 'http' | 'signal'>,
   opened: OpenedCredential,
   { vendor, note, silenceMs }: { vendor: Vendor; note: ModelCallNote; silenceMs: number },
 ): Promise<ModelLine> {

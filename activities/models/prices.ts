@@ -96,9 +96,9 @@ function priceByList(
     output_reasoning_tokens: reasoning,
   }
   const found = calculate(usage, model, { ...by, timestamp: at })
+  if (found?.model_price.input_mtok === undefined) return undefined
   // Embeddings and the like have no price for texts that they do not write.
-  if (found?.model_price.input_mtok === undefined || found.model_price.output_mtok === undefined)
-    return undefined
+  if (found.model_price.output_mtok === undefined && output > 0) return undefined
   const price = { source: 'list', provider: found.provider.id, model: found.model.id, ...found.model_price }
   return { cost: round(found.total_price), price }
 }

@@ -77,7 +77,8 @@ const OPENERS: Record<string, OpenModel> = {
 /** The versions that are no dates have one address for all deployments. */
 const UNDATED = new Set(['v1', 'latest', 'preview'])
 
-function findAzureBase(opened: OpenedCredential, deployment: string): string {
+/** Where a deployment of Azure is called, without a slash at its end. */
+export function findAzureBase(opened: OpenedCredential, deployment: string): string {
   const base = `${findBase(opened, '', 'endpoint').replace(/\/openai(?:\/v1)?$/, '')}/openai`
   return UNDATED.has(String(opened.data.apiVersion))
     ? `${base}/v1`

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Info } from '@temporalio/activity'
+import type { Logger } from 'pino'
 import { validate } from 'uuid'
+import type { Store } from '../../db/scope.ts'
 import {
   type ModelCallEnd,
   type ModelCaller,
@@ -10,7 +12,6 @@ import {
 } from '../../db/usage/calls.ts'
 import { findModelPrices } from '../../db/usage/prices.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
-import type { ActivityDeps } from '../deps.ts'
 import { retryOutages } from '../run/outages.ts'
 import type { UsageMeter } from './meter.ts'
 import type { ModelUsage } from './model.ts'
@@ -36,9 +37,9 @@ type Metered = {
 
 /** The meter of one attempt, which notes its calls to models. While PostgreSQL is away, it waits. */
 export function createMeter(
-  { store, log }: Pick<ActivityDeps, 'store' | 'log'>,
+  deps: { store: Store; log: Logger },
   { context, node, iteration, agent }: Pick<AttemptInput, 'context' | 'node' | 'iteration' | 'agent'>,
-  { info, teamId, signal, unwanted, pause }: Metered,
+  { info, teamId, ...metered }: Metered,
 ): UsageMeter {
   const { activityId, attempt } = info
   const by: ModelCaller = {
@@ -52,6 +53,16 @@ export function createMeter(
     iteration,
     step: agent?.step ?? null,
   }
+  return createCallerMeter(deps, by, metered)
+}
+
+/** The same for any caller. */
+export function createCallerMeter(
+  { store, log }: { store: Store; log: Logger },
+  by: ModelCaller,
+  { signal, unwanted, pause }: Pick<Metered, 'signal' | 'unwanted' | 'pause'>,
+): UsageMeter {
+  const { teamId } = by
   const retry = <T>(until: AbortSignal, work: () => Promise<T>): Promise<T> => {
     const goOn = pause()
     return retryOutages(until, work).finally(goOn)

@@ -6,7 +6,7 @@ import type { ActivityDeps } from '../deps.ts'
 import type { Outsides } from '../egress/outside.ts'
 import type { HttpClient } from '../http/http.ts'
 import { labelFailure } from '../metrics.ts'
-import type { Span, Tracing } from '../tracing.ts'
+import type { TracedSpan, Tracing } from '../tracing.ts'
 
 /** Counts, times and traces one attempt of a node; without metrics and tracing it only executes it. */
 export async function observeAttempt(
@@ -84,7 +84,7 @@ function nameNode(executionId: string, nodeId: string, attempt: number) {
   }
 }
 
-function traceOutsides(outside: Outsides, tracing: Tracing, parent: Span): Outsides {
+function traceOutsides(outside: Outsides, tracing: Tracing, parent: TracedSpan): Outsides {
   return {
     close: outside.close,
     async forTeam(teamId) {
@@ -95,7 +95,7 @@ function traceOutsides(outside: Outsides, tracing: Tracing, parent: Span): Outsi
 }
 
 /** An HTTP client that traces each request and sends its trace context, unless the user sets a traceparent. */
-function traceHttp(http: HttpClient, tracing: Tracing, parent: Span): HttpClient {
+function traceHttp(http: HttpClient, tracing: Tracing, parent: TracedSpan): HttpClient {
   return {
     close: http.close,
     async request(req) {

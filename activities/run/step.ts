@@ -11,6 +11,7 @@ import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflo
 import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
+import { createTextCheck, IN_SEGMENT } from '../guardrails/textcheck.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
 import { writeCall } from '../items/output.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -28,6 +29,8 @@ export type NodeStep = {
   language: Language
   /** The ids of the graph's nodes by their names, as far as those are unique. */
   names: Record<string, string>
+  /** Whether an edge leads on from a handle of the node. */
+  leads: NodeContext['leads']
   context: ExecutionContext
   /** The sources of the taken in-edges, in edge order. */
   sources: string[]
@@ -52,12 +55,15 @@ export type NodeStep = {
   signal: AbortSignal
 }
 
+/** What a version says of a node. */
+type LoadedNode = Pick<NodeStep, 'node' | 'language' | 'names' | 'leads'>
+
 /** A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in there. */
 export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,
   nodeId: string,
-): Promise<Pick<NodeStep, 'node' | 'language' | 'names'>> {
+): Promise<LoadedNode> {
   const graph = await readVersion(store, workflowId, version)
   const id = graphNodeId(nodeId)
   const node = graph.nodes.find((candidate) => candidate.id === id)
@@ -66,6 +72,7 @@ export async function loadNode(
     node: id === nodeId ? node : { ...node, id: nodeId },
     language: languageOf(graph),
     names: findNodeNames(graph),
+    leads: (handle) => graph.edges.some((edge) => edge.source === id && edge.sourceHandle === handle),
   }
 }
 
@@ -127,6 +134,8 @@ export async function prepareStep(
     }),
     notes,
     http: NOWHERE,
+    check: createTextCheck(deps, context, IN_SEGMENT),
+    leads: step.leads,
     spot: {
       store,
       executionId: context.id,

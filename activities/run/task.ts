@@ -79,7 +79,7 @@ export async function takeTask(walk: SegmentWalk, task: Task): Promise<NodeRecor
 function placeStep(
   { segment, root }: SegmentWalk,
   task: Task,
-  loaded: Pick<NodeStep, 'node' | 'language' | 'names'>,
+  loaded: Pick<NodeStep, 'node' | 'language' | 'names' | 'leads'>,
 ): NodeStep {
   const { plan, context } = segment
   const { node, frame } = task

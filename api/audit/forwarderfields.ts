@@ -154,7 +154,7 @@ function isCertificate(text: string): boolean {
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /** What is wrong with the URL of a receiver; null if nothing is. */
-function findUrlFault(text: string): string | null {
+export function findUrlFault(text: string): string | null {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol)) return 'must be a URL that begins with https://'
   if (url.username || url.password) return 'must not have a user name or a password: use a credential'

@@ -24,7 +24,7 @@ export const FAULTS: Record<number, string> = {
  * The statuses of a route's error responses: the rule's `faults` and those that follow from it, ascending.
  */
 export function findFaultStatuses(rule: Rule, method: string, path: string): number[] {
-  const { role, params, query, json, headers, anyBody, faults = [] } = rule
+  const { role, params, query, json, headers, anyBody, ownBody, faults = [] } = rule
   const inTeam = isInTeam(role)
   const write = method !== 'GET' && path.startsWith('/api/')
   const found = new Set<number>(faults)
@@ -33,8 +33,9 @@ export function findFaultStatuses(rule: Rule, method: string, path: string): num
   // A write with the session cookie is refused if it comes from a page of another origin.
   if (inTeam || role === 'session' || role === 'instance' || write) found.add(403)
   if (params || inTeam) found.add(404)
-  if (json) found.add(415)
-  if (json || anyBody) found.add(413)
+  if (json || ownBody) found.add(415)
+  if (ownBody) found.add(400)
+  if (json || anyBody || ownBody) found.add(413)
   if (!ANY_HOST.has(path)) found.add(421)
   if (path !== '/healthz') {
     for (const status of [429, 500, 503]) found.add(status)

@@ -64,9 +64,11 @@ const TAGS: Record<string, string> = {
   'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
   Approvals: 'What people are asked to decide',
   Expressions: 'Trying expressions out',
+  Guardrails: 'Checking texts for what should not be in them',
   Variables: "A team's values for expressions",
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
   Monitoring: 'What calls to models take and cost',
+  Evaluation: 'How good the outputs of workflows are, as a model judges them',
   Audit: 'What was done, by whom and from where, and the proof that nobody has altered it',
   [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
 }
@@ -209,6 +211,17 @@ function describeBody(
     const example = rule.example ?? makeSample(schema, components)
     const required = Array.isArray(resolveSchema(schema, components).required)
     return { requestBody: { required, content: { 'application/json': { schema, example } } } }
+  }
+  if (rule.ownBody) {
+    const content = Object.entries(rule.ownBody).map(([type, schema]) => {
+      const shape = convert(schema)
+      const isJson = type === 'application/json'
+      return [
+        type,
+        { schema: shape, ...(isJson ? { example: rule.example ?? makeSample(shape, components) } : {}) },
+      ]
+    })
+    return { requestBody: { required: false, content: Object.fromEntries(content) } }
   }
   if (rule.anyBody && method !== 'GET') return { requestBody: ANY_BODY }
   return {}

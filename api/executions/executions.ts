@@ -53,9 +53,7 @@ const values = v.pipe(
   v.record(v.string(), v.unknown()),
   v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
 )
-// The document lists planned triggers too, so that generated clients still know all values when they come.
-const PLANNED_TRIGGERS = ['EVALUATION', 'PLAYBOOK'] as const
-const trigger = v.picklist([...EXECUTION_TRIGGERS, ...PLANNED_TRIGGERS])
+const trigger = v.picklist(EXECUTION_TRIGGERS)
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const retriedFrom = v.pipe(
   v.nullable(idSchema),

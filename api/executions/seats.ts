@@ -14,7 +14,10 @@ type Kind =
   | 'waiting requests'
   | 'tests of credentials'
   | 'tests of forwarders'
+  | 'tests of channels'
+  | 'tests of rules'
   | 'uploads'
+  | 'batches of spans'
 
 /**
  * The places in this process for requests that stay open. `take` returns a function that gives the place back, which may

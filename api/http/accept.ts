@@ -15,7 +15,7 @@ import { workInTurns } from '../../workflows/turns.ts'
 import type { AppEnv } from '../env.ts'
 import { isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
-import type { FaultStatus, ResponseSpec } from './responses.ts'
+import type { ErrorBody, FaultStatus, ResponseSpec } from './responses.ts'
 
 type Schema = v.GenericSchema
 
@@ -45,6 +45,10 @@ export type Rule = {
   params?: Schema
   query?: Schema
   json?: Schema
+  /** The most bytes of the body, if that is not 1.5 MB. A larger one is parsed in pieces. */
+  mostBytes?: number
+  /** Finds the problems of what is too much in a body to be checked at once. */
+  checkInTurns?: (body: Record<string, unknown>) => Promise<Problem[]>
   /**
    * Finds the graph in a body, at `path` of it; undefined if there is no whole one. It is read in turns with
    * other requests, its problems are reported with those of `json`, and the handler gets it as `graph`.
@@ -52,6 +56,10 @@ export type Rule = {
   graph?: (body: Record<string, unknown>, c: Context<AppEnv>) => BodyGraph | undefined | Promise<BodyGraph>
   /** The route takes a body of any type, which its handler reads itself. */
   anyBody?: boolean
+  /** The media types of the body that the handler reads itself, with the schema that the document shows for each. */
+  ownBody?: Record<string, Schema>
+  /** How errors are shown to callers that do not speak the service's own language; by default as ErrorBody in JSON. */
+  showError?: (c: Context<AppEnv>, body: ErrorBody) => Response
   /** The request headers that the handler reads, and what they do. */
   headers?: Record<string, { description: string; pattern?: string }>
   /** A body that the route accepts. The document shows it, and the matrix test sends it. */
@@ -110,7 +118,7 @@ export function accept<const R extends Rule>(
     c.set('rule', rule)
     let body: Promise<unknown> | undefined
     const readOnce = () => {
-      body ??= readJsonBody(c)
+      body ??= readJsonBody(c, rule.mostBytes)
       return body
     }
     await c.get('countRequest')((scope) => findTeam(rule, c, scope, readOnce))
@@ -134,6 +142,7 @@ export function accept<const R extends Rule>(
       else {
         read('json', rule.json, json)
         c.set('unknownKeys', findStrangers(rule.json, json))
+        if (turn !== undefined && rule.checkInTurns) problems.push(...(await rule.checkInTurns(json)))
         const drawing = turn === undefined ? undefined : await rule.graph?.(json, c)
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
       }

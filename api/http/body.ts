@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { Fault, invalid } from '../../db/fault.ts'
 import { joinPath } from '../../workflows/problem.ts'
+import { parseInPieces } from '../largebody.ts'
 
 const MAX_BODY_BYTES = 1_500_000
 const MAX_DEPTH = 64
@@ -15,12 +16,12 @@ export function isArriving(c: Context): boolean {
 }
 
 /**
- * Reads a request's body. Throws TOO_LARGE above 1.5 MB, by the Content-Length or by the bytes that actually
- * arrive (a chunked body has no Content-Length).
+ * Reads a request's body. Throws TOO_LARGE above `most`, by default 1.5 MB, by the Content-Length or by the bytes that
+ * actually arrive (a chunked body has no Content-Length).
  */
-export async function readBytes(c: Context): Promise<Uint8Array<ArrayBuffer>> {
-  const tooLarge = () => new Fault('TOO_LARGE', `The body must have at most ${MAX_BODY_BYTES} bytes`)
-  if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+export async function readBytes(c: Context, most = MAX_BODY_BYTES): Promise<Uint8Array<ArrayBuffer>> {
+  const tooLarge = () => new Fault('TOO_LARGE', `The body must have at most ${most} bytes`)
+  if (Number(c.req.header('content-length') ?? 0) > most) throw tooLarge()
   const body = c.req.raw.body
   if (!body) return new Uint8Array()
   const chunks: Uint8Array[] = []
@@ -30,7 +31,7 @@ export async function readBytes(c: Context): Promise<Uint8Array<ArrayBuffer>> {
     const { done, value } = await reader.read()
     if (done) return Buffer.concat(chunks, bytes)
     bytes += value.byteLength
-    if (bytes > MAX_BODY_BYTES) {
+    if (bytes > most) {
       // The reader is not cancelled: the server drains the rest, so that the client can read the response.
       reader.releaseLock()
       throw tooLarge()
@@ -88,8 +89,14 @@ function parseJsonBody(bytes: Uint8Array): unknown {
   return value
 }
 
-/** Reads a JSON body; an empty body becomes {}. Throws UNSUPPORTED_TYPE, TOO_LARGE or INVALID. */
-export async function readJsonBody(c: Context): Promise<unknown> {
+/** Bodies of more bytes, where a route takes such, are parsed in pieces. */
+const PARSED_AT_ONCE = 64 * 1024
+
+/**
+ * Reads a JSON body; an empty body becomes {}. With `most` it may have so many bytes, and must then be an object. Throws
+ * UNSUPPORTED_TYPE, TOO_LARGE or INVALID.
+ */
+export async function readJsonBody(c: Context, most?: number): Promise<unknown> {
   const type = c.req.header('content-type')
   const encoding = c.req.header('content-encoding') ?? 'identity'
   if (encoding.trim().toLowerCase() !== 'identity') {
@@ -98,10 +105,11 @@ export async function readJsonBody(c: Context): Promise<unknown> {
   // `curl -d ''` names the type of a form for a body that is empty.
   const isEmpty = c.req.header('content-length') === '0'
   if (type !== undefined && !isJson(type) && !isEmpty) throw unsupported()
-  const bytes = await readBytes(c)
+  const bytes = await readBytes(c, most)
   // The route's schema then reports the fields that are missing.
   if (bytes.length === 0) return {}
   if (type === undefined) throw unsupported()
+  if (most !== undefined && bytes.length > PARSED_AT_ONCE) return parseInPieces(bytes, parseJsonBody)
   return parseJsonBody(bytes)
 }
 

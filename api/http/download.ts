@@ -1,4 +1,5 @@
-import type { Context } from 'hono'
+import { setImmediate as nextRound, setTimeout as sleep } from 'node:timers/promises'
+import type { Context, MiddlewareHandler } from 'hono'
 import type { AppEnv } from '../env.ts'
 
 /** A download is aborted if its client reads nothing for this long ... */
@@ -7,6 +8,23 @@ const STALL_MS = 30_000
 /** ... or has not read all of it after this long (one hour). */
 const LIFE_MS = 3_600_000
 const CHUNK_BYTES = 64 * 1024
+
+/** A download rests after so much work of the thread, in milliseconds, and never longer than that. */
+const WORK_MS = 2
+const MAX_REST_MS = 50
+
+/** How many requests are being answered in this process. Bodies that are streamed do not count. */
+let answering = 0
+
+/** Counts the requests that downloads give way to. */
+export const countAnswering: MiddlewareHandler = async (_, next) => {
+  answering++
+  try {
+    await next()
+  } finally {
+    answering--
+  }
+}
 
 /** Passes the next part of the body to `put`, in pieces. Resolves to false after the last part. */
 export type WriteNext = (put: (piece: string | Uint8Array) => void) => Promise<boolean>
@@ -73,12 +91,30 @@ export function streamParts(
   )
 }
 
+/**
+ * Lets others have the thread: all that wait already, and while requests are being answered, for as long as the thread has
+ * worked since the last time. So a download has at most half of it, and all of it when nobody else asks.
+ */
+function createGivingWay(): () => Promise<void> {
+  let before = process.threadCpuUsage()
+  return async () => {
+    const { user, system } = process.threadCpuUsage(before)
+    const worked = (user + system) / 1_000
+    if (worked < WORK_MS) return
+    if (answering > 0) await sleep(Math.min(worked, MAX_REST_MS))
+    else await nextRound()
+    before = process.threadCpuUsage()
+  }
+}
+
 /** Cuts parts into chunks of 64 KB. A part is produced only when its first byte is needed. */
 function createChunks(next: WriteNext) {
   let rest: Buffer = Buffer.alloc(0)
   let more = true
+  const giveWay = createGivingWay()
   return async (): Promise<{ chunk: Uint8Array; isLast: boolean }> => {
     while (more && rest.length < CHUNK_BYTES) {
+      await giveWay()
       const pieces: Uint8Array[] = [rest]
       more = await next((piece) => pieces.push(typeof piece === 'string' ? Buffer.from(piece) : piece))
       rest = Buffer.concat(pieces)

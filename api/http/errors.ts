@@ -11,6 +11,7 @@ import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import { findRoute } from './observe.ts'
 import { putLimitHeaders } from './ratelimit.ts'
+import type { ErrorBody } from './responses.ts'
 import { listStaticPaths } from './staticpaths.ts'
 
 /** The HTTP status of each Fault code. */
@@ -54,20 +55,6 @@ const PHRASE: Record<number, string> = {
 /** Faults that share their status with others, and are told apart by the `code` in the body. */
 const CODED: FaultCode[] = ['AUDIT_CHAIN_BROKEN']
 
-/**
- * The body of every error response. Only a 400 has `errors`, only some a `code`. `path` does not include the
- * query.
- */
-export type ErrorBody = {
-  status: number
-  error: string
-  message: string
-  timestamp: string
-  path: string
-  code?: FaultCode
-  errors?: Problem[]
-}
-
 export function describeError(path: string, status: number, message: string, errors?: Problem[]): ErrorBody {
   const body = {
     status,
@@ -84,7 +71,7 @@ export function respondWithError(c: Context<AppEnv>, thrown: unknown): Response 
   const fault = readFault(thrown)
   if (!fault) {
     c.get('log').error({ err: thrown, method: c.req.method, route: findRoute(c) }, 'request failed')
-    return c.json(describeError(c.req.path, 500, 'The service failed unexpectedly'), 500)
+    return show(c, describeError(c.req.path, 500, 'The service failed unexpectedly'))
   }
   if (fault !== thrown)
     c.get('log').warn({ err: thrown, method: c.req.method, route: findRoute(c) }, fault.message)
@@ -95,22 +82,34 @@ export function respondWithError(c: Context<AppEnv>, thrown: unknown): Response 
   if (status === 413) c.header('Connection', 'close')
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
   const body = describeError(c.req.path, status, fault.message, status === 400 ? fault.problems : undefined)
-  return c.json(CODED.includes(fault.code) ? { ...body, code: fault.code } : body, status)
+  return show(c, CODED.includes(fault.code) ? { ...body, code: fault.code } : body)
+}
+
+function show(c: Context<AppEnv>, body: ErrorBody): Response {
+  return c.get('rule')?.showError?.(c, body) ?? c.json(body, body.status as ContentfulStatusCode)
 }
 
 /**
  * For requests without a route: 405 with Allow if the path takes other methods (204 for OPTIONS), else 404.
  */
 export function createNotFoundHandler(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
-  const router = new TrieRouter<string>()
+  const router = new TrieRouter<{ method: string; last: string | undefined }>()
   const methods = new Set<string>()
   for (const route of routes) {
     // ALL marks middleware, and routes that check the method themselves.
     if (route.method === 'ALL') continue
-    router.add(route.method, route.path, route.method)
+    router.add(route.method, route.path, { method: route.method, last: route.path.split('/').at(-1) })
     methods.add(route.method)
   }
   const literal = listStaticPaths(routes)
+
+  function matchMethods(path: string): Set<string> {
+    const matched = [...methods].flatMap((method) => router.match(method, path)[0].map(([route]) => route))
+    // A name is not meant as an id: /alerts/bulk-acknowledge is none of /alerts/:alertId.
+    const named = matched.filter(({ last }) => last === path.split('/').at(-1))
+    return new Set((named.length > 0 ? named : matched).map(({ method }) => method))
+  }
+
   return async (c) => {
     try {
       await c.get('countRequest')()
@@ -118,10 +117,7 @@ export function createNotFoundHandler(routes: RouterRoute[]): NotFoundHandler<Ap
       // A 404 or 405 needs no database, so it is sent even when the request cannot be counted.
       if (!isDatabaseAway(error)) return respondWithError(c, error)
     }
-    const own = literal.get(c.req.path)
-    const allowed = [...(own ?? methods)].filter(
-      (method) => own || router.match(method, c.req.path)[0].length > 0,
-    )
+    const allowed = [...(literal.get(c.req.path) ?? matchMethods(c.req.path))]
     if (allowed.length === 0)
       return respondWithError(c, new Fault('NOT_FOUND', 'There is nothing at this address'))
     if (allowed.includes('GET')) allowed.push('HEAD')

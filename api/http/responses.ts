@@ -1,4 +1,6 @@
 import * as v from 'valibot'
+import type { FaultCode } from '../../db/fault.ts'
+import type { Problem } from '../../workflows/problem.ts'
 
 type Schema = v.GenericSchema
 
@@ -58,6 +60,20 @@ export function pageSchema<T extends Schema>(title: string, item: T) {
 
 /** The header with the path of a new resource. */
 export const LOCATION_HEADER = { Location: 'The path of the new resource' }
+
+/**
+ * The body of every error response. Only a 400 has `errors`, only some a `code`. `path` does not include the
+ * query.
+ */
+export type ErrorBody = {
+  status: number
+  error: string
+  message: string
+  timestamp: string
+  path: string
+  code?: FaultCode
+  errors?: Problem[]
+}
 
 export const ErrorSchema = v.pipe(
   v.object({

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { type PersonalKind, PII_KINDS } from '../../db/detection/pii/kinds.ts'
 import { readMasking, updateMasking } from '../../db/redaction/masking.ts'
-import { PII_KINDS, type PiiKind } from '../../db/redaction/pii.ts'
 import { findPatternFault, MASK_STYLES } from '../../db/redaction/rules.ts'
 import { strictObject } from '../../workflows/object.ts'
 import type { AppEnv } from '../env.ts'
@@ -12,7 +12,8 @@ import { timeSchema } from '../http/responses.ts'
 const MAX_PATTERNS = 20
 const MAX_KEYS = 100
 
-const switches = <T>(one: T) => Object.fromEntries(PII_KINDS.map((kind) => [kind, one])) as Record<PiiKind, T>
+const switches = <T>(one: T) =>
+  Object.fromEntries(PII_KINDS.map((kind) => [kind, one])) as Record<PersonalKind, T>
 const patternName = v.pipe(
   v.string('must be a string'),
   v.regex(

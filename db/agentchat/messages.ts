@@ -31,8 +31,8 @@ export type AgentChatMessage = {
 /** One response shows texts of up to this many characters. */
 const SHOWN_LENGTH = 32_000_000
 
-/** A reply that has failed has no text: what was asked says so. */
-const shown = sql<boolean>`not (role = 'assistant' and status = 'FAILED')`
+/** A reply that has failed has no text, unless its node says something instead: what was asked says so. */
+const shown = sql<boolean>`not (role = 'assistant' and status = 'FAILED' and content = '')`
 
 /** A page of a session's messages, newest first: for its owner, and for an ADMIN. Throws NOT_FOUND. */
 export async function listChatMessages(

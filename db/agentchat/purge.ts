@@ -95,9 +95,8 @@ async function pruneBatch(tx: Tx, teamId: string, days: number): Promise<number>
           where r.execution_id = m.execution_id and r.status = 'STREAMING')
       order by created_at limit ${BATCH} for update of m skip locked)
     delete from agent_chat_messages m using old where m.id = old.id
-    returning m.session_id, m.execution_id, not (m.role = 'assistant' and m.status = 'FAILED') as shown`.execute(
-    tx,
-  )
+    returning m.session_id, m.execution_id, 
+      not (m.role = 'assistant' and m.status = 'FAILED' and m.content = '') as shown`.execute(tx)
   const runs = [...new Set(rows.map(({ executionId }) => executionId))]
   const counts = Map.groupBy(
     rows.filter(({ shown }) => shown),

@@ -7,12 +7,13 @@ import { readCompiledPlan } from '../workflows/compiled.ts'
 
 /**
  * The text of the node that replies in an ended execution, as its records have it: an LLM's text, or the texts of all
- * turns of an agent, in their order. It is '' if there is none, with the `reason`.
+ * turns of an agent, in their order. It is '' if there is none, with the `reason`; `refusal` is what the node says instead
+ * of one that its guardrails have blocked.
  */
 export async function readReplyText(
   store: Store,
   execution: ExecutionShape,
-): Promise<{ text: string; reason: string }> {
+): Promise<{ text: string; reason: string; refusal?: string }> {
   const node = await findReply(store, execution)
   if (!node) return { text: '', reason: 'The workflow has no node that replies' }
   const { own, turns } = await readReplyRecords(store, execution.id, node.id)
@@ -20,6 +21,14 @@ export async function readReplyText(
   if (own.status !== 'SUCCESS')
     return { text: '', reason: own.errorMessage ?? `The node "${node.name}" did not succeed` }
   if (own.output === null) return { text: '', reason: 'The reply could not be stored' }
+  const last = turns.at(-1)?.output
+  if (last) {
+    const said = await openEnvelope(store, execution.id, last as Envelope)
+    if (isObject(said) && said.blocked === true) {
+      const refusal = textOf(await openEnvelope(store, execution.id, own.output as Envelope))
+      return { text: '', reason: BLOCKED, refusal }
+    }
+  }
   const text = await joinTexts(store, execution.id, turns.length > 0 ? turns : [own])
   return { text, reason: `The node "${node.name}" gave no text` }
 }
@@ -36,6 +45,8 @@ export async function readFinishedText(store: Store, execution: ExecutionShape):
   const unfinished = records.findIndex(({ status, output }) => status !== 'SUCCESS' || output === null)
   return joinTexts(store, execution.id, unfinished < 0 ? records : records.slice(0, unfinished))
 }
+
+const BLOCKED = "The reply was blocked by the node's guardrails"
 
 async function readReplyRecords(store: Store, executionId: string, nodeId: string) {
   const records = await store.db

@@ -52,10 +52,13 @@ export async function isAnyReplyEnding({ db }: Store): Promise<boolean> {
   return rows[0]!.ending
 }
 
-/** What becomes of a reply. A stopped one has at least the text of `content`, see readFinishedText. */
+/**
+ * What becomes of a reply. A stopped one has at least the text of `content`, see readFinishedText. A failed one has what
+ * is said instead, if the node that replies has a refusal.
+ */
 type Outcome =
   | { status: 'COMPLETE' | 'STOPPED'; content: string }
-  | { status: 'FAILED'; content: ''; error: string }
+  | { status: 'FAILED'; content: string; error: string }
 
 /**
  * Saves a reply whose execution has ended: its whole text if it succeeded, what there is of it if it was stopped, and
@@ -109,8 +112,8 @@ export async function settleReply(
     await tx
       .updateTable('agentChatSessions')
       .set({ lastMessageAt: now, activeAt: now, updatedAt: now })
-      // A reply that has failed is not shown.
-      .$if(failed, (update) => update.set({ messageCount: sql<number>`message_count - 1` }))
+      // A reply that has failed is not shown, unless something is said instead.
+      .$if(failed && content === '', (update) => update.set({ messageCount: sql<number>`message_count - 1` }))
       .where('id', '=', sessionId)
       .execute()
     return 'settled'
@@ -131,7 +134,8 @@ async function readOutcome(store: Store, { executionId, attempts }: DueReply): P
   if (run.status !== 'SUCCESS' && !isStopped) return fail(run.errorMessage ?? 'The execution failed')
   try {
     if (isStopped) return { status: 'STOPPED', content: cut(await readFinishedText(store, run)) }
-    const { text, reason } = await readReplyText(store, run)
+    const { text, reason, refusal = '' } = await readReplyText(store, run)
+    if (refusal !== '') return { status: 'FAILED', content: cut(refusal), error: refusal }
     return text === '' ? fail(reason) : { status: 'COMPLETE', content: cut(text) }
   } catch (error) {
     if (attempts < MAX_ATTEMPTS) throw error

@@ -1,13 +1,15 @@
 import { sql } from 'kysely'
 import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { isEvalCredential } from '../evaluation/configs.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { isGuardrailCredential } from '../guardrails/settings.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { mergeCredentialData, readCredentialData } from './data.ts'
 import { describeData, guardCredentialName, insertCredential } from './insert.ts'
 import { openCredential, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
-import { listActiveUsers, listForwarderUsers } from './usage.ts'
+import { listActiveUsers, listChannelUsers, listForwarderUsers } from './usage.ts'
 
 /** What a list says of a credential. Its data is never read out again. */
 export type CredentialItem = {
@@ -162,6 +164,10 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
     if (users.length > 0 && !force) throw new Fault('CONFLICT', describeUsers(name, users))
     const forwarders = await listForwarderUsers(tx, id)
     if (forwarders.length > 0 && !force) throw new Fault('CONFLICT', describeForwarders(name, forwarders))
+    const channels = await listChannelUsers(tx, id)
+    if (channels.length > 0 && !force) throw new Fault('CONFLICT', describeChannels(name, channels))
+    if (!force && (await isGuardrailCredential(tx, id))) throw new Fault('CONFLICT', describeGuardrails(name))
+    if (!force && (await isEvalCredential(tx, id))) throw new Fault('CONFLICT', describeEvaluations(name))
     await tx.deleteFrom('credentials').where('id', '=', id).execute()
     const details = { name, type, ...(users.length > 0 ? { activeWorkflows: users.length } : {}) }
     return { result: undefined, resourceId: id, details }
@@ -191,6 +197,28 @@ function describeForwarders(name: string, forwarders: string[]): string {
   return (
     `Audit forwarders use the credential "${name}": ${named}. Give them another one or disable them first; an ADMIN can ` +
     'delete it anyway with force=true, and then they send nothing'
+  )
+}
+
+function describeEvaluations(name: string): string {
+  return (
+    `Evaluations ask their judge with the credential "${name}". Give them another one first; an ADMIN can delete it ` +
+    'anyway with force=true, and then they fail'
+  )
+}
+
+function describeChannels(name: string, channels: string[]): string {
+  const named = channels.map((one) => `"${one}"`).join(', ')
+  return (
+    `Notification channels use the credential "${name}": ${named}. Give them another one or disable them first; an ADMIN ` +
+    'can delete it anyway with force=true, and then they send nothing'
+  )
+}
+
+function describeGuardrails(name: string): string {
+  return (
+    `The team's guardrails ask their model with the credential "${name}". Give them another one first; an ADMIN can ` +
+    'delete it anyway with force=true, and then the checks that ask the model cannot be made'
   )
 }
 

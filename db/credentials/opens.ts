@@ -7,11 +7,14 @@ import type { Tx } from '../connection.ts'
 import { createBatches } from '../operation/batches.ts'
 import { type Store, serviceScope } from '../scope.ts'
 
-/** An attempt of a workflow's node, or an audit forwarder, has opened a credential. */
+/**
+ * An attempt of a workflow's node, an audit forwarder, a notification channel or a team's guardrails have opened a
+ * credential: the id of the last is the team's.
+ */
 export type Opening = {
   teamId: string
   credentialId: string
-  opener: { kind: 'WORKFLOW' | 'FORWARDER'; id: string }
+  opener: { kind: 'WORKFLOW' | 'FORWARDER' | 'GUARDRAILS' | 'CHANNEL'; id: string }
 }
 
 /** An hour is settled so many minutes after it is over: by then every process has written what it has opened in it. */
@@ -65,8 +68,8 @@ const countersOf = perDatabase(() => {
 })
 
 /**
- * Makes one audit entry of how often a credential was opened by a workflow or a forwarder in an hour, once the hour is over. Any
- * number of processes may do so at once. A team whose chain cannot take an entry does not stop the others: `tell` is
+ * Makes one audit entry of how often a credential was opened by a workflow, a forwarder or guardrails in an hour, once the
+ * hour is over. Any number of processes may do so at once. A team whose chain cannot take an entry does not stop the others: `tell` is
  * called with the failure, and it is tried again the next time. Resolves to how many entries were made.
  */
 export async function settleOpenings(
@@ -100,7 +103,7 @@ async function settleTeam(store: Store, teamId: string, until: Date): Promise<nu
   })
 }
 
-/** The audit entries of all that a team's workflows and forwarders have opened and that has none: for a team that is deleted. */
+/** The audit entries of all that a team has opened and that has none: for a team that is deleted. */
 export async function takeAllOpenings(tx: Tx, teamId: string): Promise<OpeningEntry[]> {
   const all: OpeningEntry[] = []
   for (let some = CHUNK; some === CHUNK; ) {
@@ -130,6 +133,7 @@ async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise
     select t.hour, t.credential_id, t.opener_kind as kind, t.opener_id as id, sum(t.opened)::bigint as count,
       (select name from credentials c where c.id = t.credential_id) as name,
       case t.opener_kind when 'WORKFLOW' then (select name from workflows w where w.id = t.opener_id)
+        when 'CHANNEL' then (select name from notification_channels n where n.id = t.opener_id)
         else (select name from audit_forwarders f where f.id = t.opener_id) end as opener_name
     from taken t group by t.hour, t.credential_id, t.opener_kind, t.opener_id
     order by t.hour, t.credential_id, t.opener_kind, t.opener_id`.execute(tx)
@@ -138,11 +142,15 @@ async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise
     resourceId: credentialId,
     details: {
       ...used,
-      ...(kind === 'WORKFLOW'
-        ? { workflowId: id, workflowName: openerName }
-        : { forwarderId: id, forwarderName: openerName }),
+      ...nameOpener({ kind, id, openerName }),
     },
   }))
+}
+
+function nameOpener({ kind, id, openerName }: Pick<Used, 'kind' | 'id' | 'openerName'>) {
+  if (kind === 'WORKFLOW') return { workflowId: id, workflowName: openerName }
+  if (kind === 'CHANNEL') return { channelId: id, channelName: openerName }
+  return kind === 'FORWARDER' ? { forwarderId: id, forwarderName: openerName } : { guardrails: true }
 }
 
 type Used = {

@@ -4,9 +4,10 @@ import { listCredentials } from '../../workflows/graph/credentials.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import type { Tx } from '../connection.ts'
+import { invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { findRequestFaults } from './requests.ts'
-import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
+import { CREDENTIAL_TYPE_NAMES, type CredentialType, type CredentialUse, credentialKind } from './types.ts'
 
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
 export type ReferenceProblem = Problem & {
@@ -101,4 +102,28 @@ export async function noteCredentials(
     .filter((id) => isUuid(id))
     .map((credentialId) => ({ workflowId, version, credentialId }))
   if (rows.length > 0) await tx.insertInto('versionCredentials').values(rows).execute()
+}
+
+/**
+ * The name and type of a team's credential that something else than a node signs in with. It is held until the commit:
+ * whoever deletes it waits. Throws INVALID for `credentialId` if it is none of the team's, or not for that use, which
+ * `purpose` says in words.
+ */
+export async function demandCredential(
+  tx: Tx,
+  query: { teamId: string; credentialId: string; use: CredentialUse; purpose: string },
+): Promise<{ name: string; type: CredentialType }> {
+  const found = await tx
+    .selectFrom('credentials')
+    .select(['name', 'type'])
+    .where('id', '=', query.credentialId)
+    .where('teamId', '=', query.teamId)
+    .forKeyShare()
+    .executeTakeFirst()
+  const fault = (message: string) => invalid([{ path: 'credentialId', message }])
+  if (!found) throw fault('must be a credential of this team')
+  const type = found.type as CredentialType
+  if (!credentialKind(type).uses.includes(query.use))
+    throw fault(`must be a credential for ${query.purpose}; "${found.name}" is of the type ${type}`)
+  return { name: found.name, type }
 }

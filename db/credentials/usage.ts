@@ -45,6 +45,18 @@ export async function listForwarderUsers(db: Db, id: string): Promise<string[]> 
   return rows.map(({ name }) => name)
 }
 
+/** The names of the enabled notification channels that send with a credential. */
+export async function listChannelUsers(db: Db, id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('notificationChannels')
+    .select('name')
+    .where('credentialId', '=', id)
+    .where('enabled', '=', true)
+    .orderBy('name')
+    .execute()
+  return rows.map(({ name }) => name)
+}
+
 /**
  * The workflows that name a credential (BUILDER): those that do now first, by name; then those of which only older
  * versions do. Throws NOT_FOUND.

@@ -1,18 +1,15 @@
 import { setImmediate as breathe } from 'node:timers/promises'
-import { type ControlledTransaction, sql } from 'kysely'
+import { sql } from 'kysely'
 import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
 import { type ChatPrivacy, chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
-import { change, write } from '../change.ts'
-import type { Tx } from '../connection.ts'
-import { openSnapshot } from '../connection.ts'
-import { demandStill } from '../people/rights.ts'
-import { type RedactionRules, redact } from '../redaction/redact.ts'
+import { change } from '../change.ts'
+import type { RedactionRules } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
-import type { DB } from '../schema.ts'
+import { createTextMask } from '../redaction/texts.ts'
 import type { Scope } from '../scope.ts'
 import { ALL_SUMS, findUsage, type RecordSums, type Usage } from '../usage/usage.ts'
-import { takeExportSlot } from './exportslots.ts'
+import { openExportCursor } from './exportcursor.ts'
 
 /** An execution as it is exported: its strings are redacted, times are ISO 8601 in UTC. */
 export type ExportedExecution = {
@@ -99,66 +96,24 @@ export async function openExport(
     resourceId: null,
     details: { ...asked, since },
   }))
-  const { db } = scope.store
-  const freeSlot = await takeExportSlot(db, teamId)
-  const stop = new AbortController()
-  let tx: ControlledTransaction<DB> | undefined
-  // Without plugins, which would copy all rows.
-  let plain: Tx | undefined
-  let ended: Promise<void> | undefined
-  let finished = false
-  // Waits for the query that is being executed, and gives the connection back even if it is broken.
-  const rollback = async () => tx?.rollback().execute()
-  const end = () => {
-    ended ??= rollback()
-      .catch(() => {})
-      .then(freeSlot)
-    return ended
-  }
-  const fetch = async (): Promise<Row[]> => {
-    try {
-      const options = { signal: stop.signal, inflightQueryAbortStrategy: 'cancel query' } as const
-      const { rows } = await sql<Row>`fetch ${sql.lit(BATCH)} from export`.execute(plain!, options)
-      if (rows.length < BATCH) {
-        finished = true
-        await end()
-      }
-      return rows
-    } catch (error) {
-      await end()
-      throw error
-    }
-  }
-  try {
-    // The slot may have come only after a while.
-    const right = { scope, least: ACTS.EXECUTIONS_EXPORTED.role }
-    await write(scope.store, (tx) => demandStill(tx, right, teamId))
-    tx = await openSnapshot(db)
-    plain = tx.withoutPlugins()
-    const visit = createVisit(await readRules(tx), ({ privacy }) => isHiddenFrom(scope, teamId, privacy))
-    await declareCursor(tx, teamId, since, asked.format)
-    // At once, so that an error can become the response, and a small export frees its connection now.
-    let ahead: Row[] | undefined = await fetch()
-    return {
-      async read(each) {
-        stop.signal.throwIfAborted()
-        const rows = ahead ?? (finished ? [] : await fetch())
-        ahead = undefined
-        if (rows.length === 0) return false
-        await visit(rows, each)
-        // The driver's promises keep each other, and so these rows, alive until the next full garbage
-        // collection: the process would grow by 200 MB.
-        rows.length = 0
-        return true
-      },
-      close() {
-        stop.abort(new Error('The export is closed'))
-        return end()
-      },
-    }
-  } catch (error) {
-    await end()
-    throw error
+  const least = ACTS.EXECUTIONS_EXPORTED.role
+  const cursor = await openExportCursor<Row, RedactionRules>(
+    scope,
+    { teamId, least },
+    { select: selectRows(teamId, since, asked.format), batch: BATCH, begin: readRules },
+  )
+  const visit = createVisit(cursor.begun, ({ privacy }) => isHiddenFrom(scope, teamId, privacy))
+  return {
+    async read(each) {
+      const rows = await cursor.next()
+      if (rows.length === 0) return false
+      await visit(rows, each)
+      // The driver's promises keep each other, and so these rows, alive until the next full garbage
+      // collection: the process would grow by 200 MB.
+      rows.length = 0
+      return true
+    },
+    close: cursor.close,
   }
 }
 
@@ -166,19 +121,9 @@ export async function openExport(
  * PostgreSQL carries the lateral join out as a loop over the executions, so the rows come in this order, and
  * the first ones at once: nothing has to sort them all.
  */
-async function declareCursor(
-  tx: ControlledTransaction<DB>,
-  teamId: string,
-  since: Date,
-  format: string,
-): Promise<void> {
+function selectRows(teamId: string, since: Date, format: string) {
   const sums = format === 'json' ? ALL_SUMS : sql`null::json`
-  // An open snapshot keeps PostgreSQL from removing deleted rows. If this process hangs, the server ends it.
-  await sql`set local idle_in_transaction_session_timeout = '1h'`.execute(tx)
-  // Compiling the query would cost more than it saves.
-  await sql`set local jit = off`.execute(tx)
-  await sql`
-    declare export no scroll cursor for
+  return sql`
     select e.id as "executionId", e.workflow_id as "workflowId", e.workflow_name as "workflowName", e.status, e.trigger,
       ${toMs('e.started_at')} as started, ${toMs('e.completed_at')} as completed, n.node_id as "nodeId",
       n.node_type as "nodeType", n.node_name as "nodeName", split_part(n.iteration, '!', 1) as iteration, n.step, n.tool, n.status as "nodeStatus",
@@ -190,7 +135,7 @@ async function declareCursor(
     left join lateral (
       select *, row_number() over (order by started_at, position, node_id, iteration) as place
       from node_executions where execution_id = e.id
-      order by started_at, position, node_id, iteration) n on true`.execute(tx)
+      order by started_at, position, node_id, iteration) n on true`
 }
 
 function toMs(column: string) {
@@ -198,30 +143,13 @@ function toMs(column: string) {
 }
 
 const SLICE_MS = 10
-const CACHED_CHARS = 200_000
 
-/**
- * Passes rows on, redacted. The same few strings come again and again, so their results are cached; between
- * slices of 10 ms it lets other work have its turn.
- */
+/** Passes rows on, redacted. Between slices of 10 ms it lets other work have its turn. */
 function createVisit(
   rules: RedactionRules,
   isHidden: (row: Row) => boolean,
 ): (rows: Row[], each: Each) => Promise<void> {
-  const cache = new Map<string, string>()
-  let chars = 0
-  const mask = (text: string): string => {
-    const known = cache.get(text)
-    if (known !== undefined) return known
-    const clean = redact(text, { pii: true, rules })
-    chars += text.length + clean.length
-    if (chars > CACHED_CHARS) {
-      cache.clear()
-      chars = text.length + clean.length
-    }
-    cache.set(text, clean)
-    return clean
-  }
+  const mask = createTextMask(rules)
   let execution: ExportedExecution | undefined
   let usageOf = findUsage([])
   return async (rows, each) => {

@@ -7,6 +7,8 @@ export const EXECUTION_TRIGGERS = [
   'CHAT',
   'SUB_WORKFLOW',
   'ERROR',
+  'EVALUATION',
+  'PLAYBOOK',
 ] as const
 export type Trigger = (typeof EXECUTION_TRIGGERS)[number]
 

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { changeInstance, record } from '../change.ts'
 import { type Rotation, rotateCredentials } from '../credentials/rotate.ts'
+import { rotateChannels } from '../monitoring/channels/rotate.ts'
 import type { Scope, Store } from '../scope.ts'
 import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 
@@ -11,9 +12,21 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
   files: { from: sql`file_pieces`, keyId: idWithin('sealed') },
   messages: { from: sql`message_notes`, keyId: idWithin('sealed') },
   callbacks: { from: sql`callbacks`, keyId: idWithin('target') },
+  channels: {
+    from: sql`(select * from notification_channels where sealed is not null) c`,
+    keyId: idWithin('sealed'),
+  },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
-export const KEY_PLACES = ['outputs', 'requests', 'files', 'messages', 'callbacks', 'audit'] as const
+export const KEY_PLACES = [
+  'outputs',
+  'requests',
+  'files',
+  'messages',
+  'callbacks',
+  'channels',
+  'audit',
+] as const
 export type KeyPlace = (typeof KEY_PLACES)[number]
 
 /** How long the counting of one place may take. */
@@ -59,15 +72,16 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
   return uses
 }
 
-/** Wraps every credential with the current key anew, and notes it in the instance's audit chain (operator). */
+/** Wraps every credential, and seals the secrets of every notification channel, with the current key anew, and notes it in the instance's audit chain (operator). */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
   const { rewrapped, closed } = done
+  const channels = await rotateChannels(scope.store)
   const to = scope.store.keys.current
   await changeInstance(scope, 'KEYS_ROTATED', async () =>
-    rewrapped === 0
+    rewrapped + channels === 0
       ? { result: undefined, unchanged: true }
-      : { result: undefined, resourceId: null, details: { to, rewrapped, closed: closed.length } },
+      : { result: undefined, resourceId: null, details: { to, rewrapped, channels, closed: closed.length } },
   )
   return done
 }

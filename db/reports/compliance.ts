@@ -22,7 +22,13 @@ const CREDENTIALS = [
   ...['CREDENTIAL_TESTED', 'CREDENTIALS_EXTRACTED'],
 ]
 
-const SETTINGS = ['TEAM_UPDATED', 'TEAM_PLAN_CHANGED', 'MODEL_PRICES_UPDATED']
+const SETTINGS = [
+  'TEAM_UPDATED',
+  'TEAM_PLAN_CHANGED',
+  'MODEL_PRICES_UPDATED',
+  'GUARDRAIL_SETTINGS_UPDATED',
+  'MONITORING_CONFIG_UPDATED',
+]
 
 /** What a COMPLIANCE report tells: who may do what and why, what was given and taken, and what is kept. */
 export async function tellCompliance(period: ReportPeriod): Promise<ReportSection[]> {
@@ -124,7 +130,7 @@ async function listCredentialsThen(period: ReportPeriod): Promise<ReportSection>
   )
 }
 
-/** Which workflow, or audit forwarder, has used which credential, how often. */
+/** Which workflow or audit forwarder, or that guardrails, have used which credential, how often. */
 async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
   const rows = await askRows(
@@ -136,7 +142,8 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
       from (
         select resource_id as credential_id, coalesce(details->>'workflowId', details->>'forwarderId') as workflow_id, sum(${TIMES})::float8 as times,
           min(details->>'hour') as first, max(details->>'hour') as last, max(details->>'name') as name,
-          max(coalesce(details->>'workflowName', 'Audit forwarder ' || (details->>'forwarderName'))) as workflow_name
+          max(coalesce(details->>'workflowName', 'Audit forwarder ' || (details->>'forwarderName'),
+            case when details->>'guardrails' = 'true' then 'Guardrails' end)) as workflow_name
         from audit_entries
         where team_id = ${teamId} and action = 'CREDENTIAL_USED' and seq between ${span.low} and ${span.high}
         group by 1, 2) u
@@ -146,7 +153,7 @@ async function listCredentialUse(period: ReportPeriod): Promise<ReportSection> {
   return makeSection(
     'credential-use',
     'Use of credentials',
-    'How often the steps of each workflow, and audit forwarders, have opened a credential, the most first. It is noted after each hour.',
+    'How often the steps of each workflow, audit forwarders and guardrails have opened a credential, the most first. It is noted after each hour.',
     {
       ...{
         credential: 'Credential',

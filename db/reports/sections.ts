@@ -116,12 +116,19 @@ export const TIMES = sql`case when details->>'count' ~ '^[0-9]{1,9}$' then (deta
 /** Who was behind an entry: entries of version 1 do not say who was behind a token. */
 export const PERSON = sql`coalesce(user_id, case when actor_kind = 'USER' then actor_id end)`
 
-/** The acts by which data leaves the service, and those that say where the audit is sent, or that it is no longer. */
+/** The acts by which data leaves the service, and those that say where the audit, or figures, are sent, or no longer are. */
 export const EXPORTS = [
   'EXECUTIONS_EXPORTED',
+  'USAGE_EXPORTED',
   'WORKFLOW_EXPORTED',
   'AUDIT_EXPORTED',
   'AUDIT_SIEM_READ',
   'AUDIT_REPORT_DOWNLOADED',
   ...['AUDIT_FORWARDER_CREATED', 'AUDIT_FORWARDER_UPDATED', 'AUDIT_FORWARDER_DELETED'],
+  ...[
+    'SCHEDULED_REPORT_CREATED',
+    'SCHEDULED_REPORT_UPDATED',
+    'SCHEDULED_REPORT_DELETED',
+    'SCHEDULED_REPORT_SENT',
+  ],
 ]

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
-import { type CredentialType, credentialKind } from '../credentials/types.ts'
+import { demandCredential } from '../credentials/references.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bidFarewell } from './farewell.ts'
@@ -94,7 +94,7 @@ export async function createForwarder(
     const { name, enabled = true, after, ...target } = input
     const head = await readHead(tx, teamId)
     demandPlace(after, head)
-    await demandCredential(tx, teamId, target)
+    await demandTarget(tx, teamId, target)
     const sentSeq = after ?? head
     const row = { id: uuid(), teamId, name, enabled, sentSeq, ...target }
     await tx.insertInto('auditForwarders').values(row).execute()
@@ -119,7 +119,7 @@ export async function updateForwarder(
     const before = await find(tx, teamId, id)
     const { name, enabled = before.enabled, after = before.after, ...target } = input
     demandPlace(input.after, await readHead(tx, teamId))
-    await demandCredential(tx, teamId, target)
+    await demandTarget(tx, teamId, target)
     if (before.enabled && (!enabled || isElsewhere(before, target))) await bidFarewell(tx, teamId, id)
     await tx
       .updateTable('auditForwarders')
@@ -209,22 +209,7 @@ function describe({ name, type, enabled, after, host, port, caCertificate, url, 
   return { name, type, enabled, after, ...target }
 }
 
-/** Holds the credential until the commit: whoever deletes it waits. */
-async function demandCredential(
-  tx: Tx,
-  teamId: string,
-  { credentialId }: Pick<ForwarderTarget, 'credentialId'>,
-): Promise<void> {
-  if (credentialId === null) return
-  const found = await tx
-    .selectFrom('credentials')
-    .select(['name', 'type'])
-    .where('id', '=', credentialId)
-    .where('teamId', '=', teamId)
-    .forKeyShare()
-    .executeTakeFirst()
-  const fault = (message: string) => invalid([{ path: 'credentialId', message }])
-  if (!found) throw fault('must be a credential of this team')
-  if (!credentialKind(found.type as CredentialType).uses.includes('HTTP'))
-    throw fault(`must be a credential for HTTP; "${found.name}" is of the type ${found.type}`)
+async function demandTarget(tx: Tx, teamId: string, { credentialId }: Pick<ForwarderTarget, 'credentialId'>) {
+  if (credentialId !== null)
+    await demandCredential(tx, { teamId, credentialId, use: 'HTTP', purpose: 'HTTP' })
 }

@@ -24,7 +24,9 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .where('e.id', '=', executionId)
     .executeTakeFirst()
   const errorWorkflowId = run && readSettings(run.settings).errorWorkflowId
-  if (!run || !errorWorkflowId) return { started: null, reason: null }
+  // What is only tried out alarms nobody.
+  if (!run || !errorWorkflowId || ['EVALUATION', 'PLAYBOOK'].includes(run.trigger))
+    return { started: null, reason: null }
   const workflow = await readStartable(store, errorWorkflowId, (teamId) => teamId === run.teamId)
   if (!workflow) return { started: null, reason: `the error workflow ${errorWorkflowId} does not exist` }
   const node = findErrorTrigger(workflow.graph)

@@ -10,9 +10,9 @@ import {
 } from '../../workflows/graph/secrets.ts'
 import { getOwn, isObject } from '../../workflows/json.ts'
 import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
-import { REDACTED } from '../redaction/detect.ts'
+import { REDACTED } from '../detection/secrets/structures.ts'
 import { redact } from '../redaction/redact.ts'
-import { IN_REQUESTS } from '../redaction/requests.ts'
+import { IN_REQUESTS, listHookSecrets } from '../redaction/requests.ts'
 
 /** The keys of a config that may have a secret anywhere in their values, by node type: the redactor finds it. */
 const CARRIERS: Record<string, string[]> = { HTTP_REQUEST: ['url', 'headers', 'query', 'body'] }
@@ -25,7 +25,11 @@ export function hideSecrets(node: GraphNode): GraphNode {
   if (known) return known
   const named = listSecrets(node).reduce((shown, path) => replaceSecret(shown, path, HIDDEN), node)
   const { body, ...rest } = pickCarried(node)
-  const masked = { ...redact(rest, { rules: IN_REQUESTS }), ...redact(body === undefined ? {} : { body }) }
+  const secrets = typeof rest.url === 'string' ? listHookSecrets(rest.url) : []
+  const masked = {
+    ...redact(rest, { rules: IN_REQUESTS, secrets }),
+    ...redact(body === undefined ? {} : { body }),
+  }
   const carried = body === undefined ? rest : { ...rest, body }
   const config = { ...named.config, ...(hideWithin(carried, masked) as typeof carried) }
   const hidden = { ...named, config }

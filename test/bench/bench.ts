@@ -1,6 +1,11 @@
 import { startStand } from './stand.ts'
 
 const [what = 'speed', ...rest] = process.argv.slice(2)
+if (what === 'alerts') {
+  const { measureAlerts } = await import('./monitoring/alerts.ts')
+  await measureAlerts(rest)
+  process.exit(0)
+}
 const benches: Record<
   string,
   () => Promise<(stand: Awaited<ReturnType<typeof startStand>>, args: string[]) => Promise<void>>
@@ -16,12 +21,14 @@ const benches: Record<
   chat: async () => (await import('./agentchat/chat.ts')).measureChat,
   audit: async () => (await import('./audit/audit.ts')).measureAudit,
   'audit-processes': async () => (await import('./audit/processes.ts')).measureProcesses,
+  guardrails: async () => (await import('./guardrails/guardrails.ts')).measureGuardrails,
+  rollups: async () => (await import('./monitoring/rollups.ts')).measureRollups,
   memory: async () => (await import('./memory.ts')).measureMemory,
 }
 
 const load = benches[what]
 if (!load) {
-  console.error(`Usage: npm run bench [-- ${Object.keys(benches).join(' | ')}]`)
+  console.error(`Usage: npm run bench [-- ${[...Object.keys(benches), 'alerts'].join(' | ')}]`)
   process.exit(2)
 }
 const bench = await load()

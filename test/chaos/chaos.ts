@@ -7,7 +7,7 @@ import { createKinds, type Kind } from './kinds.ts'
 import { createStrikes } from './strikes.ts'
 
 // Keeps starting executions while parts of the service are killed and frozen at random, then checks every one:
-// `npm run chaos -- <minutes> <seed>`; `-- models` with models, agents and chats instead. The strikes of a seed are the same each time, what they hit is not.
+// `npm run chaos -- <minutes> <seed>`; `-- models` with models, agents and chats instead, `-- batches` with a batch evaluation. The strikes of a seed are the same each time, what they hit is not.
 
 type Started = { id: string; kind: Kind; n: number; cancelled: boolean }
 
@@ -16,6 +16,7 @@ const QUIET_MS = 6_000
 const CANCEL_SHARE = 0.1
 
 if (process.argv[2] === 'models') await import('./models/models.ts')
+if (process.argv[2] === 'batches') await import('./batches.ts')
 
 const [minutes = '5', seed = String(Date.now() % 100_000)] = process.argv.slice(2)
 const random = createRandom(Number(seed))

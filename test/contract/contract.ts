@@ -137,7 +137,7 @@ try {
     const config = join(folder, 'config.json')
     // It knows no images, which only the guide has, and no lines of JSON; and its formatter is not what is tested.
     const bytes = 'application/octet-stream'
-    const overrides = { 'image/png': bytes, 'application/x-ndjson': bytes }
+    const overrides = { 'image/png': bytes, 'application/x-ndjson': bytes, 'application/x-protobuf': bytes }
     writeFileSync(config, JSON.stringify({ content_type_overrides: overrides, post_hooks: [] }))
     const output = ['--output-path', join(folder, 'perdure_client'), '--meta', 'none']
     const args = ['generate', '--path', document, ...output, '--config', config, '--fail-on-warning']

@@ -9,6 +9,7 @@ import { createEvaluator, type Evaluator } from '../../activities/expressions/ev
 import { EXPRESSIONS_BUSY } from '../../activities/expressions/failures.ts'
 import { createFirstTasks } from '../../activities/fairness/firsttasks.ts'
 import { createWorkerPlaces } from '../../activities/fairness/worker.ts'
+import { createDetectorPool } from '../../activities/guardrails/pool.ts'
 import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import { createShares } from '../../activities/run/share.ts'
@@ -35,6 +36,7 @@ export type Worker = {
 Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
 
 const evaluator = createEvaluator({ processes: 2 })
+const detectors = createDetectorPool({ threads: 2 })
 const log = pino({ level: 'silent' })
 const nobody = async () => {
   throw new HttpError('network', 'nobody listens')
@@ -47,6 +49,7 @@ export function createWorker(sample: Sample, world: World, random: Random): Work
   const deps: ActivityDeps = {
     store,
     evaluator: createBusyEvaluator(evaluator, () => world.mayBeAway && random.chance(sample.trouble.away)),
+    guardrails: { pool: detectors, evaluator, onError: 'closed' },
     outside: { forTeam: async () => ({ http, dial: nobody }), close: http.close },
     calls: createCalls({ isWanted: async () => true }),
     firstTasks: createFirstTasks(2, () => 0),

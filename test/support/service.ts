@@ -2,6 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import { createAskModel } from '../../activities/guardrails/model/ask.ts'
+import { createDetectorPool } from '../../activities/guardrails/pool.ts'
+import { createSemanticPool } from '../../activities/guardrails/semantic/similar.ts'
 import { createApp } from '../../api/app.ts'
 import type { ApiDeps } from '../../api/env.ts'
 import { HOST_COOKIE, SESSION_COOKIE } from '../../api/people/session.ts'
@@ -40,8 +43,12 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure(bus, () => {})
   const evaluator = createEvaluator({ processes: 2 })
+  const pool = createDetectorPool({ threads: 2 })
+  const semantic = createSemanticPool({ threads: 1 })
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
   const replies = createReplies({ store, bus, log })
+  const { outside, log: heard = log } = options
+  const askModel = createAskModel({ store, outside, log: heard })
   const app = createApp({
     store,
     bus,
@@ -52,6 +59,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
     isReady: async () => ({ database: true, temporal: true, worker: true, models: true, account: true }),
     carryOut: async () => false,
     evaluator,
+    guardrails: { pool, semantic, evaluator, askModel, onError: 'closed' },
     verify: createChainVerifier({ url: database.url }),
     checkPrefix: createPrefixChecker({ url: database.url }),
     ...options,
@@ -122,7 +130,7 @@ export async function startService({ emailProof, ...options }: ServiceOptions = 
 
   async function stop(): Promise<void> {
     await bus.stop()
-    await evaluator.close()
+    await Promise.all([evaluator.close(), pool.close(), semantic.close()])
     for (const end of closing.reverse()) await end()
     await close()
     await database.drop()

@@ -34,6 +34,12 @@ describe('readConfig', () => {
     expect(readConfig({ MEMORY_BUDGET_MB: '100' }).budgetBytes).toBe(100 * 1_048_576)
   })
 
+  test('a text that could not be checked does not pass, unless that is set', () => {
+    expect(readConfig({}).guardrailOnError).toBe('closed')
+    expect(readConfig({ GUARDRAIL_ON_ERROR: 'open' }).guardrailOnError).toBe('open')
+    expect(() => readConfig({ GUARDRAIL_ON_ERROR: 'ajar' })).toThrow('GUARDRAIL_ON_ERROR')
+  })
+
   test('a vendor of models may be silent for 30 seconds, or as long as is set', () => {
     expect(readConfig({}).modelSilenceMs).toBe(30_000)
     expect(readConfig({ MODEL_SILENCE_SECONDS: '5' }).modelSilenceMs).toBe(5_000)

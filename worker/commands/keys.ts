@@ -9,6 +9,7 @@ const NAMES: Record<KeyPlace, string> = {
   files: 'pieces of files',
   messages: 'sent messages',
   callbacks: 'callbacks',
+  channels: 'notification channels',
   audit: 'audit entries',
 }
 

@@ -37,6 +37,7 @@ import type { Store } from '../../db/scope.ts'
 import { nameQueue } from '../../workflows/run/plan.ts'
 import { readWaiting } from './backlog.ts'
 import { startCalling } from './calling.ts'
+import { type CheckingOptions, startChecking } from './checking.ts'
 import { startLeases } from './leases.ts'
 import { reconcileSchedules } from './reconciler.ts'
 import { startReplying } from './replying.ts'
@@ -98,6 +99,8 @@ export type EngineOptions = {
   patienceMs?: number | undefined
   /** How long a model's vendor may send nothing. */
   modelSilenceMs?: number | undefined
+  /** How texts are checked. */
+  guardrails?: CheckingOptions
   /** A bundle made earlier. Without it, one is made here, which takes about a second. */
   bundle?: WorkflowBundleWithSourceMap | { codePath: string }
   metrics?: Metrics | undefined
@@ -183,6 +186,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onEnd: options.bus.tellEnd,
   })
   const evaluator = createEvaluator(options.expressions)
+  const checking = startChecking(options, evaluator, options.guardrails)
   const attempts = createAttemptLog(store, log)
   const budget = createBudget(options.budgetBytes)
   const { publicUrl, continueAfterEvents, segmentRecords, patienceMs, stuckAfterMs } = options
@@ -212,6 +216,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const deps = {
     ...shared,
     evaluator,
+    guardrails: checking.guardrails,
     outside: options.outside,
     attempts,
     calls,
@@ -350,7 +355,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await projector.stop()
       await attempts.flush()
       await replies.stop()
-      await evaluator.close()
+      await Promise.all([evaluator.close(), checking.stop()])
     },
   }
 }

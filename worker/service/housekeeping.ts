@@ -14,6 +14,8 @@ import { settleOpenings } from '../../db/credentials/opens.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { sweepFiles } from '../../db/files/sweep.ts'
+import { purgeNotices } from '../../db/monitoring/fanout.ts'
+import { foldExecutionHours } from '../../db/monitoring/foldhours.ts'
 import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
 import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
@@ -24,16 +26,18 @@ import { removeExpiredReports } from '../../db/reports/expired.ts'
 import type { Store } from '../../db/scope.ts'
 import { removeFarewells } from '../../db/siem/farewell.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
+import { purgeTelemetry } from '../../db/telemetry/purge.ts'
 import { foldModelCalls } from '../../db/usage/hours.ts'
 
 /**
- * Removes expired sessions, old mails, abandoned webhook responses, chunks of replies that stayed behind, executions past
- * their retention, stored outputs that no record names, the bytes of files that no execution has, audit entries and reports
- * past their retention; counts the executions of the days that are over, folds what calls to models took, looks whether
- * somebody has tampered with the audit chains, and signs where they stand: once an hour, or at `at`, a cron expression with
- * seconds. Every minute it makes audit entries of what was counted: refused requests, and the use of credentials. At the
- * start it only looks at the chains. Any number of processes may do so. Returns the function that ends it, which waits for
- * the current step of a round. `checkPrefix` verifies audit entries before they are removed, if not this thread.
+ * Removes expired sessions, old mails and notices, abandoned webhook responses, chunks of replies that stayed behind,
+ * executions past their retention, stored outputs that no record names, the bytes of files that no execution has, audit
+ * entries and reports past their retention, and spans of telemetry that cannot come again; counts the executions of the days
+ * that are over, folds what calls to models took and how executions ended, looks whether somebody has tampered with the audit
+ * chains, and signs where they stand: once an hour, or at `at`, a cron expression with seconds. Every minute it makes audit
+ * entries of what was counted: refused requests, and the use of credentials. At the start it only looks at the chains. Any
+ * number of processes may do so. Returns the function that ends it, which waits for the current step of a round.
+ * `checkPrefix` verifies audit entries before they are removed, if not this thread.
  */
 export function startHousekeeping(
   store: Store,
@@ -74,8 +78,12 @@ export function startHousekeeping(
     await purgeAnswers(store)
     await purgeChunks(store)
     await purgeMemoryEnds(store)
+    await purgeNotices(store, stopping.signal)
     await countDays(store, stopping.signal)
     await foldModelCalls(store, stopping.signal)
+    // Before executions are removed: of those, their records need no longer be read.
+    await foldExecutionHours(store, stopping.signal)
+    await purgeTelemetry(store, stopping.signal)
     const runs = await pruneExecutions(store, stopping.signal)
     const messages = await pruneChats(store, stopping.signal)
     const outputs = await removeUnnamed(store, stopping.signal)

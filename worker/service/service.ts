@@ -4,6 +4,7 @@ import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { createReplies } from '../../activities/agentchat/replies.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
+import { createSemanticPool } from '../../activities/guardrails/semantic/similar.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
 import { createMetrics } from '../../activities/metrics.ts'
 import { nameSender } from '../../activities/siem/describe.ts'
@@ -32,6 +33,7 @@ import { startForwarding } from './forwarding.ts'
 import { watchProcess } from './gauges.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startMailing } from './mailing.ts'
+import { startMonitoring } from './monitoring/monitoring.ts'
 import { listOwnPlaces } from './ownplaces.ts'
 import { startReporting } from './reporting.ts'
 import { installRuntime } from './runtime.ts'
@@ -85,9 +87,9 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const exposure = watchExposure(kind, config, bus, log)
   const checkPrefix = createPrefixChecker({ url: config.databaseUrl! })
   const endHousekeeping = startHousekeeping(store, log, { checkPrefix })
-  const endMailing = config.smtp
-    ? startMailing({ store, mailer: createMailer(config.smtp), publicUrl: config.publicUrl, log }, bus)
-    : undefined
+  const { publicUrl } = config
+  const mailer = config.smtp && createMailer(config.smtp)
+  const endMailing = mailer && startMailing({ store, mailer, publicUrl, log }, bus)
   const endReporting = kind === 'api' ? undefined : reportOn(config, store, log)
   let engine: Engine | undefined
   let connection: NativeConnection | undefined
@@ -102,7 +104,10 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const own = () => listOwnPlaces(config, kind !== 'worker')
   const egress = { ...config.egress, allowLoopback, own, mark: makeCallMark(keys) }
   const outside = createOutsides(egress, (teamId) => findTeamEgress(store, teamId))
-  const endForwarding = startForwarding({ store, outside, host: nameSender(config.publicUrl), log })
+  const endForwarding = startForwarding({ store, outside, host: nameSender(publicUrl), log })
+  const semantic = createSemanticPool()
+  const endMonitoring =
+    kind === 'api' ? undefined : startMonitoring({ store, bus, outside, mailer, publicUrl, log, semantic })
   let close = async () => {}
   if (kind !== 'worker')
     close = await startApi(config, store, sealer, bus, { ...instruments, outside, replies }, readEngine)
@@ -112,7 +117,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     connection = await untilDone('Temporal', () => connectWorker(config), log, stopping.asked)
     if (connection) {
       const { namespace } = config.temporal
-      const { taskQueue, publicUrl, stopGraceMs, budgetBytes, continueAfterEvents } = config
+      const { taskQueue, stopGraceMs, budgetBytes, continueAfterEvents } = config
       const { modelStopGraceMs, modelCallsAtOnce, modelSilenceMs } = config
       const { deploymentName, buildId } = config
       // A pool in which others wait must not make a process that is alive seem lost.
@@ -139,6 +144,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
         modelStopGraceMs,
         modelCallsAtOnce,
         continueAfterEvents,
+        guardrails: { onError: config.guardrailOnError, semantic },
         ...instruments,
       }
       engine = await startEngine(options)
@@ -164,7 +170,13 @@ export async function runService(kind: ProcessKind): Promise<never> {
     await Promise.race([replied, onAbort(stopping.quick)])
   }
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
-  const others = Promise.all([endHousekeeping(), endMailing?.(), endReporting?.(), endForwarding()])
+  const others = Promise.all([
+    endHousekeeping(),
+    endMailing?.(),
+    endReporting?.(),
+    endForwarding(),
+    endMonitoring?.(),
+  ])
   // This ends event streams and answers the requests that wait for an execution, so that close() need not cut them. A
   // worker has none, but is told of what is due for as long as its calls to models go on.
   const leave = async () => {

@@ -3,6 +3,10 @@ import type { Logger } from 'pino'
 import type { Replies } from '../../activities/agentchat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import { createAskModel } from '../../activities/guardrails/model/ask.ts'
+import { createDetectorPool } from '../../activities/guardrails/pool.ts'
+import { createSemanticPool } from '../../activities/guardrails/semantic/similar.ts'
+import { createMailer } from '../../activities/mail/smtp.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../activities/temporal/outbox.ts'
@@ -82,6 +86,9 @@ export async function startApi(
   })
   // Beside that of the runs: what people try out holds up none of them. Its processes are started when they are needed.
   const evaluator = createEvaluator({ processes: TRIED_AT_ONCE })
+  const pool = createDetectorPool()
+  const semantic = createSemanticPool()
+  const askModel = createAskModel({ store, outside, ...instruments })
   const { publicUrl, allowedHosts, proxyHops, corsOrigins, rateLimits } = config
   const { signUp, openByDefault, defaultPlan, metricsToken } = config
   const front = {
@@ -102,9 +109,11 @@ export async function startApi(
     ...front,
     isReady,
     evaluator,
+    guardrails: { pool, semantic, evaluator, askModel, onError: config.guardrailOnError },
     verify: createChainVerifier({ url: config.databaseUrl! }),
     checkPrefix: createPrefixChecker({ url: config.databaseUrl! }),
     outside,
+    mailer: config.smtp && createMailer(config.smtp),
     replies,
     replyStreams: config.replyStreams,
     carryOut: carry,
@@ -114,7 +123,7 @@ export async function startApi(
   log.info({ host: config.host, port: listener.port }, 'the API is listening')
   return async () => {
     await listener.stop(REQUEST_LIMIT_MS)
-    await Promise.all([evaluator.close(), end()])
+    await Promise.all([evaluator.close(), pool.close(), semantic.close(), end()])
   }
 }
 

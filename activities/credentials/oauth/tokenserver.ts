@@ -2,7 +2,7 @@ import type { Tokens } from '../../../db/credentials/oauth.ts'
 import { getOwn, isObject } from '../../../workflows/json.ts'
 import { decodeText } from '../../http/body.ts'
 import type { HttpClient, HttpResponse } from '../../http/http.ts'
-import { HttpError, type HttpErrorKind } from '../../http/httperror.ts'
+import { FINAL_KINDS, HttpError } from '../../http/httperror.ts'
 import { readRetryAfter } from '../../nodes/kit/retryafter.ts'
 
 /** A request to a token server: the fields of its form, and how the client proves itself, if it has to. */
@@ -43,15 +43,6 @@ const ERRORS: Record<string, { how: 'ended' | 'refused'; means: string }> = {
   access_denied: { how: 'refused', means: 'it denies the access' },
 }
 
-/** Errors of the HTTP client that come again however often it is tried. */
-const FINAL = new Set<HttpErrorKind>([
-  'refused-address',
-  'refused-host',
-  'bad-url',
-  'bad-request',
-  'redirect',
-])
-
 /** Asks a token server for tokens (RFC 6749), by the egress rules. Throws nothing but what is no HttpError. */
 export async function askTokenServer(
   http: HttpClient,
@@ -88,7 +79,7 @@ export async function askTokenServer(
     if (!(error instanceof HttpError)) throw error
     return {
       refused: `cannot ask ${host}: ${error.message}`,
-      how: FINAL.has(error.kind) ? 'refused' : 'later',
+      how: FINAL_KINDS.has(error.kind) ? 'refused' : 'later',
     }
   }
   return readTokens(response, host)

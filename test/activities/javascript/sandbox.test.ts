@@ -234,7 +234,10 @@ describe('what scripts cannot do', () => {
   })
 
   test('what cannot be interrupted ends with its process, and the next job has another one', async () => {
-    for (const text of ['return new Array(2 ** 32 - 2).indexOf(1)', 'return Array(2 ** 32 - 1)']) {
+    for (const text of [
+      'return new Array(2 ** 32 - 2).indexOf(1)',
+      'return new Array(2 ** 32 - 2).includes(1)',
+    ]) {
       expect(await run([body(text)], { timeoutMs: 200 })).toMatchObject({ kind: 'error', cause: 'TIMEOUT' })
     }
     expect(await resultOf('return 1')).toBe(1)
@@ -260,7 +263,7 @@ describe('what scripts cannot do', () => {
 
   test('the limit counts from the begin of the script, not while the sandbox is made', async () => {
     const fresh = createEvaluatorPool({ processes: 1, timeoutMs: 1_000, heapMb: 128, maxChars: 1_000 })
-    const limits = { timeoutMs: 5, memoryMb: 16, maxChars: 1_000 }
+    const limits = { timeoutMs: 25, memoryMb: 16, maxChars: 1_000 }
     const script = { prelude: ['base' as const], roots: '{}', sources: [expression('1')], limits }
     const reply = await fresh.run({ team: 'team', workflow: 'workflow' }, () => ({ script }))
     await fresh.close()

@@ -60,7 +60,10 @@ test('a model that no list knows has no price, rather than none to pay', () => {
   expect(cost({ provider: 'OPENAI', model: 'gpt-from-the-future' }, { input: 1 })).toBeUndefined()
   expect(cost({ provider: 'SOMEONE', model: 'gpt-4o' }, { input: 1 })).toBeUndefined()
   // Embeddings have no price for output.
-  expect(cost({ provider: 'OPENAI', model: 'text-embedding-3-small' }, { input: 1 })).toBeUndefined()
+  const embeds = { provider: 'OPENAI', model: 'text-embedding-3-small' }
+  expect(cost(embeds, { input: 1_000_000 })).toBe(0.02)
+  expect(cost(embeds, { input: 1, output: 1 })).toBeUndefined()
+  expect(hasPrice(embeds, { own: [], at: NOW })).toBe(false)
   expect(hasPrice({ provider: 'OPENAI', model: 'gpt-4o' }, { own: [], at: NOW })).toBe(true)
   expect(hasPrice({ provider: 'OPENAI', model: 'gpt-from-the-future' }, { own: [], at: NOW })).toBe(false)
 })

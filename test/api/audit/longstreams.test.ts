@@ -23,8 +23,8 @@ const collect = runInNewContext('gc') as () => void
 
 /** All entries are 60 MB and more. */
 const MOST_MB = 25
-/** How long this thread may work without a pause; processors that others share count up to twice as much. */
-const MOST_MS = 100
+/** How long this thread may work without a pause; processors that others share count up to three times as much. */
+const MOST_MS = 150
 
 /** The megabytes that are in use, without what only waits to be collected. */
 function readUse(): number {

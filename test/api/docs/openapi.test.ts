@@ -57,7 +57,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)
     expect([at, replies.filter(([status]) => Number(status) < 400).length]).toEqual([at, 1])
     for (const [status, { content, headers }] of replies) {
-      const bodiless = at === 'post /api/executions/{id}/cancel' && status === '200'
+      const bodiless = status === '204' || (at === 'post /api/executions/{id}/cancel' && status === '200')
       const type = {
         'get /api/docs': 'text/html',
         'get /api/docs/guide': 'text/html',
@@ -67,6 +67,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/oauth2/callback': 'text/html',
         'get /metrics': 'text/plain',
         'get /api/executions/{id}/events': 'text/event-stream',
+        'get /api/workflows/{workflowId}/batch-eval/{runId}/events': 'text/event-stream',
         'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',
         'get /api/agent-chat/sessions/{id}/messages/{messageId}/stream': 'text/event-stream',
       }[at]
@@ -75,12 +76,17 @@ test('every operation says what it does, for whom, and how it responds', () => {
       const media = (Number(status) < 400 || told) && type ? type : 'application/json'
       const also = {
         'get /api/executions/team/{teamId}/export': 'text/csv',
+        'get /api/monitoring/teams/{teamId}/export': 'text/csv',
+        'get /api/workflows/{workflowId}/batch-eval/{runId}/export': 'text/csv',
         'get /api/audit/team/{teamId}/reports/{id}/download': 'text/html',
         'get /api/audit/team/{teamId}/siem': 'text/plain',
         'get /api/docs/guide/{chapter}': 'text/markdown',
         'get /api/executions/{id}/files/{fileId}': '*/*',
       }[at]
-      const texts = also && status === '200' ? [also] : []
+      // OTLP answers in the encoding of its request, errors too. A wrong host is refused before that is known.
+      const otlp =
+        at === 'post /api/telemetry/v1/traces' && status !== '421' ? ['application/x-protobuf'] : []
+      const texts = also && status === '200' ? [also] : otlp
       const types = bodiless ? [] : [media, ...texts]
       expect([at, status, Object.keys(content ?? {})]).toEqual([at, status, types])
       expect(Object.keys(headers ?? {})).toContain('X-RateLimit-Limit')

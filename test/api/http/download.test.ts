@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { AppEnv } from '../../../api/env.ts'
-import { streamParts, type WriteNext } from '../../../api/http/download.ts'
+import { countAnswering, streamParts, type WriteNext } from '../../../api/http/download.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
@@ -87,4 +87,31 @@ test('a client that disconnects ends the body, and leaves no timer behind', asyn
   await reader.cancel()
   expect(close).toHaveBeenCalledTimes(1)
   expect(vi.getTimerCount()).toBe(0)
+})
+
+test('while a request is being answered, a download leaves at least as much time to others as it takes', async () => {
+  const work: WriteNext = async (put) => {
+    const until = performance.now() + 5
+    while (performance.now() < until);
+    put('x'.repeat(65_536))
+    return true
+  }
+  let answered = () => {}
+  const request = countAnswering(
+    {} as Context,
+    () =>
+      new Promise<void>((resolve) => {
+        answered = resolve
+      }),
+  )
+  const { reader } = start(work)
+  const [began, before] = [performance.now(), process.threadCpuUsage()]
+  for (let i = 0; i < 20; i++) await reader.read()
+  const { user, system } = process.threadCpuUsage(before)
+  const worked = (user + system) / 1_000
+  expect(worked).toBeGreaterThan(20)
+  expect(performance.now() - began).toBeGreaterThan(1.7 * worked)
+  answered()
+  await request
+  await reader.cancel()
 })

@@ -231,7 +231,10 @@ function findFault(response: Buffer, isHead: boolean, isPage: boolean): string |
   // People are sent there by other services, in a browser: they see a page, also of what went wrong.
   if (isPage && headers.get('content-type')?.startsWith('text/html')) return undefined
   const body = readBody(response.subarray(end + 4), headers)
-  const { errors, ...five } = JSON.parse(body) as Record<string, unknown>
+  const { errors, code, ...five } = JSON.parse(body) as Record<string, unknown>
+  // OTLP's own errors have a code of gRPC besides.
+  if (code !== undefined && !String(five.path).startsWith('/api/telemetry/'))
+    return `${status} with the code ${code}`
   const names = Object.keys(five).sort().join()
   if (names !== 'error,message,path,status,timestamp') return `${status} with the fields ${names}`
   if (

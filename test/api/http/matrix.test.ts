@@ -12,7 +12,13 @@ import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
 import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
+import { createBatchRun } from '../../../db/evaluation/batches/runs.ts'
 import { storeFile } from '../../../db/files/store.ts'
+import { createExemplar } from '../../../db/guardrails/exemplars.ts'
+import { createRule } from '../../../db/guardrails/rules.ts'
+import { createChannel } from '../../../db/monitoring/channels.ts'
+import { createPlaybook } from '../../../db/monitoring/playbooks/playbooks.ts'
+import { createScheduledReport } from '../../../db/monitoring/reports/reports.ts'
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
@@ -57,17 +63,30 @@ const OWN_GUARD = new Set([
 ])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
-const IDLE = new Set(['cancelExecutions', 'evaluateExpression'])
+const IDLE = new Set([
+  'cancelExecutions',
+  'evaluateExpression',
+  'checkText',
+  'testGuardrailRule',
+  'receiveTraces',
+])
 
 /**
  * The audit entries that each operation makes which changes something, or lets data out: exactly these, in the order of
- * their names. Starting executions, posting messages and evaluating expressions make none.
+ * their names. Starting executions, posting messages, evaluating expressions and checking texts make none.
  */
 const ENTRIES: Record<string, string[]> = {
   executeWorkflow: [],
   fireWebhook: [],
   runNode: [],
   evaluateExpression: [],
+  checkText: [],
+  // Usage, as that of executions: it is in the totals.
+  receiveTraces: [],
+  testGuardrailRule: [],
+  createGuardrailRule: ['GUARDRAIL_RULE_CREATED'],
+  updateGuardrailRule: ['GUARDRAIL_RULE_UPDATED'],
+  deleteGuardrailRule: ['GUARDRAIL_RULE_DELETED'],
   signIn: ['SIGNED_IN'],
   refreshSession: ['SESSION_REFRESHED'],
   signOut: ['SIGNED_OUT'],
@@ -95,6 +114,13 @@ const ENTRIES: Record<string, string[]> = {
   createVariable: ['VARIABLE_CREATED'],
   updateVariable: ['VARIABLE_UPDATED'],
   deleteVariable: ['VARIABLE_DELETED'],
+  createGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_CREATED'],
+  updateGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_UPDATED'],
+  deleteGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_DELETED'],
+  startBatch: ['BATCH_EVALUATION_CREATED'],
+  cancelBatch: ['BATCH_EVALUATION_CANCELLED'],
+  deleteBatch: ['BATCH_EVALUATION_DELETED'],
+  exportBatch: ['BATCH_EVALUATION_EXPORTED'],
   createCredential: ['CREDENTIAL_CREATED'],
   updateCredential: ['CREDENTIAL_UPDATED'],
   deleteCredential: ['CREDENTIAL_DELETED'],
@@ -103,6 +129,30 @@ const ENTRIES: Record<string, string[]> = {
   // A graph that was saved has no secrets to move: test/api/credentials/extract.test.ts puts some there.
   extractCredentials: [],
   updateModelPrices: ['MODEL_PRICES_UPDATED'],
+  updateMonitoringPrices: ['MODEL_PRICES_UPDATED'],
+  updateMonitoringConfig: ['MONITORING_CONFIG_UPDATED'],
+  exportTokenUsage: ['USAGE_EXPORTED'],
+  createScheduledReport: ['SCHEDULED_REPORT_CREATED'],
+  updateScheduledReport: ['SCHEDULED_REPORT_UPDATED'],
+  deleteScheduledReport: ['SCHEDULED_REPORT_DELETED'],
+  sendScheduledReport: ['SCHEDULED_REPORT_SENT'],
+  createNotificationChannel: ['NOTIFICATION_CHANNEL_CREATED'],
+  updateNotificationChannel: ['NOTIFICATION_CHANNEL_UPDATED'],
+  deleteNotificationChannel: ['NOTIFICATION_CHANNEL_DELETED'],
+  rotateNotificationChannelSecret: ['NOTIFICATION_CHANNEL_SECRET_ROTATED'],
+  testNotificationChannel: ['NOTIFICATION_CHANNEL_TESTED'],
+  createPlaybook: ['PLAYBOOK_CREATED'],
+  updatePlaybook: ['PLAYBOOK_UPDATED'],
+  deletePlaybook: ['PLAYBOOK_DELETED'],
+  acknowledgeAlert: ['ALERT_ACKNOWLEDGED'],
+  resolveAlert: ['ALERT_RESOLVED'],
+  acknowledgeAlerts: ['ALERTS_ACKNOWLEDGED'],
+  updateGuardrailSettings: ['GUARDRAIL_SETTINGS_UPDATED'],
+  updateEvalConfig: ['EVAL_CONFIG_UPDATED'],
+  deleteEvalConfig: ['EVAL_CONFIG_DELETED'],
+  updateTeamEvalConfig: ['TEAM_EVAL_CONFIG_UPDATED'],
+  deleteTeamEvalConfig: ['TEAM_EVAL_CONFIG_DELETED'],
+  updateEvalDimensions: ['EVAL_DIMENSIONS_UPDATED'],
   cancelExecution: ['EXECUTION_CANCELLED'],
   cancelExecutions: ['EXECUTIONS_CANCELLED'],
   retryExecution: ['EXECUTION_RETRIED'],
@@ -236,6 +286,19 @@ async function makeWorld() {
       input_data, input_bytes, started_by_kind, 'FAILED', now() from executions where id = ${executionId}
     returning id`.execute(db)
   if (rows.length === 0) throw new Error('no ended execution')
+  const evaluationId = crypto.randomUUID()
+  const judged = { teamId, workflowId: workflow.id }
+  await db
+    .insertInto('evaluations')
+    .values({ id: evaluationId, ...judged, executionId })
+    .execute()
+  await db
+    .insertInto('evalConfigs')
+    .values([
+      { id: crypto.randomUUID(), ...judged },
+      { id: crypto.randomUUID(), teamId },
+    ])
+    .execute()
   const recordId = crypto.randomUUID()
   await db
     .insertInto('nodeExecutions')
@@ -254,6 +317,13 @@ async function makeWorld() {
   })()
   const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const meaning = { model: 'none', rows: Buffer.alloc(0) }
+  const exemplar = await createExemplar(
+    scope,
+    teamId,
+    { name: 'World', category: 'other', text: 'A text' },
+    async () => meaning,
+  )
   const data = { token: 'a token' }
   const credential = await createCredential(scope, { teamId, name: 'World', type: 'HTTP_BEARER', data })
   const client = { clientId: 'c', clientSecret: 's', authorizationUrl: HERE, tokenUrl: HERE }
@@ -288,15 +358,65 @@ async function makeWorld() {
   const receiver = { type: 'HTTPS', url: 'https://127.0.0.1/', host: null, port: null } as const
   const unused = { caCertificate: null, credentialId: null }
   const forwarder = await createForwarder(scope, teamId, { name: 'World', ...receiver, ...unused })
+  const scheduled = await createScheduledReport(scope, teamId, {
+    ...{ name: 'World', schedule: '0 7 * * *', timezone: 'UTC', enabled: true },
+    ...{ recipients: ['ada@example.com'], metrics: ['token_usage'] },
+  })
+  const rule = await createRule(scope, teamId, {
+    ...{ name: 'World', description: null, enabled: true, severity: 'LOW', action: 'LOGGED' },
+    ...{ kind: 'REGEX', config: { pattern: 'a', flags: '' } },
+  })
+  const channel = await createChannel(scope, teamId, {
+    ...{ name: 'World', type: 'WEBHOOK', config: { url: 'https://127.0.0.1/' } },
+  })
+  const steps = [{ type: 'DEACTIVATE_WORKFLOW' } as const]
+  const playbook = await createPlaybook(scope, teamId, { name: 'World', steps })
+  const alertId = crypto.randomUUID()
+  await db
+    .insertInto('alerts')
+    .values({
+      ...{
+        id: alertId,
+        teamId,
+        type: 'ANOMALY',
+        severity: 'HIGH',
+        metric: 'latency',
+        observed: 2,
+        message: 'Slow',
+      },
+      ...{ windowFrom: new Date(0), windowTo: new Date(3_600_000) },
+    })
+    .execute()
+  const key = { apiKey: 'k' }
+  const judge = await createCredential(scope, { teamId, name: 'Judge', type: 'OPENAI', data: key })
+  const settings = {
+    ...{ name: 'World', provider: 'openai' as const, model: 'm', credentialId: judge.id, dimensions: [] },
+    ...{ passThreshold: 3, maxCost: null, runWorkflow: false, concurrency: 1 },
+  }
+  const cases = [{ input: {}, output: 'a', expected: null }]
+  const batch = await createBatchRun(scope, workflow.id, settings, {
+    cases,
+    idempotencyKey: undefined,
+    asked: {},
+  })
   const ids = {
+    alertId,
+    channelId: channel.id,
+    playbookId: playbook.id,
     workflowId: workflow.id,
+    judgeId: judge.id,
+    batchId: batch.id,
+    ruleId: rule.id,
     executionId,
     endedId,
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    exemplarId: exemplar.id,
+    evaluationId,
     credentialId: credential.id,
     forwarderId: forwarder.id,
+    scheduledId: scheduled.id,
     connectableId: connectable.id,
     fileId: file.id,
     approvalId,
@@ -329,17 +449,25 @@ function fillPath(path: string, world: World): string {
     version: '1',
     other: '2',
     '/workflows': world.workflowId,
+    runId: world.batchId,
     // Only an ended execution can be retried or executed again.
     '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
     nodeId: 'pass',
     recordId: world.recordId,
     fileId: world.fileId,
+    alertId: world.alertId,
+    evaluationId: world.evaluationId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/exemplars': world.exemplarId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
     '/reports': world.reportId,
     '/forwarders': world.forwarderId,
+    '/scheduled-reports': world.scheduledId,
+    '/rules': world.ruleId,
+    '/channels': world.channelId,
+    '/playbooks': world.playbookId,
     name: 'paid',
     token: world.resumeToken,
     chapter: 'nodes',
@@ -358,7 +486,10 @@ function fillQuery(operation: Operation, world: World): string {
   const needed = (operation.parameters ?? []).filter(
     ({ in: where, required }) => where === 'query' && required,
   )
-  const values: Record<string, string> = { teamId: world.teamId, workflowId: world.workflowId }
+  // Only who has no SDK token needs it.
+  if (operation.operationId === 'receiveTraces') return `?teamId=${world.teamId}`
+  const { teamId, workflowId, batchId } = world
+  const values: Record<string, string> = { teamId, workflowId, with: batchId }
   const pairs = needed.map(({ name }) => `${name}=${values[String(name)]}`)
   return pairs.length > 0 ? `?${pairs.join('&')}` : ''
 }
@@ -376,8 +507,10 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   const body = JSON.parse(text.replaceAll('ada@example.com', address))
   if (operationId === 'signIn') body.password = PASSWORD
   if (operationId === 'cancelExecutions') return { filter: { ids: [world.executionId] } }
+  if (operationId === 'acknowledgeAlerts') return { alertIds: [world.alertId], type: 'ANOMALY' }
   if (operationId === 'updateAuditRetention') body.retentionDays = 400
   if (operationId === 'extractCredentials') body.workflowId = world.workflowId
+  if (operationId === 'startBatch') body.judgeCredentialId = world.judgeId
   if (operationId === 'confirmEmail') body.token = emailToken
   if (operationId === 'changePassword')
     Object.assign(body, { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` })

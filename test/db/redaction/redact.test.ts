@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type MaskPii, maskPartly, PII_KINDS, type PiiKind } from '../../../db/redaction/pii.ts'
+import { labelOf, maskPartly, PII_KINDS } from '../../../db/detection/pii/kinds.ts'
+import type { MaskPii } from '../../../db/redaction/detect.ts'
 import { redact, redactText } from '../../../db/redaction/redact.ts'
 import { isSecretName } from '../../../workflows/secrets/secretnames.ts'
 
@@ -333,8 +334,7 @@ describe('properties', () => {
     const text = fc
       .array(fc.oneof(found, fc.string(), fc.constantFrom(' ', ':', '=', 'token')), { maxLength: 8 })
       .map((pieces) => pieces.join(''))
-    const label = (kind: PiiKind) => `[${kind.toUpperCase()}]`
-    const styles = fc.constantFrom<MaskPii[]>(label, maskPartly)
+    const styles = fc.constantFrom<MaskPii[]>(labelOf, maskPartly)
     fc.assert(
       fc.property(text, styles, (input, mask) => {
         const rules = {

@@ -3,7 +3,13 @@ import { expect, test } from 'vitest'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { noteModelCallEnd } from '../../../db/usage/calls.ts'
 import { foldModelCalls } from '../../../db/usage/hours.ts'
-import { readDailyUsage, readModelUsage, readTokenUsage } from '../../../db/usage/totals.ts'
+import { readNodeUsage } from '../../../db/usage/nodes.ts'
+import {
+  readDailyUsage,
+  readModelUsage,
+  readTokenUsage,
+  readWorkflowUsage,
+} from '../../../db/usage/totals.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -22,6 +28,7 @@ type Call = {
   run: string
   at: Date
   workflowId?: string
+  node?: string
   model?: string
   status?: string
   cost?: string | null
@@ -33,12 +40,13 @@ async function addCalls(calls: Call[]): Promise<string[]> {
   const column = <T>(read: (call: Call, index: number) => T) => calls.map(read)
   await sql`insert into model_calls (execution_id, activity_id, attempt, caller, call, team_id, workflow_id, node_id,
       iteration, provider, model, status, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, created_at)
-    select run, 'llm', 1, caller, 1, team, workflow, 'llm', '', 'OPENAI', model, status, 100, 10, 7, 3, cost, at
+    select run, 'llm', 1, caller, 1, team, workflow, node, '', 'OPENAI', model, status, 100, 10, 7, 3, cost, at
     from unnest(${column(({ run }) => run)}::uuid[], ${ids}::uuid[], ${column(({ teamId }) => teamId)}::uuid[],
-      ${column(({ workflowId = service.teamId }) => workflowId)}::uuid[], ${column(({ model = 'a' }) => model)}::text[],
+      ${column(({ workflowId = service.teamId }) => workflowId)}::uuid[],
+      ${column(({ node = 'llm' }) => node)}::text[], ${column(({ model = 'a' }) => model)}::text[],
       ${column(({ status = 'SUCCESS' }) => status)}::text[], ${column(({ cost = '0.0000000123' }) => cost)}::numeric[],
       ${column(({ at }) => at.toISOString())}::timestamptz[])
-      as c (run, caller, team, workflow, model, status, cost, at)`.execute(db)
+      as c (run, caller, team, workflow, node, model, status, cost, at)`.execute(db)
   return ids
 }
 
@@ -79,6 +87,7 @@ test('folded hours give the same totals as the calls, whatever the span, the day
       ...run,
       teamId,
       at: new Date(Math.min(from + random() * length, Date.now() - 1_000)),
+      node: pick(['one', 'two', 'two$item']),
       model: pick(['a', 'a', 'b']),
       status: pick(['SUCCESS', 'SUCCESS', 'REFUSED', 'LOST', 'OPEN']),
       cost: pick(['0.0000000123', '1.5', '0', null]),
@@ -104,6 +113,7 @@ test('folded hours give the same totals as the calls, whatever the span, the day
     const found: unknown[] = []
     for (const span of spans) {
       found.push(await readTokenUsage(scope, teamId, span), await readModelUsage(scope, teamId, span))
+      found.push(await readWorkflowUsage(scope, teamId, span), await readNodeUsage(scope, teamId, span))
       if (span.from.getFullYear() < 2_000) continue
       for (const zone of ['UTC', 'Asia/Kathmandu', 'America/New_York'])
         found.push(await readDailyUsage(scope, teamId, span, zone))
@@ -115,6 +125,34 @@ test('folded hours give the same totals as the calls, whatever the span, the day
   expect(await foldModelCalls(store)).toBeGreaterThan(50)
   expect(await readFolded(teamId)).toBeInstanceOf(Date)
   expect(await readAll()).toEqual(unfolded)
+  const nodes = unfolded[3] as { nodeId: string; calls: number }[]
+  expect(nodes.reduce((sum, node) => sum + node.calls, 0)).toBe(calls.length)
+  expect(new Set(nodes.map(({ nodeId }) => nodeId))).toEqual(new Set(['one', 'two']))
+  // The days are rolled up, and a change takes back only those from its own on.
+  const readRolled = async () => {
+    const { rows } = await sql<{ rolled: Date; nodes: Date; until: Date; days: number }>`
+      select days_until as rolled, nodes_until as nodes, until,
+        (select count(distinct day)::int from model_call_days where team_id = ${teamId}) as days
+      from model_call_folds where team_id = ${teamId}`.execute(db)
+    return rows[0]!
+  }
+  const rolled = await readRolled()
+  expect(rolled.nodes).toEqual(rolled.until)
+  expect(rolled.rolled.getTime()).toBe(Math.floor(rolled.until.getTime() / (24 * HOUR_MS)) * 24 * HOUR_MS)
+  expect(rolled.days).toBeGreaterThan(2)
+  const late = {
+    teamId,
+    run: crypto.randomUUID(),
+    at: new Date(begin + 40 * HOUR_MS),
+    workflowId: workflows[0]!,
+  }
+  await addCalls([late])
+  expect((await readRolled()).days).toBeLessThan(rolled.days)
+  const changed = await readAll()
+  expect(changed[0]).toMatchObject({ calls: calls.length + 1, executions: 64 })
+  expect(await Promise.all([foldModelCalls(store), foldModelCalls(store)])).toContainEqual(expect.any(Number))
+  expect(await readAll()).toEqual(changed)
+  expect(await readRolled()).toEqual(rolled)
   // A second round has nothing to do.
   expect(await foldModelCalls(store)).toBe(0)
 })
@@ -183,6 +221,8 @@ test('a call that may still be under way counts as unpriced once its execution h
     await readTokenUsage(scope, team.teamId, query),
     (await readModelUsage(scope, team.teamId, query))[0],
     (await readDailyUsage(scope, team.teamId, query, 'UTC')).find(({ calls }) => calls > 0),
+    (await readWorkflowUsage(scope, team.teamId, query))[0],
+    { executions: 1, ...(await readNodeUsage(scope, team.teamId, query))[0] },
   ])
     expect(usage).toMatchObject({ calls: 1, executions: 1, unpricedCalls: 1, cost: null })
 })
@@ -206,7 +246,7 @@ test('totals read the folded hours, and of the calls only those of hours that ar
     })),
   )
   await foldModelCalls(store)
-  await sql`vacuum analyze model_calls, model_call_hours, model_call_hour_runs`.execute(db)
+  await sql`vacuum analyze model_calls, model_call_hours, model_call_hour_runs, model_call_days`.execute(db)
   const { store: watching, sent } = watchStore(store as Scope['store'])
   const scope = scopeOf(teamId, watching)
   const query = { from: new Date(Date.now() - 30 * 24 * HOUR_MS), to: undefined }

@@ -1,0 +1,103 @@
+import { isDeepStrictEqual } from 'node:util'
+
+/** How a case was found to give what is expected, or not. Null: nothing is expected, or nobody could tell. */
+export type GoldStandard = {
+  match: boolean | null
+  rung: 'EXACT' | 'NUMERIC' | 'JSON' | 'SIMILARITY' | 'JUDGE' | null
+  reasoning: string | null
+}
+
+/** Numbers are equal if they differ by no more than this share of the larger one. */
+const TOLERANCE = 1e-6
+
+/** From this share of the same words on, texts are taken for the same. */
+const LEAST_SHARE = 0.95
+
+/** Longer texts are not compared word by word, and JSON of more bytes is not parsed. */
+const MOST_COMPARED = 50_000
+
+/**
+ * Climbs the rungs of a ladder that need no model: the same text, the same number, equal JSON, the same words. Null if
+ * none of them can tell: then a judge must.
+ */
+export function compareWithExpected(actual: string, expected: string): GoldStandard | null {
+  const [given, wanted] = [actual.trim(), expected.trim()]
+  if (given === wanted) return { match: true, rung: 'EXACT', reasoning: 'The output is exactly as expected' }
+  const [number, wantedNumber] = [readNumber(given), readNumber(wanted)]
+  if (number !== undefined && wantedNumber !== undefined) return compareNumbers(number, wantedNumber)
+  if (given.length > MOST_COMPARED || wanted.length > MOST_COMPARED) return null
+  const [json, wantedJson] = [readJson(given), readJson(wanted)]
+  if (json !== undefined && wantedJson !== undefined && isDeepStrictEqual(json, wantedJson))
+    return { match: true, rung: 'JSON', reasoning: 'The output is the same JSON as expected' }
+  // Of structures, a word that differs may be all that counts.
+  if (json !== undefined || wantedJson !== undefined) return null
+  return compareWords(given, wanted)
+}
+
+function compareNumbers(number: number, wanted: number): GoldStandard {
+  const match = Math.abs(number - wanted) <= TOLERANCE * Math.max(Math.abs(number), Math.abs(wanted))
+  const reasoning = match
+    ? `The output is the number that is expected: ${wanted}`
+    : `The output is the number ${number}, and ${wanted} is expected`
+  return { match, rung: 'NUMERIC', reasoning }
+}
+
+const NUMBER = /^[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?$/
+
+function readNumber(text: string): number | undefined {
+  if (text.length > 1_000 || !NUMBER.test(text)) return undefined
+  const number = Number(text.replaceAll(',', ''))
+  return Number.isFinite(number) ? number : undefined
+}
+
+function readJson(text: string): object | undefined {
+  if (!/^[[{]/.test(text)) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Words that turn a text into its opposite, whatever else it shares with another. */
+const TURNS =
+  /^(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot|false|true|yes|n't|unless|except|kein\w*|nicht|nie|ohne|pas|jamais|ni|nunca|sin|non)$/u
+
+/** The same words in the same order are the same; of texts that share almost all, those that matter must be the same. */
+function compareWords(given: string, wanted: string): GoldStandard | null {
+  const [words, wantedWords] = [listWords(given), listWords(wanted)]
+  if (words.length === 0 || wantedWords.length === 0) return null
+  if (isDeepStrictEqual(words, wantedWords)) {
+    const reasoning = 'The output is as expected, but for its case, punctuation or spaces'
+    return { match: true, rung: 'SIMILARITY', reasoning }
+  }
+  const telling = (list: string[]) => list.filter((word) => /\d/.test(word) || TURNS.test(word)).sort()
+  if (!isDeepStrictEqual(telling(words), telling(wantedWords))) return null
+  const share = shareWords(words, wantedWords)
+  if (share < LEAST_SHARE) return null
+  const reasoning = `The output has ${Math.floor(share * 100)} % of its words in common with what is expected`
+  return { match: true, rung: 'SIMILARITY', reasoning }
+}
+
+function listWords(text: string): string[] {
+  const folded = text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[\u2018\u2019]/g, "'")
+  return folded.replaceAll("n't", " n't").match(/n't|[\p{L}\p{M}\p{N}]+/gu) ?? []
+}
+
+/** Twice what they have in common, in whatever order, of all words of both (F1). */
+function shareWords(words: string[], others: string[]): number {
+  const counts = new Map<string, number>()
+  for (const word of others) counts.set(word, (counts.get(word) ?? 0) + 1)
+  let common = 0
+  for (const word of words) {
+    const left = counts.get(word) ?? 0
+    if (left === 0) continue
+    counts.set(word, left - 1)
+    common++
+  }
+  return (2 * common) / (words.length + others.length)
+}

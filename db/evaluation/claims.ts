@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { record } from '../change.ts'
+import { queueNotice } from '../monitoring/notices.ts'
+import type { Store } from '../scope.ts'
+
+/** An evaluation that this process works on, until its time is over. */
+export type EvaluationClaim = {
+  id: string
+  claim: string
+  teamId: string
+  workflowId: string
+  executionId: string
+  tries: number
+}
+
+/** What a judge has said of one dimension; `reason` says why there is no score. */
+export type DimensionScore = {
+  dimension: string
+  score: number | null
+  reason: string | null
+  explanation: string | null
+  flagged: boolean
+  tokens: { input: number; output: number }
+  cost: number | null
+}
+
+/** How an evaluation has ended. */
+export type EvaluationEnd =
+  | { status: 'SCORED'; composite: number; threshold: number; notify: boolean; flagged: boolean }
+  | { status: 'FAILED' | 'SKIPPED'; reason: string; flagged?: boolean }
+
+/** So many evaluations of a team are begun on a day (UTC); those beyond it are SKIPPED. */
+export const MOST_A_DAY = 1_000
+/** Longer than one dimension can take: the claim is renewed before each. */
+const CLAIM_SECONDS = 180
+const KEEP_DAYS = 90
+const PURGED_AT_ONCE = 5_000
+
+/**
+ * Takes evaluations that are due, at most `most` of a team, and none of the teams in `busy`. Others take them over when
+ * a claim is not renewed in time.
+ */
+export async function claimEvaluations(
+  store: Store,
+  { most, teams, busy }: { most: number; teams: number; busy: string[] },
+): Promise<EvaluationClaim[]> {
+  const claim = randomUUID()
+  return record(store, async (tx) => {
+    // The teams are read from the index one by one, so that a flood of one costs nothing.
+    const { rows } = await sql<EvaluationClaim & { day: string }>`
+      with recursive waiting (team_id) as (
+        (select team_id from evaluations where status = 'PENDING' order by team_id limit 1)
+        union all
+        select (select e.team_id from evaluations e where e.status = 'PENDING' and e.team_id > w.team_id
+          order by e.team_id limit 1) from waiting w where w.team_id is not null),
+      chosen as (
+        select team_id from waiting where team_id is not null and not (team_id = any(${busy}::uuid[]))
+          and exists (select from evaluations e where e.team_id = waiting.team_id and e.status = 'PENDING'
+            and e.due_at <= now())
+        order by random() limit ${teams}),
+      taken as (
+        select d.id from chosen c cross join lateral (
+          select id from evaluations e where e.team_id = c.team_id and e.status = 'PENDING' and e.due_at <= now()
+          order by e.due_at limit ${most} for update skip locked) d)
+      update evaluations e set claim = ${claim}::uuid, tries = tries + 1,
+        due_at = now() + ${CLAIM_SECONDS} * interval '1 second'
+      from taken where e.id = taken.id
+      returning e.id, e.claim, e.team_id, e.workflow_id, e.execution_id, e.tries`.execute(tx)
+    return rows
+  })
+}
+
+/** Counts an evaluation that is begun for the first time. False if its team has had enough of them today. */
+export async function countBegun(store: Store, teamId: string): Promise<boolean> {
+  return record(store, async (tx) => {
+    const { rows } = await sql`insert into evaluation_days as d (team_id, day, begun)
+      values (${teamId}, (now() at time zone 'UTC')::date, 1)
+      on conflict (team_id, day) do update set begun = d.begun + 1 where d.begun < ${MOST_A_DAY}
+      returning begun`.execute(tx)
+    return rows.length > 0
+  })
+}
+
+/** What was said already, before another process died. */
+export async function readSavedScores(store: Store, id: string): Promise<DimensionScore[]> {
+  const rows = await store.db
+    .selectFrom('evaluationScores')
+    .selectAll()
+    .where('evaluationId', '=', id)
+    .execute()
+  return rows.map(({ inputTokens, outputTokens, cost, ...row }) => ({
+    dimension: row.dimension,
+    score: row.score,
+    reason: row.reason,
+    explanation: row.explanation,
+    flagged: row.flagged,
+    tokens: { input: Number(inputTokens), output: Number(outputTokens) },
+    cost: cost === null ? null : Number(cost),
+  }))
+}
+
+/** Holds an evaluation for the next dimension. False if another process has taken it over, or it is deleted. */
+export async function renewEvaluation(store: Store, { id, claim }: EvaluationClaim): Promise<boolean> {
+  return record(store, async (tx) => {
+    const { rows } = await sql`update evaluations set due_at = now() + ${CLAIM_SECONDS} * interval '1 second'
+      where id = ${id} and claim = ${claim} and status = 'PENDING' returning id`.execute(tx)
+    return rows.length > 0
+  })
+}
+
+/** Keeps what was said of a dimension, whoever holds the evaluation by now: it was paid for. */
+export async function saveScore(store: Store, { id }: EvaluationClaim, said: DimensionScore): Promise<void> {
+  const { dimension, score, reason, explanation, flagged, tokens, cost } = said
+  await record(store, (tx) =>
+    sql`insert into evaluation_scores (evaluation_id, dimension, score, reason, explanation, flagged, input_tokens,
+        output_tokens, cost)
+      select id, ${dimension}, ${score}, ${reason}, ${explanation}, ${flagged}, ${tokens.input}, ${tokens.output},
+        ${cost === null ? null : cost.toFixed(10)}::numeric
+      from evaluations where id = ${id} for key share
+      on conflict do nothing`.execute(tx),
+  )
+}
+
+/** Notes by what an evaluation is judged. */
+export async function noteJudge(
+  store: Store,
+  { id, claim }: EvaluationClaim,
+  { provider, model, dimensions }: { provider: string | null; model: string | null; dimensions: string[] },
+): Promise<void> {
+  await record(store, (tx) =>
+    sql`update evaluations set provider = ${provider}, model = ${model}, dimensions = ${dimensions}
+      where id = ${id} and claim = ${claim}`.execute(tx),
+  )
+}
+
+/** Ends an evaluation, if this process still holds it, and tells of a composite that is too low. */
+export async function endEvaluation(
+  store: Store,
+  { id, claim, teamId, workflowId }: EvaluationClaim,
+  end: EvaluationEnd,
+): Promise<void> {
+  const scored = end.status === 'SCORED' ? end : undefined
+  const failed = scored ? scored.composite < scored.threshold : null
+  await record(store, async (tx) => {
+    const { rows } = await sql`update evaluations set status = ${end.status},
+        reason = ${end.status === 'SCORED' ? null : end.reason}, composite = ${scored?.composite ?? null},
+        failure_threshold = ${scored?.threshold ?? null}, failed = ${failed}, flagged = ${end.flagged ?? false},
+        judged_at = now(), claim = null
+      where id = ${id} and claim = ${claim} and status = 'PENDING' returning id`.execute(tx)
+    if (rows.length === 0 || !scored?.notify || !failed) return
+    const { composite, threshold } = scored
+    await queueNotice(tx, {
+      teamId,
+      kind: 'EVALUATION',
+      subjectId: id,
+      workflowId,
+      alertType: null,
+      severity: composite < 2 ? 'HIGH' : 'MEDIUM',
+      title: 'A run has scored too low',
+      message: `The evaluation ${id} came to ${composite} of 5; below ${threshold} it has failed.`,
+    })
+  })
+}
+
+/** Gives an evaluation back, to be taken again in so many seconds. */
+export async function giveBackEvaluation(
+  store: Store,
+  { id, claim }: EvaluationClaim,
+  seconds: number,
+): Promise<void> {
+  await record(store, (tx) =>
+    sql`update evaluations set claim = null, due_at = now() + ${seconds} * interval '1 second'
+      where id = ${id} and claim = ${claim} and status = 'PENDING'`.execute(tx),
+  )
+}
+
+/** Removes evaluations after 90 days, and the counts of days that are over. Returns how many evaluations it removed. */
+export async function purgeEvaluations(store: Store): Promise<number> {
+  return record(store, async (tx) => {
+    await sql`delete from evaluation_days where day < (now() at time zone 'UTC')::date - 2`.execute(tx)
+    const { rows } = await sql`delete from evaluations where id in (
+      select id from evaluations where created_at < now() - ${KEEP_DAYS} * interval '1 day'
+      order by created_at limit ${PURGED_AT_ONCE} for update skip locked) returning id`.execute(tx)
+    return rows.length
+  })
+}
