@@ -138,11 +138,13 @@ export function createJsonReader(text: string) {
       while (accept(','))
       if (!accept('}')) fail()
     },
-    /** The same for an array. */
+    /** The same for an array, in which protobuf's JSON allows no null. */
     *array(name: string, read: () => Work<void>): Work<void> {
       if (!(yield* opens('[', name)) || accept(']')) return
-      do yield* read()
-      while (accept(','))
+      do {
+        if (peek() === 'n') throw new MalformedBatch(`${name} must not contain null`)
+        yield* read()
+      } while (accept(','))
       if (!accept(']')) fail()
     },
     skip,

@@ -221,7 +221,7 @@ function describeBody(
         { schema: shape, ...(isJson ? { example: rule.example ?? makeSample(shape, components) } : {}) },
       ]
     })
-    return { requestBody: { required: false, content: Object.fromEntries(content) } }
+    return { requestBody: { required: true, content: Object.fromEntries(content) } }
   }
   if (rule.anyBody && method !== 'GET') return { requestBody: ANY_BODY }
   return {}

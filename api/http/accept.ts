@@ -15,6 +15,7 @@ import { workInTurns } from '../../workflows/turns.ts'
 import type { AppEnv } from '../env.ts'
 import { isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
+import { findMisplacedArrays } from './objects.ts'
 import type { ErrorBody, FaultStatus, ResponseSpec } from './responses.ts'
 
 type Schema = v.GenericSchema
@@ -140,6 +141,7 @@ export function accept<const R extends Rule>(
       // Valibot would accept an array as an object without keys, and its message for other types differs.
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else {
+        problems.push(...findMisplacedArrays(rule.json, json).slice(0, MAX_PROBLEMS))
         read('json', rule.json, json)
         c.set('unknownKeys', findStrangers(rule.json, json))
         if (turn !== undefined && rule.checkInTurns) problems.push(...(await rule.checkInTurns(json)))

@@ -12,7 +12,7 @@ import type { AppEnv } from '../env.ts'
 import { findRoute } from './observe.ts'
 import { putLimitHeaders } from './ratelimit.ts'
 import type { ErrorBody } from './responses.ts'
-import { listStaticPaths } from './staticpaths.ts'
+import { createStaticPaths } from './staticpaths.ts'
 
 /** The HTTP status of each Fault code. */
 const STATUS = {
@@ -93,21 +93,18 @@ function show(c: Context<AppEnv>, body: ErrorBody): Response {
  * For requests without a route: 405 with Allow if the path takes other methods (204 for OPTIONS), else 404.
  */
 export function createNotFoundHandler(routes: RouterRoute[]): NotFoundHandler<AppEnv> {
-  const router = new TrieRouter<{ method: string; last: string | undefined }>()
+  const router = new TrieRouter<string>()
   const methods = new Set<string>()
-  for (const route of routes) {
+  for (const { method, path } of routes) {
     // ALL marks middleware, and routes that check the method themselves.
-    if (route.method === 'ALL') continue
-    router.add(route.method, route.path, { method: route.method, last: route.path.split('/').at(-1) })
-    methods.add(route.method)
+    if (method === 'ALL') continue
+    router.add(method, path, method)
+    methods.add(method)
   }
-  const literal = listStaticPaths(routes)
+  const findStatic = createStaticPaths(routes)
 
   function matchMethods(path: string): Set<string> {
-    const matched = [...methods].flatMap((method) => router.match(method, path)[0].map(([route]) => route))
-    // A name is not meant as an id: /alerts/bulk-acknowledge is none of /alerts/:alertId.
-    const named = matched.filter(({ last }) => last === path.split('/').at(-1))
-    return new Set((named.length > 0 ? named : matched).map(({ method }) => method))
+    return new Set([...methods].filter((method) => router.match(method, path)[0].length > 0))
   }
 
   return async (c) => {
@@ -117,7 +114,7 @@ export function createNotFoundHandler(routes: RouterRoute[]): NotFoundHandler<Ap
       // A 404 or 405 needs no database, so it is sent even when the request cannot be counted.
       if (!isDatabaseAway(error)) return respondWithError(c, error)
     }
-    const allowed = [...(literal.get(c.req.path) ?? matchMethods(c.req.path))]
+    const allowed = [...(findStatic(c.req.path) ?? matchMethods(c.req.path))]
     if (allowed.length === 0)
       return respondWithError(c, new Fault('NOT_FOUND', 'There is nothing at this address'))
     if (allowed.includes('GET')) allowed.push('HEAD')

@@ -3,25 +3,37 @@ import type { RouterRoute } from 'hono/types'
 import type { AppEnv } from '../env.ts'
 
 /**
- * Makes a static path hide a path with a parameter for every method: GET /api/workflows/import is a 405, not
- * a look-up of the id `import`. `read` returns all routes, once they are registered.
+ * Makes a path that ends with a name hide one that ends with a parameter for every method: GET /api/workflows/import
+ * is a 405, not a look-up of the id `import`. `read` returns all routes, once they are registered.
  */
 export function guardStaticPaths(read: () => RouterRoute[]): MiddlewareHandler<AppEnv> {
-  let known: Map<string, Set<string>> | undefined
+  let find: ReturnType<typeof createStaticPaths> | undefined
   return async (c, next) => {
-    known ??= listStaticPaths(read())
-    const methods = known.get(c.req.path)
+    find ??= createStaticPaths(read())
+    const methods = find(c.req.path)
     const method = c.req.method === 'HEAD' ? 'GET' : c.req.method
     return !methods || methods.has(method) ? next() : c.notFound()
   }
 }
 
-/** The methods of the routes whose paths have no parameters, by path. */
-export function listStaticPaths(routes: RouterRoute[]): Map<string, Set<string>> {
-  const found = new Map<string, Set<string>>()
+/** Finds the methods of the routes that a path names by its last part; undefined if there is none. */
+export function createStaticPaths(routes: RouterRoute[]): (path: string) => Set<string> | undefined {
+  const byName = new Map<string, { parts: string[]; method: string }[]>()
   for (const { method, path } of routes) {
-    if (method === 'ALL' || /[:*]/.test(path)) continue
-    found.set(path, (found.get(path) ?? new Set()).add(method))
+    const parts = path.split('/')
+    const name = parts.at(-1)!
+    // ALL marks middleware, and routes that check the method themselves.
+    if (method === 'ALL' || /[:*]/.test(name)) continue
+    const known = byName.get(name) ?? []
+    byName.set(name, [...known, { parts, method }])
   }
-  return found
+  return (path) => {
+    const parts = path.split('/')
+    const named = byName.get(parts.at(-1)!)?.filter((route) => fits(route.parts, parts)) ?? []
+    return named.length > 0 ? new Set(named.map(({ method }) => method)) : undefined
+  }
+}
+
+function fits(route: string[], path: string[]): boolean {
+  return route.length === path.length && route.every((part, at) => part.startsWith(':') || part === path[at])
 }

@@ -44,11 +44,14 @@ const rule = {
     name: boundedString(5),
     tags: v.optional(v.array(v.object({ key: boundedString(3) })), []),
     note: v.optional(v.number()),
+    place: v.optional(v.pipe(v.object({ spot: v.optional(v.nullable(v.object({}))) }), v.title('Place'))),
   }),
 } as const
 app.post('/things/:id', accept(rule), (c) =>
   c.json({ ...c.req.valid('param'), ...c.req.valid('query'), ...c.req.valid('json') }),
 )
+
+type Errors = { errors: { path: string; message: string }[] }
 
 const ID = '0190b5a2-0000-7000-8000-0123456789ab'
 const ask = (path: string, json: unknown) =>
@@ -80,6 +83,23 @@ test('all problems are reported at once, each with its path', async () => {
     'note',
   ])
   expect(errors[3]!.message).toBe('is required')
+})
+
+test('an array is no object, however deep: Valibot would take it for one without keys', async () => {
+  const response = await ask(`/things/${ID}`, { name: 'n', place: [null] })
+  expect([response.status, ((await response.json()) as Errors).errors]).toEqual([
+    400,
+    [{ path: 'place', message: 'must be an object' }],
+  ])
+  const deep = await ask(`/things/${ID}`, { name: 'n', place: { spot: [] }, tags: [[]] })
+  const { errors } = (await deep.json()) as Errors
+  expect(errors.map(({ path, message }) => [path, message])).toEqual([
+    ['tags[0]', 'must be an object'],
+    ['place.spot', 'must be an object'],
+    ['tags[0].key', 'is required'],
+  ])
+  expect((await ask(`/things/${ID}`, { name: 'n', place: { spot: {} } })).status).toBe(200)
+  expect((await ask(`/things/${ID}`, { name: 'n', tags: Array(200_000).fill([]) })).status).toBe(400)
 })
 
 test('a query key that takes one value but is given twice is 400', async () => {

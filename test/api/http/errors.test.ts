@@ -57,6 +57,10 @@ test('unknown addresses are 404, other methods 405 with Allow', async () => {
   const tokens = await fetch(`${base}${path()}`, { method: 'PUT' })
   expect(tokens.headers.get('allow')?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
   await expectError(tokens, 405, path())
+  const named = `/api/monitoring/teams/${service.teamId}/alerts/bulk-acknowledge`
+  const alerts = await fetch(base + named)
+  expect(alerts.headers.get('allow')).toBe('POST, OPTIONS')
+  await expectError(alerts, 405, named)
   const options = await fetch(`${base}/healthz`, { method: 'OPTIONS' })
   expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
 })
