@@ -1,7 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { readMonitoringConfig, updateMonitoringConfig } from '../../db/monitoring/config.ts'
-import { refuseArrays } from '../../workflows/object.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { boundedString, InTeam } from '../http/fields.ts'
@@ -53,7 +52,7 @@ const ConfigPatch = v.object({
   sentimentTrackingEnabled: flag(FLAGS.sentimentTrackingEnabled),
   alertThresholds: v.optional(
     v.pipe(
-      refuseArrays(v.looseObject(thresholds, 'must be an object')),
+      v.looseObject(thresholds, 'must be an object'),
       // Whoever misspells one would wait for an alert that never comes.
       v.rawCheck(({ dataset, addIssue }) => {
         const given = dataset.value as Record<string, unknown>
