@@ -60,11 +60,14 @@ function readJson(text: string): object | undefined {
   }
 }
 
-/** Words that turn a text into its opposite, whatever else it shares with another. */
+/** Words that turn a text into its opposite, or take most of it back, whatever else it shares with another. */
 const TURNS =
-  /^(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot|false|true|yes|n't|unless|except|kein\w*|nicht|nie|ohne|pas|jamais|ni|nunca|sin|non)$/u
+  /^(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot|false|true|yes|n't|unless|except|hardly|barely|almost|nearly|partly|only|kein\w*|nicht|nie|ohne|fast|kaum|nur|pas|jamais|ni|nunca|sin|casi|non)$/u
 
-/** The same words in the same order are the same; of texts that share almost all, those that matter must be the same. */
+/**
+ * The same words in the same order are the same. So are texts of which one has a few more, none of which matters. Where a
+ * word stands for another one, or elsewhere, the text may say the opposite.
+ */
 function compareWords(given: string, wanted: string): GoldStandard | null {
   const [words, wantedWords] = [listWords(given), listWords(wanted)]
   if (words.length === 0 || wantedWords.length === 0) return null
@@ -72,12 +75,24 @@ function compareWords(given: string, wanted: string): GoldStandard | null {
     const reasoning = 'The output is as expected, but for its case, punctuation or spaces'
     return { match: true, rung: 'SIMILARITY', reasoning }
   }
-  const telling = (list: string[]) => list.filter((word) => /\d/.test(word) || TURNS.test(word)).sort()
-  if (!isDeepStrictEqual(telling(words), telling(wantedWords))) return null
-  const share = shareWords(words, wantedWords)
+  const [fewer, more] = words.length < wantedWords.length ? [words, wantedWords] : [wantedWords, words]
+  const added = findAdded(fewer, more)
+  if (!added || added.some((word) => /\d/.test(word) || TURNS.test(word))) return null
+  const share = (2 * fewer.length) / (fewer.length + more.length)
   if (share < LEAST_SHARE) return null
-  const reasoning = `The output has ${Math.floor(share * 100)} % of its words in common with what is expected`
+  const reasoning = `The output has ${Math.floor(share * 100)} % of its words in common with what is expected, in their order`
   return { match: true, rung: 'SIMILARITY', reasoning }
+}
+
+/** The words that a text has between those of another one; undefined if it has not all of these, in their order. */
+function findAdded(fewer: string[], more: string[]): string[] | undefined {
+  let at = 0
+  const added = more.filter((word) => {
+    if (word !== fewer[at]) return true
+    at++
+    return false
+  })
+  return at === fewer.length ? added : undefined
 }
 
 function listWords(text: string): string[] {
@@ -86,18 +101,4 @@ function listWords(text: string): string[] {
     .toLowerCase()
     .replaceAll(/[\u2018\u2019]/g, "'")
   return folded.replaceAll("n't", " n't").match(/n't|[\p{L}\p{M}\p{N}]+/gu) ?? []
-}
-
-/** Twice what they have in common, in whatever order, of all words of both (F1). */
-function shareWords(words: string[], others: string[]): number {
-  const counts = new Map<string, number>()
-  for (const word of others) counts.set(word, (counts.get(word) ?? 0) + 1)
-  let common = 0
-  for (const word of words) {
-    const left = counts.get(word) ?? 0
-    if (left === 0) continue
-    counts.set(word, left - 1)
-    common++
-  }
-  return (2 * common) / (words.length + others.length)
 }

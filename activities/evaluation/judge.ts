@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type EvalProvider, PROVIDER_CREDENTIALS } from '../../db/evaluation/providers.ts'
 import type { Store } from '../../db/scope.ts'
+import { JUDGING_NODE, nameJudging } from '../../db/usage/calls.ts'
 import { createCredentials } from '../credentials/credentials.ts'
 import type { Outsides } from '../egress/outside.ts'
 import type { Metrics } from '../metrics.ts'
@@ -145,12 +146,12 @@ async function openContext(deps: JudgeDeps, call: JudgeCall, signal: AbortSignal
     throw new NodeFailure('The credential is of another provider', { type: 'CredentialMissing' })
   const by = {
     executionId: subjectId,
-    activityId: `evaluation ${dimension.name}`,
+    activityId: nameJudging(dimension.name),
     attempt: 1,
     caller: randomUUID(),
     teamId,
     workflowId,
-    nodeId: 'evaluation',
+    nodeId: JUDGING_NODE,
     iteration: '',
     step: null,
   }

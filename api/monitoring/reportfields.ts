@@ -13,7 +13,7 @@ const scheduleField = v.pipe(
     (text) => findScheduleFault(text) === null,
     ({ input }) => findScheduleFault(input as string) ?? '',
   ),
-  v.description('A cron expression of five fields, with a single minute: at most one mail an hour'),
+  v.description('A cron expression of five fields'),
   v.examples(['0 7 * * MON']),
 )
 
@@ -118,7 +118,6 @@ export const ReportRunSchema = v.pipe(
 function findScheduleFault(text: string): string | null {
   // An empty text is reported as such.
   if (text === '') return null
-  const { cron, problems } = parseCron(text)
-  if (problems.length > 0) return problems.join('; ')
-  return cron.minute.length > 1 ? 'must not have more than one slot an hour: name a single minute' : null
+  const { problems } = parseCron(text)
+  return problems.length > 0 ? problems.join('; ') : null
 }

@@ -4,6 +4,7 @@ import {
   createScheduledReport,
   deleteScheduledReport,
   listScheduledReports,
+  MAX_REPORTS_AN_HOUR,
   MAX_SCHEDULED_REPORTS,
   updateScheduledReport,
 } from '../../db/monitoring/reports/reports.ts'
@@ -61,7 +62,7 @@ export function createScheduledReportRoutes() {
           'At each slot of `schedule` one mail goes to all recipients, about the time since the slot before, at most 31 ' +
           'days. Of slots that have passed while the service did not run only the latest is sent. A mail server that ' +
           'takes nothing is tried until the next slot, and for a day at most. The service must have an SMTP server ' +
-          `(\`SMTP_URL\`). A team can have ${MAX_SCHEDULED_REPORTS} reports.`,
+          `(\`SMTP_URL\`). A team can have ${MAX_SCHEDULED_REPORTS} reports, with ${MAX_REPORTS_AN_HOUR} slots an hour together.`,
         role: 'ADMIN',
         params: InTeam,
         json: ScheduledReportBody,
@@ -85,12 +86,13 @@ export function createScheduledReportRoutes() {
         tag: 'Monitoring',
         summary: 'Change a scheduled report',
         description:
-          'Takes all of its fields; `timezone` and `enabled` stay as they are if they are not given. A mail that is due already, and not sent, goes as the report was at ' +
-          'its slot; once the report is not enabled any more, it is not sent.',
+          'Takes all of its fields; `timezone` and `enabled` stay as they are if they are not given. A mail that is due ' +
+          'already, and not sent, goes as the report was at its slot; once the report is not enabled any more, it is not sent.',
         role: 'ADMIN',
         params: OfReport,
         json: ScheduledReportChange,
         example: EXAMPLE,
+        faults: [409],
         responses: { 200: { description: 'The report', schema: ChangedReportSchema } },
       }),
       async (c) => {

@@ -174,6 +174,9 @@ function show(scope: Scope, { said, privacy, teamId, ...row }: Row): Evaluation 
       explanation: hidden ? null : explanation,
     })),
     tokens: said.reduce((sum, { tokens }) => sum + tokens, 0),
-    cost: costs.includes(null) ? null : costs.reduce<number>((sum, cost) => sum + cost!, 0),
+    cost: costs.includes(null) ? null : sumCosts(costs as number[]),
   }
 }
+
+/** In full precision: costs have ten decimal places. */
+const sumCosts = (costs: number[]) => Number(costs.reduce((sum, cost) => sum + cost, 0).toFixed(10))

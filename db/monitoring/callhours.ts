@@ -2,9 +2,12 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { write } from '../change.ts'
 import type { Db } from '../connection.ts'
-import { NO_WORKFLOW } from '../usage/calls.ts'
+import { IS_WATCHED, NO_WORKFLOW } from '../usage/calls.ts'
 
-/** What the calls to models of a workflow were in an hour, or with NO_WORKFLOW those of the team. */
+/**
+ * What the calls to models of a workflow were in an hour, or with NO_WORKFLOW those of the team, without what evaluations
+ * and playbooks have begun.
+ */
 export type CallHour = {
   workflowId: string
   hour: Date
@@ -59,7 +62,8 @@ async function sumSpan(db: Db, teamId: string, from: Date, to: Date): Promise<vo
           coalesce(c.input_tokens, 0)::bigint + coalesce(c.output_tokens, 0) as tokens,
           case when c.status = 'SUCCESS' then width_bucket(c.latency_ms::bigint, duration_bounds()) end as bucket
         from model_calls c
-        where c.team_id = ${teamId} and c.created_at >= ${from} and c.created_at < ${to} and c.status <> 'OPEN') calls
+        where c.team_id = ${teamId} and c.created_at >= ${from} and c.created_at < ${to} and c.status <> 'OPEN'
+          and ${IS_WATCHED}) calls
       group by grouping sets ((hour), (hour, workflow_id))
       having grouping(workflow_id) = 1 or workflow_id <> ${NO_WORKFLOW}::uuid
     ), saved as (

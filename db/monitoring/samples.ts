@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
-import { NO_WORKFLOW } from '../usage/calls.ts'
+import { IS_WATCHED, NO_WORKFLOW } from '../usage/calls.ts'
 
 /** What executions are looked for, as samples of an alert. */
 export type SampleKind = 'FAILED' | 'LONGEST' | 'MOST_TOKENS' | 'FAILED_CALLS' | 'LONGEST_CALLS'
@@ -16,8 +16,8 @@ export async function findSamples(
   const ofWorkflow = workflowId === null ? sql`true` : sql`workflow_id = ${workflowId}`
   const ended = sql`select id from executions e where team_id = ${teamId} and completed_at >= ${from}
     and completed_at < ${to} and is_counted(e) and ${ofWorkflow}`
-  const calls = sql`select execution_id as id from model_calls where team_id = ${teamId} and created_at >= ${from}
-    and created_at < ${to} and workflow_id <> ${NO_WORKFLOW} and ${ofWorkflow}`
+  const calls = sql`select execution_id as id from model_calls c where team_id = ${teamId} and created_at >= ${from}
+    and created_at < ${to} and workflow_id <> ${NO_WORKFLOW} and ${IS_WATCHED} and ${ofWorkflow}`
   const queries = {
     FAILED: sql<{ id: string }>`${ended} and status = 'FAILED' order by completed_at desc limit ${MOST}`,
     LONGEST: sql<{

@@ -14,6 +14,8 @@ import { readStartable } from './startable.ts'
 /** How many executions deep sub-workflows may be nested. */
 const MAX_DEPTH = 10
 
+const INHERITED = ['EVALUATION', 'PLAYBOOK'] as const
+
 /** An execution that a SUB_WORKFLOW node has started, with its status now. */
 export type ChildExecution = { executionId: string; status: string; errorMessage: string | null }
 
@@ -62,7 +64,8 @@ export async function startChild(
     id,
     adopt: files.size > 0 ? (tx) => copyFiles(tx, executionId, id, files) : undefined,
     node,
-    trigger: 'SUB_WORKFLOW',
+    // What evaluations and playbooks begin stays theirs, however deep: it is not judged, and counts for no alert.
+    trigger: INHERITED.find((trigger) => trigger === parent.trigger) ?? 'SUB_WORKFLOW',
     data: call.input,
     by: { kind: parent.startedByKind, id: parent.startedById, name: '' },
     traceparent: call.traceparent,
@@ -107,13 +110,14 @@ type Ancestor = {
   workflowName: string
   teamId: string
   depth: number
+  trigger: string
   startedByKind: 'USER' | 'SDK_TOKEN' | 'SYSTEM'
   startedById: string | null
 }
 
 /** The execution itself and its ancestors, the nearest first. */
 async function readAncestors(store: Store, executionId: string): Promise<Ancestor[]> {
-  const columns = sql`e.parent_id, e.workflow_id, e.workflow_name, e.team_id, e.depth, e.started_by_kind, e.started_by_id`
+  const columns = sql`e.parent_id, e.workflow_id, e.workflow_name, e.team_id, e.depth, e.trigger, e.started_by_kind, e.started_by_id`
   const { rows } = await sql<Ancestor>`
     with recursive above as (
       select ${columns}, 0 as steps from executions e where e.id = ${executionId}

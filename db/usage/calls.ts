@@ -7,9 +7,25 @@ import { cleanText } from '../text.ts'
 /** The workflow of calls for guardrails outside of executions: none. */
 export const NO_WORKFLOW = '00000000-0000-0000-0000-000000000000'
 
+/** The node of calls to a judge. A workflow may have one of this name; its activities have other ones than `nameJudging`. */
+export const JUDGING_NODE = 'evaluation'
+
+/** The activity of calls to a judge for a dimension. */
+export const nameJudging = (dimension: string) => `${JUDGING_NODE} ${dimension}`
+
+const IS_JUDGING = sql`(c.node_id = ${sql.lit(JUDGING_NODE)} and c.activity_id like ${sql.lit(nameJudging('%'))})`
+
+/** Whether a row of `model_calls c` is of an execution, and its `execution_id` the id of one. */
+export const IS_OF_RUN = sql`(c.workflow_id <> ${sql.lit(NO_WORKFLOW)} and not ${IS_JUDGING})`
+
+/** Whether a row of `model_calls c` counts for alerts: not what evaluations and playbooks have begun. */
+export const IS_WATCHED = sql`(not ${IS_JUDGING} and coalesce((
+  select e.trigger not in ('EVALUATION', 'PLAYBOOK') from executions e where e.id = c.execution_id), true))`
+
 /**
  * Who calls a model: an attempt of a node, or of a step of an agent. Outside of executions the workflow is NO_WORKFLOW, and
- * the execution's id is the call's own.
+ * the execution's id is the call's own. A judge has the workflow's id, and instead of an execution's that of the evaluation
+ * or of the case.
  */
 export type ModelCaller = {
   executionId: string

@@ -8,14 +8,14 @@ import type { RedactionRules } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
 import { createTextMask } from '../redaction/texts.ts'
 import type { Scope } from '../scope.ts'
-import { NO_WORKFLOW } from './calls.ts'
+import { IS_OF_RUN, NO_WORKFLOW } from './calls.ts'
 import type { UsageQuery } from './totals.ts'
 
 /** A call to a model as it is exported. Tokens are null where the vendor has reported none. */
 export type ExportedCall = {
   /** When it began. */
   time: string
-  /** These four are null for a call outside of executions. */
+  /** These four are null for a call outside of executions; that of a judge has a workflow, and `evaluation` as its node. */
   executionId: string | null
   workflowId: string | null
   nodeId: string | null
@@ -92,7 +92,7 @@ function selectCalls(teamId: string, { from, to, workflowId }: UsageQuery) {
   const only = workflowId === undefined ? sql`true` : sql`c.workflow_id = ${workflowId}`
   return sql`
     select (extract(epoch from c.created_at) * 1000)::float8 as time,
-      case when ${inside} then c.execution_id end as "executionId", case when ${inside} then c.workflow_id end as "workflowId",
+      case when ${IS_OF_RUN} then c.execution_id end as "executionId", case when ${inside} then c.workflow_id end as "workflowId",
       case when ${inside} then c.node_id end as "nodeId", c.iteration, c.step, c.provider, c.model,
       case when c.status = 'OPEN' and not exists (select from executions e
         where e.id = c.execution_id and e.status in ('PENDING', 'RUNNING')) then 'LOST' else c.status end as status,

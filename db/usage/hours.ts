@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
-import { NO_WORKFLOW } from './calls.ts'
+import { IS_OF_RUN } from './calls.ts'
 import { FOLD_LOCK } from './locks.ts'
 import { rollUpSome } from './rollups.ts'
 import { IS_UNPRICED, SUMS } from './usage.ts'
@@ -65,7 +65,7 @@ async function foldSome(tx: Tx, teamId: string): Promise<number> {
   await sql`
     with calls as (
       select date_trunc('hour', c.created_at, 'UTC') as hour, c.workflow_id, c.provider, c.model, c.execution_id, ${SUMS},
-        count(*) filter (where c.cost is null and not ${IS_UNPRICED})::int as open
+        bool_and(${IS_OF_RUN}) as is_run, count(*) filter (where c.cost is null and not ${IS_UNPRICED})::int as open
       from model_calls c
       where c.team_id = ${teamId} and c.created_at >= ${first} and c.created_at < ${last}::timestamptz + interval '1 hour'
       group by 1, 2, 3, 4, 5
@@ -73,9 +73,9 @@ async function foldSome(tx: Tx, teamId: string): Promise<number> {
       select calls.*,
         row_number() over (partition by hour, execution_id order by workflow_id, provider, model) = 1 as is_one,
         (select max(b.created_at) from model_calls b
-          where b.execution_id = calls.execution_id and b.created_at < calls.hour) as before,
+          where calls.is_run and b.execution_id = calls.execution_id and b.created_at < calls.hour) as before,
         (select max(b.created_at) from model_calls b
-          where b.execution_id = calls.execution_id and b.created_at < calls.hour
+          where calls.is_run and b.execution_id = calls.execution_id and b.created_at < calls.hour
             and b.provider = calls.provider and b.model = calls.model) as before_of_model
       from calls
     ), runs as (
@@ -88,8 +88,8 @@ async function foldSome(tx: Tx, teamId: string): Promise<number> {
     insert into model_call_hours (team_id, hour, workflow_id, provider, model, calls, unpriced, priced, input, output,
       cached, reasoning, cost, starts, firsts)
     select ${teamId}, hour, workflow_id, provider, model, sum(calls), sum(unpriced), sum(priced), sum(input),
-      sum(output), sum(cached), sum(reasoning), sum(cost), count(*) filter (where is_one and before is null and workflow_id <> ${NO_WORKFLOW}),
-      count(*) filter (where before_of_model is null and workflow_id <> ${NO_WORKFLOW})
+      sum(output), sum(cached), sum(reasoning), sum(cost), count(*) filter (where is_one and before is null and is_run),
+      count(*) filter (where before_of_model is null and is_run)
     from placed group by hour, workflow_id, provider, model`.execute(tx)
   await sql`insert into model_call_folds (team_id, until)
     values (${teamId}, ${last}::timestamptz + interval '1 hour')

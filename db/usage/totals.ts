@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { DateTime } from 'luxon'
 import { demandTeam, type Scope } from '../scope.ts'
-import { NO_WORKFLOW } from './calls.ts'
+import { IS_OF_RUN, NO_WORKFLOW } from './calls.ts'
 import { readSums, SUMS, SUMS_OF_SUMS, type Sums, type Usage } from './usage.ts'
 
 /**
@@ -10,7 +10,7 @@ import { readSums, SUMS, SUMS_OF_SUMS, type Sums, type Usage } from './usage.ts'
  */
 export type UsageQuery = { from: Date; to: Date | undefined; workflowId?: string | undefined }
 
-/** `executions` is how many have made the calls; those of guardrails outside of executions count for none. */
+/** `executions` is how many have made the calls; those of judges, and outside of executions, count for none. */
 export type CountedUsage = Usage & { executions: number }
 
 /** `date` is a calendar date, such as 2026-11-22. */
@@ -158,7 +158,7 @@ function sumSpans(
             where b.execution_id = one.execution_id and b.created_at < p.first and ${sameModel}), true))) as executions,
           ${SUMS_OF_SUMS}
         from (
-          select ${keysOf('c')}, c.execution_id, bool_and(c.workflow_id <> ${NO_WORKFLOW}) as is_run, ${SUMS} from model_calls c
+          select ${keysOf('c')}, c.execution_id, bool_and(${IS_OF_RUN}) as is_run, ${SUMS} from model_calls c
           where c.team_id = ${teamId} and c.created_at >= p.first and c.created_at < p.last and ${ofWorkflow('c')}
           group by c.execution_id${ofOne}) one
         group by provider, model) c

@@ -96,15 +96,15 @@ function writeUsage({ total, before, days, models }: UsageFigures): MailSection 
     tag: '',
     color: COLORS.first,
     text: one.model,
-    details: `${showCost(one.cost)}, ${showNumber(sumTokens(one))} tokens, ${showNumber(one.calls)} calls, ${one.provider}`,
+    details: `${showCost(one.cost)}, ${showNumber(sumTokens(one))} tokens, ${countCalls(one.calls)}, ${one.provider}`,
     link: null,
   }))
   const notes: string[] = []
   if (total.calls === 0) notes.push('No model was called in this time.')
   if (models.length > top.length)
-    notes.push(`${models.length - top.length} more models are in the attached CSV.`)
+    notes.push(`More models in the attached CSV: ${models.length - top.length}.`)
   if (total.unpricedCalls > 0)
-    notes.push(`The cost is without ${showNumber(total.unpricedCalls)} calls whose price is not known.`)
+    notes.push(`The cost is without ${countCalls(total.unpricedCalls)} whose price is not known.`)
   const section = 'token_usage'
   const listSums = (date: string, name: string, one: UsageFigures['total']): CsvRow[] => [
     { section, date, name, measure: 'inputTokens', value: one.inputTokens },
@@ -121,6 +121,8 @@ function writeUsage({ total, before, days, models }: UsageFigures): MailSection 
   ]
   return { title: 'Token usage', figures, charts, items, notes, rows }
 }
+
+const countCalls = (calls: number) => `${showNumber(calls)} ${calls === 1 ? 'call' : 'calls'}`
 
 const TYPES = {
   ANOMALY: { metric: 'anomalies', title: 'Anomalies', none: 'Nothing unusual was found in this time.' },

@@ -5,6 +5,7 @@ import type { Tx } from '../../connection.ts'
 import { cancelOpen } from '../../executions/cancel.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
+import { nameJudging } from '../../usage/calls.ts'
 import type { EvalProvider } from '../providers.ts'
 import { BATCH_ENDED, type BatchDimension, endBatch, startersMay } from './runs.ts'
 
@@ -193,9 +194,6 @@ export type CaseJudgement = { dimension: string; score: number | null; explanati
 
 /** Stands for the question whether an output means what is expected; no dimension can have the name. */
 export const GOLD_STANDARD = ':expected'
-
-/** The name of the calls to the judge for a dimension, within those of their case. */
-export const nameJudging = (dimension: string) => `evaluation ${dimension}`
 
 /** Keeps what the judge said, and counts what that took. What is there already stays. */
 export async function saveJudgement(

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { parseCron } from '../../../workflows/graph/cron.ts'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { Fault, missing } from '../../fault.ts'
@@ -17,7 +18,7 @@ export type ReportRunStatus = (typeof REPORT_RUN_STATUSES)[number]
 /** What a team says of a report. */
 type Settings = {
   name: string
-  /** Five fields, at most one slot an hour. */
+  /** Five fields. */
   schedule: string
   timezone: string
   recipients: string[]
@@ -46,6 +47,9 @@ export type ScheduledReport = Settings & {
 /** How many reports a team may have. */
 export const MAX_SCHEDULED_REPORTS = 100
 
+/** How many mails an hour those that are enabled may come to, all together. */
+export const MAX_REPORTS_AN_HOUR = 120
+
 /** The first key of the advisory locks of teams whose reports are counted. */
 const REPORTS = 7_226_082
 
@@ -55,7 +59,7 @@ export async function listScheduledReports(scope: Scope, teamId: string): Promis
   return select(scope.store.db, teamId).orderBy('r.createdAt').orderBy('r.id').execute()
 }
 
-/** Adds a report (ADMIN). Throws as `change`, and CONFLICT if the team has too many. */
+/** Adds a report (ADMIN). Throws as `change`, and CONFLICT if the team has too many, or too many slots an hour. */
 export async function createScheduledReport(
   scope: Scope,
   teamId: string,
@@ -71,6 +75,7 @@ export async function createScheduledReport(
     if (known >= MAX_SCHEDULED_REPORTS)
       throw new Fault('CONFLICT', `A team can have ${MAX_SCHEDULED_REPORTS} reports: delete one of them`)
     const id = uuid()
+    await demandFewSlots(tx, teamId, id, input)
     const nextAt = input.enabled ? findNextSlot(input, await readClock(tx)) : null
     await tx
       .insertInto('scheduledReports')
@@ -83,7 +88,8 @@ export async function createScheduledReport(
 
 /**
  * Changes a report (ADMIN). What is due and not sent yet goes as it was to those who were recipients at its slot, unless
- * the report is no longer enabled: then it is not sent. Throws as `change`, and NOT_FOUND.
+ * the report is no longer enabled: then it is not sent. Throws as `change`, NOT_FOUND, and CONFLICT for too many slots an
+ * hour.
  */
 export async function updateScheduledReport(
   scope: Scope,
@@ -92,10 +98,12 @@ export async function updateScheduledReport(
   given: ScheduledReportUpdate,
 ): Promise<ScheduledReport> {
   return change(scope, 'SCHEDULED_REPORT_UPDATED', teamId, async (tx) => {
+    await lockReportCounts(tx, teamId)
     const known = await lockReport(tx, teamId, id)
     const before = await find(tx, teamId, id)
     const { timezone = known.timezone, enabled = known.enabled } = given
     const input = { ...given, timezone, enabled }
+    await demandFewSlots(tx, teamId, id, input)
     const isSamePlan = known.enabled && known.schedule === input.schedule && known.timezone === input.timezone
     let nextAt = isSamePlan ? known.nextAt : findNextSlot(input, await readClock(tx))
     if (!input.enabled) {
@@ -127,6 +135,30 @@ export async function deleteScheduledReport(scope: Scope, teamId: string, id: st
     await tx.deleteFrom('scheduledReports').where('id', '=', id).execute()
     return { result: undefined, resourceId: id, details: describe(known) }
   })
+}
+
+/** The server that sends mail is everybody's: no team fills it. Throws CONFLICT. */
+async function demandFewSlots(
+  tx: Tx,
+  teamId: string,
+  id: string,
+  { schedule, enabled }: Pick<Settings, 'schedule' | 'enabled'>,
+): Promise<void> {
+  if (!enabled) return
+  const others = await tx
+    .selectFrom('scheduledReports')
+    .select('schedule')
+    .where('teamId', '=', teamId)
+    .where('id', '<>', id)
+    .where('enabled', '=', true)
+    .execute()
+  const schedules = [schedule, ...others.map((other) => other.schedule)]
+  const anHour = schedules.reduce((sum, text) => sum + parseCron(text).cron.minute.length, 0)
+  if (anHour <= MAX_REPORTS_AN_HOUR) return
+  throw new Fault(
+    'CONFLICT',
+    `The reports of a team may have ${MAX_REPORTS_AN_HOUR} slots an hour together, and would have ${anHour}`,
+  )
 }
 
 /** Locks the row of a report, so that no slot of it begins meanwhile. Throws NOT_FOUND. */

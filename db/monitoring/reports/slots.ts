@@ -4,6 +4,7 @@ import { type Cron, parseCron } from '../../../workflows/graph/cron.ts'
 /** When a report is due: a cron expression that is valid, in an IANA time zone. */
 export type SlotPlan = { schedule: string; timezone: string }
 
+const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
 /** February 29 may be eight years away. */
@@ -66,11 +67,18 @@ function isDay(cron: Cron, date: Date): boolean {
 
 function listTimes(cron: Cron, date: Date, hour: number, zone: string): number[] {
   const everyHour = cron.hour.length === 24
-  return cron.minute.flatMap((minute) => {
+  const findTimes = (minute: number): number[] => {
     const wall = { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1, day: date.getUTCDate() }
     const time = DateTime.fromObject({ ...wall, hour, minute }, { zone })
     if (time.hour !== hour || time.minute !== minute) return everyHour ? [] : [time.toMillis()]
     const all = time.getPossibleOffsets().map((one) => one.toMillis())
     return everyHour ? all : [Math.min(...all)]
-  })
+  }
+  // Where the clocks stay as they are between two minutes, the ones in between need no calendar: that takes long.
+  const [first, last] = [cron.minute[0]!, cron.minute.at(-1)!]
+  const [begin, ...twice] = findTimes(first)
+  const [end, ...again] = findTimes(last)
+  if (begin !== undefined && end === begin + (last - first) * MINUTE_MS && twice.length + again.length === 0)
+    return cron.minute.map((minute) => begin + (minute - first) * MINUTE_MS)
+  return cron.minute.flatMap(findTimes)
 }

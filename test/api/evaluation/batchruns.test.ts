@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { createTestJudge, makeBatchTeam, scored, startJob } from '../../support/evaluation/batches.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
+import type { Body } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
 const host = await keep(startRunning())
@@ -67,6 +68,54 @@ test('a run that fails fails its case, and starts no error workflow', async () =
     expect(one).toMatchObject({ status: 'FAILED', passed: false, actualOutput: null })
     expect(one.reason).toContain('The execution ended FAILED')
     const alarms = await errors.send('GET', `/api/executions?workflowId=${alarmId}`)
+    expect(alarms.body.content).toEqual([])
+  } finally {
+    await end()
+  }
+})
+
+test('sub-workflows of a case are of the evaluation too: they are not judged, and start no error workflow', async () => {
+  const team = await makeBatchTeam(host)
+  const make = async (name: string, more: object): Promise<string> =>
+    (await team.send('POST', '/api/workflows', { name, teamId: team.teamId, edges: [], ...more })).body.id
+  const errorWorkflowId = await make('Alarm', { nodes: [{ id: 'failed', type: 'ERROR_TRIGGER' }] })
+  const child = await make('Child', {
+    nodes: [
+      { id: 'in', type: 'SUB_WORKFLOW_TRIGGER' },
+      { id: 'set', type: 'SET', config: { values: { said: '{{ $trigger.bad ? $error("no") : "fine" }}' } } },
+    ],
+    edges: [{ source: 'in', target: 'set' }],
+    settings: { errorWorkflowId },
+  })
+  const nodes = [
+    NODES[0]!,
+    {
+      id: 'set',
+      type: 'SUB_WORKFLOW',
+      config: { workflowId: child, input: { bad: '{{ $trigger.bad }}' } },
+    },
+  ]
+  await team.send('PUT', `/api/workflows/${team.workflowId}`, { nodes, edges: EDGES })
+  const { judgeProvider: evalProvider, judgeModel: evalModel } = team.judge
+  const config = { evalProvider, evalModel, evalCredentialId: team.credentialId }
+  const path = `/api/monitoring/workflow/${child}`
+  const sampled = { ...config, evalEnabled: true, evalSamplingRate: 100 }
+  expect((await team.send('PUT', `${path}/eval-config`, sampled)).status).toBe(200)
+  const end = startJob(host, createTestJudge().judge)
+  try {
+    const cases = [{ input: { bad: false } }, { input: { bad: true } }]
+    const { id } = await team.start(cases, { runWorkflow: true, evalDimensions: ['relevance'] })
+    expect(await team.ended(id)).toMatchObject({ passedCases: 1, failedCases: 1 })
+    const { content } = (await team.send('GET', `/api/executions?workflowId=${child}`)).body
+    const runs = await Promise.all(
+      content.map(async ({ id }: Body) => (await team.send('GET', `/api/executions/${id}`)).body),
+    )
+    expect(runs.map(({ trigger, status }) => [trigger, status]).sort()).toEqual([
+      ['EVALUATION', 'FAILED'],
+      ['EVALUATION', 'SUCCESS'],
+    ])
+    expect((await team.send('GET', `${path}/evaluations`)).body.content).toEqual([])
+    const alarms = await team.send('GET', `/api/executions?workflowId=${errorWorkflowId}`)
     expect(alarms.body.content).toEqual([])
   } finally {
     await end()

@@ -97,6 +97,21 @@ test('a run that succeeded is judged once for each dimension, masked, and its sc
   expect(body.dimensions).toHaveLength(3)
 })
 
+test('what an evaluation cost is the sum of its calls, without rounding errors', async () => {
+  const { workflowId, path } = await createJudged(GOOD)
+  const prices = `/api/teams/${teamId}/model-prices`
+  const price = { model: 'judge', inputPerMillion: 1, outputPerMillion: 2 }
+  expect((await service.call('PUT', prices, admin, { prices: [price] })).status).toBe(200)
+  try {
+    await endRun(workflowId)
+    start()
+    const one = await until(async () => (await list(path)).find(({ status }) => status === 'SCORED'))
+    expect([one.tokens, one.cost]).toEqual([360, 0.00042])
+  } finally {
+    await service.call('PUT', prices, admin, { prices: [] })
+  }
+})
+
 test('a run below the threshold has failed, and one notice tells of it', async () => {
   const { workflowId, path } = await createJudged(BAD, { evalNotifyFailures: true })
   await endRun(workflowId)

@@ -129,6 +129,36 @@ test('a spike of tokens opens one alert, not another one for its calls; none wit
   ])
 })
 
+test('what evaluations and playbooks ask of models is no spike, and none of the samples', async () => {
+  const { teamId, workflowId, list } = await openTeam()
+  const planted = { teamId, workflowId }
+  await plantCalls(db, { ...planted, from: at(-20 * 24), to: at(1), each: 20 })
+  await plantCalls(db, { ...planted, from: at(0), to: at(1), each: 900, judging: true })
+  await plantExecutions(db, { ...planted, from: at(0), to: at(1), each: 1, trigger: 'EVALUATION' })
+  const { id: executionId } = await db
+    .selectFrom('executions')
+    .select('id')
+    .where('teamId', '=', teamId)
+    .executeTakeFirstOrThrow()
+  await plantCalls(db, { ...planted, from: at(0), to: at(1), each: 900, executionId })
+  await watch(1)
+  expect(await list()).toEqual([])
+  await plantCalls(db, { ...planted, from: at(1), to: at(2), each: 200 })
+  await plantCalls(db, { ...planted, from: at(1), to: at(2), each: 900, executionId })
+  await plantCalls(db, { ...planted, from: at(1), to: at(2), each: 9, judging: true, tokens: 1_000_000 })
+  await watch(2)
+  const [alert, ...others] = await list()
+  expect(others).toEqual([])
+  expect(alert).toMatchObject({ metric: 'token_usage', observed: 202_000, workflowId })
+  const samples = await db
+    .selectFrom('modelCalls')
+    .select('nodeId')
+    .where('executionId', 'in', alert.sampleExecutionIds)
+    .execute()
+  expect(samples.map(({ nodeId }) => nodeId)).toEqual(['llm', 'llm', 'llm', 'llm', 'llm'])
+  expect(alert.sampleExecutionIds).not.toContain(executionId)
+})
+
 test('nothing is judged before a week is known, which is said', async () => {
   const { teamId, workflowId, list, states } = await openTeam()
   await plantExecutions(db, { teamId, workflowId, from: at(-48), to: at(0), each: 20 })

@@ -75,17 +75,7 @@ test('all faults are named at once', async () => {
     const { status, body } = await call('POST', '', { ...FIELDS, ...json })
     return [status, (body.errors ?? []).map(({ path }: { path: string }) => path)]
   }
-  for (const schedule of [
-    '',
-    '* * * *',
-    '0 7 * * MON *',
-    '@daily',
-    '61 * * * *',
-    '*/5 * * * *',
-    '0,30 7 * * *',
-    '* 7 * * *',
-    '0 0 31 2 *',
-  ])
+  for (const schedule of ['', '* * * *', '0 7 * * MON *', '@daily', '61 * * * *', '0 0 31 2 *'])
     expect([schedule, ...(await name({ schedule }))]).toEqual([schedule, 400, ['schedule']])
   for (const recipient of [
     'ada',
@@ -157,6 +147,27 @@ test('a team can have 100 reports', async () => {
   await db.insertInto('scheduledReports').values(rows).execute()
   const both = await Promise.all([call('POST', '', FIELDS), call('POST', '', FIELDS)])
   expect(both.map(({ status }) => status).sort()).toEqual([201, 409])
+})
+
+test('the reports of a team come to at most 120 mails an hour, those that are not enabled left out', async () => {
+  const { call } = await openTeam()
+  const often = { ...FIELDS, schedule: '* * * * *' }
+  const first = await call('POST', '', often)
+  expect([first.status, first.body.schedule]).toEqual([201, '* * * * *'])
+  expect(new Date(first.body.nextRunAt).getTime() - Date.now()).toBeLessThanOrEqual(60_000)
+  expect((await call('POST', '', often)).status).toBe(201)
+  const refused = await call('POST', '', { ...FIELDS, schedule: '0 7 * * MON' })
+  expect([refused.status, refused.body.message]).toEqual([
+    409,
+    'The reports of a team may have 120 slots an hour together, and would have 121',
+  ])
+  const idle = await call('POST', '', { ...often, enabled: false })
+  expect(idle.status).toBe(201)
+  expect((await call('PUT', `/${idle.body.id}`, { ...often, enabled: true })).status).toBe(409)
+  expect((await call('PUT', `/${first.body.id}`, { ...FIELDS, schedule: '*/15 8-18 * * *' })).status).toBe(
+    200,
+  )
+  expect((await call('PUT', `/${idle.body.id}`, { ...FIELDS, schedule: '0,30 7 * * *' })).status).toBe(200)
 })
 
 test('without a mail server the answers warn', async () => {

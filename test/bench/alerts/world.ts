@@ -53,12 +53,12 @@ export function tellSimulation(what: string, { delays, missed, falseAlarms, team
   const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? '-'
   const late = delays.filter((delay) => delay > 2).length
   return (
-    `${what}: ${delays.length} of ${delays.length + missed} found, after ${at(0.5)} windows (median), ${at(0.95)} (p95), ` +
-    `${late} later than two; ${falseAlarms} false alarms in ${teamWeeks.toFixed(0)} team-weeks`
+    `${what}: ${delays.length} of ${delays.length + missed} found, after ${at(0.5)} hours (median), ${at(0.95)} (p95), ` +
+    `${at(1)} (most), ${late} later than two; ${falseAlarms} false alarms in ${teamWeeks.toFixed(0)} team-weeks`
   )
 }
 
-/** `delays` are in hourly windows, from the one in which the planted shift began (1). */
+/** `delays` are in hours, of which each is judged, from the one in which the planted shift began (1). */
 export type Simulated = { delays: number[]; missed: number; falseAlarms: number; teamWeeks: number }
 
 /** Keeps count of windows in a row, as a workflow's checks do; returns whether an alert is raised in this one. */

@@ -29,6 +29,7 @@ type Call = {
   at: Date
   workflowId?: string
   node?: string
+  activity?: string
   model?: string
   status?: string
   cost?: string | null
@@ -40,13 +41,13 @@ async function addCalls(calls: Call[]): Promise<string[]> {
   const column = <T>(read: (call: Call, index: number) => T) => calls.map(read)
   await sql`insert into model_calls (execution_id, activity_id, attempt, caller, call, team_id, workflow_id, node_id,
       iteration, provider, model, status, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, created_at)
-    select run, 'llm', 1, caller, 1, team, workflow, node, '', 'OPENAI', model, status, 100, 10, 7, 3, cost, at
+    select run, activity, 1, caller, 1, team, workflow, node, '', 'OPENAI', model, status, 100, 10, 7, 3, cost, at
     from unnest(${column(({ run }) => run)}::uuid[], ${ids}::uuid[], ${column(({ teamId }) => teamId)}::uuid[],
       ${column(({ workflowId = service.teamId }) => workflowId)}::uuid[],
       ${column(({ node = 'llm' }) => node)}::text[], ${column(({ model = 'a' }) => model)}::text[],
       ${column(({ status = 'SUCCESS' }) => status)}::text[], ${column(({ cost = '0.0000000123' }) => cost)}::numeric[],
-      ${column(({ at }) => at.toISOString())}::timestamptz[])
-      as c (run, caller, team, workflow, node, model, status, cost, at)`.execute(db)
+      ${column(({ at }) => at.toISOString())}::timestamptz[], ${column(({ activity = 'llm' }) => activity)}::text[])
+      as c (run, caller, team, workflow, node, model, status, cost, at, activity)`.execute(db)
   return ids
 }
 
@@ -225,6 +226,35 @@ test('a call that may still be under way counts as unpriced once its execution h
     { executions: 1, ...(await readNodeUsage(scope, team.teamId, query))[0] },
   ])
     expect(usage).toMatchObject({ calls: 1, executions: 1, unpricedCalls: 1, cost: null })
+})
+
+test("a judge's calls are of no execution, before and after their hours are folded; a node of its name is one", async () => {
+  const { teamId } = await service.otherTeam()
+  const judging = { teamId, run: crypto.randomUUID(), node: 'evaluation', activity: 'evaluation relevance' }
+  const own = { teamId, run: crypto.randomUUID(), node: 'evaluation', activity: 'evaluation#0' }
+  // Those of one evaluation, and of one execution, in two hours.
+  await addCalls([judging, own].flatMap((call) => [5, 4].map((ago) => ({ ...call, at: startOfHour(ago) }))))
+  const scope = scopeOf(teamId)
+  const look = async () => {
+    const query = { from: startOfHour(9), to: undefined }
+    const later = { from: startOfHour(4), to: undefined }
+    return [
+      await readTokenUsage(scope, teamId, query),
+      await readTokenUsage(scope, teamId, later),
+      (await readModelUsage(scope, teamId, query))[0],
+      (await readWorkflowUsage(scope, teamId, later))[0],
+    ].map((usage) => [usage?.calls, usage?.executions])
+  }
+  const expected = [
+    [4, 1],
+    [2, 1],
+    [4, 1],
+    [2, 1],
+  ]
+  expect(await look()).toEqual(expected)
+  await foldModelCalls(store)
+  expect((await readFolded(teamId))!.getTime()).toBeGreaterThanOrEqual(startOfHour(3).getTime())
+  expect(await look()).toEqual(expected)
 })
 
 type Plan = {

@@ -204,6 +204,8 @@ test('the figures are those of the period, and are compared with the time before
   const path = `/api/monitoring/teams/${team.teamId}/token-usage`
   const { body } = await service.call('GET', path, team.cookie)
   expect(body.calls).toBe(27)
+  // Each model has one call in this hour, or none.
+  expect(findPart(mail, 'text/plain').text).not.toMatch(/\b1 calls/)
 })
 
 test('a team where nothing has happened is told so', async () => {

@@ -74,6 +74,26 @@ test('a slot in every hour is in each hour that there is', () => {
   ])
 })
 
+test('slots in several minutes of an hour are each a slot, also when the clocks change', () => {
+  expect(follow('*/20 * * * *', 'Europe/Berlin', '2026-10-24T23:40:00Z', 7)).toEqual([
+    ...['2026-10-25T00:00', '2026-10-25T00:20', '2026-10-25T00:40', '2026-10-25T01:00'],
+    ...['2026-10-25T01:20', '2026-10-25T01:40', '2026-10-25T02:00'],
+  ])
+  expect(follow('*/30 2 * * *', 'Europe/Berlin', '2026-10-24T23:00:00Z', 3)).toEqual([
+    ...['2026-10-25T00:00', '2026-10-25T00:30', '2026-10-26T01:00'],
+  ])
+  expect(follow('*/30 1,2 * * *', 'Europe/Berlin', '2026-03-29T00:00:00Z', 4)).toEqual([
+    ...['2026-03-29T00:30', '2026-03-29T01:00', '2026-03-29T01:30', '2026-03-29T23:00'],
+  ])
+  // Lord Howe's clocks go forward by half an hour, from 02:00 to 02:30.
+  expect(follow('*/15 * * * *', 'Australia/Lord_Howe', '2026-10-03T15:15:00Z', 3)).toEqual([
+    ...['2026-10-03T15:30', '2026-10-03T15:45', '2026-10-03T16:00'],
+  ])
+  expect(follow('0,45 2 * * *', 'Australia/Lord_Howe', '2026-10-03T15:00:00Z', 2)).toEqual([
+    ...['2026-10-03T15:30', '2026-10-03T15:45'],
+  ])
+})
+
 test('the slot before is looked for in the last 31 days', () => {
   const daily = { schedule: '0 7 * * *', timezone: 'UTC' }
   expect(findSlotBefore(daily, at('2026-11-23T07:00:00Z'))).toEqual(at('2026-11-22T07:00:00Z'))

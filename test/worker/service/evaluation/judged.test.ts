@@ -49,6 +49,20 @@ test('a judge on loopback is asked once for each case and dimension, and what it
     })
     const usage = await service.store.db.selectFrom('modelCalls').select('workflowId').execute()
     expect(new Set(usage.map(({ workflowId }) => workflowId))).toEqual(new Set([team.workflowId]))
+    // A judge's calls are usage of the workflow, and no execution's.
+    const read = async (path: string) =>
+      (await team.send('GET', `/api/monitoring/teams/${team.teamId}/${path}`)).body
+    expect(await read('token-usage')).toMatchObject({ calls: 12, executionCount: 0 })
+    const [model] = (await read('token-usage/by-model')).models
+    expect(model).toMatchObject({ model: 'm', calls: 12, executionCount: 0 })
+    const exported: Record<string, unknown>[] = await read('export')
+    expect(exported).toHaveLength(12)
+    for (const call of exported)
+      expect(call).toMatchObject({
+        executionId: null,
+        workflowId: team.workflowId,
+        nodeId: 'evaluation',
+      })
   } finally {
     await end()
     await outside.close()
