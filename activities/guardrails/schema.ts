@@ -37,7 +37,8 @@ export async function checkTextAgainst(
     const fit = (await evaluator
       .for({ team, patienceMs: patienceMs ?? PATIENCE_MS })
       .convert(conversion, bindings)) as TextFit
-    if ('unusable' in fit) throw invalid([{ path: 'jsonSchema', message: `cannot be used: ${fit.unusable}` }])
+    if ('unusable' in fit)
+      throw invalid([{ path: 'jsonSchema', message: `cannot be used: ${redactText(fit.unusable)}` }])
     return { ms: took(), violations: await describeFit(fit, action) }
   } catch (error) {
     if (!(error instanceof NodeFailure)) throw error
@@ -64,7 +65,8 @@ async function describeFit(
     const path = tellPath(whole)
     told.push({
       ...base,
-      message: `${path === '' ? 'The value' : path}: ${message}`,
+      // It quotes the schema, which may have a value that is secret.
+      message: `${path === '' ? 'The value' : path}: ${redactText(message, { pii: true })}`,
       details: { start, end, path, keyword },
     })
   }

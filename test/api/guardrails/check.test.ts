@@ -367,3 +367,13 @@ test('names of properties that are personal data or a secret are told with a mas
     { message: '/flag: must be false', details: { path: '/flag', keyword: 'const' } },
   ])
 })
+
+test('a secret or personal data that stands in the schema is not echoed either', async () => {
+  const key = `ghp_${'0123456789abcdef'.repeat(2)}abcd`
+  const asked = { text: '1', validateSchema: true }
+  const misfit = await check({ ...asked, jsonSchema: { enum: [key, 'ada@example.com'] } })
+  expect(misfit.violations).toMatchObject([{ details: { keyword: 'enum' } }])
+  const { status, body } = await ask({ ...asked, jsonSchema: { $ref: `https://a.example/${key}` } })
+  expect(status).toBe(400)
+  expect(JSON.stringify([misfit, body])).not.toMatch(/ghp_|ada@/)
+})
