@@ -29,7 +29,12 @@ export async function checkTextAgainst(
   const took = () => performance.now() - began
   const problems = checkTextSchema(schema)
   if (problems.length > 0)
-    throw invalid(problems.map(({ path, message }) => ({ path: joinPath('jsonSchema', path), message })))
+    throw invalid(
+      problems.map(({ path, message }) => ({
+        path: path === '' ? 'jsonSchema' : joinPath('jsonSchema', path),
+        message,
+      })),
+    )
   if (!evaluator) return { ms: 0, violations: [], error: 'This process holds nothing against schemas' }
   const conversion = { kind: 'schema', schema: JSON.stringify(schema), text } as const
   const bindings = { input: null, nodes: {}, trigger: null, vars: {}, execution: { workflowId: workflow } }

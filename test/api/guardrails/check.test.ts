@@ -153,6 +153,7 @@ test.each([
 test.each<[string, object | undefined, RegExp]>([
   ['missing', undefined, /^jsonSchema: is needed by validateSchema/],
   ['of a wrong form', { type: 'sting' }, /^jsonSchema\.type: /],
+  ['of too many characters', { enum: ['a'.repeat(65_536)] }, /^jsonSchema: must have at most 65536/],
   [
     'with a pattern that looks ahead',
     { pattern: '(?=a)b' },
