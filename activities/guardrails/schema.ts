@@ -29,7 +29,12 @@ export async function checkTextAgainst(
   const took = () => performance.now() - began
   const problems = checkTextSchema(schema)
   if (problems.length > 0)
-    throw invalid(problems.map(({ path, message }) => ({ path: joinPath('jsonSchema', path), message })))
+    throw invalid(
+      problems.map(({ path, message }) => ({
+        path: path === '' ? 'jsonSchema' : joinPath('jsonSchema', path),
+        message,
+      })),
+    )
   if (!evaluator) return { ms: 0, violations: [], error: 'This process holds nothing against schemas' }
   const conversion = { kind: 'schema', schema: JSON.stringify(schema), text } as const
   const bindings = { input: null, nodes: {}, trigger: null, vars: {}, execution: { workflowId: workflow } }
@@ -37,7 +42,8 @@ export async function checkTextAgainst(
     const fit = (await evaluator
       .for({ team, patienceMs: patienceMs ?? PATIENCE_MS })
       .convert(conversion, bindings)) as TextFit
-    if ('unusable' in fit) throw invalid([{ path: 'jsonSchema', message: `cannot be used: ${fit.unusable}` }])
+    if ('unusable' in fit)
+      throw invalid([{ path: 'jsonSchema', message: `cannot be used: ${redactText(fit.unusable)}` }])
     return { ms: took(), violations: await describeFit(fit, action) }
   } catch (error) {
     if (!(error instanceof NodeFailure)) throw error
@@ -64,7 +70,8 @@ async function describeFit(
     const path = tellPath(whole)
     told.push({
       ...base,
-      message: `${path === '' ? 'The value' : path}: ${message}`,
+      // It quotes the schema, which may have a value that is secret.
+      message: `${path === '' ? 'The value' : path}: ${redactText(message, { pii: true })}`,
       details: { start, end, path, keyword },
     })
   }

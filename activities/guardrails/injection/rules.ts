@@ -20,10 +20,18 @@ const REVEAL =
   '(?:reveal|show|print|output|repeat|tell|display|give|write|disclose|recite|share|say|spell|return|dump|leak|list|state|describe|type|echo|quote|copy|paste|expose|summari[sz]e|paraphrase|translate|encode|convert|provide|send|read|what (?:is|are|was|were))'
 const PROMPT =
   '(?:system (?:prompt|message|instructions?)|developer (?:message|instructions?)|(?:initial|original|hidden|secret|internal|full|entire|exact) (?:system )?(?:prompt|instructions?|rules|message|guidelines|configuration)|pre-?prompt|your (?:own )?(?:prompt|instructions?|rules|guidelines|configuration|directives|system \\w+))'
+/** Rules and instructions of a shop or a machine, for some thing or case: `your rules for returns`. */
+const OF_A_THING =
+  '(?! (?:for|on|about|regarding|if|when) (?!this|these|that|us|me|you|users?|people|handling|answering|respond|repl|deal|talk|the (?:chat|conversation|session|ai|model|assistant)))'
 const SECRET =
   '(?:(?:the|your|that|this) (?:\\w+ )?(?:password|pass ?phrase|pass ?code|access code|secret(?: \\w+)?|security code|key ?word|magic word|hidden (?:key|word|code)|unlock code|credentials?|api keys?|code ?word))'
 const MACHINE =
   '(?:ai|a\\.i\\.|llms?|language models?|assistants?|chat ?bots?|bots?|(?:ai |automated )?agents?|gpt|chatgpt|copilot|model|summari[sz]er|artificial intelligence)'
+/** People whose trade has the name of a machine: an estate agent, an assistant coach. */
+const TRADE =
+  '(?:estate|travel|sales|teaching|shop|ticket|customs|insurance|booking|secret|dental|medical|legal|executive|research|fashion|role|business|office|personal) '
+const POST =
+  '(?:managers?|teachers?|coach(?:es)?|professors?|directors?|editors?|nurses?|referees?|principals?|surgeons?|chefs?|secretar|commissioners?|trainers?)'
 
 /** What stands in a text that takes over a model. A pattern is tried on lower case, and takes linear time. */
 const PATTERNS: Record<string, RegExp[]> = {
@@ -54,12 +62,15 @@ const PATTERNS: Record<string, RegExp[]> = {
     /(?:new|updated|real|revised|additional|important) (?:system )?(?:instructions?|task|rules?|orders|directives?)(?: from [\w ]{1,20}| for [\w ]{1,20})?\s{0,2}:/g,
   ],
   'asks-for-prompt': [
-    new RegExp(`\\b${REVEAL}${gap(5)}${PROMPT}\\b`, 'g'),
+    new RegExp(`\\b${REVEAL}${gap(5)}${PROMPT}\\b${OF_A_THING}`, 'g'),
     new RegExp(
       `\\b(?:repeat|print|output|copy|recite|show|write|say|display|echo|translate|summari[sz]e|list|return|reveal)${gap(3)}(?:everything|all|text|words?|message|sentences?|content|instructions?|lines?|conversation|prompt)${gap(3)}(?:above|before (?:this|my|the)|preceding|prior to|previous to|(?:from|at) the (?:start|beginning|top)|so far)`,
       'g',
     ),
-    /\b(?:what|which) (?:were|are|was) (?:you|your) (?:told|given|instructed|instructions|rules|original|initial|first|system|programmed)/g,
+    new RegExp(
+      `\\b(?:what|which) (?:were|are|was) (?:you|your) (?:told|given|instructed|instructions|rules|original|initial|first|system|programmed)${OF_A_THING}`,
+      'g',
+    ),
   ],
   'asks-for-secret': [
     new RegExp(
@@ -84,7 +95,7 @@ const PATTERNS: Record<string, RegExp[]> = {
   ],
   'speaks-to-machine': [
     new RegExp(
-      `\\b(?:dear|attention|note (?:to|for)|notice (?:to|for)|message (?:to|for)|instructions? (?:to|for)|information for|text for|to (?:any|all|every)|warning (?:to|for)|hey|hello|any|if you are an?|when an?|as an?) (?:the |an? |any |all )?(?:\\w{1,14} )?${MACHINE}\\b[^.\\n]{0,30}?(?:[:,]|\\bthat\\b|\\bwho\\b|\\breading\\b|\\bmust\\b|\\bshould\\b|\\bshall\\b|\\bprocessing\\b)`,
+      `\\b(?:dear|attention|note (?:to|for)|notice (?:to|for)|message (?:to|for)|instructions? (?:to|for)|information for|text for|to (?:any|all|every)|warning (?:to|for)|hey|hello|any|if you are an?|when an?|as an?) (?:the |an? |any |all )?(?:(?!${TRADE})\\w{1,14} )?${MACHINE}\\b(?! ${POST})[^.\\n]{0,30}?(?:[:,]|\\bthat\\b|\\bwho\\b|\\breading\\b|\\bmust\\b|\\bshould\\b|\\bshall\\b|\\bprocessing\\b)`,
       'g',
     ),
     /(?:^|\n|[>\]*"(]|\. )\s{0,4}(?:ai|assistant|llm|copilot|chatgpt|ai (?:agent|assistant|model|reviewer)|agent|grader|judge)\s{0,2}[:,]\s{0,2}\w/g,

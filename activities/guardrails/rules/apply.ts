@@ -1,4 +1,5 @@
 import type { StoredRule } from '../../../db/guardrails/enabled.ts'
+import { redactText } from '../../../db/redaction/redact.ts'
 import type { Checked, Violation } from '../violations.ts'
 import type { Judged } from './javascript.ts'
 import { judgeByRules, type RuleDeps, type RuleRequest } from './judge.ts'
@@ -31,7 +32,8 @@ function describeHits(rule: StoredRule, { hits, ...rest }: Judged): Violation[] 
   })
   const told = hits.map(({ message, confidence, ...place }) =>
     violation(
-      message ? `Rule "${name}": ${message}` : `The text breaks the rule "${name}"`,
+      // What code says may quote the text, and with it a secret.
+      message ? `Rule "${name}": ${redactText(message)}` : `The text breaks the rule "${name}"`,
       confidence,
       place,
     ),

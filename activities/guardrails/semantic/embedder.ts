@@ -15,6 +15,8 @@ const BATCH = 8
 const LONGEST = 400
 /** A figure of a row is hardly ever over an eighth: so many steps make 1 of a signed byte. */
 const SCALE = 1_016
+/** What is longer is no word, and takes the model many times as long as words do. */
+const LONG_WORD = /(\S{40})\S+/g
 const HAS_LETTERS = /\p{Script=Latin}{2}/u
 
 /**
@@ -76,6 +78,7 @@ function makeReadable(text: string): string {
     .normalize('NFKC')
     .toLowerCase()
     .replace(/[^\p{Script=Latin}\p{Nd}\p{P}\p{Sc} ]+/gu, ' ')
+    .replace(LONG_WORD, '$1')
     .trim()
     .slice(0, LONGEST)
 }

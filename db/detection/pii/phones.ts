@@ -16,7 +16,7 @@ const NUMBER = new RegExp(
 const EXTENSION = /\s{0,2}(?:,\s?)?(?:extension|ext\.?|x|#)\s{0,2}\d{1,6}(?!\w)/iy
 
 const PHONE_WORDS = wordSet(
-  'phone|phones|telephone|telephones|tel|tele|tlf|tlfn|tfno|tfn|telf|telefon|telefono|telefone|telefoon|telefonnummer|teléfono|téléphone|tél|telefax|fone|puhelin|puh|mobile|mobiles|mobil|mobilnummer|mobilní|móvil|movil|mobiel|komórka|cellulare|celular|cell|cellphone|gsm|fax|whatsapp|whats app|sms|hotline|helpline|voicemail|pager|landline|viber|ph|mob|hubungi|numéro|appelez|joindre|llamar|llame|llámame|chiamare|chiamami|anrufen|rufnummer|тел|телефон|телефону|телефона|моб|мобильный|факс|τηλέφωνο|τηλ|my number|your number|new number|phoneno|phonenumber',
+  'phone|phones|telephone|telephones|tel|tele|tlf|tlfn|tfno|tfn|telf|telefon|telefono|telefone|telefoon|telefonnummer|teléfono|téléphone|tél|telefax|fone|puhelin|puh|mobile|mobiles|mobil|mobilnummer|mobilní|móvil|movil|mobiel|komórka|cellulare|celular|cell|cellphone|gsm|fax|whatsapp|whats app|sms|hotline|helpline|voicemail|pager|landline|viber|ph|mob|hubungi|numéro|appelez|joindre|llamar|llame|llámame|chiamare|chiamami|anrufen|rufnummer|тел|телефон|телефону|телефона|моб|мобильный|факс|τηλέφωνο|τηλ|zadzwoń|dzwoń|zavolejte|volejte|telefonszám|hívjon|sunați|arayın|soita|soittakaa|my number|your number|new number|phoneno|phonenumber',
 )
 /** Words with other meanings, too: they count on the same line, for a number in groups or of at least nine digits. */
 const MAYBE_WORDS = wordSet(
@@ -112,7 +112,7 @@ function judge(number: string, told: Name, looks: Looks): number {
   if (named === 'phone') return 0.9
   if (named === 'other') return 0
   if (US.test(number) || BRACKETED.test(number)) return 0.85
-  if (/^00[1-9]/.test(number) && /\D/.test(number) && digits.length >= 11)
+  if (/^00[ .-]?[1-9]/.test(number) && /\D/.test(number) && digits.length >= 11)
     return judgeGlobal(number, digits.slice(2), named, looks)
   return isNational(number, digits, looks) ? 0.65 : 0
 }

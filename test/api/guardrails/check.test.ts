@@ -153,6 +153,7 @@ test.each([
 test.each<[string, object | undefined, RegExp]>([
   ['missing', undefined, /^jsonSchema: is needed by validateSchema/],
   ['of a wrong form', { type: 'sting' }, /^jsonSchema\.type: /],
+  ['of too many characters', { enum: ['a'.repeat(65_536)] }, /^jsonSchema: must have at most 65536/],
   [
     'with a pattern that looks ahead',
     { pattern: '(?=a)b' },
@@ -366,4 +367,14 @@ test('names of properties that are personal data or a secret are told with a mas
     { message: '/[redacted]: must not be there', details: { keyword: 'additionalProperties' } },
     { message: '/flag: must be false', details: { path: '/flag', keyword: 'const' } },
   ])
+})
+
+test('a secret or personal data that stands in the schema is not echoed either', async () => {
+  const key = `ghp_${'0123456789abcdef'.repeat(2)}abcd`
+  const asked = { text: '1', validateSchema: true }
+  const misfit = await check({ ...asked, jsonSchema: { enum: [key, 'ada@example.com'] } })
+  expect(misfit.violations).toMatchObject([{ details: { keyword: 'enum' } }])
+  const { status, body } = await ask({ ...asked, jsonSchema: { $ref: `https://a.example/${key}` } })
+  expect(status).toBe(400)
+  expect(JSON.stringify([misfit, body])).not.toMatch(/ghp_|ada@/)
 })

@@ -294,3 +294,17 @@ test('the configs of a team have at most 1,000,000 bytes together', async () => 
   expect(status).toBe(400)
   expect(problemsOf(body)).toEqual([expect.stringMatching(/^config: would have 1\d{6} bytes as JSON/)])
 })
+
+test('what the code of a rule says is told without secrets of the text', async () => {
+  const team = await service.otherTeam()
+  const path = `/api/guardrails/check?teamId=${team.teamId}`
+  const rule = {
+    name: 'Says all',
+    kind: 'JAVASCRIPT',
+    config: { code: 'return {flagged: true, message: text}' },
+  }
+  expect((await create(rule, team.cookie, team.teamId)).status).toBe(201)
+  const text = `Key ghp_${'0123456789abcdef'.repeat(2)}abcd of the shop`
+  const { body } = await service.call('POST', path, team.cookie, { text, applyCustomRules: true })
+  expect(body.violations).toMatchObject([{ message: 'Rule "Says all": Key [redacted] of the shop' }])
+})

@@ -39,6 +39,8 @@ describe('found, with its exact place', () => {
     ['phoneNumber=5551234567', ['phone 5551234567']],
     ['020 7946 0958 is mine', ['phone 020 7946 0958']],
     ['电话：138 0013 8000', ['phone 138 0013 8000']],
+    ['Zadzwoń: 601 234 567', ['phone 601 234 567']],
+    ['write or 00 33 1 42 68 53 00', ['phone 00 33 1 42 68 53 00']],
     ['from 93.184.216.34:443, 192.168.1.20.', ['ip_address 93.184.216.34', 'ip_address 192.168.1.20']],
     ['deny 10.0.0.0/24', ['ip_address 10.0.0.0/24']],
     ['[2001:db8::1]:443 fe80::1%eth0', ['ip_address 2001:db8::1', 'ip_address fe80::1%eth0']],

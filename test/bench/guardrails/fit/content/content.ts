@@ -44,9 +44,9 @@ const BALANCE = 0.4
 /** How much a line of HateCheck counts in the calibration next to one of our sentences: it has many of one kind. */
 const HATECHECK = 0.1
 /** The share of false alarms in our own harmless sentences, of families left out, that decides from which probability on is told. */
-const FALSE_ALARMS = 0.025
+const FALSE_ALARMS = 0.021
 /** But never from a probability below or above these: few sentences are left out, so their share is not sure. */
-const THRESHOLDS = [0.33, 0.5] as const
+const THRESHOLDS = [0.37, 0.54] as const
 
 /** A stretch's evidence, with the sum of its words' embeddings. */
 type Stretch = Evidence & { sum: Float32Array }
