@@ -40,7 +40,9 @@ useHash.searchHook = () => useSyncExternalStore(listen, readSearch)
 /** The address of a page with these parts of a query; empty ones are left out. */
 export function linkWith(path: string, query: Record<string, string | number | undefined>): string {
   const kept = Object.entries(query).flatMap(([key, value]) =>
-    value === undefined || value === '' || (key === 'page' && Number(value) === 0) ? [] : [[key, String(value)]],
+    value === undefined || value === '' || (key === 'page' && Number(value) === 0)
+      ? []
+      : [[key, String(value)]],
   )
   const text = new URLSearchParams(kept).toString()
   return text ? `${path}?${text}` : path
@@ -57,16 +59,24 @@ export function useQueryState<Defaults extends Query>(defaults: Defaults) {
   return useMemo(() => {
     const query = readQuery(search, defaults)
     const linkTo = (change: Partial<{ [Key in keyof Defaults]: string | number }>) => {
-      const next = { ...readQuery(readSearch(), defaults), ...('page' in defaults ? { page: '' } : {}), ...change }
+      const next = {
+        ...readQuery(readSearch(), defaults),
+        ...('page' in defaults ? { page: '' } : {}),
+        ...change,
+      }
       const kept = Object.entries(next).map(([key, value]) => [key, value === defaults[key] ? '' : value])
       return linkWith(readPath(), Object.fromEntries(kept))
     }
-    const set = (change: Parameters<typeof linkTo>[0], options?: { replace?: boolean }) => go(linkTo(change), options)
+    const set = (change: Parameters<typeof linkTo>[0], options?: { replace?: boolean }) =>
+      go(linkTo(change), options)
     return [query, set, linkTo] as const
   }, [search])
 }
 
-function readQuery<Defaults extends Query>(search: string, defaults: Defaults): { [Key in keyof Defaults]: string } {
+function readQuery<Defaults extends Query>(
+  search: string,
+  defaults: Defaults,
+): { [Key in keyof Defaults]: string } {
   const given = new URLSearchParams(search)
   const read = Object.entries(defaults).map(([key, value]) => [key, given.get(key) ?? value])
   return Object.fromEntries(read)

@@ -8,7 +8,15 @@ const BOTTOM = 20
 const TOP = 8
 
 /** The chart itself; pages use `Chart`, which loads it. */
-export function DrawnChart({ label, kind, points, series, format = plain, formatPoint = String, height = 180 }: ChartProps) {
+export function DrawnChart({
+  label,
+  kind,
+  points,
+  series,
+  format = plain,
+  formatPoint = String,
+  height = 180,
+}: ChartProps) {
   const place = useRef<HTMLElement>(null)
   const [width, setWidth] = useState(600)
   const [at, setAt] = useState<number | null>(null)
@@ -31,7 +39,9 @@ export function DrawnChart({ label, kind, points, series, format = plain, format
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
     if (by === undefined || points.length === 0) return
     event.preventDefault()
-    setAt((before) => Math.min(points.length - 1, Math.max(0, (before ?? (by > 0 ? -1 : points.length)) + by)))
+    setAt((before) =>
+      Math.min(points.length - 1, Math.max(0, (before ?? (by > 0 ? -1 : points.length)) + by)),
+    )
   }
   const every = Math.max(1, Math.ceil(points.length / Math.max(1, Math.floor(inner / 90))))
   return (
@@ -74,13 +84,22 @@ export function DrawnChart({ label, kind, points, series, format = plain, format
         {at !== null && <line className="cursor" x1={x(at)} x2={x(at)} y1={TOP} y2={height - BOTTOM} />}
         {kind === 'line'
           ? series.map((one, index) => (
-              <path key={one.name} d={drawLine(one, x, y)} fill="none" strokeWidth={1.8} stroke={colourOf(one, index)} />
+              <path
+                key={one.name}
+                d={drawLine(one, x, y)}
+                fill="none"
+                strokeWidth={1.8}
+                stroke={colourOf(one, index)}
+              />
             ))
           : points.map((one, index) => <Bar key={one} {...{ series, index, x: x(index), step, y }} />)}
       </svg>
       <div className="now" aria-live="polite">
         {at !== null &&
-          [formatPoint(points[at]!), ...series.map(({ name, values }) => `${name} ${tell(values[at], format)}`)].join(' · ')}
+          [
+            formatPoint(points[at]!),
+            ...series.map(({ name, values }) => `${name} ${tell(values[at], format)}`),
+          ].join(' · ')}
       </div>
       <details>
         <summary>As a table</summary>
@@ -113,7 +132,16 @@ function Bar({ series, index, x, step, y }: BarProps) {
     from += value
     if (value <= 0) return null
     const high = y(base) - y(base + value)
-    return <rect key={one.name} x={x - wide / 2} y={y(base + value)} width={wide} height={high} fill={colourOf(one, at)} />
+    return (
+      <rect
+        key={one.name}
+        x={x - wide / 2}
+        y={y(base + value)}
+        width={wide}
+        height={high}
+        fill={colourOf(one, at)}
+      />
+    )
   })
 }
 

@@ -16,7 +16,15 @@ export async function copyText(text: string): Promise<boolean> {
 }
 
 /** A button that copies; `label` says what, for those who do not see what stands beside it. */
-export function CopyButton({ text, label = 'Copy', named }: { text: string | (() => string); label?: string; named?: boolean }) {
+export function CopyButton({
+  text,
+  label = 'Copy',
+  named,
+}: {
+  text: string | (() => string)
+  label?: string
+  named?: boolean
+}) {
   const [done, setDone] = useState(false)
   const copy = async () => {
     if (!(await copyText(typeof text === 'string' ? text : text()))) return

@@ -42,7 +42,15 @@ type FormDialogProps = Omit<DialogProps, 'children'> & {
 }
 
 /** A dialog with a form, sent one time at once. */
-export function FormDialog({ label, leave = 'Cancel', danger, onSubmit, children, fields, ...props }: FormDialogProps) {
+export function FormDialog({
+  label,
+  leave = 'Cancel',
+  danger,
+  onSubmit,
+  children,
+  fields,
+  ...props
+}: FormDialogProps) {
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
   const close = () => {
@@ -65,7 +73,8 @@ export function FormDialog({ label, leave = 'Cancel', danger, onSubmit, children
       setBusy(false)
     }
   }
-  const inField = problemsOf(error).length > 0 && problemsOf(error).every(({ path }) => fields?.includes(path))
+  const inField =
+    problemsOf(error).length > 0 && problemsOf(error).every(({ path }) => fields?.includes(path))
   return (
     <Dialog {...props} onClose={close}>
       <form onSubmit={(event) => void send(event)}>

@@ -57,7 +57,15 @@ export function Field({ label, help, error, required, hideLabel, children }: Fie
 }
 
 /** Fields that belong together. */
-export function FieldGroup({ label, help, children }: { label: ReactNode; help?: ReactNode; children: ReactNode }) {
+export function FieldGroup({
+  label,
+  help,
+  children,
+}: {
+  label: ReactNode
+  help?: ReactNode
+  children: ReactNode
+}) {
   return (
     <fieldset className="field stack">
       <legend>{label}</legend>

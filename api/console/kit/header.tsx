@@ -1,4 +1,4 @@
-import { Fragment, type ReactNode, useEffect } from 'react'
+import { Fragment, type ReactNode, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
 import './states.css'
 
@@ -15,9 +15,16 @@ type HeaderProps = {
 
 /** The heading of a page with what can be done there. It names the browser's tab too. */
 export function PageHeader({ title, beside, lead, crumbs, children }: HeaderProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${title} · Perdure`
   }, [title])
+  // The page is announced by its heading, as a page load would be; but not if somebody is at work in it already.
+  useEffect(() => {
+    const { activeElement } = document
+    const free = activeElement === document.body || activeElement?.closest('nav[aria-label=Console]')
+    if (free) heading.current?.focus({ preventScroll: true })
+  }, [])
   return (
     <>
       {crumbs && (
@@ -30,7 +37,9 @@ export function PageHeader({ title, beside, lead, crumbs, children }: HeaderProp
         </nav>
       )}
       <div className="page-header">
-        <h1 tabIndex={-1}>{title}</h1>
+        <h1 tabIndex={-1} ref={heading}>
+          {title}
+        </h1>
         {beside}
         {children && <div className="row">{children}</div>}
       </div>

@@ -22,7 +22,12 @@ export function TextInput({ value, onChange, ...props }: Props<'input'> & Changi
 }
 
 /** `code` is for texts in a fixed width; Ctrl+Enter sends the form around it. */
-export function TextArea({ value, onChange, code, ...props }: Props<'textarea'> & Changing<string> & { code?: boolean }) {
+export function TextArea({
+  value,
+  onChange,
+  code,
+  ...props
+}: Props<'textarea'> & Changing<string> & { code?: boolean }) {
   const control = useControl()
   return (
     <textarea
@@ -34,7 +39,8 @@ export function TextArea({ value, onChange, code, ...props }: Props<'textarea'> 
       value={value}
       onChange={(event) => onChange(event.target.value)}
       onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit()
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey))
+          event.currentTarget.form?.requestSubmit()
       }}
     />
   )
@@ -81,7 +87,13 @@ export function Select({
 }: Props<'select'> & Changing<string> & { choices: readonly Choice[]; empty?: string }) {
   const control = useControl()
   return (
-    <select {...control} {...props} className="input" value={value} onChange={(event) => onChange(event.target.value)}>
+    <select
+      {...control}
+      {...props}
+      className="input"
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    >
       {empty !== undefined && <option value="">{empty}</option>}
       {choices.map(({ value: one, label, disabled }) => (
         <option key={one} value={one} disabled={disabled}>
@@ -98,7 +110,12 @@ type CheckProps = { checked: boolean; onChange: (checked: boolean) => void; disa
 export function Checkbox({ checked, onChange, disabled, children }: CheckProps & { children: ReactNode }) {
   return (
     <label className="check">
-      <input type="checkbox" checked={checked} disabled={disabled} onChange={(event) => onChange(event.target.checked)} />
+      <input
+        type="checkbox"
+        checked={checked}
+        disabled={disabled}
+        onChange={(event) => onChange(event.target.checked)}
+      />
       {children}
     </label>
   )

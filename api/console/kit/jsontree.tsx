@@ -36,9 +36,7 @@ export function JsonTree({ label, value, root = '', draggable }: TreeProps) {
       </div>
       <div className="json">
         <Windowed label={label} rows={rows} keyOf={(row) => row.path || '$'} height={22}>
-          {(row) => (
-            <Row row={row} toggle={toggle} draggable={draggable ?? false} />
-          )}
+          {(row) => <Row row={row} toggle={toggle} draggable={draggable ?? false} />}
         </Windowed>
       </div>
     </div>

@@ -5,7 +5,14 @@ import { Icon, type IconName } from './icon.tsx'
 import './overlays.css'
 
 export type MenuItem =
-  | { label: string; icon?: IconName; onClick: () => void; danger?: boolean; disabled?: boolean; end?: ReactNode }
+  | {
+      label: string
+      icon?: IconName
+      onClick: () => void
+      danger?: boolean
+      disabled?: boolean
+      end?: ReactNode
+    }
   | { label: string; icon?: IconName; href: string; end?: ReactNode }
   | 'line'
 

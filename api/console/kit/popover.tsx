@@ -4,7 +4,15 @@ import type { ReactElement, ReactNode } from 'react'
 import './overlays.css'
 
 /** What a button opens beside itself. `title` names it for screen readers. */
-export function Popover({ trigger, title, children }: { trigger: ReactElement; title: string; children: ReactNode }) {
+export function Popover({
+  trigger,
+  title,
+  children,
+}: {
+  trigger: ReactElement
+  title: string
+  children: ReactNode
+}) {
   return (
     <Base.Root>
       <Base.Trigger render={trigger} />

@@ -63,7 +63,15 @@ export function Refused({ error, except = [] }: { error: unknown; except?: strin
 type Asked<T> = { data: T | undefined; error: unknown; isPending: boolean }
 
 /** Shows what a query has read; until then a skeleton, or why it could not be read. */
-export function Loaded<T>({ query, children, rows }: { query: Asked<T>; children: (data: T) => ReactNode; rows?: number }) {
+export function Loaded<T>({
+  query,
+  children,
+  rows,
+}: {
+  query: Asked<T>
+  children: (data: T) => ReactNode
+  rows?: number
+}) {
   if (query.data !== undefined) return children(query.data)
   if (query.error) return <Refused error={query.error} />
   return <Skeleton {...(rows === undefined ? {} : { rows })} />

@@ -40,7 +40,15 @@ export function StatusBadge({ status }: { status: string | null }) {
 }
 
 /** A short word in a colour. */
-export function Pill({ tone, title, children }: { tone?: Tone | undefined; title?: string; children: ReactNode }) {
+export function Pill({
+  tone,
+  title,
+  children,
+}: {
+  tone?: Tone | undefined
+  title?: string
+  children: ReactNode
+}) {
   return (
     <span className={`pill ${tone ?? ''}`} title={title}>
       {children}

@@ -33,7 +33,8 @@ export function Table<Row>({ label, columns, rows, keyOf, onOpen, sort, onSort }
     if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return
     const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key]
     if (by !== undefined) {
-      const next = by > 0 ? event.currentTarget.nextElementSibling : event.currentTarget.previousElementSibling
+      const next =
+        by > 0 ? event.currentTarget.nextElementSibling : event.currentTarget.previousElementSibling
       if (next instanceof HTMLElement) next.focus()
       event.preventDefault()
     } else if (event.key === 'Enter' && onOpen) onOpen(row)
