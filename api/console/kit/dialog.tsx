@@ -20,7 +20,7 @@ export function Dialog({ open, onClose, title, wide, children }: DialogProps) {
       <Base.Portal>
         <Base.Backdrop className="backdrop" />
         <Base.Popup className={wide ? 'dialog wide' : 'dialog'}>
-          <Base.Title render={<h2 />}>{title}</Base.Title>
+          <Base.Title>{title}</Base.Title>
           {children}
         </Base.Popup>
       </Base.Portal>

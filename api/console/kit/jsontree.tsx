@@ -82,8 +82,9 @@ function listRows(value: unknown, root: string, toggled: ReadonlySet<string>): N
     const open = size !== null && (depth < 2 && size <= FIRST_OPEN) !== toggled.has(path)
     rows.push({ path, name, value, depth, size, open })
     if (!open) return
-    if (Array.isArray(value)) value.forEach((one, at) => add(one, `${path}[${at}]`, String(at), depth + 1))
-    else {
+    if (Array.isArray(value)) {
+      for (const [at, one] of value.entries()) add(one, `${path}[${at}]`, String(at), depth + 1)
+    } else {
       for (const [key, one] of Object.entries(value as object)) {
         const plain = /^[A-Za-z_]\w*$/.test(key)
         const step = plain ? (path ? `.${key}` : key) : `[${JSON.stringify(key)}]`

@@ -54,6 +54,7 @@ export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
   )
   return (
     <TeamContext value={value}>
+      {/* biome-ignore lint/a11y/useValidAnchor: the # of an address is a page here, so it cannot name the main part */}
       <a
         className="skip"
         href="#main"

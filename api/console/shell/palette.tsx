@@ -66,8 +66,6 @@ function Search({ onClose }: { onClose: () => void }) {
         />
         <kbd>Esc</kbd>
       </div>
-      {/* biome-ignore lint/a11y/useFocusableInteractive: focus stays in the field, which names the chosen one */}
-      {/* biome-ignore lint/a11y/useSemanticElements: a listbox of a combobox */}
       <div role="listbox" id={listId} aria-label="Found">
         {found.map((command, index) => (
           <div key={command.id}>
