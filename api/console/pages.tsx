@@ -25,7 +25,7 @@ function page<Name extends string>(
   name: Name,
   nav?: Nav,
 ): Page {
-  const show = lazy(async () => ({ default: (await load())[name] }))
+  const show = lazy(async (): Promise<{ default: ComponentType }> => ({ default: (await load())[name] }))
   return { path, title, show, ...(nav ? { nav } : {}) }
 }
 

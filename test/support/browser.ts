@@ -78,15 +78,16 @@ export function useBrowser(readOrigin: () => string) {
   }
 }
 
+type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
+
 /** Checks the page by the rules of axe, in the theme that it has. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(AXE)
   const found = await page.evaluate(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: axe is a global of the page
-    const { violations } = await (globalThis as any).axe.run()
-    // biome-ignore lint/suspicious/noExplicitAny: see above
-    return violations.flatMap(({ id, nodes }: any) =>
-      nodes.map((node: any) => `${id}: ${node.html} ${node.failureSummary}`),
+    const { axe } = globalThis as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } }
+    const { violations } = await axe.run()
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
     )
   })
   expect(found).toEqual([])

@@ -29,7 +29,7 @@ const origin = await host.listen()
 
 describe.skipIf(missing)('the lists of executions and approvals', () => {
   const browser = useBrowser(() => origin)
-  const { signIn, heading } = browser
+  const { signIn } = browser
   let page: Page
   beforeEach(() => {
     page = browser.page
