@@ -16,30 +16,47 @@ type Shown = Pick<
 > &
   Pick<Approval, 'approvers' | 'hidden' | 'required' | 'decisions'>
 
+type Choice = { approval: Shown; decision: 'approved' | 'rejected' }
+
+/**
+ * The dialog that decides an approval, for the page around its buttons: it stays when the row it came from goes, because
+ * somebody else was faster.
+ */
+export function useDecide() {
+  const [choice, setChoice] = useState<Choice | null>(null)
+  const dialog = choice && <DecideDialog {...choice} onClose={() => setChoice(null)} />
+  return { onDecide: setChoice, dialog }
+}
+
+type DecideProps = { approval: Shown; onDecide: (choice: Choice) => void }
+
 /** The buttons that decide an approval, where the caller may; else why there are none. */
-export function Decide({ approval }: { approval: Shown }) {
-  const [decision, setDecision] = useState<'approved' | 'rejected'>('approved')
-  const [open, setOpen] = useState(false)
+export function Decide({ approval, onDecide }: DecideProps) {
   if (!approval.mayDecide) return <span className="quiet">Others decide</span>
-  const choose = (next: typeof decision) => {
-    setDecision(next)
-    setOpen(true)
-  }
   const name = approval.message ?? nameApproval(approval)
   return (
     <div className="row">
-      <Button small look="primary" aria-label={`Approve: ${name}`} onClick={() => choose('approved')}>
+      <Button
+        small
+        look="primary"
+        aria-label={`Approve: ${name}`}
+        onClick={() => onDecide({ approval, decision: 'approved' })}
+      >
         Approve
       </Button>
-      <Button small look="danger" aria-label={`Reject: ${name}`} onClick={() => choose('rejected')}>
+      <Button
+        small
+        look="danger"
+        aria-label={`Reject: ${name}`}
+        onClick={() => onDecide({ approval, decision: 'rejected' })}
+      >
         Reject
       </Button>
-      {open && <DecideDialog approval={approval} decision={decision} onClose={() => setOpen(false)} />}
     </div>
   )
 }
 
-type DialogProps = { approval: Shown; decision: 'approved' | 'rejected'; onClose: () => void }
+type DialogProps = Choice & { onClose: () => void }
 
 function DecideDialog({ approval, decision, onClose }: DialogProps) {
   const approves = decision === 'approved'
@@ -73,7 +90,7 @@ function DecideDialog({ approval, decision, onClose }: DialogProps) {
 }
 
 /** An open approval as the page of its execution shows it. */
-export function Asked({ approval }: { approval: Shown }) {
+export function Asked({ approval, onDecide }: DecideProps) {
   const { required, decisions, deadline, approvers, hidden, message, createdAt } = approval
   return (
     <section className="asked" aria-label={`Approval ${nameApproval(approval)}`}>
@@ -90,7 +107,7 @@ export function Asked({ approval }: { approval: Shown }) {
           ['Approved', hidden ? '-' : `${decisions.length} of ${required}`],
         ]}
       />
-      <Decide approval={approval} />
+      <Decide approval={approval} onDecide={onDecide} />
     </section>
   )
 }

@@ -11,7 +11,7 @@ import { Pill, type Tone } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
 import { Age, Time } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
-import { Decide, nameApproval } from './decide.tsx'
+import { Decide, nameApproval, useDecide } from './decide.tsx'
 
 const TONES: Partial<Record<ApprovalStatus, Tone>> = { APPROVED: 'good', REJECTED: 'bad' }
 const WORDS: Record<ApprovalStatus, string> = {
@@ -28,6 +28,7 @@ export function ApprovalsPage() {
   const [query, setQuery, linkTo] = useQueryState({ status: 'OPEN', page: '' })
   const status = APPROVAL_STATUSES.find((one) => one === query.status) ?? 'OPEN'
   const found = useApprovals(teamId, { status, page: readPage(query.page) })
+  const { onDecide, dialog } = useDecide()
   return (
     <>
       <PageHeader title="Approvals" />
@@ -44,7 +45,7 @@ export function ApprovalsPage() {
         {(list) =>
           list.totalElements > 0 ? (
             <>
-              <ApprovalTable rows={list.content} open={status === 'OPEN'} />
+              <ApprovalTable rows={list.content} open={status === 'OPEN'} onDecide={onDecide} />
               <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
             </>
           ) : status === 'OPEN' ? (
@@ -54,11 +55,18 @@ export function ApprovalsPage() {
           )
         }
       </Loaded>
+      {dialog}
     </>
   )
 }
 
-function ApprovalTable({ rows, open }: { rows: readonly Approval[]; open: boolean }) {
+type TableProps = {
+  rows: readonly Approval[]
+  open: boolean
+  onDecide: ReturnType<typeof useDecide>['onDecide']
+}
+
+function ApprovalTable({ rows, open, onDecide }: TableProps) {
   return (
     <Table
       label="Approvals"
@@ -76,7 +84,7 @@ function ApprovalTable({ rows, open }: { rows: readonly Approval[]; open: boolea
         { heading: 'Since', cell: ({ createdAt }) => <Age at={createdAt} /> },
         { heading: 'Deadline', cell: ({ deadline }) => <Time at={deadline} /> },
         open
-          ? { heading: 'Decide', cell: (approval) => <Decide approval={approval} /> }
+          ? { heading: 'Decide', cell: (approval) => <Decide approval={approval} onDecide={onDecide} /> }
           : { heading: 'Decision', cell: (approval) => <Decision approval={approval} /> },
       ]}
     />
