@@ -8,7 +8,7 @@ import { PageHeader } from '../kit/header.tsx'
 import { DateInput, Select } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
-import { nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
+import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
 import { type Column, Table } from '../kit/table.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'
 import { useCommands } from '../shell/commands.tsx'
@@ -78,7 +78,7 @@ export function ExecutionsPage() {
 }
 
 const COLUMNS: Column<ExecutionItem>[] = [
-  { heading: 'Trigger', cell: ({ triggerType }) => triggerType },
+  { heading: 'Trigger', cell: ({ triggerType }) => nameConstant(triggerType) },
   { heading: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
   { heading: 'Duration', cell: ({ durationMs }) => formatDuration(durationMs) },
 ]

@@ -23,6 +23,12 @@ export function nameStatus(status: string): string {
   return LOOKS[status]?.text ?? status
 }
 
+/** A constant of the API as people read it: SUB_WORKFLOW is "Sub workflow". */
+export function nameConstant(constant: string): string {
+  const words = constant.toLowerCase().replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
 /** The status of an execution or a node, by shape, word and colour. */
 export function StatusBadge({ status }: { status: string | null }) {
   if (!status) return <span className="quiet">Never ran</span>
