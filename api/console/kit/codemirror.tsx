@@ -36,6 +36,12 @@ const THEME = EditorView.theme({
     color: 'var(--ink)',
   },
   '.cm-tooltip-autocomplete > ul > li[aria-selected]': { background: 'var(--accent-ground)', color: '#fff' },
+  // CodeMirror's own marks are images in data: addresses, which the policy forbids.
+  '.cm-lintRange-error, .cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad)' },
+  '.cm-lint-marker': { width: '8px', height: '8px', margin: '6px 2px 0', borderRadius: '50%' },
+  '.cm-lint-marker-error': { content: '""', background: 'var(--bad)' },
+  '.cm-lint-marker-warning': { content: '""', background: 'var(--warn)' },
+  '.cm-lint-marker-info': { content: '""', background: 'var(--busy)' },
   '.cm-panels': { background: 'var(--raised)', color: 'var(--ink)' },
 })
 
