@@ -37,7 +37,10 @@ const THEME = EditorView.theme({
   },
   '.cm-tooltip-autocomplete > ul > li[aria-selected]': { background: 'var(--accent-ground)', color: '#fff' },
   // CodeMirror's own marks are images in data: addresses, which the policy forbids.
-  '.cm-lintRange-error, .cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline wavy var(--bad)' },
+  '.cm-lintRange-error, .cm-lintRange-warning': {
+    backgroundImage: 'none',
+    textDecoration: 'underline wavy var(--bad)',
+  },
   '.cm-lint-marker': { width: '8px', height: '8px', margin: '6px 2px 0', borderRadius: '50%' },
   '.cm-lint-marker-error': { content: '""', background: 'var(--bad)' },
   '.cm-lint-marker-warning': { content: '""', background: 'var(--warn)' },
@@ -107,7 +110,8 @@ export function CodeMirror(props: CodeProps & { id?: string; describedBy?: strin
   }, [])
   useEffect(() => {
     const attributes: Record<string, string> = {
-      ...(id ? { id } : {}),
+      // A label names real inputs only; the editor is none.
+      ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
       ...(label ? { 'aria-label': label } : {}),
       ...(describedBy ? { 'aria-describedby': describedBy } : {}),
     }

@@ -32,7 +32,7 @@ export function Field({ label, help, error, required, hideLabel, children }: Fie
   }
   return (
     <div className="field">
-      <label htmlFor={id} className={hideLabel ? 'hidden' : undefined}>
+      <label htmlFor={id} id={`${id}-label`} className={hideLabel ? 'hidden' : undefined}>
         {label}
         {required && (
           <span className="star" aria-hidden="true">
