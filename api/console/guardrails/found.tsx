@@ -52,7 +52,7 @@ export function Found({ text, checked }: { text: string; checked: Checked }) {
       )}
       {redactedContent !== undefined && redactedContent !== text && (
         <div>
-          <h3>Redacted</h3>
+          <h2>Redacted</h2>
           <p className="panel said">{redactedContent}</p>
         </div>
       )}

@@ -42,6 +42,8 @@ export function Refused({ error, except = [] }: { error: unknown; except?: strin
   if (!error) return null
   const all = problemsOf(error)
   const problems = all.filter(({ path }) => !except.includes(path))
+  // Its fields say all of it already.
+  if (all.length > 0 && problems.length === 0) return null
   // Of a single problem the message says the same.
   return (
     <div className="refusal" role="alert" ref={place}>
