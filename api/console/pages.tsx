@@ -35,6 +35,8 @@ export const PAGES: readonly Page[] = [
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
+  page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'c' }),
+  page('/chat/:id', 'Chat', () => import('./chat/chat.tsx'), 'ChatPage'),
 
   // Watch
   page('/monitoring', 'Monitoring', () => import('./monitoring/page.tsx'), 'MonitoringPage', { group: 'Watch', label: 'Monitoring', icon: 'monitoring', key: 'm' }),
