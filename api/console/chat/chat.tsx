@@ -66,7 +66,9 @@ function Conversation({ chat }: { chat: Chat }) {
   }, [id, streaming, sent, watch])
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is new is shown
-  useEffect(() => end.current?.scrollIntoView({ block: 'nearest' }), [messages.length, reply, sent])
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: 'nearest' })
+  }, [messages.length, reply, sent])
 
   const send = () => {
     const content = text.trim()

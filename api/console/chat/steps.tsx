@@ -28,21 +28,15 @@ function StepTable({ executionId }: { executionId: string }) {
           columns={[
             {
               heading: 'Step',
-              cell: ({ nodeName, nodeId, tool }) => (
+              cell: ({ nodeName, tool }) => (
                 <>
-                  <span className="name">{nodeName ?? nodeId}</span>
+                  <span className="name">{nodeName}</span>
                   {tool && <span className="quiet"> {tool}</span>}
                 </>
               ),
             },
             { heading: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
-            {
-              heading: 'Took',
-              cell: ({ startedAt, completedAt }) =>
-                formatDuration(
-                  startedAt && completedAt ? Date.parse(completedAt) - Date.parse(startedAt) : null,
-                ),
-            },
+            { heading: 'Took', cell: ({ durationMs }) => formatDuration(durationMs) },
           ]}
         />
       )}

@@ -39,6 +39,7 @@ export function TextArea({
       value={value}
       onChange={(event) => onChange(event.target.value)}
       onKeyDown={(event) => {
+        props.onKeyDown?.(event)
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey))
           event.currentTarget.form?.requestSubmit()
       }}
