@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { PASSWORD } from './service.ts'
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
+const AXE = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const FLAGS = [
   '--headless',
   '--no-sandbox',
@@ -75,6 +76,21 @@ export function useBrowser(readOrigin: () => string) {
     },
     heading: (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor(),
   }
+}
+
+type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
+
+/** Checks the page by the rules of axe, in the theme that it has. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE)
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } }
+    const { violations } = await axe.run()
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+    )
+  })
+  expect(found).toEqual([])
 }
 
 /** Checks that the edges of the graph have these labels, and that no node's box covers one. */

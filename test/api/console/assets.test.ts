@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -5,23 +6,58 @@ import { startService } from '../../support/service.ts'
 const host = await keep(startService())
 const origin = await host.listen()
 
-test('console files have a type, a strict policy and a tag; 304 has the same headers', async () => {
+/** The page, and the addresses of the files that it names. */
+async function readPage() {
   const page = await host.request('/')
-  expect(page.status).toBe(200)
-  expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
-  expect(page.headers.get('cache-control')).toBe('no-cache')
   const html = await page.text()
-  expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|<script>|https?:/)
-  const named = [...html.matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(([, path]) => `/${path}`)
-  expect(named.length).toBeGreaterThan(3)
-  for (const path of ['/', ...named, '/console/graph.js']) {
+  const files = [...html.matchAll(/(?:src|href)="\.\/(console\/[^"]+)"/g)].map(([, path]) => `/${path}`)
+  return { page, html, files }
+}
+
+test('the page has a strict policy, and another nonce each time', async () => {
+  const { page, html, files } = await readPage()
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-type')).toMatch(/^text\/html; charset=utf-8$/i)
+  expect(page.headers.get('cache-control')).toBe('no-cache')
+  // A 304 would bring a new nonce to an old page.
+  expect(page.headers.get('etag')).toBeNull()
+  const policy = page.headers.get('content-security-policy')!
+  const nonce = /script-src 'self' 'nonce-([\w-]{20,})'/.exec(policy)?.[1]
+  expect(policy).toContain(`style-src 'self' 'nonce-${nonce}'`)
+  for (const part of ["default-src 'none'", "require-trusted-types-for 'script'; trusted-types 'none'"]) {
+    expect(policy).toContain(part)
+  }
+  expect(policy).not.toMatch(/unsafe|data:|blob:|\*/)
+  expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|https?:|__NONCE__/)
+  const scripts = [...html.matchAll(/<script[^>]*>/g)].map(([tag]) => tag)
+  expect(scripts.length).toBeGreaterThan(1)
+  for (const tag of scripts) expect(tag).toContain(`nonce="${nonce}"`)
+  expect(files.length).toBeGreaterThan(2)
+  const again = await readPage()
+  expect(again.html).not.toContain(nonce)
+})
+
+test('files are kept for ever, have a type and a tag, and come compressed', async () => {
+  const { files } = await readPage()
+  const types: Record<string, string> = {
+    js: 'text/javascript; charset=utf-8',
+    css: 'text/css; charset=utf-8',
+    svg: 'image/svg+xml',
+  }
+  for (const path of files) {
     const file = await host.request(path)
-    expect([path, file.status]).toEqual([path, 200])
-    const policy = file.headers.get('content-security-policy')
-    expect(policy).toContain("default-src 'none'")
-    expect(policy).toContain("require-trusted-types-for 'script'")
-    expect(policy).not.toContain('unsafe')
-    expect(file.headers.get('x-content-type-options')).toBe('nosniff')
+    expect([path, file.status, file.headers.get('content-type')]).toEqual([
+      path,
+      200,
+      types[path.split('.').pop()!],
+    ])
+    expect(file.headers.get('cache-control')).toContain('immutable')
+    expect(file.headers.get('vary')).toContain('Accept-Encoding')
+    const plain = Buffer.from(await file.arrayBuffer())
+    const packed = await host.request(path, { headers: { 'accept-encoding': 'gzip, br' } })
+    expect(packed.headers.get('content-encoding')).toBe('gzip')
+    expect(gunzipSync(Buffer.from(await packed.arrayBuffer())).equals(plain)).toBe(true)
     const tag = file.headers.get('etag')!
     const again = await host.request(path, { headers: { 'if-none-match': `"old", W/${tag}` } })
     expect([again.status, await again.text()]).toEqual([304, ''])
@@ -29,47 +65,44 @@ test('console files have a type, a strict policy and a tag; 304 has the same hea
       expect(again.headers.get(name)).toBe(file.headers.get(name))
     }
   }
-  const types = await Promise.all(
-    ['main.js', 'base.css', 'icon.svg'].map((name) => host.request(`/console/${name}`)),
+})
+
+test('what a browser loads at first is less than 300 KB', async () => {
+  const { files } = await readPage()
+  const sizes = await Promise.all(
+    files.map(async (path) => {
+      const file = await host.request(path, { headers: { 'accept-encoding': 'gzip' } })
+      return (await file.arrayBuffer()).byteLength
+    }),
   )
-  expect(types.map((file) => file.headers.get('content-type'))).toEqual([
-    'text/javascript; charset=utf-8',
-    'text/css; charset=utf-8',
-    'image/svg+xml',
-  ])
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(270_000)
 })
 
 test('other files, in the folder or outside it, are not served', async () => {
-  for (const name of ['jsconfig.json', 'nothing.js', '..%2fapp.ts', '%2e%2e%2fconsole.ts', '__proto__']) {
+  for (const name of [
+    'index.html',
+    'sources.txt',
+    'nothing.js',
+    '..%2fapp.ts',
+    '%2e%2e%2fconsole.ts',
+    '__proto__',
+  ]) {
     expect([name, (await host.request(`/console/${name}`)).status]).toEqual([name, 404])
   }
-  expect((await host.request('/console/main.js', { method: 'POST' })).status).toBe(405)
+  const { files } = await readPage()
+  expect((await host.request(files[0]!, { method: 'POST' })).status).toBe(405)
 })
 
 test('requests for console files do not count against the rate limits', async () => {
+  const { files } = await readPage()
   const left = async (path: string) =>
     Number((await fetch(origin + path)).headers.get('x-ratelimit-remaining'))
   // If a new minute begins between two counted requests, the count is done again.
   await expect
     .poll(async () => {
       const before = await left('/api/nothing')
-      for (const path of ['/', '/console/main.js', '/console/base.css']) await left(path)
+      for (const path of ['/', ...files]) await left(path)
       return before - (await left('/api/nothing'))
     })
     .toBe(1)
-})
-
-test('every example can be saved, and the data that it speaks of is JSON', async () => {
-  const { EXAMPLES } = await import(new URL('../../../api/console/examples.js', import.meta.url).href)
-  const { cookie } = await host.signUp('BUILDER')
-  const { teamId } = host
-  const demo = { teamId, name: 'Demo model', type: 'DEMO', data: {} }
-  const { body } = await host.call('POST', '/api/credentials', cookie, demo)
-  for (const { name, make } of EXAMPLES) {
-    const draft = make(body.id)
-    const made = await host.call('POST', '/api/workflows', cookie, { ...draft, teamId })
-    expect([name, made.status, made.body.warnings]).toEqual([name, 201, undefined])
-    const data = /\{.*\}/.exec(draft.description)?.[0]
-    if (data !== undefined) expect([name, JSON.parse(data)]).toEqual([name, expect.any(Object)])
-  }
 })

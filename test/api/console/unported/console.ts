@@ -21,47 +21,6 @@ describe.skipIf(missing)('in a browser', () => {
     page = browser.page
   })
 
-  test('users sign in and out, and see if the password is wrong', async () => {
-    await page.goto(origin)
-    await page.getByLabel('E-mail').fill('admin@example.com')
-    await page.getByLabel('Password').fill('wrong')
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('alert').waitFor()
-    await page.getByLabel('Password').fill(PASSWORD)
-    await page.keyboard.press('Enter')
-    await heading('Workflows')
-    await page.reload()
-    await heading('Workflows')
-    await page.getByRole('button', { name: 'Sign out' }).click()
-    await heading('Sign in to Perdure')
-    await page.reload()
-    await heading('Sign in to Perdure')
-  })
-
-  test('users confirm their e-mail by a click in the page of the link, not by opening it', async () => {
-    const ada = await host.signUp()
-    const token = randomUUID()
-    const { db } = host.store
-    await db.updateTable('users').set({ emailConfirmedAt: null }).where('id', '=', ada.id).execute()
-    const expiresAt = new Date(Date.now() + 60_000)
-    const mailed = { tokenHash: hashEmailToken(token), userId: ada.id, email: ada.email, expiresAt }
-    await db.insertInto('emailTokens').values(mailed).execute()
-    await page.goto(`${origin}/#/confirm?token=${token}`)
-    await page.getByLabel('E-mail').fill(ada.email)
-    await page.getByLabel('Password').fill(PASSWORD)
-    await page.keyboard.press('Enter')
-    await page.getByText(`Is ${ada.email} your e-mail?`).waitFor()
-    await page.getByRole('link', { name: 'Confirm your e-mail' }).click()
-    await page.getByText('is not confirmed yet').waitFor()
-    await page.getByRole('button', { name: 'Send the link again' }).click()
-    await page.getByRole('alert').getByText('This service sends no mail').waitFor()
-    await page.goBack()
-    await page.getByRole('button', { name: 'Confirm', exact: true }).click()
-    await page.getByText(`${ada.email} is confirmed.`).waitFor()
-    expect(await page.getByRole('link', { name: 'Confirm your e-mail' }).count()).toBe(0)
-    expect(page.url()).toBe(`${origin}/#/confirm`)
-  })
-
   test('users create a workflow from an example, activate, edit and execute it', async () => {
     await signIn('#/workflows/new')
     await page.getByLabel('New from example').selectOption({ label: 'Choose a branch' })

@@ -1,0 +1,84 @@
+import { keepPreviousData, QueryClient } from '@tanstack/react-query'
+import { createClient } from '../../client.ts'
+import { type Problem, Refusal } from './refusal.ts'
+
+/** Where the service is: it may stand under a path. */
+const BASE = new URL('.', document.baseURI)
+
+/** The address of a path of the API, such as `/api/executions/…/events`. */
+export function addressOf(path: string): string {
+  return new URL(path.slice(1), BASE).href
+}
+
+/** What is done when the session has ended; the shell asks to sign in again then. */
+export const session = { onEnd: () => {} }
+
+async function ask(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+  const answer = await fetch(input, { cache: 'no-store', ...init }).catch((error) => {
+    if (init?.signal?.aborted) throw error
+    throw new Refusal(0, 'The service cannot be reached')
+  })
+  if (answer.ok) return answer
+  if (answer.status === 401 && !answer.url.endsWith('/api/auth/login')) session.onEnd()
+  const body = await readBody(answer)
+  const message = body?.message ?? `The service responded with ${answer.status}`
+  throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))
+}
+
+async function readBody(answer: Response): Promise<{ message?: string; errors?: Problem[] } | undefined> {
+  return answer.json().catch(() => undefined)
+}
+
+/** The API, typed: `read(api.api.approvals.$get({ query }))`. What it refuses is thrown as a Refusal. */
+export const api = createClient(BASE.href, { fetch: ask })
+
+type Answer = { ok: boolean; json(): Promise<unknown>; headers: Headers }
+type Body<R> = R extends { ok: true; json(): Promise<infer T> } ? T : never
+
+/** What an answer holds. */
+export async function read<R extends Answer>(asked: Promise<R>): Promise<Body<R>> {
+  return (await (await asked).json()) as Body<R>
+}
+
+/** The same with the answer's ETag, to be sent back as If-Match. */
+export async function readTagged<R extends Answer>(
+  asked: Promise<R>,
+): Promise<{ body: Body<R>; tag: string | null }> {
+  const answer = await asked
+  return { body: (await answer.json()) as Body<R>, tag: answer.headers.get('etag') }
+}
+
+/** A path of the API that is no JSON, or has no type here. */
+export async function askRaw(method: string, path: string, json?: unknown): Promise<Response> {
+  if (json === undefined) return ask(addressOf(path), { method })
+  const headers = { 'Content-Type': 'application/json' }
+  return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
+}
+
+/** Wait as long as a refusal says; what is refused for good is not asked again. */
+function retry(count: number, error: Error): boolean {
+  if (!(error instanceof Refusal)) return false
+  return count < 3 && (error.status === 0 || error.status === 429 || error.status === 503)
+}
+
+/** What has been read. A list keeps its rows while its next page loads; a query with polling names its interval. */
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      retry,
+      retryDelay: (count, error) =>
+        Math.max(1_000 * 2 ** count, error instanceof Refusal ? error.retryAfter * 1_000 : 0),
+      staleTime: 2_000,
+      // A service on this machine is reached without a network.
+      networkMode: 'always',
+      refetchIntervalInBackground: false,
+    },
+    mutations: { networkMode: 'always' },
+  },
+})
+
+/** For lists with pages and filters: the rows stay while the next ones load. */
+export const keepRows = { placeholderData: keepPreviousData }
+
+/** How often a list keeps itself fresh. */
+export const FRESH_MS = 5_000

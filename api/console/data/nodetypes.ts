@@ -1,0 +1,11 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, read } from './client.ts'
+
+/** The table of node types with the JSON Schemas of their configs; it stays the same while the service runs. */
+export function useNodeTypes() {
+  return useQuery({
+    queryKey: ['node-types'],
+    queryFn: () => read(api.api['node-types'].$get()),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}

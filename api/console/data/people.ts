@@ -1,0 +1,39 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, queries, read } from './client.ts'
+import { isRefused } from './refusal.ts'
+
+/** Who is signed in, with their teams; null if nobody is. */
+export async function readMe() {
+  try {
+    return await read(api.api.auth.me.$get())
+  } catch (error) {
+    if (isRefused(error, 401)) return null
+    throw error
+  }
+}
+
+export type User = NonNullable<Awaited<ReturnType<typeof readMe>>>
+
+export function useMe() {
+  return useQuery({ queryKey: ['me'], queryFn: readMe, staleTime: Number.POSITIVE_INFINITY })
+}
+
+export async function signIn(email: string, password: string): Promise<User | null> {
+  await read(api.api.auth.login.$post({ json: { email, password } }))
+  return readMe()
+}
+
+export async function signOut(): Promise<void> {
+  await read(api.api.auth.logout.$post())
+  queries.clear()
+}
+
+export async function resendConfirmation() {
+  return read(api.api.auth.email.resend.$post())
+}
+
+export async function confirmEmail(token: string) {
+  const account = await read(api.api.auth.email.confirm.$post({ json: { token } }))
+  await queries.invalidateQueries({ queryKey: ['me'] })
+  return account
+}

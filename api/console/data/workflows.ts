@@ -1,0 +1,30 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, keepRows, read } from './client.ts'
+
+export function useWorkflows(teamId: string, query: { search?: string; page?: number; size?: number } = {}) {
+  return useQuery({
+    queryKey: ['workflows', teamId, query],
+    queryFn: ({ signal }) => listWorkflows(teamId, query, signal),
+    enabled: teamId !== '',
+    ...keepRows,
+  })
+}
+
+export async function listWorkflows(
+  teamId: string,
+  { search = '', page = 0, size = 20 }: { search?: string; page?: number; size?: number },
+  signal?: AbortSignal,
+) {
+  const query = { teamId, page: String(page), size: String(size), ...(search ? { search } : {}) }
+  return read(api.api.workflows.$get({ query }, signal ? { init: { signal } } : {}))
+}
+
+export function useWorkflow(id: string) {
+  return useQuery({
+    queryKey: ['workflows', 'one', id],
+    queryFn: () => read(api.api.workflows[':id'].$get({ param: { id } })),
+    enabled: id !== '',
+  })
+}
+
+export type WorkflowItem = Awaited<ReturnType<typeof listWorkflows>>['content'][number]

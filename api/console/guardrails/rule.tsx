@@ -1,0 +1,239 @@
+import { type ReactNode, useState } from 'react'
+import { createRule, type Rule, type Tried, tryRule, updateRule } from '../data/guardrails.ts'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/button.tsx'
+import { Code } from '../kit/code.tsx'
+import { FormDialog } from '../kit/dialog.tsx'
+import { Field } from '../kit/field.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Refused } from '../kit/states.tsx'
+import { nameConstant, Pill } from '../kit/status.tsx'
+
+const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
+const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const
+type Kind = Rule['kind']
+
+/** What each kind is called, and the config that a new rule of it has. */
+const KINDS: Record<Kind, { label: string; config: Record<string, unknown> }> = {
+  REGEX: { label: 'A pattern', config: { pattern: '', flags: 'i' } },
+  KEYWORD_LIST: {
+    label: 'A list of words',
+    config: { keywords: [], wholeWord: true, caseSensitive: false },
+  },
+  JAVASCRIPT: {
+    label: 'JavaScript',
+    config: { code: "if (text.includes('secret')) return 'speaks of a secret'" },
+  },
+  LLM_PROMPT: { label: 'A question to a model', config: { instruction: '' } },
+}
+
+const FIELDS = ['name', 'description', 'severity', 'action', 'config']
+
+/** Makes or changes a rule, which can be tried out on a sample before it is saved. */
+export function RuleDialog({
+  teamId,
+  rule,
+  onClose,
+}: {
+  teamId: string
+  rule: Rule | null
+  onClose: () => void
+}) {
+  const [name, setName] = useState(rule?.name ?? '')
+  const [description, setDescription] = useState(rule?.description ?? '')
+  const [kind, setKind] = useState<Kind>(rule?.kind ?? 'KEYWORD_LIST')
+  const [severity, setSeverity] = useState(rule?.severity ?? 'MEDIUM')
+  const [action, setAction] = useState(rule?.action ?? 'BLOCKED')
+  const [config, setConfig] = useState<Record<string, unknown>>(rule?.config ?? KINDS.KEYWORD_LIST.config)
+
+  const save = async () => {
+    const settings = { name, description: description || null, severity, action, config }
+    if (rule) await updateRule(rule.id, settings)
+    else await createRule(teamId, { ...settings, kind } as Parameters<typeof createRule>[1])
+    notify('Saved')
+  }
+
+  return (
+    <FormDialog
+      open
+      wide
+      onClose={onClose}
+      title={rule ? `Edit ${rule.name}` : 'New rule'}
+      label="Save the rule"
+      onSubmit={save}
+      fields={FIELDS}
+    >
+      {(error) => (
+        <div className="stack">
+          <Field label="Name" required error={problemAt(error, 'name')}>
+            <TextInput value={name} onChange={setName} required maxLength={100} />
+          </Field>
+          <Field label="Description" error={problemAt(error, 'description')}>
+            <TextInput value={description} onChange={setDescription} maxLength={1_000} />
+          </Field>
+          <div className="filters">
+            <Field label="Kind" error={problemAt(error, 'kind')}>
+              <Select
+                value={kind}
+                disabled={rule !== null}
+                onChange={(next) => {
+                  setKind(next as Kind)
+                  setConfig(KINDS[next as Kind].config)
+                }}
+                choices={Object.entries(KINDS).map(([value, { label }]) => ({ value, label }))}
+              />
+            </Field>
+            <Field label="Severity">
+              <Select
+                value={severity}
+                onChange={(next) => setSeverity(next as typeof severity)}
+                choices={SEVERITIES.map((value) => ({ value, label: nameConstant(value) }))}
+              />
+            </Field>
+            <Field label="Action">
+              <Select
+                value={action}
+                onChange={(next) => setAction(next as typeof action)}
+                choices={ACTIONS.map((value) => ({ value, label: nameConstant(value) }))}
+              />
+            </Field>
+          </div>
+          <ConfigFields kind={kind} config={config} onChange={setConfig} error={problemAt(error, 'config')} />
+          <Trial teamId={teamId} kind={kind} config={config} />
+        </div>
+      )}
+    </FormDialog>
+  )
+}
+
+type ConfigProps = {
+  kind: Kind
+  config: Record<string, unknown>
+  onChange: (config: Record<string, unknown>) => void
+  error: string | undefined
+}
+
+function ConfigFields({ kind, config, onChange, error }: ConfigProps): ReactNode {
+  const set = (change: Record<string, unknown>) => onChange({ ...config, ...change })
+  if (kind === 'REGEX')
+    return (
+      <div className="filters">
+        <Field label="Pattern" help="Of RE2: without look-around and back-references." error={error}>
+          <TextInput
+            value={String(config.pattern)}
+            onChange={(pattern) => set({ pattern })}
+            className="code"
+          />
+        </Field>
+        <Field label="Flags" help="i: any case; m: lines; s: . is any character.">
+          <TextInput value={String(config.flags)} onChange={(flags) => set({ flags })} maxLength={3} />
+        </Field>
+      </div>
+    )
+  if (kind === 'KEYWORD_LIST')
+    return (
+      <>
+        <Keywords
+          keywords={config.keywords as string[]}
+          onChange={(keywords) => set({ keywords })}
+          error={error}
+        />
+        <Checkbox checked={config.wholeWord === true} onChange={(wholeWord) => set({ wholeWord })}>
+          Whole words only
+        </Checkbox>
+        <Checkbox
+          checked={config.caseSensitive === true}
+          onChange={(caseSensitive) => set({ caseSensitive })}
+        >
+          As they are written, in this case
+        </Checkbox>
+      </>
+    )
+  if (kind === 'JAVASCRIPT')
+    return (
+      <Field label="Code" help="Sees `text`; what it returns is what is wrong with it." error={error}>
+        <Code value={String(config.code)} onChange={(code) => set({ code })} language="javascript" />
+      </Field>
+    )
+  return (
+    <Field
+      label="What the model is to flag"
+      help="Needs the model that an ADMIN has named in the team's guardrail settings."
+      error={error}
+    >
+      <TextArea
+        value={String(config.instruction)}
+        onChange={(instruction) => set({ instruction })}
+        rows={4}
+      />
+    </Field>
+  )
+}
+
+type KeywordsProps = { keywords: string[]; onChange: (keywords: string[]) => void; error: string | undefined }
+
+function Keywords({ keywords, onChange, error }: KeywordsProps) {
+  // What was typed stays as it is: an empty line is on the way to a word.
+  const [text, setText] = useState(keywords.join('\n'))
+  return (
+    <Field label="Words" help="One a line." error={error}>
+      <TextArea
+        value={text}
+        rows={5}
+        onChange={(next) => {
+          setText(next)
+          onChange(next.split('\n').flatMap((line) => (line.trim() ? [line.trim()] : [])))
+        }}
+      />
+    </Field>
+  )
+}
+
+/** Applies the rule as it stands in the form to a sample. */
+function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
+  const [sample, setSample] = useState('')
+  const [tried, setTried] = useState<Tried | null>(null)
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+  const run = async () => {
+    setBusy(true)
+    setError(null)
+    setTried(null)
+    try {
+      const rule = { kind, config } as NonNullable<Parameters<typeof tryRule>[1]['rule']>
+      const [result] = await tryRule(teamId, { rule, samples: [sample] })
+      setTried(result ?? null)
+    } catch (refused) {
+      setError(refused)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <div className="panel stack">
+      <Field label="Sample" help="To try the rule out on. Nothing is stored.">
+        <TextArea value={sample} onChange={setSample} rows={3} />
+      </Field>
+      <div className="row">
+        <Button busy={busy} disabled={sample === ''} onClick={() => void run()}>
+          Try it out
+        </Button>
+        <span role="status">{tried && <Outcome {...tried} />}</span>
+      </div>
+      <Refused error={error} />
+    </div>
+  )
+}
+
+function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
+  if (error) return <span className="failure">{error}</span>
+  const count = matches.length + more
+  const messages = matches.flatMap(({ message }) => (message ? [message] : [])).slice(0, 3)
+  return (
+    <>
+      <Pill tone={flagged ? 'bad' : 'good'}>{flagged ? 'Flagged' : 'Not flagged'}</Pill>{' '}
+      {flagged && `${count} ${count === 1 ? 'match' : 'matches'}`} {messages.join('; ')} in {durationMs} ms
+    </>
+  )
+}

@@ -1,0 +1,18 @@
+import './figures.css'
+
+type Figure = [name: string, value: string, note?: string | undefined]
+
+/** A few numbers that say how it stands. */
+export function Figures({ figures }: { figures: Figure[] }) {
+  return (
+    <dl className="figures">
+      {figures.map(([name, value, note]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+          {note && <dd className="quiet">{note}</dd>}
+        </div>
+      ))}
+    </dl>
+  )
+}

@@ -1,0 +1,54 @@
+import type { ReactNode } from 'react'
+import { addressOf } from '../data/client.ts'
+import { linkWith, useQueryState } from '../kit/address.ts'
+import { LinkButton } from '../kit/button.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { Tabs } from '../kit/tabs.tsx'
+import { useTeam } from '../shell/role.tsx'
+import { AlertsView } from './alerts.tsx'
+import { ExecutionsView } from './executions.tsx'
+import { PeriodChoice, useSpan } from './period.tsx'
+import { AlertSettings } from './settings.tsx'
+import { UsageView } from './usage.tsx'
+
+/** What the team's AI costs, how its executions go, and what it is alerted of. */
+export function MonitoringPage() {
+  const { teamId } = useTeam()
+  const [query, setQuery] = useQueryState({ tab: 'usage', days: '7' })
+  const span = useSpan(query.days)
+  const inPeriod = (content: ReactNode, beside?: ReactNode) => (
+    <div className="stack">
+      <div className="filters">
+        <PeriodChoice value={query.days} onChange={(days) => setQuery({ days })} />
+        {beside}
+      </div>
+      {content}
+    </div>
+  )
+  const csv = addressOf(linkWith(`/api/monitoring/teams/${teamId}/export`, { ...span, format: 'csv' }))
+  return (
+    <>
+      <PageHeader title="Monitoring" />
+      <Tabs
+        label="Monitoring"
+        value={query.tab}
+        onChange={(tab) => setQuery({ tab })}
+        tabs={[
+          {
+            id: 'usage',
+            label: 'Tokens and cost',
+            content: inPeriod(
+              <UsageView span={span} />,
+              <LinkButton href={csv} download icon="download">
+                Export CSV
+              </LinkButton>,
+            ),
+          },
+          { id: 'executions', label: 'Executions', content: inPeriod(<ExecutionsView span={span} />) },
+          { id: 'alerts', label: 'Alerts', content: <AlertsView /> },
+          { id: 'settings', label: 'Settings', content: <AlertSettings /> },
+        ]}
+      />
+    </>
+  )
+}

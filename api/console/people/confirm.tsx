@@ -1,0 +1,51 @@
+import { useState } from 'react'
+import { confirmEmail, resendConfirmation } from '../data/people.ts'
+import { go, useQueryState } from '../kit/address.ts'
+import { Button } from '../kit/button.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Refused } from '../kit/states.tsx'
+import { useTeam } from '../shell/role.tsx'
+
+/**
+ * Where the link in a mail leads. Opening it confirms nothing, because programs that scan mail open links too: a click
+ * does.
+ */
+export function ConfirmPage() {
+  const { user } = useTeam()
+  const [{ token }] = useQueryState({ token: '' })
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+  const wanted = user.pendingEmail ?? user.email
+  if (user.emailConfirmed && user.pendingEmail === null) {
+    return <PageHeader title="Your e-mail" lead={`${user.email} is confirmed.`} />
+  }
+  const send = async () => {
+    setBusy(true)
+    setError(null)
+    try {
+      if (token === '') notify((await resendConfirmation()).message)
+      else {
+        const account = await confirmEmail(token)
+        notify(`${account.email} is confirmed`)
+        // The token is used: it need not stay in the browser's history.
+        go('/confirm', { replace: true })
+      }
+    } catch (refused) {
+      setError(refused)
+    } finally {
+      setBusy(false)
+    }
+  }
+  const ask = `Is ${wanted} your e-mail?`
+  const explain = `${wanted} is not confirmed yet: open the link that was mailed to it.`
+  return (
+    <>
+      <PageHeader title="Your e-mail" lead={token === '' ? explain : ask} />
+      <Refused error={error} />
+      <Button look="primary" busy={busy} onClick={() => void send()}>
+        {token === '' ? 'Send the link again' : 'Confirm'}
+      </Button>
+    </>
+  )
+}

@@ -1,0 +1,71 @@
+import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { signIn, type User } from '../data/people.ts'
+import icon from '../icon.svg'
+import { Button } from '../kit/button.tsx'
+import { Field } from '../kit/field.tsx'
+import { TextInput } from '../kit/input.tsx'
+import { Refused } from '../kit/states.tsx'
+import './frame.css'
+
+type FormProps = { email?: string; onDone: (user: User | null) => Promise<void> }
+
+/** The page of those who are not signed in. */
+export function SignIn({ onDone }: FormProps) {
+  useEffect(() => {
+    document.title = 'Sign in · Perdure'
+  }, [])
+  return (
+    <main className="sign-in">
+      <div className="sign-in-card">
+        <img src={icon} alt="" width={40} height={40} />
+        <h1 tabIndex={-1}>Sign in to Perdure</h1>
+        <SignInForm onDone={onDone} />
+      </div>
+    </main>
+  )
+}
+
+export function SignInForm({ email: known = '', onDone }: FormProps) {
+  const [email, setEmail] = useState(known)
+  const [password, setPassword] = useState('')
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    form.current?.querySelector<HTMLInputElement>(known ? '[type=password]' : '[type=email]')?.focus()
+  }, [known])
+  const send = async (event: FormEvent) => {
+    event.preventDefault()
+    if (busy) return
+    setBusy(true)
+    setError(null)
+    try {
+      await onDone(await signIn(email, password))
+    } catch (refused) {
+      setError(refused)
+      form.current?.querySelector<HTMLInputElement>('[type=password]')?.select()
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <form className="stack" ref={form} onSubmit={(event) => void send(event)}>
+      <Field label="E-mail">
+        <TextInput type="email" autoComplete="username" required value={email} onChange={setEmail} />
+      </Field>
+      <Field label="Password">
+        <TextInput
+          type="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onChange={setPassword}
+        />
+      </Field>
+      <Refused error={error} />
+      <Button type="submit" look="primary" busy={busy}>
+        Sign in
+      </Button>
+    </form>
+  )
+}

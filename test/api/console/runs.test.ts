@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+
+const XSS = '<img src=x onerror="alert(1)">"\'><svg onload=alert(3)>'
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+
+/** A form with one field of each kind. */
+const FORM = {
+  title: 'Payment',
+  properties: {
+    account: { type: 'string', enum: ['main', 'savings'], title: 'Account' },
+    amount: { type: 'number', minimum: 1, title: 'Amount', default: 12 },
+    urgent: { type: 'boolean', title: 'Urgent' },
+    tags: { type: 'array', enum: ['a', 'b'], title: 'Tags' },
+    note: { type: 'string', format: 'multiline', title: 'Note', description: XSS },
+    on: { type: 'string', format: 'date', title: 'On' },
+    left: { type: 'string', title: 'Left' },
+  },
+  required: ['account'],
+}
+
+const host = await keep(startRunning())
+const origin = await host.listen()
+
+describe.skipIf(missing)('the lists of executions and approvals', () => {
+  const browser = useBrowser(() => origin)
+  const { signIn } = browser
+  let page: Page
+  beforeEach(() => {
+    page = browser.page
+  })
+
+  test('executions are filtered by what stands in the address, and what users write is text', async () => {
+    const name = `${XSS} ${randomUUID()}`
+    const stop = { id: 'stop', type: 'STOP_AND_ERROR', name: XSS, config: { message: XSS } }
+    const json = { teamId: host.teamId, name, nodes: [start, stop], edges: edges('start -> stop') }
+    const { id: workflowId } = await host.ask<{ id: string }>('POST', '/api/workflows', json)
+    const id = await host.execute(workflowId)
+    await host.ended(id)
+    await signIn('#/executions')
+    const link = page.locator(`a[href="#/executions/${id}"]`)
+    await link.waitFor()
+    await page.getByText(name).first().waitFor()
+    expect(await page.locator('img[src="x"], img[onerror], svg[onload], body script').count()).toBe(0)
+    await expectAccessible(page)
+    await page.getByLabel('Status').selectOption('SUCCESS')
+    await page.getByText('Nothing found').waitFor()
+    await page.getByRole('link', { name: 'Clear' }).click()
+    await page.getByLabel('Workflow', { exact: true }).fill(name)
+    await page.waitForURL(new RegExp(`workflowId=${workflowId}`))
+    await link.waitFor()
+    await page.reload()
+    await link.waitFor()
+    expect(await page.getByLabel('Workflow', { exact: true }).inputValue()).toBe(name)
+
+    // Two filters are changed faster than the page can load: the second must not bring back the first.
+    await page.getByLabel('Status').selectOption('SUCCESS')
+    await page.getByText('Nothing found').waitFor()
+    await page.locator('.filters').evaluate((filters) => {
+      filters.querySelector<HTMLAnchorElement>('a')!.click()
+    })
+    await page.getByLabel('Status').selectOption('FAILED')
+    await page.waitForURL(/#\/executions\?status=FAILED$/)
+    await link.waitFor()
+    await page.getByLabel('From').fill('2999-01-01T00:00')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/from=2999|from=2998/)
+    await page.getByText('Nothing found').waitFor()
+  })
+
+  test('approvals are decided with a form, and a decision that came too late is told', async () => {
+    const id = await host.create({
+      nodes: [
+        start,
+        { id: 'pay', type: 'APPROVAL', config: { message: `${XSS} {{ $input.n }}`, form: FORM } },
+        { id: 'each', type: 'FOR_EACH', config: { items: [0, 1, 2], concurrency: 3 } },
+        {
+          id: 'item',
+          parentId: 'each',
+          type: 'APPROVAL',
+          config: { message: 'Item {{ $item }}', approvers: ['ADMIN'] },
+        },
+      ],
+      edges: edges('start -> pay', 'start -> each'),
+    })
+    const run = await host.execute(id, { n: 7 })
+    await expect.poll(async () => (await openOnes(run)).length).toBe(4)
+    await signIn('#/approvals')
+    const count = (text: string) => page.locator('.bar .count', { hasText: text }).waitFor()
+    await count('4')
+    const row = (text: string) => page.getByRole('row').filter({ hasText: text })
+    const rows = () => page.locator('tbody tr').count()
+    expect(await row('Item 2').textContent()).toContain('Approval 2 #2')
+    await expectAccessible(page)
+    await row(XSS).getByRole('button', { name: 'Approve' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Account').selectOption('savings')
+    await dialog.getByLabel('Amount').fill('0.5')
+    await dialog.getByLabel('Urgent').check()
+    await dialog.getByLabel('b', { exact: true }).check()
+    await dialog.getByLabel('Note').fill('two\nlines')
+    await dialog.getByLabel('On').fill('2026-03-04')
+    await dialog.getByLabel('Comment').fill(XSS)
+    await expectAccessible(page)
+    // The browser checks what it can, as the API would.
+    await dialog.getByRole('button', { name: 'Approve' }).click()
+    expect(
+      await dialog.getByLabel('Amount').evaluate((field: HTMLInputElement) => field.validity.rangeUnderflow),
+    ).toBe(true)
+    await dialog.getByLabel('Amount').fill('20.5')
+    await dialog.getByRole('button', { name: 'Approve' }).click()
+    await expect.poll(rows).toBe(3)
+    await count('3')
+
+    // Somebody else decides first: the dialog says so, and the page behind it is updated.
+    const [late] = (await openOnes(run)).filter(({ message }) => message === 'Item 0')
+    await row('Item 0').getByRole('button', { name: 'Reject' }).click()
+    await host.ask('POST', `/api/approvals/${late!.id}`, { decision: 'approved' })
+    await dialog.getByRole('button', { name: 'Reject' }).click()
+    await dialog.getByRole('alert').getByText('decided already: APPROVED').waitFor()
+    await expect.poll(rows).toBe(2)
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await row('Item 1').getByRole('button', { name: 'Reject' }).click()
+    await dialog.getByRole('button', { name: 'Reject' }).click()
+    await expect.poll(rows).toBe(1)
+    await page.getByLabel('Status').selectOption('APPROVED')
+    await row(XSS).getByText(`approved, “${XSS}”`).waitFor()
+    const { nodeExecutions } = await host.read(run)
+    const pay = nodeExecutions.find(({ nodeId }) => nodeId === 'pay')
+    expect(pay!.outputData).toMatchObject({
+      decision: 'approved',
+      comment: XSS,
+      form: {
+        ...{ account: 'savings', amount: 20.5, urgent: true, tags: ['b'] },
+        ...{ note: 'two\nlines', on: '2026-03-04' },
+      },
+    })
+    await host.ask('POST', `/api/executions/${run}/cancel`)
+
+    const other = await host.execute(id, { n: 8 })
+    await expect.poll(async () => (await openOnes(other)).length).toBe(4)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await signIn('#/approvals', (await host.signUp('OPERATOR')).email)
+    await row('Item 1').getByText('Others decide').waitFor()
+    expect(await page.getByRole('button', { name: /^Approve:/ }).count()).toBe(1)
+    await count('1')
+    await page.setViewportSize({ width: 390, height: 844 })
+    await expectAccessible(page)
+    await host.ask('POST', `/api/executions/${other}/cancel`)
+  })
+
+  async function openOnes(executionId: string) {
+    type Found = { content: { id: string; message: string | null }[] }
+    const path = `/api/approvals?teamId=${host.teamId}&executionId=${executionId}`
+    return (await host.ask<Found>('GET', path)).content
+  }
+})
