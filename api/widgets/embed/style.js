@@ -10,9 +10,9 @@ export function makeSheet({ colours, position }, onPage) {
   const side = position === 'bottom-left' ? 'left' : 'right'
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(`
-:host { all: initial; --accent: ${accent}; --on-accent: ${contrast(accent)}; --back: ${background}; --text: ${text};
-  --line: color-mix(in srgb, var(--text) 16%, var(--back)); --soft: color-mix(in srgb, var(--text) 6%, var(--back));
-  font: 15px/1.5 system-ui, sans-serif; color: var(--text); }
+:host { all: initial !important; --accent: ${accent}; --on-accent: ${contrast(accent)}; --back: ${background}; --text: ${text};
+  --line: color-mix(in srgb, var(--text) 16%, var(--back)); --soft: color-mix(in srgb, var(--text) 6%, var(--back)); }
+.launcher, .panel { font: 15px/1.5 system-ui, sans-serif; color: var(--text); text-align: start; }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
 button, textarea, input { font: inherit; color: inherit; }

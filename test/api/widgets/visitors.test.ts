@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { makeSigned } from '../../../api/people/signed.ts'
 import { pruneChats } from '../../../db/agentchat/purge.ts'
 import { createChatting } from '../../support/chats/chatting.ts'
+import { readReply } from '../../support/chats/replies.ts'
 import { createVisiting, PAGE } from '../../support/chats/visiting.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
@@ -241,18 +242,60 @@ describe('a visitor', () => {
     expect((await call('GET', `${SESSIONS}/${other.sessionId}`, admin)).body.owner.name).toBeNull()
   })
 
-  test('gets the same reply for a message that is posted again, and waits for the one before', async () => {
+  test('gets the same reply for a message that is posted again', async () => {
     const { key } = await addWidget()
     const { token } = await arrive(key)
-    const first = await post(key, token, 'say once', { 'idempotency-key': 'k1' })
-    const busy = await post(key, token, 'say twice')
-    await first.text()
-    expect([first.status, [200, 409].includes(busy.status)]).toEqual([200, true])
-    await busy.text()
-    const again = await post(key, token, 'say once', { 'idempotency-key': 'k1' })
-    expect(await again.text()).toContain('once')
-    const said = (await readChat(key, token)).messages as { content: string; role: string }[]
-    expect(said.filter(({ content, role }) => role === 'user' && content === 'say once')).toHaveLength(1)
+    const first = await (await post(key, token, 'say once', { 'idempotency-key': 'k1' })).text()
+    const again = await (await post(key, token, 'say once', { 'idempotency-key': 'k1' })).text()
+    expect(first).toContain('"content":"once"')
+    expect(again).toContain('"content":"once"')
+    expect((await readChat(key, token)).messages).toHaveLength(2)
+    const other = await post(key, token, 'say another', { 'idempotency-key': 'k1' })
+    expect(other.status).toBe(409)
+  })
+
+  test('waits for the reply before, is heard by no other, and hears no more once the widget is closed', async () => {
+    const begun = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    const model = await startOpenAi({
+      text: ['One ', 'two '],
+      before: async (event) => {
+        if (event < 2) return
+        begun.resolve()
+        await goOn.promise
+      },
+    })
+    const config = {
+      credentialId: await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: model.url }),
+      ...{ model: 'm', prompt: '{{ $trigger.message }}' },
+    }
+    const workflowId = await agent([{ id: 'llm', type: 'LLM', config }], ['chat -> llm'])
+    const widget = await addWidget({ workflowId })
+    const { token } = await arrive(widget.key)
+    const response = await post(widget.key, token, 'Count')
+    const reply = readReply(response)
+    await reply.until('One ')
+    await begun.promise
+    const busy = await post(widget.key, token, 'Again')
+    expect([busy.status, ((await busy.json()) as { message: string }).message]).toEqual([
+      409,
+      'The reply to the message before is still being written',
+    ])
+    expect((await readChat(widget.key, token)).messages).toMatchObject([
+      { role: 'user', content: 'Count' },
+      { role: 'assistant', status: 'STREAMING', content: '' },
+    ])
+    await host.ask('PUT', `/api/widgets/${widget.id}`, { enabled: false })
+    // The stream ends without a last event, as for somebody who has lost their right.
+    expect(await reply.next()).toBeUndefined()
+    goOn.resolve()
+    await host.ask('PUT', `/api/widgets/${widget.id}`, { enabled: true })
+    await expect
+      .poll(async () => (await readChat(widget.key, token)).messages[1])
+      .toMatchObject({
+        status: 'COMPLETE',
+        content: 'One two ',
+      })
   })
 })
 

@@ -139,38 +139,19 @@ describe('a widget', () => {
     await sql`insert into widgets (id, team_id, name, key, allowed_origins, enabled, theme, per_visitor, per_day, collect_email)
       select gen_random_uuid(), ${other.teamId}, 'a', 'k' || n, '{}', false, '{}', 1, 1, false
       from generate_series(1, 100) n`.execute(host.store.db)
-    const own = await call('POST', '/api/workflows', other.cookie, {
-      teamId: other.teamId,
-      name: 'Agent',
-      nodes: [
-        { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
-        { id: 'llm', type: 'LLM', config: { credentialId: crypto.randomUUID(), model: 'm', prompt: 'x' } },
-      ],
-      edges: [{ source: 'chat', target: 'llm' }],
-    })
-    // The credential is none of the team's: the workflow is then not saved, and the widget finds none.
-    const workflow = own.status === 201 ? own.body.id : undefined
     const credential = await call('POST', '/api/credentials', other.cookie, {
       ...{ teamId: other.teamId, name: 'demo', type: 'DEMO', data: {} },
     })
-    const made =
-      workflow ??
-      (
-        await call('POST', '/api/workflows', other.cookie, {
-          teamId: other.teamId,
-          name: 'Agent',
-          nodes: [
-            { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
-            {
-              id: 'llm',
-              type: 'LLM',
-              config: { credentialId: credential.body.id, model: 'demo', prompt: 'x' },
-            },
-          ],
-          edges: [{ source: 'chat', target: 'llm' }],
-        })
-      ).body.id
-    const json = { teamId: other.teamId, name: 'One more', workflowId: made }
+    const config = { credentialId: credential.body.id, model: 'demo', prompt: 'x' }
+    const made = await call('POST', '/api/workflows', other.cookie, {
+      ...{ teamId: other.teamId, name: 'Agent' },
+      nodes: [
+        { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+        { id: 'llm', type: 'LLM', config },
+      ],
+      edges: [{ source: 'chat', target: 'llm' }],
+    })
+    const json = { teamId: other.teamId, name: 'One more', workflowId: made.body.id }
     const refused = await call('POST', '/api/widgets', other.cookie, json)
     expect(refused).toMatchObject({ status: 409, body: { message: expect.stringContaining('100 widgets') } })
   })
