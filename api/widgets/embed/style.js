@@ -50,6 +50,7 @@ form.email { flex-direction: column; align-items: stretch; }
 textarea, input { flex: 1; min-width: 0; padding: 9px 12px; border-radius: 10px; border: 1px solid
   color-mix(in srgb, var(--text) 55%, var(--back)); background: var(--back); resize: none; }
 textarea { max-height: 140px; field-sizing: content; min-height: 42px; }
+::placeholder { color: color-mix(in srgb, var(--text) 65%, var(--back)); opacity: 1; }
 .send { flex: none; padding: 9px; border-radius: 10px; background: var(--accent); color: var(--on-accent);
   text-align: center; }
 .send[disabled] { opacity: .5; cursor: default; }
