@@ -50,7 +50,7 @@ alter table agent_chat_sessions add column widget_id uuid references widgets on 
   add column visitor_email text;
 alter table agent_chat_sessions drop constraint agent_chat_sessions_owner_kind_check;
 alter table agent_chat_sessions add constraint agent_chat_sessions_owner_kind_check
-  check (owner_kind in ('USER', 'SDK_TOKEN', 'VISITOR')) not valid;
+  check (owner_kind in ('USER', 'SDK_TOKEN', 'VISITOR'));
 
 -- The visitors' sessions of a widget, the newest first, and the sessions of everybody else in a team: those are few.
 create index agent_chat_sessions_of_widget on agent_chat_sessions (widget_id, active_at desc, id desc)

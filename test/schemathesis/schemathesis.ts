@@ -93,7 +93,11 @@ async function makeWidgets(
   })
   await service.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
   const json = { teamId: service.teamId, name: 'a widget', workflowId, allowedOrigins: [service.url] }
-  return Promise.all(Array.from({ length: WIDGETS }, () => service.ask('POST', '/api/widgets', json)))
+  return Promise.all(
+    Array.from({ length: WIDGETS }, () =>
+      service.ask<{ id: string; key: string }>('POST', '/api/widgets', json),
+    ),
+  )
 }
 
 /** Signs in again whenever a request has ended the session. */
