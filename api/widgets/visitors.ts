@@ -3,7 +3,7 @@ import { validate as isUuid } from 'uuid'
 import { Fault, missing } from '../../db/fault.ts'
 import { readNetwork } from '../../db/people/network.ts'
 import type { Store } from '../../db/scope.ts'
-import { findOpenWidget, findVisitorSession, type OpenWidget } from '../../db/widgets/visitors.ts'
+import { findOpenWidget, findVisitorSession, findWidget, type OpenWidget } from '../../db/widgets/visitors.ts'
 import type { ApiDeps, AppEnv, WidgetVisitor } from '../env.ts'
 import { readBearer } from '../people/session.ts'
 import { makeSigned, openSigned } from '../people/signed.ts'
@@ -26,19 +26,22 @@ const EXPOSED = 'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLi
 export function openWidget({ store }: ApiDeps): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.header('Vary', 'Origin', { append: true })
-    const open = await findOpenWidget(store, c.req.param('key')!)
-    if (!open) return next()
-    const visitor = await findVisitor(store, c, open)
-    const network = readNetwork(c.get('ip'))
-    c.set('widget', { open, visitor, isOwnPage: await isPageOf(store, c, open) })
-    c.set('teamId', open.teamId)
+    const found = await findWidget(store, c.req.param('key')!)
+    if (!found) return next()
+    const { id, open, allowedOrigins } = found
+    const visitor = open && (await findVisitor(store, c, open))
+    if (open) {
+      c.set('widget', { open, visitor, isOwnPage: await isPageOf(store, c, open) })
+      c.set('teamId', open.teamId)
+    }
     c.set('buckets', [
       ...(visitor ? [{ kind: 'VISITOR', id: visitor.sessionId } as const] : []),
-      { kind: 'WIDGET_IP', id: `${open.id}/${network}` },
-      { kind: 'WIDGET', id: open.id },
+      { kind: 'WIDGET_IP', id: `${id}/${readNetwork(c.get('ip'))}` },
+      { kind: 'WIDGET', id },
     ])
+    // Also where it is closed: its pages are to learn that.
     const origin = c.req.header('origin')
-    const isAllowed = origin !== undefined && open.allowedOrigins.includes(origin)
+    const isAllowed = origin !== undefined && allowedOrigins.includes(origin)
     if (isAllowed) {
       c.header('Access-Control-Allow-Origin', origin)
       c.header('Access-Control-Expose-Headers', EXPOSED)

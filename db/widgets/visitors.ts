@@ -10,7 +10,7 @@ import { Fault, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import type { TraceContext } from '../starts/start.ts'
 import { countToday, hashAddress } from './caps.ts'
-import { showWidget, type Widget } from './widgets.ts'
+import { showWidget, WIDGET_KEY, type Widget } from './widgets.ts'
 
 /** A widget that visitors may use now: it is enabled, and its workflow active. */
 export type OpenWidget = Pick<
@@ -36,17 +36,28 @@ export type VisitorMessage = {
 }
 
 /** The widget with this key, if visitors may use it now. */
-export async function findOpenWidget({ db }: Store, key: string): Promise<OpenWidget | undefined> {
+export async function findOpenWidget(store: Store, key: string): Promise<OpenWidget | undefined> {
+  const found = await findWidget(store, key)
+  return found?.open
+}
+
+/** The origins of the widget with this key, and the widget itself if visitors may use it now. */
+export async function findWidget(
+  { db }: Store,
+  key: string,
+): Promise<{ id: string; allowedOrigins: string[]; open: OpenWidget | undefined } | undefined> {
+  if (!WIDGET_KEY.test(key)) return undefined
   const row = await db
     .selectFrom('widgets')
-    .innerJoin('workflows', 'workflows.id', 'widgets.workflowId')
+    .leftJoin('workflows', 'workflows.id', 'widgets.workflowId')
     .selectAll('widgets')
+    .select('workflows.active')
     .where('widgets.key', '=', key)
-    .where('widgets.enabled', '=', true)
-    .where('workflows.active', '=', true)
     .executeTakeFirst()
-  if (!row?.workflowId) return undefined
-  return { ...showWidget(row), workflowId: row.workflowId }
+  if (!row) return undefined
+  const { id, allowedOrigins, workflowId } = row
+  const isOpen = row.enabled && row.active && workflowId !== null
+  return { id, allowedOrigins, open: isOpen ? { ...showWidget(row), workflowId } : undefined }
 }
 
 /** Opens a session for a visitor who is at this address. Returns its id. Throws THROTTLED above the cap of a day. */

@@ -55,6 +55,9 @@ export type WidgetPatch = {
   collectEmail?: boolean | undefined
 }
 
+/** What a key looks like. */
+export const WIDGET_KEY = /^wk_[\w-]{24}$/
+
 /** How many widgets a team may have. */
 export const MAX_WIDGETS = 100
 

@@ -9,11 +9,11 @@ const ARROW = 'M4 12l16-8-6 16-3-7z'
 const LONGEST = 4000
 
 /**
- * The conversation: what was said, and where to say more. `end` is called when the widget is gone.
+ * The conversation: what was said, and where to say more.
  *
- * @param {{ look: import('./talk.js').Look, talk: import('./talk.js').Talk, end: () => void }} what
+ * @param {{ look: import('./talk.js').Look, talk: import('./talk.js').Talk }} what
  */
-export function createPanel({ look, talk, end }) {
+export function createPanel({ look, talk }) {
   const { theme, collectEmail } = look
   const log = make('div', {
     className: 'log',
@@ -66,11 +66,12 @@ export function createPanel({ look, talk, end }) {
   )
   let isBusy = false
   let isRead = false
+  let isClosed = false
 
   function showForms() {
     const asks = collectEmail && !talk.isKnown()
-    asking.hidden = !asks
-    writing.hidden = asks
+    asking.hidden = !asks || isClosed
+    writing.hidden = asks || isClosed
   }
 
   /** @param {Node | string} content @param {string} [kind] */
@@ -99,8 +100,11 @@ export function createPanel({ look, talk, end }) {
           add(role === 'user' ? content : showMarkdown(content), role === 'user' ? 'mine' : '')
     } catch (error) {
       if (statusOf(error) === 401) talk.forget()
-      else if (statusOf(error) === 404) end()
-      else isRead = false
+      else {
+        add(explain(error), 'failed')
+        isClosed = statusOf(error) === 404
+        isRead = isClosed
+      }
     }
     showForms()
   }
@@ -131,7 +135,7 @@ export function createPanel({ look, talk, end }) {
       .catch((error) => {
         failure = explain(error)
         if (statusOf(error) === 401) talk.forget()
-        if (statusOf(error) === 404) end()
+        isClosed = statusOf(error) === 404
       })
     if (failure !== '') {
       if (text === '') reply.remove()
@@ -144,6 +148,9 @@ export function createPanel({ look, talk, end }) {
     event.preventDefault()
     const content = input.value.trim()
     if (content === '' || isBusy) return
+    // The session may have ended meanwhile: then the address is asked for once more, and the text stays.
+    showForms()
+    if (writing.hidden) return focus()
     isBusy = true
     send.disabled = true
     input.value = ''

@@ -89,7 +89,7 @@ export function createTalk({ base, key, page }) {
   return {
     begin,
     say,
-    isKnown: () => kept.read() !== undefined,
+    isKnown: () => (kept.read()?.until ?? 0) > Date.now(),
     forget: () => kept.write(undefined),
     /** @returns {Promise<Look>} */
     readLook: async () => (await ask('')).json(),

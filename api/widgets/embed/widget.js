@@ -30,7 +30,7 @@ async function startWidget(place) {
     const look = await talk.readLook()
     const root = host.attachShadow({ mode: 'open' })
     root.adoptedStyleSheets = [makeSheet(look.theme, page !== undefined)]
-    const parts = createPanel({ look, talk, end: () => host.remove() })
+    const parts = createPanel({ look, talk })
     if (page === undefined) showLauncher(root, look.theme.title, parts)
     else {
       parts.close.hidden = true

@@ -97,6 +97,7 @@ const ROOT = "document.querySelector('perdure-widget').shadowRoot"
 describe.skipIf(missing)('in Chromium', () => {
   let browser: Awaited<ReturnType<typeof chromium.launch>>
   let key = ''
+  let widgetId = ''
   const shop = { body: '' }
   const thief = { body: '' }
   const shopSite = keep(serveText(() => shop.body))
@@ -127,6 +128,7 @@ describe.skipIf(missing)('in Chromium', () => {
       collectEmail: true,
     })
     key = widget.key
+    widgetId = widget.id
     const snippet = `<script src="${base}/widget.js" data-key="${key}"></script>`
     const page = `<!doctype html><title>A shop</title><style>* { color: red !important; font-size: 40px !important } body * { display: none }</style><h1>Shop</h1>`
     shop.body = `${page}${snippet}`
@@ -152,6 +154,8 @@ describe.skipIf(missing)('in Chromium', () => {
     await input.fill('Where is my parcel?')
     await input.press('Enter')
     await page.getByRole('log').getByText('Your parcel is on its way.').waitFor()
+    // The last word comes before the reply is saved.
+    await expect.poll(() => page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true)
   }
 
   test('a page of an allowed origin shows it, by keyboard alone, and remembers what was said', async () => {
@@ -202,6 +206,41 @@ describe.skipIf(missing)('in Chromium', () => {
       .evaluateAll((all) => all.map((a) => [a.getAttribute('href'), a.getAttribute('rel')]))
     expect(links).toEqual([['https://example.com/', 'noopener noreferrer nofollow']])
     expect(said).toEqual([])
+    await close()
+  })
+
+  test('a message whose reply was lost on the way is not posted twice', async () => {
+    const { page, close } = await visitPage((await shopSite).url)
+    const sent: (string | undefined)[] = []
+    await page.route('**/messages?resets=1', async (route) => {
+      sent.push(route.request().headers()['idempotency-key'])
+      if (sent.length > 1) return route.continue()
+      // The service gets it, and replies.
+      await route.fetch()
+      await route.abort('connectionreset')
+    })
+    await page.getByRole('button', { name: /Open chat/ }).click()
+    await chat(page)
+    expect(sent).toHaveLength(2)
+    expect(new Set(sent).size).toBe(1)
+    await page.reload()
+    await page.getByRole('button', { name: /Open chat/ }).click()
+    await page.getByRole('log').getByText('Your parcel is on its way.').waitFor()
+    expect(await page.getByRole('log').locator('.mine').count()).toBe(1)
+    await close()
+  })
+
+  test('a widget that is closed meanwhile says so', async () => {
+    const { page, close } = await visitPage((await shopSite).url)
+    await page.getByRole('button', { name: /Open chat/ }).click()
+    await chat(page)
+    await host.ask('PUT', `/api/widgets/${widgetId}`, { enabled: false })
+    const input = page.getByRole('textbox', { name: 'Your message' })
+    await input.fill('Are you there?')
+    await input.press('Enter')
+    await page.getByRole('log').getByText('This chat is closed at the moment.').waitFor()
+    expect(await input.isVisible()).toBe(false)
+    await host.ask('PUT', `/api/widgets/${widgetId}`, { enabled: true })
     await close()
   })
 
