@@ -38,6 +38,11 @@ export const PAGES: readonly Page[] = [
 
   // Build
   page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
+  page('/variables', 'Variables', () => import('./variables/list.tsx'), 'VariablesPage', { group: 'Build', label: 'Variables', icon: 'variables', key: 'v' }),
+
+  // Team
+  page('/members', 'Members', () => import('./people/members.tsx'), 'MembersPage', { group: 'Team', label: 'Members', icon: 'members', least: 'ADMIN', key: 'm' }),
+  page('/tokens', 'SDK tokens', () => import('./people/tokens.tsx'), 'TokensPage', { group: 'Team', label: 'Tokens', icon: 'tokens', least: 'ADMIN', key: 't' }),
 
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
