@@ -43,6 +43,8 @@ export const PAGES: readonly Page[] = [
   // Team
   page('/members', 'Members', () => import('./people/members.tsx'), 'MembersPage', { group: 'Team', label: 'Members', icon: 'members', least: 'ADMIN', key: 'm' }),
   page('/tokens', 'SDK tokens', () => import('./people/tokens.tsx'), 'TokensPage', { group: 'Team', label: 'Tokens', icon: 'tokens', least: 'ADMIN', key: 't' }),
+  page('/audit', 'Audit', () => import('./audit/page.tsx'), 'AuditPage', { group: 'Team', label: 'Audit', icon: 'audit', least: 'ADMIN', key: 'u' }),
+  page('/settings', 'Settings', () => import('./settings/page.tsx'), 'SettingsPage', { group: 'Team', label: 'Settings', icon: 'settings', key: 's' }),
 
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),

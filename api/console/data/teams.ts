@@ -62,3 +62,17 @@ async function forget(): Promise<void> {
   await queries.invalidateQueries({ queryKey: ['me'] })
   await queries.invalidateQueries({ queryKey: ['teams'] })
 }
+
+/** How many requests the team has sent in this minute, as the answer to one of them says. */
+export function useRateUse(teamId: string) {
+  return useQuery({
+    queryKey: ['teams', teamId, 'rate'],
+    queryFn: async () => {
+      const { headers } = await api.api.teams[':teamId'].$get({ param: { teamId } })
+      const limit = Number(headers.get('x-ratelimit-limit'))
+      return { limit, used: limit - Number(headers.get('x-ratelimit-remaining')) }
+    },
+    enabled: teamId !== '',
+    refetchInterval: 15_000,
+  })
+}
