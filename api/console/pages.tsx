@@ -35,6 +35,7 @@ export const PAGES: readonly Page[] = [
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
+  page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
 
   // Build
   page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
