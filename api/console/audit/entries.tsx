@@ -215,8 +215,7 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
             ['Hash before', <Copied key="before" text={entry.prevHash} what="the hash before" />],
           ]}
         />
-        <h3>Details</h3>
-        <JsonTree value={entry.details} label={`Details of entry ${seq}`} />
+        <JsonTree value={entry.details} label="Details" />
         <div className="actions">
           <Button onClick={onClose}>Close</Button>
         </div>

@@ -7,9 +7,11 @@ import {
   testForwarder,
   useForwarders,
 } from '../data/audit.ts'
+import { addressOf } from '../data/client.ts'
 import { tellError } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
+import { CopyButton } from '../kit/copy.tsx'
 import { Switch } from '../kit/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
@@ -23,6 +25,7 @@ import { ForwarderDialog } from './forwarder.tsx'
 export function AuditForwarders() {
   const { teamId } = useTeam()
   const found = useForwarders(teamId)
+  const pull = addressOf(`/api/audit/team/${teamId}/siem?format=json`)
   const [open, setOpen] = useState<Forwarder | 'new' | null>(null)
   return (
     <>
@@ -67,6 +70,10 @@ export function AuditForwarders() {
           )
         }
       </Loaded>
+      <p className="quiet">
+        A SIEM can also fetch the entries itself, with an SDK token of the role Admin: <code>{pull}</code>
+        <CopyButton text={pull} label="Copy the address for a SIEM" />
+      </p>
       {open && <ForwarderDialog forwarder={open === 'new' ? null : open} onClose={() => setOpen(null)} />}
     </>
   )

@@ -54,6 +54,14 @@ const STYLES = [
   { value: 'PARTIAL', label: 'Partly: b***@a.example' },
 ]
 
+/** Kinds of personal data whose names are no words. */
+const KINDS: Record<string, string> = {
+  email: 'E-mail',
+  ssn: 'Social security number (US)',
+  iban: 'IBAN',
+  ip_address: 'IP address',
+}
+
 function MaskingForm({ masking }: { masking: Masking }) {
   const [detectors, setDetectors] = useState(masking.detectors)
   const [style, setStyle] = useState<string>(masking.style)
@@ -90,7 +98,7 @@ function MaskingForm({ masking }: { masking: Masking }) {
                 checked={detectors[kind]}
                 onChange={(on) => setDetectors({ ...detectors, [kind]: on })}
               >
-                {nameConstant(kind)}
+                {KINDS[kind] ?? nameConstant(kind)}
               </Checkbox>
             ))}
           </FieldGroup>
