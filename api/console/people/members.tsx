@@ -96,7 +96,7 @@ function MemberTable() {
                   <div className="row">
                     <Button
                       small
-                      aria-label={`Change the role of ${nameOf(member)}`}
+                      aria-label={`Change role of ${nameOf(member)}`}
                       onClick={() => setChanges(member)}
                     >
                       Change role
