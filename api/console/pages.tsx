@@ -35,12 +35,23 @@ export const PAGES: readonly Page[] = [
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
-  page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'c' }),
+  page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),
   page('/chat/:id', 'Chat', () => import('./chat/chat.tsx'), 'ChatPage'),
 
   // Watch
-  page('/monitoring', 'Monitoring', () => import('./monitoring/page.tsx'), 'MonitoringPage', { group: 'Watch', label: 'Monitoring', icon: 'monitoring', key: 'm' }),
+  page('/monitoring', 'Monitoring', () => import('./monitoring/page.tsx'), 'MonitoringPage', { group: 'Watch', label: 'Monitoring', icon: 'monitoring', key: 'o' }),
   page('/guardrails', 'Guardrails', () => import('./guardrails/page.tsx'), 'GuardrailsPage', { group: 'Watch', label: 'Guardrails', icon: 'guardrails' }),
+  page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
+
+  // Build
+  page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
+  page('/variables', 'Variables', () => import('./variables/list.tsx'), 'VariablesPage', { group: 'Build', label: 'Variables', icon: 'variables', key: 'v' }),
+
+  // Team
+  page('/members', 'Members', () => import('./people/members.tsx'), 'MembersPage', { group: 'Team', label: 'Members', icon: 'members', least: 'ADMIN', key: 'm' }),
+  page('/tokens', 'SDK tokens', () => import('./people/tokens.tsx'), 'TokensPage', { group: 'Team', label: 'Tokens', icon: 'tokens', least: 'ADMIN', key: 't' }),
+  page('/audit', 'Audit', () => import('./audit/page.tsx'), 'AuditPage', { group: 'Team', label: 'Audit', icon: 'audit', least: 'ADMIN', key: 'u' }),
+  page('/settings', 'Settings', () => import('./settings/page.tsx'), 'SettingsPage', { group: 'Team', label: 'Settings', icon: 'settings', key: 's' }),
 
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),

@@ -3,15 +3,19 @@ import * as v from 'valibot'
 import type { RegisteredSchedule } from '../../activities/temporal/schedules.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { Fault } from '../../db/fault.ts'
-import { nameFiring, readSchedules, readStatuses } from '../../db/starts/schedules.ts'
+import type { Scope } from '../../db/scope.ts'
+import { listScheduled, nameFiring, readSchedules, readStatuses } from '../../db/starts/schedules.ts'
 import { OVERLAPS } from '../../workflows/nodes/triggers.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { ById } from '../http/fields.ts'
-import { countSchema, idSchema, timeSchema } from '../http/responses.ts'
+import { ById, uuidField } from '../http/fields.ts'
+import { paging } from '../http/query.ts'
+import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 
 const WAIT_MS = 2_000
 const SHOWN_RUNS = 5
+/** How many workflows of a list Temporal is asked about at once. */
+const AT_ONCE = 10
 
 const countOf = (text: string) => v.pipe(countSchema, v.description(text))
 const ScheduleSchema = v.pipe(
@@ -45,39 +49,79 @@ const ScheduleSchema = v.pipe(
   v.title('Schedule'),
 )
 
-/** The route that lists a workflow's schedules, with when they last fired and when they will fire next. */
+const ScheduledSchema = v.pipe(
+  v.object({
+    workflowId: idSchema,
+    workflowName: v.string(),
+    active: v.boolean(),
+    schedules: v.array(ScheduleSchema),
+  }),
+  v.title('ScheduledWorkflow'),
+)
+
+/** The routes that list schedules, with when they last fired and when they will fire next. */
 export function createScheduleRoutes(deps: ApiDeps) {
-  return new Hono<AppEnv>().get(
-    '/api/workflows/:id/schedules',
-    accept({
-      id: 'listSchedules',
-      tag: 'Workflows',
-      summary: "List a workflow's schedules",
-      description:
-        'There is one schedule for each SCHEDULE_TRIGGER that is not disabled. Schedules fire while the ' +
-        'workflow is active, and each firing starts an execution.',
-      role: 'member',
-      of: 'workflows',
-      params: ById,
-      responses: { 200: { description: 'The schedules', schema: v.array(ScheduleSchema) } },
-    }),
-    async (c) => {
-      const workflowId = c.req.valid('param').id
-      const { active, schedules } = await readSchedules(c.get('scope'), workflowId)
-      const nodeIds = active ? schedules.map(({ nodeId }) => nodeId) : []
-      const found = nodeIds.length > 0 ? await describeSchedules(deps, workflowId, nodeIds) : []
-      const byNode = new Map(found.map((entry) => [entry.nodeId, entry]))
-      const firings = found.flatMap(({ nodeId, lastSlot }) =>
-        lastSlot ? [nameFiring(workflowId, nodeId, lastSlot.toISOString())] : [],
-      )
-      const statuses = await readStatuses(deps.store, firings)
-      const content = schedules.map((schedule) => {
-        const entry = byNode.get(schedule.nodeId)
-        return { ...schedule, ...describeEntry(workflowId, entry, statuses) }
-      })
-      return c.json(content)
-    },
+  return new Hono<AppEnv>()
+    .get(
+      '/api/schedules',
+      accept({
+        id: 'listTeamSchedules',
+        tag: 'Workflows',
+        summary: "List a team's schedules",
+        description:
+          'By workflow: those that are active first, by name. A workflow without a SCHEDULE_TRIGGER that is not ' +
+          'disabled is not listed, or has no schedules here.',
+        role: 'member',
+        query: v.object({ teamId: uuidField, ...paging }),
+        responses: {
+          200: { description: 'One page', schema: pageSchema('ScheduledWorkflowPage', ScheduledSchema) },
+        },
+      }),
+      async (c) => {
+        const scope = c.get('scope')
+        const { content, ...page } = await listScheduled(scope, c.req.valid('query'))
+        const listed = []
+        for (let at = 0; at < content.length; at += AT_ONCE) {
+          const described = content.slice(at, at + AT_ONCE).map(async (workflow) => ({
+            ...workflow,
+            schedules: await describeWorkflow(deps, scope, workflow.workflowId),
+          }))
+          listed.push(...(await Promise.all(described)))
+        }
+        return c.json({ content: listed, ...page })
+      },
+    )
+    .get(
+      '/api/workflows/:id/schedules',
+      accept({
+        id: 'listSchedules',
+        tag: 'Workflows',
+        summary: "List a workflow's schedules",
+        description:
+          'There is one schedule for each SCHEDULE_TRIGGER that is not disabled. Schedules fire while the ' +
+          'workflow is active, and each firing starts an execution.',
+        role: 'member',
+        of: 'workflows',
+        params: ById,
+        responses: { 200: { description: 'The schedules', schema: v.array(ScheduleSchema) } },
+      }),
+      async (c) => c.json(await describeWorkflow(deps, c.get('scope'), c.req.valid('param').id)),
+    )
+}
+
+async function describeWorkflow(deps: ApiDeps, scope: Scope, workflowId: string) {
+  const { active, schedules } = await readSchedules(scope, workflowId)
+  const nodeIds = active ? schedules.map(({ nodeId }) => nodeId) : []
+  const found = nodeIds.length > 0 ? await describeSchedules(deps, workflowId, nodeIds) : []
+  const byNode = new Map(found.map((entry) => [entry.nodeId, entry]))
+  const firings = found.flatMap(({ nodeId, lastSlot }) =>
+    lastSlot ? [nameFiring(workflowId, nodeId, lastSlot.toISOString())] : [],
   )
+  const statuses = await readStatuses(deps.store, firings)
+  return schedules.map((schedule) => {
+    const entry = byNode.get(schedule.nodeId)
+    return { ...schedule, ...describeEntry(workflowId, entry, statuses) }
+  })
 }
 
 function describeEntry(

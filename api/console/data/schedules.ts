@@ -1,0 +1,20 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, keepRows, read } from './client.ts'
+
+async function listSchedules(teamId: string, page: number) {
+  return read(api.api.schedules.$get({ query: { teamId, page: String(page) } }))
+}
+
+export type ScheduledWorkflow = Awaited<ReturnType<typeof listSchedules>>['content'][number]
+export type Schedule = ScheduledWorkflow['schedules'][number]
+
+/** A team's schedules by workflow, with their next times. */
+export function useSchedules(teamId: string, page: number) {
+  return useQuery({
+    queryKey: ['schedules', teamId, page],
+    queryFn: () => listSchedules(teamId, page),
+    enabled: teamId !== '',
+    refetchInterval: 30_000,
+    ...keepRows,
+  })
+}

@@ -1,0 +1,55 @@
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { problemsOf } from '../data/refusal.ts'
+import { Button } from '../kit/button.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Refused } from '../kit/states.tsx'
+
+type FormProps = {
+  title: string
+  help?: ReactNode
+  /** What the button says. */
+  label: string
+  /** What is said when it is done. */
+  done: string
+  fields: string[]
+  onSubmit: () => Promise<unknown>
+  /** What stands beside the button. */
+  beside?: ReactNode
+  children: (error: unknown) => ReactNode
+}
+
+/** A form that stands on a page: one thing that is set, sent by its own button. */
+export function SettingsForm({ title, help, label, done, fields, onSubmit, beside, children }: FormProps) {
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+  const send = async (event: FormEvent) => {
+    event.preventDefault()
+    if (busy) return
+    setBusy(true)
+    setError(null)
+    try {
+      await onSubmit()
+      notify(done)
+    } catch (refused) {
+      setError(refused)
+    } finally {
+      setBusy(false)
+    }
+  }
+  const problems = problemsOf(error)
+  const inField = problems.length > 0 && problems.every(({ path }) => fields.includes(path))
+  return (
+    <form className="panel stack" aria-label={title} onSubmit={(event) => void send(event)}>
+      <h2>{title}</h2>
+      {help && <p className="quiet">{help}</p>}
+      {children(error)}
+      {!inField && <Refused error={error} except={fields} />}
+      <div className="row">
+        <Button type="submit" look="primary" busy={busy}>
+          {label}
+        </Button>
+        {beside}
+      </div>
+    </form>
+  )
+}
