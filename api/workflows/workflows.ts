@@ -39,6 +39,13 @@ const WorkflowListQuery = v.object({
   teamId: uuidField,
   ...paging,
   search: v.optional(boundedString(200, 0)),
+  active: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((text) => text === 'true'),
+      v.description('Only those that are active, or only those that are not'),
+    ),
+  ),
 })
 const NewWorkflow = v.object({
   teamId: uuidField,
@@ -76,6 +83,7 @@ const WorkflowItemSchema = v.pipe(
     ...workflow,
     nodeCount: countSchema,
     lastExecutionStatus: v.nullable(v.picklist(EXECUTION_STATUSES)),
+    lastExecutionAt: v.pipe(v.nullable(timeSchema), v.description('When the newest execution was accepted')),
   }),
   v.title('WorkflowItem'),
 )

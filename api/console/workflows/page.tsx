@@ -1,0 +1,245 @@
+import { useState } from 'react'
+import { Link, useParams } from 'wouter'
+import { deleteWorkflow } from '../data/changes.ts'
+import { useExecutions } from '../data/executions.ts'
+import { useImportReport } from '../data/transfers.ts'
+import { useWorkflow, type Workflow } from '../data/workflows.ts'
+import { ExecutionTable } from '../executions/list.tsx'
+import { go, linkWith } from '../kit/address.ts'
+import { Button, LinkButton } from '../kit/button.tsx'
+import { useConfirm } from '../kit/confirm.tsx'
+import { Facts, PageHeader } from '../kit/header.tsx'
+import { JsonTree } from '../kit/jsontree.tsx'
+import { Menu } from '../kit/menu.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Empty, Loaded, Refused } from '../kit/states.tsx'
+import { Age, formatDuration } from '../kit/time.tsx'
+import { Allowed, useRole, useTeam } from '../shell/role.tsx'
+import { ActiveSwitch } from './active.tsx'
+import { Addresses } from './addresses.tsx'
+import { Drawing } from './drawing.tsx'
+import { ExecuteDialog } from './execute.tsx'
+import { ExportButton } from './exporting.tsx'
+import { Report, useReportMarks } from './report.tsx'
+import { Schedules } from './schedules.tsx'
+import { SettingsDialog } from './settings.tsx'
+import './workflows.css'
+
+/** One workflow: its graph, how it is started, what it did last, and what can be done with it. */
+export function WorkflowPage() {
+  const { id = '' } = useParams()
+  const found = useWorkflow(id)
+  return <Loaded query={found}>{(workflow) => <Shown key={workflow.id} workflow={workflow} />}</Loaded>
+}
+
+function Shown({ workflow }: { workflow: Workflow }) {
+  const { id, name, teamId, description, nodes, settings, version } = workflow
+  const may = useRole(teamId)
+  const [dialog, setDialog] = useState<'execute' | 'settings' | null>(null)
+  const [refused, setRefused] = useState<unknown>(null)
+  const remove = useRemoval(workflow)
+  const close = () => setDialog(null)
+  const scheduled = nodes.some((node) => node.type === 'SCHEDULE_TRIGGER' && !node.disabled)
+  return (
+    <>
+      <PageHeader
+        title={name}
+        crumbs={[['Workflows', '/workflows']]}
+        {...(description ? { lead: description } : {})}
+        beside={<ActiveSwitch workflow={workflow} onError={setRefused} />}
+      >
+        <ExportButton workflow={workflow} />
+        {may('BUILDER') && (
+          <>
+            <Button icon="settings" onClick={() => setDialog('settings')}>
+              Settings
+            </Button>
+            <LinkButton href={`/workflows/${id}/edit`} icon="edit">
+              Edit
+            </LinkButton>
+          </>
+        )}
+        {may('OPERATOR') && (
+          <Button look="primary" icon="play" onClick={() => setDialog('execute')}>
+            Execute
+          </Button>
+        )}
+        {may('BUILDER') && (
+          <Menu
+            trigger={<Button icon="more" aria-label="More" />}
+            items={[
+              { label: 'Versions', icon: 'redo', href: `/workflows/${id}/versions` },
+              {
+                label: 'Executions',
+                icon: 'executions',
+                href: linkWith('/executions', { workflowId: id }),
+              },
+              'line',
+              { label: 'Delete workflow', icon: 'trash', danger: true, onClick: remove },
+            ]}
+          />
+        )}
+      </PageHeader>
+      <Refused error={refused} />
+      <Facts
+        facts={[
+          [
+            'Version',
+            <Link
+              key="v"
+              className="linked"
+              href={`/workflows/${id}/versions`}
+            >{`${version}, see all`}</Link>,
+          ],
+          ['Nodes', nodes.length],
+          ['Time limit', settings.timeoutMs === null ? 'none' : formatDuration(settings.timeoutMs)],
+          [
+            'At once',
+            settings.concurrency
+              ? `${settings.concurrency.limit}, else ${settings.concurrency.policy}`
+              : false,
+          ],
+          ['Time zone', settings.timezone],
+          ['Created', <Age key="c" at={workflow.createdAt} />],
+          ['Changed', <Age key="u" at={workflow.updatedAt} />],
+        ]}
+      />
+      <ImportNote id={id} />
+      <Graph
+        graph={workflow}
+        label={`Graph of ${name}`}
+        edit={may('BUILDER') ? `/workflows/${id}/edit` : null}
+      />
+      <Addresses workflow={workflow} />
+      {scheduled && (
+        <section className="part">
+          <h2>Schedules</h2>
+          <Schedules id={id} />
+        </section>
+      )}
+      <Latest id={id} />
+      <Allowed role="OPERATOR" teamId={teamId}>
+        <ExecuteDialog open={dialog === 'execute'} onClose={close} workflow={workflow} />
+      </Allowed>
+      <Allowed role="BUILDER" teamId={teamId}>
+        {dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
+      </Allowed>
+    </>
+  )
+}
+
+function useRemoval({ id, name }: Workflow) {
+  const confirm = useConfirm()
+  return () =>
+    confirm({
+      title: 'Delete this workflow?',
+      text: (
+        <>
+          This deletes <strong>{name}</strong> and the history of all its executions. It ends the running
+          ones. It cannot be undone.
+        </>
+      ),
+      label: 'Delete',
+      danger: true,
+      work: async () => {
+        await deleteWorkflow(id)
+        notify('Workflow deleted')
+        go('/workflows')
+      },
+    })
+}
+
+type GraphProps = {
+  graph: Pick<Workflow, 'nodes' | 'edges'>
+  label: string
+  edit?: string | null
+  marks?: Parameters<typeof Drawing>[0]['marks']
+}
+
+/** The graph, and beneath it the node that was picked. */
+export function Graph({ graph, label, edit, marks }: GraphProps) {
+  const [picked, setPicked] = useState<string | null>(null)
+  if (graph.nodes.length === 0) {
+    return (
+      <Empty title="An empty graph" text="It has no nodes yet.">
+        {edit && <LinkButton href={edit}>Add nodes</LinkButton>}
+      </Empty>
+    )
+  }
+  const node = graph.nodes.find((one) => one.id === picked)
+  return (
+    <div className="drawn">
+      <Drawing
+        graph={graph}
+        label={label}
+        picked={picked}
+        onPick={(id) => setPicked(id === picked ? null : id)}
+        {...(marks ? { marks } : {})}
+      />
+      <div aria-live="polite">
+        {node && (
+          <section className="panel picked" aria-label={`Node ${node.id}`}>
+            <JsonTree label={`Node ${node.id}`} value={node} />
+          </section>
+        )}
+      </div>
+    </div>
+  )
+}
+
+/** What the import left to do, as long as the workflow is one that was imported. */
+function ImportNote({ id }: { id: string }) {
+  const { data } = useImportReport(id)
+  const [open, setOpen] = useState(false)
+  if (!data || data.problems.length === 0) return null
+  const { totals } = data
+  return (
+    <section className="part">
+      <p className="hint row">
+        <span>
+          Imported: {totals.works} of {totals.nodes} nodes work as they did, {totals.noted} have a note,{' '}
+          {totals.stopped} stop the execution.
+        </span>
+        <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Hide what to do' : 'What to do'}
+        </Button>
+      </p>
+      {open && <MarkedReport id={id} report={data} />}
+    </section>
+  )
+}
+
+function MarkedReport({ id, report }: { id: string; report: Parameters<typeof Report>[0]['report'] }) {
+  const { data } = useWorkflow(id)
+  const marks = useReportMarks(report)
+  return (
+    <>
+      {data && <Graph graph={data} label="Graph with the problems of the import" marks={marks} />}
+      <Report report={report} />
+    </>
+  )
+}
+
+function Latest({ id }: { id: string }) {
+  const { teamId } = useTeam()
+  const runs = useExecutions(teamId, { workflowId: id, size: 5 })
+  return (
+    <section className="part">
+      <div className="part-head">
+        <h2>Latest executions</h2>
+        <Link className="linked" href={linkWith('/executions', { workflowId: id })}>
+          All executions
+        </Link>
+      </div>
+      <Loaded query={runs} rows={2}>
+        {({ content }) =>
+          content.length === 0 ? (
+            <Empty title="No executions yet" text="Execute starts one." />
+          ) : (
+            <ExecutionTable rows={content} />
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
