@@ -3,8 +3,8 @@ import { changeWorkflow, createWorkflow } from './changes.ts'
 import { addressOf, api, askRaw, queries, read } from './client.ts'
 import { listCredentials } from './credentials.ts'
 import { listExecutions } from './executions.ts'
+import { executeWorkflow, makeKey } from './launch.ts'
 import { Refusal } from './refusal.ts'
-import { executeWorkflow, makeKey } from './starts.ts'
 import { listWorkflows } from './workflows.ts'
 
 /** Takes a template: makes its workflow, starts its first execution, and returns the id of that. */

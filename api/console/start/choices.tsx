@@ -50,7 +50,7 @@ export function TemplateChoices() {
               <span className="quiet">{template.text}</span>
               <span className="then">
                 <Icon name="play" size={12} />
-                {template.then}
+                {template.next}
               </span>
             </button>
           </li>

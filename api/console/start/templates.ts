@@ -11,7 +11,7 @@ export type Template = {
   icon: IconName
   text: string
   /** What happens when it is taken, in a few words. */
-  then: string
+  next: string
   /** The type of the credential that it needs; it needs no data, so it is made where the team has none. */
   asks?: string
   /** `base` is the address of the service, without a slash at its end. */
@@ -37,7 +37,7 @@ const webhook: Template = {
   name: 'Webhook to HTTP',
   icon: 'link',
   text: 'Takes an order by a call, passes it on to another service with retries, and minds what happens if that is away.',
-  then: 'Activates it and sends a first call',
+  next: 'Activates it and sends a first call',
   make: ({ base }) => ({
     name: 'Orders by webhook',
     description:
@@ -96,7 +96,7 @@ const report: Template = {
   name: 'Scheduled report',
   icon: 'schedules',
   text: 'Each weekday at 8:00 it gathers numbers, works out what stands out, and writes a report.',
-  then: 'Runs it once now; activate it for its schedule',
+  next: 'Runs it once now; activate it for its schedule',
   make: () => ({
     name: 'Morning report',
     description:
@@ -148,7 +148,7 @@ const approval: Template = {
   name: 'Approval',
   icon: 'approvals',
   text: 'Small expenses pass by themselves, large ones wait until somebody has decided, for months if need be.',
-  then: 'Runs it with 420: approve it yourself',
+  next: 'Runs it with 420: approve it yourself',
   make: () => ({
     name: 'Approve expenses',
     description: 'Expenses of 100 and more wait for a decision; see Approvals.',
@@ -188,7 +188,7 @@ const loop: Template = {
   name: 'Loop over a list',
   icon: 'refresh',
   text: 'Works on each item of a list, four at a time, goes on where one fails, and sums up at the end.',
-  then: 'Runs it with eight parcels',
+  next: 'Runs it with eight parcels',
   make: () => ({
     name: 'Send parcels',
     description: 'Each parcel waits for a moment; one without an address fails, and the others go on.',
@@ -257,7 +257,7 @@ const chat: Template = {
   name: 'Chat agent',
   icon: 'chat',
   text: 'Answers messages of a chat with a tool of its own. The demo model needs no key; a real one is one credential away.',
-  then: 'Activates it and asks a first question',
+  next: 'Activates it and asks a first question',
   asks: 'DEMO',
   make: ({ credentialId }) => ({
     name: 'Orders assistant',

@@ -197,34 +197,38 @@ function Node({ node, place: { x, y, width, height }, isLoop, mark, picked, onPi
       data-node={node.id}
       data-disabled={Boolean(node.disabled)}
       data-picked={picked || undefined}
-      aria-label={mark ? `${said}: ${mark.text}` : said}
-      {...acts}
     >
-      <title>{mark ? `${name}: ${mark.text}` : `${name} (${node.id})`}</title>
-      <rect className="box" width={width} height={height} rx={8} />
-      <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
-      <text className="name" x={14} y={20}>
-        {cut(name, NAME_LENGTH)}
-      </text>
-      <text className="type" x={14} y={35}>
-        {node.disabled ? `${node.type} · off` : node.type}
-      </text>
-      {isLoop && (
-        <rect
-          className="inside"
-          x={6}
-          y={HEIGHT - 2}
-          width={width - 12}
-          height={Math.max(0, height - HEIGHT - 4)}
-          rx={5}
-        />
-      )}
-      {mark?.sign && (
-        <g className="sign" transform={`translate(${width - 4} 4)`}>
-          <circle r={9} />
-          <text y={4}>{mark.sign}</text>
-        </g>
-      )}
+      <g className="act" aria-label={mark ? `${said}: ${mark.text}` : said} {...acts}>
+        <title>{mark ? `${name}: ${mark.text}` : `${name} (${node.id})`}</title>
+        <rect className="box" width={width} height={height} rx={8} />
+        <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
+        {isLoop && (
+          <rect
+            className="inside"
+            x={6}
+            y={HEIGHT - 2}
+            width={width - 12}
+            height={Math.max(0, height - HEIGHT - 4)}
+            rx={5}
+          />
+        )}
+      </g>
+      {/* The label says the same, and in full. */}
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it can be focused */}
+      <g className="words" aria-hidden="true">
+        <text className="name" x={14} y={20}>
+          {cut(name, NAME_LENGTH)}
+        </text>
+        <text className="type" x={14} y={35}>
+          {node.disabled ? `${node.type} · off` : node.type}
+        </text>
+        {mark?.sign && (
+          <g className="sign" transform={`translate(${width - 4} 4)`}>
+            <circle r={9} />
+            <text y={4}>{mark.sign}</text>
+          </g>
+        )}
+      </g>
     </g>
   )
 }

@@ -1,6 +1,6 @@
 import { useRef, useState } from 'react'
+import { executeWorkflow, makeKey } from '../data/launch.ts'
 import { Refusal } from '../data/refusal.ts'
-import { executeWorkflow, makeKey } from '../data/starts.ts'
 import { go } from '../kit/address.ts'
 import { Code } from '../kit/code.tsx'
 import { FormDialog } from '../kit/dialog.tsx'

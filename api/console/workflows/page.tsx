@@ -14,7 +14,7 @@ import { Menu } from '../kit/menu.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Empty, Loaded, Refused } from '../kit/states.tsx'
 import { Age, formatDuration } from '../kit/time.tsx'
-import { Allowed, useRole, useTeam } from '../shell/role.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { Addresses } from './addresses.tsx'
 import { Drawing } from './drawing.tsx'
@@ -118,12 +118,8 @@ function Shown({ workflow }: { workflow: Workflow }) {
         </section>
       )}
       <Latest id={id} />
-      <Allowed role="OPERATOR" teamId={teamId}>
-        <ExecuteDialog open={dialog === 'execute'} onClose={close} workflow={workflow} />
-      </Allowed>
-      <Allowed role="BUILDER" teamId={teamId}>
-        {dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
-      </Allowed>
+      {may('OPERATOR') && <ExecuteDialog open={dialog === 'execute'} onClose={close} workflow={workflow} />}
+      {may('BUILDER') && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>
   )
 }

@@ -1,4 +1,4 @@
-import { type Schedule, useSchedules } from '../data/starts.ts'
+import { type Schedule, useSchedules } from '../data/launch.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
