@@ -62,7 +62,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
           {data && `${data.totals.failed.toLocaleString()} failed`}
         </Tile>
         <Tile
-          name="Duration"
+          name="Median duration"
           href={linkTo('SUCCESS')}
           value={data && formatDuration(data.totals.durationP50Ms)}
         >

@@ -41,7 +41,7 @@ const webhook: Template = {
   make: ({ base }) => ({
     name: 'Orders by webhook',
     description:
-      'Each POST to its address starts an execution. Put the address of your service into "Pass it on".',
+      'Each POST to its address starts an execution. The warehouse is only pretended: put the address of your service into "Pass it on".',
     nodes: [
       { id: 'order', type: 'WEBHOOK_TRIGGER', name: 'An order', config: { path: 'orders', method: 'POST' } },
       {
@@ -59,7 +59,11 @@ const webhook: Template = {
         id: 'pass',
         type: 'HTTP_REQUEST',
         name: 'Pass it on',
-        config: { method: 'GET', url: `${base}/api/health`, query: { total: '{{ $input.total }}' } },
+        config: {
+          method: 'POST',
+          url: `${base}/hooks/{{ $execution.workflowId }}/warehouse`,
+          body: '{{ $input }}',
+        },
         retry: { maxAttempts: 3, initialIntervalMs: 500 },
         onError: 'BRANCH',
       },
@@ -67,7 +71,9 @@ const webhook: Template = {
         id: 'taken',
         type: 'SET',
         name: 'It was taken',
-        config: { values: { taken: true, status: '{{ $input.status }}', total: '{{ $nodes.total.total }}' } },
+        config: {
+          values: { taken: true, parcel: '{{ $input.body.parcel }}', total: '{{ $nodes.total.total }}' },
+        },
       },
       {
         id: 'later',
@@ -75,8 +81,26 @@ const webhook: Template = {
         name: 'It was away',
         config: { values: { taken: false, why: '{{ $input.error.message }}' } },
       },
+      {
+        id: 'warehouse',
+        type: 'WEBHOOK_TRIGGER',
+        name: 'The warehouse, pretended',
+        config: { path: 'warehouse', method: 'POST', responseMode: 'lastNode' },
+      },
+      {
+        id: 'parcel',
+        type: 'SET',
+        name: 'Number the parcel',
+        config: { values: { parcel: '{{ "P-" & $string($round($input.body.total * 7)) }}' } },
+      },
     ],
-    edges: edges('order -> total', 'total -> pass', 'pass -> taken', 'pass:error -> later'),
+    edges: edges(
+      'warehouse -> parcel',
+      'order -> total',
+      'total -> pass',
+      'pass -> taken',
+      'pass:error -> later',
+    ),
   }),
   first: {
     by: 'webhook',

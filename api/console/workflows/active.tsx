@@ -38,6 +38,9 @@ export function ActiveSwitch({ workflow: { id, name, active, teamId }, onError }
         label={`${name} is active`}
         onChange={(next) => void change(next)}
       />
+      <span className="quiet" aria-hidden="true">
+        {active ? 'Active' : 'Inactive'}
+      </span>
     </span>
   )
 }

@@ -65,7 +65,7 @@ function Compared({ diff, nodes, edges, before }: ComparedProps) {
         <Pill tone="warn">~ {changed.length} changed</Pill>
         <Pill tone="bad">− {removed.length} removed</Pill>
         <span className="quiet">
-          {lines.added.length} edges added, {lines.removed.length} removed
+          Edges: {lines.added.length} added, {lines.removed.length} removed
         </span>
         {picked && (
           <Button small onClick={() => setPicked(null)}>
@@ -116,9 +116,9 @@ function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: F
       ))}
       {changed.map(({ id, name, changes }) => (
         <section key={id} className="panel change" aria-label={`Changed: ${name || id}`}>
-          <h3>
+          <h2>
             <Pill tone="warn">changed</Pill> {name || id}
-          </h3>
+          </h2>
           <dl>
             {changes.map((change) => (
               <div key={change.path}>
@@ -167,9 +167,9 @@ function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: F
 function Whole({ mark, node }: { mark: 'added' | 'removed'; node: GraphNode }) {
   return (
     <section className="panel change" aria-label={`${mark}: ${nameOf(node)}`}>
-      <h3>
+      <h2>
         <Pill tone={mark === 'added' ? 'good' : 'bad'}>{mark}</Pill> {nameOf(node)}
-      </h3>
+      </h2>
       <details>
         <summary>The node</summary>
         <pre className={`code ${mark === 'added' ? 'new' : 'old'}`}>{JSON.stringify(node, null, 2)}</pre>
@@ -182,9 +182,9 @@ function Edges({ mark, edges }: { mark: 'added' | 'removed'; edges: readonly Gra
   if (edges.length === 0) return null
   return (
     <section className="panel change" aria-label={`Edges ${mark}`}>
-      <h3>
+      <h2>
         <Pill tone={mark === 'added' ? 'good' : 'bad'}>{mark}</Pill> edges
-      </h3>
+      </h2>
       <ul>
         {edges.map((edge) => (
           <li key={keyOfEdge(edge)}>

@@ -163,7 +163,7 @@ function WorkflowTable({ rows, chosen, onChoose }: TableProps) {
               </div>
             ),
           },
-          { heading: 'Active', cell: (workflow) => <ActiveSwitch workflow={workflow} /> },
+          { heading: 'State', cell: (workflow) => <ActiveSwitch workflow={workflow} /> },
           { heading: 'Nodes', number: true, cell: ({ nodeCount }) => nodeCount },
           {
             heading: 'Last execution',
