@@ -10,7 +10,7 @@ import { Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
 import { nameOf } from './drawing.tsx'
-import { findHooks, type Hook, writeCurl } from './hooks.ts'
+import { findHooks, type Hook, useLastCall, writeCurl } from './hooks.ts'
 
 /** Where a workflow is called from outside, with what to copy, and a call to try it. */
 export function Addresses({ workflow }: { workflow: Workflow }) {
@@ -62,8 +62,11 @@ function Address({ hook, active, tries }: { hook: Hook; active: boolean; tries: 
   )
 }
 
+/** Begins with what the last call had, so that a workflow which expects more than anything works at once. */
 function Try({ hook }: { hook: Hook }) {
-  const [body, setBody] = useState(hook.example)
+  const last = useLastCall(hook)
+  const [typed, setBody] = useState<string>()
+  const body = typed ?? last.data ?? hook.example
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(null)
   const [answer, setAnswer] = useState<Answer | null>(null)

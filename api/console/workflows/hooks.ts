@@ -1,4 +1,6 @@
+import { useQuery } from '@tanstack/react-query'
 import { addressOf } from '../data/client.ts'
+import { listExecutions, readExecution } from '../data/executions.ts'
 import type { Workflow } from '../data/workflows.ts'
 
 type Node = Workflow['nodes'][number]
@@ -6,6 +8,8 @@ type Node = Workflow['nodes'][number]
 /** A webhook of a workflow: where it is, and what a call of it looks like. */
 export type Hook = {
   node: Node
+  workflowId: string
+  teamId: string
   method: string
   path: string
   url: string
@@ -17,7 +21,7 @@ export type Hook = {
   headers: string[]
 }
 
-export function findHooks({ id, nodes }: Pick<Workflow, 'id' | 'nodes'>): Hook[] {
+export function findHooks({ id, teamId, nodes }: Pick<Workflow, 'id' | 'teamId' | 'nodes'>): Hook[] {
   return nodes.flatMap((node): Hook[] => {
     if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled) return []
     const { path, method = 'POST', secretHeader, signature } = readConfig(node)
@@ -27,6 +31,8 @@ export function findHooks({ id, nodes }: Pick<Workflow, 'id' | 'nodes'>): Hook[]
     return [
       {
         node,
+        workflowId: id,
+        teamId,
         method,
         path: at,
         url: addressOf(at),
@@ -65,4 +71,26 @@ export function writeCurl({ method, url, sendsBody, example, headers }: Hook): s
     ...headers.map((header) => `-H "${header}"`),
     ...(sendsBody ? ["-H 'Content-Type: application/json'", `-d '${body}'`] : []),
   ].join(' ')
+}
+
+/** Of so many executions, the newest ones, it is looked whether this webhook has started them. */
+const LOOKED = 5
+
+/** The body of the last call of this webhook, as JSON; null if there is none among the newest. */
+export function useLastCall({ node, teamId, workflowId, sendsBody }: Hook) {
+  return useQuery({
+    queryKey: ['executions', 'call', workflowId, node.id],
+    queryFn: async () => {
+      const { content } = await listExecutions(teamId, { workflowId, size: LOOKED })
+      for (const { id, triggerType } of content) {
+        if (triggerType !== 'WEBHOOK') continue
+        const { nodeExecutions } = await readExecution(id)
+        const body = nodeExecutions.find((one) => one.nodeId === node.id)?.outputData?.body
+        if (body !== undefined && body !== null) return JSON.stringify(body, null, 2)
+      }
+      return null
+    },
+    enabled: sendsBody,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
 }

@@ -81,8 +81,8 @@ export function ImportPage() {
       {plan ? (
         <>
           <div className="filters">
-            <Field label="Name" help={name ? undefined : `Empty: ${plan.name}`}>
-              <TextInput value={name} maxLength={200} onChange={setName} />
+            <Field label="Name">
+              <TextInput value={name} maxLength={200} placeholder={plan.name} onChange={setName} />
             </Field>
             <Button look="primary" busy={busy} onClick={() => void make()}>
               Import

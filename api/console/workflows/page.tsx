@@ -104,12 +104,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
           ['Changed', <Age key="u" at={workflow.updatedAt} />],
         ]}
       />
-      <ImportNote id={id} />
-      <Graph
-        graph={workflow}
-        label={`Graph of ${name}`}
-        edit={may('BUILDER') ? `/workflows/${id}/edit` : null}
-      />
+      <Drawn workflow={workflow} edit={may('BUILDER') ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
         <section className="part">
@@ -183,35 +178,27 @@ export function Graph({ graph, label, edit, marks }: GraphProps) {
   )
 }
 
-/** What the import left to do, as long as the workflow is one that was imported. */
-function ImportNote({ id }: { id: string }) {
-  const { data } = useImportReport(id)
+/** The graph; of a workflow that was imported also what that left to do, marked on it. */
+function Drawn({ workflow, edit }: { workflow: Workflow; edit: string | null }) {
+  const { data } = useImportReport(workflow.id)
   const [open, setOpen] = useState(false)
-  if (!data || data.problems.length === 0) return null
-  const { totals } = data
-  return (
-    <section className="part">
-      <p className="hint row">
-        <span>
-          Imported: {totals.works} of {totals.nodes} nodes work as they did, {totals.noted} have a note,{' '}
-          {totals.stopped} stop the execution.
-        </span>
-        <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? 'Hide what to do' : 'What to do'}
-        </Button>
-      </p>
-      {open && <MarkedReport id={id} report={data} />}
-    </section>
-  )
-}
-
-function MarkedReport({ id, report }: { id: string; report: Parameters<typeof Report>[0]['report'] }) {
-  const { data } = useWorkflow(id)
-  const marks = useReportMarks(report)
+  const marks = useReportMarks(data)
+  const { totals } = data ?? {}
   return (
     <>
-      {data && <Graph graph={data} label="Graph with the problems of the import" marks={marks} />}
-      <Report report={report} />
+      {data && totals && data.problems.length > 0 && (
+        <div className="hint row">
+          <span>
+            Imported: {totals.works} of {totals.nodes} nodes work as they did, {totals.noted} with a note,{' '}
+            {totals.stopped} to be replaced.
+          </span>
+          <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
+            {open ? 'Hide what to do' : 'What to do'}
+          </Button>
+        </div>
+      )}
+      <Graph graph={workflow} label={`Graph of ${workflow.name}`} edit={edit} {...(open ? { marks } : {})} />
+      {open && data && <Report report={data} />}
     </>
   )
 }

@@ -12,8 +12,9 @@ const LOOKS: Record<Node['state'], { tone: Tone; word: string; sign: string }> =
 }
 
 /** What the report says of each node, for the drawing. */
-export function useReportMarks(report: ImportReport): ReadonlyMap<string, Mark> {
+export function useReportMarks(report: ImportReport | null | undefined): ReadonlyMap<string, Mark> {
   return useMemo(() => {
+    if (!report) return new Map<string, Mark>()
     const said = Map.groupBy(report.problems, ({ node }) => node)
     return new Map(
       report.mapped.map(({ id, node, state }): [string, Mark] => {
@@ -43,7 +44,9 @@ export function Report({ report }: { report: ImportReport }) {
           </Pill>
         ))}
         {stickyNotes > 0 && (
-          <span className="quiet">{stickyNotes} notes of the canvas stand in the description</span>
+          <span className="quiet">
+            {stickyNotes === 1 ? 'A note' : `${stickyNotes} notes`} of the canvas, in the description now
+          </span>
         )}
       </p>
       {groups.length === 0 && <p>Everything is as it was.</p>}
