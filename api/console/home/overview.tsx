@@ -75,7 +75,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
         <section className="panel">
           {buckets && (
             <Chart
-              label="Executions by how they ended"
+              label="Executions"
               kind="bars"
               points={buckets.map(({ at }) => at)}
               formatPoint={period.format}

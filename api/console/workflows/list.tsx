@@ -12,6 +12,7 @@ import { Empty, Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
 import { Age } from '../kit/time.tsx'
+import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { BulkActions } from './bulk.tsx'
@@ -32,13 +33,23 @@ export function WorkflowsPage() {
     ...(active === 'true' || active === 'false' ? { active } : {}),
     page: readPage(query.page),
   })
+  const builds = may('BUILDER')
+  useCommands(
+    useMemo((): Command[] => {
+      if (!builds) return []
+      return [
+        { id: 'new', label: 'New workflow', icon: 'plus', run: () => go('/start') },
+        { id: 'import', label: 'Import a workflow', icon: 'upload', run: () => go('/workflows/import') },
+      ]
+    }, [builds]),
+  )
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const rows = found.data?.content ?? []
   const picked = rows.filter(({ id }) => chosen.has(id))
   return (
     <>
       <PageHeader title="Workflows">
-        {may('BUILDER') && (
+        {builds && (
           <>
             <LinkButton href="/workflows/import" icon="upload">
               Import
@@ -86,7 +97,7 @@ export function WorkflowsPage() {
               title="No workflows yet"
               text="A workflow is a graph of nodes, executed from its trigger on."
             >
-              {may('BUILDER') && (
+              {builds && (
                 <LinkButton href="/start" look="primary">
                   Begin with a template
                 </LinkButton>

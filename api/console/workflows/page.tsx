@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useMemo, useState } from 'react'
 import { Link, useParams } from 'wouter'
 import { deleteWorkflow } from '../data/changes.ts'
 import { useExecutions } from '../data/executions.ts'
@@ -14,6 +14,7 @@ import { Menu } from '../kit/menu.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Empty, Loaded, Refused } from '../kit/states.tsx'
 import { Age, formatDuration } from '../kit/time.tsx'
+import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { Addresses } from './addresses.tsx'
@@ -39,6 +40,29 @@ function Shown({ workflow }: { workflow: Workflow }) {
   const [refused, setRefused] = useState<unknown>(null)
   const remove = useRemoval(workflow)
   const close = () => setDialog(null)
+  const [builds, operates] = [may('BUILDER'), may('OPERATOR')]
+  useCommands(
+    useMemo((): Command[] => {
+      const at = `/workflows/${id}`
+      return [
+        ...(operates
+          ? [{ id: 'execute', label: 'Execute it', icon: 'play' as const, run: () => setDialog('execute') }]
+          : []),
+        ...(builds
+          ? [
+              { id: 'edit', label: 'Edit it', icon: 'edit' as const, run: () => go(`${at}/edit`) },
+              {
+                id: 'settings',
+                label: 'Its settings',
+                icon: 'settings' as const,
+                run: () => setDialog('settings'),
+              },
+            ]
+          : []),
+        { id: 'versions', label: 'Its versions', icon: 'redo', run: () => go(`${at}/versions`) },
+      ]
+    }, [id, builds, operates]),
+  )
   const scheduled = nodes.some((node) => node.type === 'SCHEDULE_TRIGGER' && !node.disabled)
   return (
     <>
@@ -49,7 +73,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
         beside={<ActiveSwitch workflow={workflow} onError={setRefused} />}
       >
         <ExportButton workflow={workflow} />
-        {may('BUILDER') && (
+        {builds && (
           <>
             <Button icon="settings" onClick={() => setDialog('settings')}>
               Settings
@@ -59,12 +83,12 @@ function Shown({ workflow }: { workflow: Workflow }) {
             </LinkButton>
           </>
         )}
-        {may('OPERATOR') && (
+        {operates && (
           <Button look="primary" icon="play" onClick={() => setDialog('execute')}>
             Execute
           </Button>
         )}
-        {may('BUILDER') && (
+        {builds && (
           <Menu
             trigger={<Button icon="more" aria-label="More" />}
             items={[
@@ -104,7 +128,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
           ['Changed', <Age key="u" at={workflow.updatedAt} />],
         ]}
       />
-      <Drawn workflow={workflow} edit={may('BUILDER') ? `/workflows/${id}/edit` : null} />
+      <Drawn workflow={workflow} edit={builds ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
         <section className="part">
@@ -114,7 +138,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
       )}
       <Latest id={id} />
       {may('OPERATOR') && <ExecuteDialog open={dialog === 'execute'} onClose={close} workflow={workflow} />}
-      {may('BUILDER') && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
+      {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>
   )
 }
