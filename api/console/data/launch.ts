@@ -34,5 +34,6 @@ export function useSchedules(id: string, enabled: boolean) {
     queryKey: ['workflows', 'one', id, 'schedules'],
     queryFn: () => listSchedules(id),
     enabled,
+    staleTime: 30_000,
   })
 }
