@@ -9,7 +9,7 @@ import { TextArea, TextInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Empty, Refused } from '../kit/states.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
-import { Graph } from './page.tsx'
+import { Graph } from './graph.tsx'
 import type { GraphEdge, GraphNode } from './placing.ts'
 import { Report, useReportMarks } from './report.tsx'
 import './workflows.css'
@@ -144,11 +144,7 @@ function Planned({ plan }: { plan: ImportPlan }) {
   return (
     <>
       <Report report={plan.report} />
-      <Graph
-        graph={graph as Parameters<typeof Graph>[0]['graph']}
-        label="Graph after the import"
-        marks={marks}
-      />
+      <Graph graph={graph} label="Graph after the import" marks={marks} />
     </>
   )
 }

@@ -9,7 +9,6 @@ import { go, linkWith } from '../kit/address.ts'
 import { Button, LinkButton } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
 import { Facts, PageHeader } from '../kit/header.tsx'
-import { JsonTree } from '../kit/jsontree.tsx'
 import { Menu } from '../kit/menu.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Empty, Loaded, Refused } from '../kit/states.tsx'
@@ -18,9 +17,9 @@ import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { Addresses } from './addresses.tsx'
-import { Drawing } from './drawing.tsx'
 import { ExecuteDialog } from './execute.tsx'
 import { ExportButton } from './exporting.tsx'
+import { Graph } from './graph.tsx'
 import { Report, useReportMarks } from './report.tsx'
 import { Schedules } from './schedules.tsx'
 import { SettingsDialog } from './settings.tsx'
@@ -162,44 +161,6 @@ function useRemoval({ id, name }: Workflow) {
         go('/workflows')
       },
     })
-}
-
-type GraphProps = {
-  graph: Pick<Workflow, 'nodes' | 'edges'>
-  label: string
-  edit?: string | null
-  marks?: Parameters<typeof Drawing>[0]['marks']
-}
-
-/** The graph, and beneath it the node that was picked. */
-export function Graph({ graph, label, edit, marks }: GraphProps) {
-  const [picked, setPicked] = useState<string | null>(null)
-  if (graph.nodes.length === 0) {
-    return (
-      <Empty title="An empty graph" text="It has no nodes yet.">
-        {edit && <LinkButton href={edit}>Add nodes</LinkButton>}
-      </Empty>
-    )
-  }
-  const node = graph.nodes.find((one) => one.id === picked)
-  return (
-    <div className="drawn">
-      <Drawing
-        graph={graph}
-        label={label}
-        picked={picked}
-        onPick={(id) => setPicked(id === picked ? null : id)}
-        {...(marks ? { marks } : {})}
-      />
-      <div aria-live="polite">
-        {node && (
-          <section className="panel picked" aria-label={`Node ${node.id}`}>
-            <JsonTree label={`Node ${node.id}`} value={node} />
-          </section>
-        )}
-      </div>
-    </div>
-  )
 }
 
 /** The graph; of a workflow that was imported also what that left to do, marked on it. */

@@ -15,7 +15,7 @@ import { Table } from '../kit/table.tsx'
 import { Time } from '../kit/time.tsx'
 import { useRole } from '../shell/role.tsx'
 import { Difference } from './diff.tsx'
-import { Graph } from './page.tsx'
+import { Graph } from './graph.tsx'
 import './workflows.css'
 
 /** The versions of a workflow's graph: one of them drawn, or what changed between two. */
