@@ -43,7 +43,6 @@ const WorkflowListQuery = v.object({
     v.pipe(
       v.picklist(['true', 'false'], 'must be true or false'),
       v.transform((text) => text === 'true'),
-      v.description('Only those that are active, or only those that are not'),
     ),
   ),
 })
@@ -132,7 +131,9 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         id: 'listWorkflows',
         tag: 'Workflows',
         summary: "List a team's workflows",
-        description: 'Newest first. `search` matches any part of the name, ignoring case.',
+        description:
+          'Newest first. `search` matches any part of the name, ignoring case; `active` leaves only those that are ' +
+          'active, or that are not.',
         role: 'member',
         query: WorkflowListQuery,
         responses: {
