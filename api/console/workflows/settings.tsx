@@ -33,7 +33,16 @@ export function SettingsDialog({
   const [settings, setSettings] = useState(workflow.settings)
   const set = (change: Partial<Settings>) => setSettings({ ...settings, ...change })
   const save = async () => {
-    await changeWorkflow(workflow.id, { name, description: description || null, settings })
+    const before = new Map(Object.entries(workflow.settings))
+    // Only what was changed here is sent, so that nobody else's change is undone.
+    const changed = Object.entries(settings).filter(
+      ([key, value]) => JSON.stringify(value) !== JSON.stringify(before.get(key)),
+    )
+    await changeWorkflow(workflow.id, {
+      ...(name === workflow.name ? {} : { name }),
+      ...(description === (workflow.description ?? '') ? {} : { description: description || null }),
+      settings: Object.fromEntries(changed),
+    })
     notify('Settings saved')
   }
   return (
