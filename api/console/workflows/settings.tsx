@@ -33,15 +33,15 @@ export function SettingsDialog({
   const [settings, setSettings] = useState(workflow.settings)
   const set = (change: Partial<Settings>) => setSettings({ ...settings, ...change })
   const save = async () => {
-    const before = new Map(Object.entries(workflow.settings))
     // Only what was changed here is sent, so that nobody else's change is undone.
-    const changed = Object.entries(settings).filter(
-      ([key, value]) => JSON.stringify(value) !== JSON.stringify(before.get(key)),
-    )
+    const changed: Partial<Settings> = { ...settings }
+    for (const key of Object.keys(changed) as (keyof Settings)[]) {
+      if (JSON.stringify(changed[key]) === JSON.stringify(workflow.settings[key])) delete changed[key]
+    }
     await changeWorkflow(workflow.id, {
       ...(name === workflow.name ? {} : { name }),
       ...(description === (workflow.description ?? '') ? {} : { description: description || null }),
-      settings: Object.fromEntries(changed),
+      settings: changed,
     })
     notify('Settings saved')
   }
