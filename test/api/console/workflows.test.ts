@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { TEMPLATES } from '../../../api/console/start/templates.ts'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
@@ -13,6 +14,20 @@ const PHONE = { width: 390, height: 844 }
 
 const host = await keep(startRunning())
 const origin = await host.listen()
+
+test('every template is saved without a warning', async () => {
+  const demo = { teamId: host.teamId, name: `Demo ${randomUUID()}`, type: 'DEMO', data: {} }
+  const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', demo)
+  for (const { id, make } of TEMPLATES) {
+    const json = {
+      ...make({ base: origin, credentialId }),
+      teamId: host.teamId,
+      name: `${id} ${randomUUID()}`,
+    }
+    const { status, body } = await host.call('POST', '/api/workflows', host.admin, json)
+    expect([id, status, body.warnings]).toEqual([id, 201, undefined])
+  }
+})
 
 describe.skipIf(missing)('the pages of workflows', () => {
   const browser = useBrowser(() => origin)
