@@ -32,6 +32,9 @@ function page<Name extends string>(
 /** Every page there is. The first one whose path fits is shown; an unknown address leads to the first one with a nav. */
 // biome-ignore format: one line a page
 export const PAGES: readonly Page[] = [
+  page('/', 'Home', () => import('./home/page.tsx'), 'HomePage', { group: 'Run', label: 'Home', icon: 'home', key: 'h' }),
+  page('/start', 'New workflow', () => import('./start/new.tsx'), 'NewWorkflowPage'),
+
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
@@ -55,6 +58,12 @@ export const PAGES: readonly Page[] = [
 
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
+
+  // Workflows: their own pages come after those with a word in the place of the id.
+  page('/workflows/import', 'Import a workflow', () => import('./workflows/import.tsx'), 'ImportPage'),
+  page('/workflows/:id/versions', 'Versions', () => import('./workflows/versions.tsx'), 'VersionsPage'),
+  page('/workflows/:id', 'Workflow', () => import('./workflows/page.tsx'), 'WorkflowPage'),
+  page('/workflows', 'Workflows', () => import('./workflows/list.tsx'), 'WorkflowsPage', { group: 'Build', label: 'Workflows', icon: 'workflows', key: 'w' }),
 ]
 
 export const GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const

@@ -39,6 +39,12 @@ const WorkflowListQuery = v.object({
   teamId: uuidField,
   ...paging,
   search: v.optional(boundedString(200, 0)),
+  active: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((text) => text === 'true'),
+    ),
+  ),
 })
 const NewWorkflow = v.object({
   teamId: uuidField,
@@ -76,6 +82,7 @@ const WorkflowItemSchema = v.pipe(
     ...workflow,
     nodeCount: countSchema,
     lastExecutionStatus: v.nullable(v.picklist(EXECUTION_STATUSES)),
+    lastExecutionAt: v.pipe(v.nullable(timeSchema), v.description('When the newest execution was accepted')),
   }),
   v.title('WorkflowItem'),
 )
@@ -124,7 +131,9 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         id: 'listWorkflows',
         tag: 'Workflows',
         summary: "List a team's workflows",
-        description: 'Newest first. `search` matches any part of the name, ignoring case.',
+        description:
+          'Newest first. `search` matches any part of the name, ignoring case; `active` leaves only those that are ' +
+          'active, or that are not.',
         role: 'member',
         query: WorkflowListQuery,
         responses: {

@@ -44,7 +44,11 @@ export type Workflow = {
   updatedAt: Date
 }
 
-export type WorkflowItem = Workflow & { nodeCount: number; lastExecutionStatus: string | null }
+export type WorkflowItem = Workflow & {
+  nodeCount: number
+  lastExecutionStatus: string | null
+  lastExecutionAt: Date | null
+}
 export type WorkflowDetail = Workflow &
   Pick<Graph, 'nodes' | 'edges'> & { expressions: Rules; settings: WorkflowSettings; version: number }
 
@@ -56,7 +60,7 @@ const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', '
 /** A team's workflows, newest first (VIEWER). `search` matches any part of the name, ignoring case. */
 export async function listWorkflows(
   scope: Scope,
-  query: PageRequest & { teamId: string; search?: string | undefined },
+  query: PageRequest & { teamId: string; search?: string | undefined; active?: boolean | undefined },
 ): Promise<Page<WorkflowItem>> {
   await demandTeam(scope, query.teamId, 'VIEWER')
   let found = scope.store.db.selectFrom('workflows as w').where('w.teamId', '=', query.teamId)
@@ -64,6 +68,7 @@ export async function listWorkflows(
     const pattern = `%${query.search.replace(/[\\%_]/g, '\\$&')}%`
     found = found.where('w.name', 'ilike', pattern)
   }
+  if (query.active !== undefined) found = found.where('w.active', '=', query.active)
   const total = await countRows(found)
   const content = await found
     .innerJoin('workflowVersions as v', (join) =>
@@ -71,16 +76,19 @@ export async function listWorkflows(
     )
     .select(COLUMNS.map((column) => `w.${column}` as const))
     .select('v.nodeCount')
-    .select((eb) =>
-      eb
-        .selectFrom('executions as e')
-        .select('e.status')
-        .whereRef('e.workflowId', '=', 'w.id')
-        .orderBy('e.createdAt', 'desc')
-        .orderBy('e.id', 'desc')
-        .limit(1)
-        .as('lastExecutionStatus'),
+    .leftJoinLateral(
+      (eb) =>
+        eb
+          .selectFrom('executions as e')
+          .select(['e.status as lastExecutionStatus', 'e.createdAt as lastExecutionAt'])
+          .whereRef('e.workflowId', '=', 'w.id')
+          .orderBy('e.createdAt', 'desc')
+          .orderBy('e.id', 'desc')
+          .limit(1)
+          .as('last'),
+      (join) => join.onTrue(),
     )
+    .select(['last.lastExecutionStatus', 'last.lastExecutionAt'])
     .orderBy('w.createdAt', 'desc')
     .orderBy('w.id', 'desc')
     .limit(query.size)

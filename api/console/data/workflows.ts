@@ -1,7 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from './client.ts'
 
-export function useWorkflows(teamId: string, query: { search?: string; page?: number; size?: number } = {}) {
+type Filters = { search?: string; active?: 'true' | 'false'; page?: number; size?: number }
+
+export function useWorkflows(teamId: string, query: Filters = {}) {
   return useQuery({
     queryKey: ['workflows', teamId, query],
     queryFn: ({ signal }) => listWorkflows(teamId, query, signal),
@@ -12,10 +14,10 @@ export function useWorkflows(teamId: string, query: { search?: string; page?: nu
 
 export async function listWorkflows(
   teamId: string,
-  { search = '', page = 0, size = 20 }: { search?: string; page?: number; size?: number },
+  { search = '', page = 0, size = 20, ...rest }: Filters,
   signal?: AbortSignal,
 ) {
-  const query = { teamId, page: String(page), size: String(size), ...(search ? { search } : {}) }
+  const query = { teamId, page: String(page), size: String(size), ...(search ? { search } : {}), ...rest }
   return read(api.api.workflows.$get({ query }, signal ? { init: { signal } } : {}))
 }
 
@@ -26,5 +28,7 @@ export function useWorkflow(id: string) {
     enabled: id !== '',
   })
 }
+
+export type Workflow = NonNullable<ReturnType<typeof useWorkflow>['data']>
 
 export type WorkflowItem = Awaited<ReturnType<typeof listWorkflows>>['content'][number]

@@ -1,11 +1,11 @@
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { type ExecutionItem, useExecutions } from '../data/executions.ts'
 import { go, readPage, useQueryState } from '../kit/address.ts'
 import { LinkButton } from '../kit/button.tsx'
 import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { DateInput, Select } from '../kit/input.tsx'
+import { DateInput, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
@@ -51,6 +51,9 @@ export function ExecutionsPage() {
         <Field label="Workflow">
           <WorkflowChoice value={query.workflowId} onChange={(workflowId) => setQuery({ workflowId })} />
         </Field>
+        <Field label="Id">
+          <IdInput />
+        </Field>
         <Field label="From">
           <DateInput value={query.from} onChange={(from) => setQuery({ from })} />
         </Field>
@@ -75,6 +78,18 @@ export function ExecutionsPage() {
       </Loaded>
     </>
   )
+}
+
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Opens the execution whose whole id is typed or pasted. */
+function IdInput() {
+  const [text, setText] = useState('')
+  const follow = (next: string) => {
+    setText(next)
+    if (ID.test(next.trim())) go(`/executions/${next.trim().toLowerCase()}`)
+  }
+  return <TextInput value={text} maxLength={60} placeholder="Paste it to open it" onChange={follow} />
 }
 
 const COLUMNS: Column<ExecutionItem>[] = [

@@ -145,6 +145,9 @@ function Bar({ series, index, x, step, y }: BarProps) {
   })
 }
 
+/** A small circle around where the pen is. */
+const DOT = 'm-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0'
+
 function drawLine({ values }: Series, x: (index: number) => number, y: (value: number) => number): string {
   let pen = 'M'
   return values
@@ -157,7 +160,7 @@ function drawLine({ values }: Series, x: (index: number) => number, y: (value: n
       const text = `${pen}${x(index).toFixed(1)} ${y(value).toFixed(1)}`
       pen = 'L'
       // A point between two gaps is a dot.
-      return values[index - 1] == null && values[index + 1] == null ? `${text}h2` : text
+      return values[index - 1] == null && values[index + 1] == null ? `${text}${DOT}` : text
     })
     .join('')
 }

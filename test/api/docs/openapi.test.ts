@@ -123,6 +123,7 @@ test('the document describes inputs as they are checked', () => {
       required: false,
       schema: { type: 'string', minLength: 0, maxLength: 200, pattern: '^[^\\u0000]*$' },
     },
+    active: { required: false, schema: { type: 'string', enum: ['true', 'false'] } },
   })
   // Each type of node has a schema of its own, which only nodes of this type match.
   const { schemas } = document.components

@@ -304,7 +304,12 @@ test('a list is a page, newest first, and its search ignores case', async () => 
     number: 0,
     size: 20,
   })
-  expect(all.content[1]).toEqual({ ...made[3], nodeCount: 2, lastExecutionStatus: null })
+  expect(all.content[1]).toEqual({
+    ...made[3],
+    nodeCount: 2,
+    lastExecutionStatus: null,
+    lastExecutionAt: null,
+  })
   const names = (page: Body) => page.content.map((item: Body) => item.name)
   expect(names(all)).toEqual(['back\\slash', 'gamma', 'beta_200', 'Beta 100%', 'alpha'])
   const second = await list('&page=1&size=2')
@@ -316,11 +321,19 @@ test('a list is a page, newest first, and its search ignores case', async () => 
   expect(names(await list('&search=_'))).toEqual(['beta_200'])
   expect(names(await list('&search=%5C'))).toEqual(['back\\slash'])
   expect(names(await list('&search='))).toHaveLength(5)
+  expect(names(await list('&active=true'))).toEqual([])
+  await service.call('PUT', `/api/workflows/${made[3].id}`, team.cookie, { active: true })
+  expect(names(await list('&active=true'))).toEqual(['gamma'])
+  expect(names(await list('&active=false&search=beta'))).toEqual(['beta_200', 'Beta 100%'])
+  expect((await list('&active=false')).totalElements).toBe(4)
 
-  const { executionId } = (
+  const { executionId, startedAt } = (
     await service.call('POST', `/api/workflows/${made[0].id}/execute`, team.cookie, { teamId: team.teamId })
   ).body
-  expect((await list('&search=alpha')).content[0].lastExecutionStatus).toBe('PENDING')
+  expect((await list('&search=alpha')).content[0]).toMatchObject({
+    lastExecutionStatus: 'PENDING',
+    lastExecutionAt: startedAt,
+  })
   await service.store.db
     .updateTable('executions')
     .set({ status: 'FAILED' })
@@ -329,7 +342,7 @@ test('a list is a page, newest first, and its search ignores case', async () => 
   expect((await list('&search=alpha')).content[0].lastExecutionStatus).toBe('FAILED')
 })
 
-test.each(['', '&page=-1', '&page=x', '&size=0', '&size=101', '&page=1.5', '&page=1&page=2'])(
+test.each(['', '&page=-1', '&page=x', '&size=0', '&size=101', '&page=1.5', '&page=1&page=2', '&active=yes'])(
   'refuses the list query %j',
   async (query) => {
     const team = query === '' ? '' : `teamId=${service.teamId}`

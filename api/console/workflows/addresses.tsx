@@ -1,0 +1,160 @@
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { addressOf, askRaw } from '../data/client.ts'
+import type { Workflow } from '../data/workflows.ts'
+import { Button } from '../kit/button.tsx'
+import { Code } from '../kit/code.tsx'
+import { CopyButton } from '../kit/copy.tsx'
+import { Field } from '../kit/field.tsx'
+import { Refused } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
+import { useRole } from '../shell/role.tsx'
+import { nameOf } from './drawing.tsx'
+import { findHooks, type Hook, useLastCall, writeCurl } from './hooks.ts'
+
+/** Where a workflow is called from outside, with what to copy, and a call to try it. */
+export function Addresses({ workflow }: { workflow: Workflow }) {
+  const may = useRole(workflow.teamId)
+  const hooks = findHooks(workflow)
+  const chats = workflow.nodes.some((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
+  if (hooks.length === 0 && !chats) return null
+  return (
+    <section className="part">
+      <h2>Addresses</h2>
+      <div className="stack">
+        {hooks.map((hook) => (
+          <Address key={hook.node.id} hook={hook} active={workflow.active} tries={may('OPERATOR')} />
+        ))}
+        {chats && <ChatAddress workflow={workflow} />}
+      </div>
+    </section>
+  )
+}
+
+type Answer = { status: number; text: string; executionId: string | undefined }
+
+function Address({ hook, active, tries }: { hook: Hook; active: boolean; tries: boolean }) {
+  const [open, setOpen] = useState(false)
+  const curl = writeCurl(hook)
+  return (
+    <div className="panel address">
+      <div className="row">
+        <Pill tone="busy">{hook.method}</Pill>
+        <strong>{nameOf(hook.node)}</strong>
+        {hook.guards.map((guard) => (
+          <span key={guard} className="quiet">
+            {guard}
+          </span>
+        ))}
+        {!active && <Pill tone="warn">Answers once the workflow is active</Pill>}
+      </div>
+      <Copied label="the address" text={hook.url} />
+      <Copied label="the curl command" text={curl} />
+      {tries && active && (
+        <div>
+          <Button small icon="play" aria-expanded={open} onClick={() => setOpen(!open)}>
+            Send a call now
+          </Button>
+          {open && <Try hook={hook} />}
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Begins with what the last call had, so that a workflow which expects more than anything works at once. */
+function Try({ hook }: { hook: Hook }) {
+  const last = useLastCall(hook)
+  const [typed, setBody] = useState<string>()
+  const body = typed ?? last.data ?? hook.example
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const [answer, setAnswer] = useState<Answer | null>(null)
+  const send = async () => {
+    setBusy(true)
+    setError(null)
+    setAnswer(null)
+    try {
+      const json: unknown = hook.sendsBody ? JSON.parse(body || '{}') : undefined
+      const response = await askRaw(hook.method, hook.path, json)
+      setAnswer(await readAnswer(response))
+    } catch (refused) {
+      setError(refused)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <div className="stack try">
+      {hook.sendsBody && (
+        <Field label="Body">
+          <Code value={body} onChange={setBody} language="json" lines={8} onSubmit={() => void send()} />
+        </Field>
+      )}
+      <div className="row">
+        <Button look="primary" small busy={busy} onClick={() => void send()}>
+          Send
+        </Button>
+        {hook.guards.length > 0 && (
+          <span className="quiet">A call from here has no secret, so it shows that it is refused.</span>
+        )}
+      </div>
+      <Refused error={error} />
+      {answer && (
+        <div role="status" className="stack">
+          <p className="row">
+            <Pill tone="good">{answer.status}</Pill>
+            {answer.executionId ? (
+              <Link className="linked" href={`/executions/${answer.executionId}`}>
+                Open the execution
+              </Link>
+            ) : (
+              'The workflow has answered.'
+            )}
+          </p>
+          <pre className="code answer">{answer.text}</pre>
+        </div>
+      )}
+    </div>
+  )
+}
+
+async function readAnswer(response: Response): Promise<Answer> {
+  const text = await response.text()
+  let executionId: string | undefined
+  try {
+    const parsed: unknown = JSON.parse(text)
+    const { executionId: id } = Object(parsed) as { executionId?: unknown }
+    if (typeof id === 'string') executionId = id
+  } catch {
+    // An answer of a workflow may be anything.
+  }
+  return { status: response.status, text: text.slice(0, 20_000), executionId }
+}
+
+function ChatAddress({ workflow }: { workflow: Workflow }) {
+  const sessions = addressOf('/api/agent-chat/sessions')
+  const json = JSON.stringify({ teamId: workflow.teamId, workflowId: workflow.id })
+  const curl = `curl -sS -X POST ${sessions} -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '${json}'`
+  return (
+    <div className="panel address">
+      <div className="row">
+        <Pill tone="busy">CHAT</Pill>
+        <strong>Chat over the API</strong>
+        <span className="quiet">with an SDK token; then POST {'{"content"}'} to …/sessions/:id/messages</span>
+        {!workflow.active && <Pill tone="warn">Answers once the workflow is active</Pill>}
+      </div>
+      <Copied label="the address" text={sessions} />
+      <Copied label="the curl command" text={curl} />
+    </div>
+  )
+}
+
+function Copied({ label, text }: { label: string; text: string }) {
+  return (
+    <div className="copied">
+      <code>{text}</code>
+      <CopyButton text={text} label={`Copy ${label}`} />
+    </div>
+  )
+}

@@ -1,0 +1,96 @@
+import { useQuery } from '@tanstack/react-query'
+import { addressOf } from '../data/client.ts'
+import { listExecutions, readExecution } from '../data/executions.ts'
+import type { Workflow } from '../data/workflows.ts'
+
+type Node = Workflow['nodes'][number]
+
+/** A webhook of a workflow: where it is, and what a call of it looks like. */
+export type Hook = {
+  node: Node
+  workflowId: string
+  teamId: string
+  method: string
+  path: string
+  url: string
+  sendsBody: boolean
+  example: string
+  /** What a caller must show. */
+  guards: string[]
+  /** Headers that the caller has to add. */
+  headers: string[]
+}
+
+export function findHooks({ id, teamId, nodes }: Pick<Workflow, 'id' | 'teamId' | 'nodes'>): Hook[] {
+  return nodes.flatMap((node): Hook[] => {
+    if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled) return []
+    const { path, method = 'POST', secretHeader, signature } = readConfig(node)
+    if (path === undefined) return []
+    const at = `/hooks/${id}/${encodeURIComponent(path)}`
+    const sendsBody = !['GET', 'HEAD', 'DELETE'].includes(method)
+    return [
+      {
+        node,
+        workflowId: id,
+        teamId,
+        method,
+        path: at,
+        url: addressOf(at),
+        sendsBody,
+        example: sendsBody ? '{\n  "hello": "world"\n}' : '',
+        guards: [
+          ...(secretHeader ? [`needs the header ${secretHeader.name}`] : []),
+          ...(signature ? [`needs a signature in ${signature.header}`] : []),
+        ],
+        headers: [
+          ...(secretHeader ? [`${secretHeader.name}: $SECRET`] : []),
+          ...(signature ? [`${signature.header}: $SIGNATURE`] : []),
+        ],
+      },
+    ]
+  })
+}
+
+type HookConfig = {
+  path?: string
+  method?: string
+  secretHeader?: { name: string }
+  signature?: { header: string }
+}
+
+/** The graph that is shown has been checked by the API, so its configs are what their types say. */
+function readConfig(node: Node): HookConfig {
+  return (node.config ?? {}) as HookConfig
+}
+
+/** The call as a line for a shell. */
+export function writeCurl({ method, url, sendsBody, example, headers }: Hook): string {
+  const body = JSON.stringify(sendsBody ? JSON.parse(example) : {})
+  return [
+    `curl -sS -X ${method} ${url}`,
+    ...headers.map((header) => `-H "${header}"`),
+    ...(sendsBody ? ["-H 'Content-Type: application/json'", `-d '${body}'`] : []),
+  ].join(' ')
+}
+
+/** Of so many executions, the newest ones, it is looked whether this webhook has started them. */
+const LOOKED = 5
+
+/** The body of the last call of this webhook, as JSON; null if there is none among the newest. */
+export function useLastCall({ node, teamId, workflowId, sendsBody }: Hook) {
+  return useQuery({
+    queryKey: ['executions', 'call', workflowId, node.id],
+    queryFn: async () => {
+      const { content } = await listExecutions(teamId, { workflowId, size: LOOKED })
+      for (const { id, triggerType } of content) {
+        if (triggerType !== 'WEBHOOK') continue
+        const { nodeExecutions } = await readExecution(id)
+        const body = nodeExecutions.find((one) => one.nodeId === node.id)?.outputData?.body
+        if (body !== undefined && body !== null) return JSON.stringify(body, null, 2)
+      }
+      return null
+    },
+    enabled: sendsBody,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}

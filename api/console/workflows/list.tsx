@@ -1,0 +1,200 @@
+import { useMemo, useState } from 'react'
+import { Link } from 'wouter'
+import type { WorkflowItem } from '../data/workflows.ts'
+import { useWorkflows } from '../data/workflows.ts'
+import { go, linkWith, readPage, useQueryState } from '../kit/address.ts'
+import { LinkButton } from '../kit/button.tsx'
+import { Field } from '../kit/field.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { Checkbox, Select, TextInput } from '../kit/input.tsx'
+import { Pager } from '../kit/pager.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { StatusBadge } from '../kit/status.tsx'
+import { Table } from '../kit/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { type Command, useCommands } from '../shell/commands.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
+import { ActiveSwitch } from './active.tsx'
+import { BulkActions } from './bulk.tsx'
+import { NextRun } from './schedules.tsx'
+import './workflows.css'
+
+const PAUSE_MS = 200
+
+/** The team's workflows; the search follows the typing, and what is chosen can be changed at once. */
+export function WorkflowsPage() {
+  const { teamId } = useTeam()
+  const may = useRole()
+  const [query, setQuery, linkTo] = useQueryState({ search: '', active: '', page: '' })
+  const search = useSearch(query.search, (next) => setQuery({ search: next }, { replace: true }))
+  const { active } = query
+  const found = useWorkflows(teamId, {
+    search: query.search,
+    ...(active === 'true' || active === 'false' ? { active } : {}),
+    page: readPage(query.page),
+  })
+  const builds = may('BUILDER')
+  useCommands(
+    useMemo((): Command[] => {
+      if (!builds) return []
+      return [
+        { id: 'new', label: 'New workflow', icon: 'plus', run: () => go('/start') },
+        { id: 'import', label: 'Import a workflow', icon: 'upload', run: () => go('/workflows/import') },
+      ]
+    }, [builds]),
+  )
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const rows = found.data?.content ?? []
+  const picked = rows.filter(({ id }) => chosen.has(id))
+  return (
+    <>
+      <PageHeader title="Workflows">
+        {builds && (
+          <>
+            <LinkButton href="/workflows/import" icon="upload">
+              Import
+            </LinkButton>
+            <LinkButton href="/start" look="primary" icon="plus">
+              New workflow
+            </LinkButton>
+          </>
+        )}
+      </PageHeader>
+      <div className="filters">
+        <Field label="Search" hideLabel>
+          <TextInput
+            type="search"
+            placeholder="Search by name"
+            maxLength={200}
+            value={search.text}
+            onChange={search.follow}
+          />
+        </Field>
+        <Field label="State" hideLabel>
+          <Select
+            value={active}
+            onChange={(next) => setQuery({ active: next })}
+            empty="Any state"
+            choices={[
+              { value: 'true', label: 'Active' },
+              { value: 'false', label: 'Inactive' },
+            ]}
+          />
+        </Field>
+        {picked.length > 0 && <BulkActions chosen={picked} onDone={() => setChosen(new Set())} />}
+      </div>
+      <Loaded query={found}>
+        {(list) =>
+          list.totalElements > 0 ? (
+            <>
+              <WorkflowTable rows={list.content} chosen={chosen} onChoose={setChosen} />
+              <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
+            </>
+          ) : query.search || active ? (
+            <Empty title="Nothing found" text="No workflow fits this search." />
+          ) : (
+            <Empty
+              title="No workflows yet"
+              text="A workflow is a graph of nodes, executed from its trigger on."
+            >
+              {builds && (
+                <LinkButton href="/start" look="primary">
+                  Begin with a template
+                </LinkButton>
+              )}
+            </Empty>
+          )
+        }
+      </Loaded>
+    </>
+  )
+}
+
+/** What is typed, and a while after it the search itself. */
+function useSearch(value: string, onSettle: (text: string) => void) {
+  const [typed, setTyped] = useState<{ text: string; for: string } | null>(null)
+  const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>()
+  const follow = (text: string) => {
+    setTyped({ text, for: value })
+    clearTimeout(timer)
+    setTimer(setTimeout(() => onSettle(text), PAUSE_MS))
+  }
+  // What the address says counts again once it has changed by other means.
+  return { text: typed && (typed.for === value || typed.text === value) ? typed.text : value, follow }
+}
+
+type TableProps = {
+  rows: readonly WorkflowItem[]
+  chosen: ReadonlySet<string>
+  onChoose: (chosen: ReadonlySet<string>) => void
+}
+
+function WorkflowTable({ rows, chosen, onChoose }: TableProps) {
+  const builds = useRole()('BUILDER')
+  const toggle = (id: string, on: boolean) =>
+    onChoose(new Set(on ? [...chosen, id] : [...chosen].filter((one) => one !== id)))
+  const all = useMemo(() => rows.map(({ id }) => id), [rows])
+  return (
+    <>
+      {builds && rows.length > 1 && (
+        <div className="choose-all">
+          <Checkbox
+            checked={all.every((id) => chosen.has(id))}
+            onChange={(on) => onChoose(new Set(on ? all : []))}
+          >
+            Choose all {rows.length} on this page
+          </Checkbox>
+        </div>
+      )}
+      <Table
+        label="Workflows"
+        rows={rows}
+        keyOf={({ id }) => id}
+        onOpen={({ id }) => go(`/workflows/${id}`)}
+        columns={[
+          {
+            heading: 'Name',
+            cell: ({ id, name, description }) => (
+              <div className="workflow-name">
+                {builds && (
+                  <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
+                    <span className="hidden">Choose {name}</span>
+                  </Checkbox>
+                )}
+                <div>
+                  <Link className="name" href={`/workflows/${id}`}>
+                    {name}
+                  </Link>
+                  {description && (
+                    <div className="quiet line" title={description}>
+                      {description}
+                    </div>
+                  )}
+                </div>
+              </div>
+            ),
+          },
+          { heading: 'State', cell: (workflow) => <ActiveSwitch workflow={workflow} /> },
+          { heading: 'Nodes', number: true, cell: ({ nodeCount }) => nodeCount },
+          {
+            heading: 'Last execution',
+            cell: ({ id, lastExecutionStatus, lastExecutionAt }) => (
+              <div className="row">
+                <Link href={linkWith('/executions', { workflowId: id })}>
+                  <StatusBadge status={lastExecutionStatus} />
+                </Link>
+                {lastExecutionAt && (
+                  <span className="quiet">
+                    <Age at={lastExecutionAt} />
+                  </span>
+                )}
+              </div>
+            ),
+          },
+          { heading: 'Next execution', cell: ({ id, active }) => <NextRun id={id} active={active} /> },
+          { heading: 'Changed', cell: ({ updatedAt }) => <Age at={updatedAt} /> },
+        ]}
+      />
+    </>
+  )
+}
