@@ -34,6 +34,7 @@ function page<Name extends string>(
 export const PAGES: readonly Page[] = [
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
+  page('/executions/:id', 'Execution', () => import('./executions/execution.tsx'), 'ExecutionPage'),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
 
   // Elsewhere
