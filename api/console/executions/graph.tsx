@@ -84,6 +84,7 @@ export function RunGraph({ label, graph, tree, over, chosen, onChoose, countOf }
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className={zoom === null ? 'graph fitted' : 'graph'} aria-label={label} tabIndex={0}>
+        {/* biome-ignore lint/a11y/useSemanticElements: a drawing is no fieldset */}
         <svg
           viewBox={`0 0 ${width} ${height}`}
           width={width * (zoom ?? 1)}

@@ -74,7 +74,10 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
   }
   const began = run.startedAt ?? run.createdAt
   const length = open ? now - Date.parse(began) : run.durationMs
-  const inMenu = acts.filter(({ look }) => !look)
+  const plain = acts.filter(({ look }) => !look)
+  // While it goes on, what starts another one stands back.
+  const beside = open ? [] : plain.slice(0, 1)
+  const inMenu = open ? plain : plain.slice(1)
   return (
     <>
       <PageHeader
@@ -94,7 +97,7 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
               {label}
             </Button>
           ))}
-        {inMenu.slice(0, 1).map(({ label, start }) => (
+        {beside.map(({ label, start }) => (
           <Button key={label} icon="refresh" onClick={start}>
             {label}
           </Button>
@@ -102,7 +105,7 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
         <Menu
           trigger={<Button icon="more" aria-label="More" />}
           items={[
-            ...inMenu.slice(1).map(({ label, start }) => ({ label, icon: 'play' as const, onClick: start })),
+            ...inMenu.map(({ label, start }) => ({ label, icon: 'play' as const, onClick: start })),
             { label: 'Save as JSON', icon: 'download', onClick: save },
             { label: "Copy the execution's id", icon: 'copy', onClick: () => void copyText(run.id) },
             { label: 'Open the workflow', icon: 'workflows', href: `/workflows/${run.workflowId}` },

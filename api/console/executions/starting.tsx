@@ -139,13 +139,22 @@ type NodeProps = {
   nodeId: string
   name: string
   input: unknown
+  /** Of a node in a loop what `$item` was; missing for others. */
+  item?: unknown
   output: unknown
   handle: string | null
   onClose: () => void
 }
 
+/** A value that is no object is shown as {value}. */
+function unwrap(shown: unknown): unknown {
+  const entries = Object.entries(Object(shown))
+  const [first] = entries
+  return entries.length === 1 && first?.[0] === 'value' && Object(first[1]) !== first[1] ? first[1] : shown
+}
+
 /** Executes one node alone, with the input that it had and the outputs of the nodes around it. */
-export function NodeDialog({ run, nodeId, name, input, onClose }: NodeProps) {
+export function NodeDialog({ run, nodeId, name, input, item, onClose }: NodeProps) {
   const outputs = Object.fromEntries(
     run.nodeExecutions.flatMap((one) =>
       one.iteration === null && one.step === null && one.nodeId !== nodeId && one.outputData !== null
@@ -160,7 +169,10 @@ export function NodeDialog({ run, nodeId, name, input, onClose }: NodeProps) {
       label="Execute the node"
       text="What the node does is real: a request that it makes is sent."
       fields={[
-        { name: 'input', label: 'Input', help: '$input in its expressions.', value: input },
+        { name: 'input', label: 'Input', help: '$input in its expressions.', value: unwrap(input) },
+        ...(item === undefined
+          ? []
+          : [{ name: 'item', label: 'Item', help: '$item in its expressions.', value: unwrap(item) }]),
         {
           name: 'nodes',
           label: 'Outputs of other nodes',
@@ -168,11 +180,11 @@ export function NodeDialog({ run, nodeId, name, input, onClose }: NodeProps) {
           value: outputs,
         },
       ]}
-      start={({ input, nodes }, key) =>
+      start={({ input, nodes, item }, key) =>
         runNode(
           run.workflowId,
           nodeId,
-          { input, nodes: nodes as Record<string, unknown>, version: run.workflowVersion },
+          { input, item, nodes: nodes as Record<string, unknown>, version: run.workflowVersion },
           key,
         )
       }

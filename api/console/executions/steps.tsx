@@ -155,16 +155,19 @@ function LoopTools({ row, pick, onPick }: ToolsProps) {
         onClick={() => step(-1)}
         disabled={stand === 0}
       />
-      <label>
-        <span className="quiet">Iteration</span>
+      <span className="tool-field">
+        <span className="quiet" aria-hidden="true">
+          Iteration
+        </span>
         <NumberInput
+          aria-label="Iteration"
           placeholder="all"
           min={0}
           max={numbers.at(-1) ?? 0}
           value={pick.at ?? undefined}
           onChange={(at) => onPick(place, { ...pick, at: at ?? null })}
         />
-      </label>
+      </span>
       <Button
         small
         look="plain"

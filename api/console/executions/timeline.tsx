@@ -105,16 +105,16 @@ export function Timeline({ run, rows, chosen, now, ...acts }: TimelineProps) {
       </Windowed>
       <p className="legend quiet">
         <span>
-          <i className="bar success" /> work
+          <i className="gantt-bar success" /> work
         </span>
         <span>
-          <i className="bar wait running" /> waits for somebody or a time
+          <i className="gantt-bar wait running" /> waits for somebody or a time
         </span>
         <span>
-          <i className="mark" /> a failed attempt
+          <i className="gantt-mark" /> a failed attempt
         </span>
         <span>
-          <i className="next" /> until the next attempt
+          <i className="gantt-next" /> until the next attempt
         </span>
         <span>Alt and wheel zoom</span>
       </p>
@@ -212,7 +212,7 @@ function Bar({ of, begin, span, now, kind, text }: BarProps) {
   return (
     <>
       <i
-        className={`bar ${of.status.toLowerCase()} ${kind}`}
+        className={`gantt-bar ${of.status.toLowerCase()} ${kind}`}
         style={{ left: percent(left, span), width: `max(3px, ${(share * 100).toFixed(3)}%)` }}
       />
       {text && (
@@ -250,14 +250,14 @@ function Attempts({ record, run, begin, span, now }: AttemptProps) {
       {marks.map(({ attempt, at }) => (
         <i
           key={`${attempt} ${at}`}
-          className="mark"
+          className="gantt-mark"
           title={`Attempt ${attempt} failed`}
           style={{ left: percent(at - begin, span) }}
         />
       ))}
       {next !== null && next > from && (
         <i
-          className="next"
+          className="gantt-next"
           style={{
             left: percent(from, span),
             width: `${(((Math.min(next, span.to) - from) / (span.to - span.from)) * 100).toFixed(3)}%`,

@@ -10,18 +10,18 @@ import { JsonTree } from '../../kit/jsontree.tsx'
 import { Refused } from '../../kit/states.tsx'
 import { isOpen, nameConstant, Pill, StatusBadge, StatusSign } from '../../kit/status.tsx'
 import { formatDuration, formatMoney, Time } from '../../kit/time.tsx'
-import { Allowed } from '../../shell/role.tsx'
+import { useRole } from '../../shell/role.tsx'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
 import { NodeDialog, PinDialog } from '../starting.tsx'
 import { lengthOf, Marks, tellError } from '../steps.tsx'
-import { describeRecord, nameRecord, placeOf, type Tree } from '../tree.ts'
+import { describeRecord, findLoop, nameRecord, placeOf, type Tree } from '../tree.ts'
 import { tellUsage } from '../usage.ts'
 import { EventActs } from '../waiting.tsx'
 import './detail.css'
 import { Files } from './files.tsx'
 import { Attempts } from './requests.tsx'
-import { Value } from './value.tsx'
+import { Raw, Value } from './value.tsx'
 
 type DetailProps = {
   run: Run
@@ -146,6 +146,7 @@ type ContentProps = DetailProps & {
 function Content(props: ContentProps) {
   const { run, tree, record, found, name, approvals, waits, now, onChoose, teamId } = props
   const { onDecide, dialog } = useDecide()
+  const may = useRole(teamId)
   const [asked, setAsked] = useState<'node' | 'pin' | null>(null)
   const whole = found.record
   const approval = approvals.find((one) => isAt(one, record))
@@ -197,10 +198,10 @@ function Content(props: ContentProps) {
       {whole?.console && (
         <section aria-label="Console">
           <h3>Console</h3>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-          <pre className="raw" tabIndex={0}>
-            {whole.console.map(({ level, text }) => `${level.padEnd(5)} ${text}`).join('\n')}
-          </pre>
+          <Raw
+            label="Console's text"
+            text={whole.console.map(({ level, text }) => `${level.padEnd(5)} ${text}`).join('\n')}
+          />
         </section>
       )}
       <Refused error={found.error} />
@@ -230,22 +231,24 @@ function Content(props: ContentProps) {
         seen={run.attempts.get(record.id) ?? []}
         hidden={run.hidden}
       />
-      {alone && teamId && (
-        <Allowed role="BUILDER" teamId={teamId}>
-          <div className="row">
-            <Button small icon="play" onClick={() => setAsked('node')}>
-              Execute this node alone
+      {alone && teamId && may('BUILDER') && (
+        <div className="row">
+          <Button small icon="play" onClick={() => setAsked('node')}>
+            Execute this node alone
+          </Button>
+          {record.iteration === null && whole.outputData !== null && (
+            <Button small onClick={() => setAsked('pin')}>
+              Execute with this output pinned
             </Button>
-            {record.iteration === null && whole.outputData !== null && (
-              <Button small onClick={() => setAsked('pin')}>
-                Execute with this output pinned
-              </Button>
-            )}
-          </div>
-        </Allowed>
+          )}
+        </div>
       )}
       {asked && teamId && whole && (
-        <AskedStart how={asked} {...{ run, teamId, name, record, whole }} onClose={() => setAsked(null)} />
+        <AskedStart
+          how={asked}
+          {...{ run, tree, teamId, name, record, whole }}
+          onClose={() => setAsked(null)}
+        />
       )}
     </>
   )
@@ -254,6 +257,7 @@ function Content(props: ContentProps) {
 type StartProps = {
   how: 'node' | 'pin'
   run: Run
+  tree: Tree
   teamId: string
   name: string
   record: RecordState
@@ -261,11 +265,16 @@ type StartProps = {
   onClose: () => void
 }
 
-function AskedStart({ how, run, teamId, name, record, whole, onClose }: StartProps) {
+function AskedStart({ how, run, tree, teamId, name, record, whole, onClose }: StartProps) {
+  const loop = findLoop(record, tree.parents)
+  // The first record of an iteration has taken the item.
+  const first = loop && tree.loops.get(loop.place)?.find(({ number }) => number === loop.number)?.records[0]
+  const item = first && run.nodeExecutions.find(({ id }) => id === first.id)?.inputData
   const about = {
     ...{ run, name, onClose },
     nodeId: record.nodeId,
     input: whole.inputData,
+    item,
     output: whole.outputData,
     handle: whole.handle,
   }

@@ -1,6 +1,7 @@
 import { type SyntheticEvent, useState } from 'react'
 import { addressOf, askRaw } from '../../data/client.ts'
 import { tellError } from '../../data/refusal.ts'
+import { Raw } from './value.tsx'
 
 type FileFacts = { id: string; name: string; mimeType: string; bytes: number }
 
@@ -77,10 +78,7 @@ function FileText({ path, name }: { path: string; name: string }) {
       {error ? (
         <p className="failure">{tellError(error)}</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        <pre className="raw" tabIndex={0} aria-label={`Text of ${name}`}>
-          {text}
-        </pre>
+        <Raw label={`Text of ${name}`} text={text ?? ''} />
       )}
     </details>
   )

@@ -39,10 +39,7 @@ export function Value({
           <div className="json-header">
             <strong>{label}</strong>
           </div>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-          <pre className="raw" tabIndex={0} aria-label={`${label} as text`}>
-            {text.slice(0, SHOWN)}
-          </pre>
+          <Raw label={`${label} as text`} text={text.slice(0, SHOWN)} />
           {rest > 0 && (
             <p className="quiet">{rest.toLocaleString()} more characters; what is saved has all of them.</p>
           )}
@@ -50,6 +47,16 @@ export function Value({
       ) : (
         <JsonTree label={label} value={value} {...(root ? { root } : {})} draggable />
       )}
+    </section>
+  )
+}
+
+/** A text as it is, in a box of its own that scrolls. */
+export function Raw({ label, text }: { label: string; text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <section className="raw" tabIndex={0} aria-label={label}>
+      <pre>{text}</pre>
     </section>
   )
 }
