@@ -124,6 +124,7 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
   const loop = isLoop && records.length === 1 ? countOf(records[0]!) : null
   const count = loop ? tellLoop(loop) : records.length > 1 ? tellMany(records) : ''
   const state = status ? nameStatus(status) : node.disabled ? 'Off' : over ? 'Not executed' : 'Not yet'
+  const said = `${name}, ${node.type}: ${state}${count ? `, ${count}` : ''}`
   const keys = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return
     event.preventDefault()
@@ -139,12 +140,12 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
       data-chosen={chosen || undefined}
       role="button"
       tabIndex={0}
-      aria-label={`${name}, ${node.type}: ${state}${count ? `, ${count}` : ''}`}
+      aria-label={said}
       aria-pressed={chosen}
       onClick={() => onChoose(node.id)}
       onKeyDown={keys}
     >
-      <title>{`${name} (${node.id}): ${state}${count ? `, ${count}` : ''}`}</title>
+      <title>{said}</title>
       <rect className="box" width={width} height={height} rx={8} />
       <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
       {isLoop && (
@@ -157,10 +158,10 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
           rx={5}
         />
       )}
-      <text className="name" x={14} y={20}>
+      <text className="name" aria-hidden="true" x={14} y={20}>
         {cut(name, isLoop ? 60 : NAME_LENGTH)}
       </text>
-      <text className={count ? 'type count' : 'type'} x={14} y={35}>
+      <text className={count ? 'type count' : 'type'} aria-hidden="true" x={14} y={35}>
         {cut(below, isLoop ? 60 : 24)}
       </text>
       {status && <StatusSign status={status} x={width - 24} y={8} />}

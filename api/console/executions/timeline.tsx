@@ -161,7 +161,6 @@ function Line({ row, run, begin, span, now, chosen, onChoose, onFold, countOf }:
           type="button"
           className="bar-open"
           aria-pressed={chosen}
-          aria-label={`${name}${record.iteration === null ? '' : ` #${record.iteration}`}: ${nameStatus(record.status)}, ${length}${tries}`}
           onClick={() => onChoose(record)}
         >
           <StatusSign status={record.status} size={12} />
@@ -171,6 +170,7 @@ function Line({ row, run, begin, span, now, chosen, onChoose, onFold, countOf }:
               {record.iteration !== null && ` #${record.iteration}`}
               {count}
             </span>
+            <span className="hidden">{`: ${nameStatus(record.status)}, ${length}${tries}`}</span>
           </span>
         </button>
       </span>

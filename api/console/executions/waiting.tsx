@@ -87,7 +87,7 @@ export function EventActs({ executionId, wait }: { executionId: string; wait: Wa
   }
   return (
     <div className="row">
-      <Button small look="primary" aria-label={`Send the event ${name}`} onClick={() => setOpen(true)}>
+      <Button small look="primary" aria-label={`Send event ${name}`} onClick={() => setOpen(true)}>
         Send event
       </Button>
       {wait.resumeUrl && (

@@ -21,7 +21,7 @@ export function Value({
   const text = raw ? (JSON.stringify(value, null, 2) ?? '') : ''
   const rest = text.length - SHOWN
   return (
-    <section className="detail-value" aria-label={label}>
+    <div className="detail-value">
       <div className="detail-acts">
         <Button small look="plain" aria-pressed={raw} onClick={() => setRaw(!raw)}>
           {raw ? 'Tree' : 'Raw'}
@@ -47,7 +47,7 @@ export function Value({
       ) : (
         <JsonTree label={label} value={value} {...(root ? { root } : {})} draggable />
       )}
-    </section>
+    </div>
   )
 }
 
