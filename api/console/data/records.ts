@@ -50,11 +50,14 @@ export function useRecord(
   return { record, error: found.error, isPending: state !== undefined && found.isFetching && !record }
 }
 
-/** What each attempt of a node has really sent. */
+const POLL_MS = 1_500
+const LATE_MS = 60_000
+
+/** What each attempt of a node has really sent; read again `until` the end of this record is noted. */
 export function useRequests(
   executionId: string,
   recordId: string,
-  { page, live, enabled }: { page: number; live: boolean; enabled: boolean },
+  { page, enabled, until }: { page: number; enabled: boolean; until?: RecordState },
 ) {
   return useQuery({
     queryKey: ['executions', 'requests', executionId, recordId, page],
@@ -66,7 +69,14 @@ export function useRequests(
         }),
       ),
     enabled,
-    ...(live ? { refetchInterval: 2_000 } : {}),
+    refetchInterval: ({ state }) => {
+      if (!until) return false
+      // What has just ended is noted a moment later.
+      const last = state.data?.content.at(-1)
+      const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
+      const fresh = until.completedAt === null || Date.now() - Date.parse(until.completedAt) < LATE_MS
+      return fresh && !(until.completedAt && noted) ? POLL_MS : false
+    },
     ...keepRows,
   })
 }

@@ -140,7 +140,6 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
       data-chosen={chosen || undefined}
       role="button"
       tabIndex={0}
-      aria-label={said}
       aria-pressed={chosen}
       onClick={() => onChoose(node.id)}
       onKeyDown={keys}
@@ -158,10 +157,10 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
           rx={5}
         />
       )}
-      <text className="name" aria-hidden="true" x={14} y={20}>
+      <text className="name" x={14} y={20}>
         {cut(name, isLoop ? 60 : NAME_LENGTH)}
       </text>
-      <text className={count ? 'type count' : 'type'} aria-hidden="true" x={14} y={35}>
+      <text className={count ? 'type count' : 'type'} x={14} y={35}>
         {cut(below, isLoop ? 60 : 24)}
       </text>
       {status && <StatusSign status={status} x={width - 24} y={8} />}

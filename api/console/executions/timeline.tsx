@@ -1,6 +1,5 @@
 import { type CSSProperties, useRef, useState, type WheelEvent } from 'react'
-import type { RecordState } from '../data/records.ts'
-import { useRequests } from '../data/records.ts'
+import { type RecordState, useRequests } from '../data/records.ts'
 import { Button } from '../kit/button.tsx'
 import { Empty } from '../kit/states.tsx'
 import { isOpen, nameStatus, StatusSign } from '../kit/status.tsx'
@@ -237,7 +236,7 @@ type AttemptProps = { record: RecordState; run: Run; begin: number; span: Span; 
 function Attempts({ record, run, begin, span, now }: AttemptProps) {
   const { id, nodeType, retryCount, status, nextAttemptAt } = record
   const sends = nodeType === 'HTTP_REQUEST' && retryCount > 0 && !run.hidden
-  const { data } = useRequests(run.id, id, { page: 0, live: false, enabled: sends })
+  const { data } = useRequests(run.id, id, { page: 0, enabled: sends })
   const sent = (data?.content ?? []).flatMap(({ attempt, startedAt, durationMs }) =>
     attempt <= retryCount ? [{ attempt, at: Date.parse(startedAt) + (durationMs ?? 0) }] : [],
   )

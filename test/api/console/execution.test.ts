@@ -281,8 +281,7 @@ describe.skipIf(missing)('the page of an execution', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel execution' }).click()
     await page.locator('.page-header [data-status=CANCELLED]').waitFor()
     // What was chosen is still chosen.
-    await page.screenshot({ path: '/tmp/shots/t7.png' }); console.log(page.url())
-    await detail().getByRole('heading', { name: 'Set 1' }).waitFor({timeout: 8000})
+    await detail().getByRole('heading', { name: 'Set 1' }).waitFor()
 
     await page.getByRole('button', { name: 'Retry from failed nodes' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()

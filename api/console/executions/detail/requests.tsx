@@ -20,7 +20,7 @@ export function Attempts({ executionId, record, seen, hidden }: AttemptsProps) {
   const [page, setPage] = useState(0)
   const sends = (record.nodeType === 'HTTP_REQUEST' || record.step !== null) && !hidden
   const live = isOpen(record.status)
-  const { data, error } = useRequests(executionId, record.id, { page, live, enabled: sends })
+  const { data, error } = useRequests(executionId, record.id, { page, enabled: sends, until: record })
   const requests = data?.content ?? []
   const noted = new Set(requests.map(({ attempt }) => attempt))
   // The last error is the record's own; those before it are known where somebody looked, or something was sent.
