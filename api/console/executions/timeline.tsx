@@ -156,12 +156,7 @@ function Line({ row, run, begin, span, now, chosen, onChoose, onFold, countOf }:
     <div className="line-row" style={depth} data-node={record.nodeId} data-chosen={chosen || undefined}>
       <span className="bar-name">
         <Fold name={name} open={open} onFold={(next) => onFold(placeOf(record), next)} />
-        <button
-          type="button"
-          className="bar-open"
-          aria-pressed={chosen}
-          onClick={() => onChoose(record)}
-        >
+        <button type="button" className="bar-open" aria-pressed={chosen} onClick={() => onChoose(record)}>
           <StatusSign status={record.status} size={12} />
           <span className="bar-text">
             {record.step === null ? name : (record.tool ?? `Turn ${record.step}`)}
