@@ -317,11 +317,20 @@ describe.skipIf(missing)('the page of an execution', () => {
     await page.locator('.facts').getByText('Only node').waitFor()
     await page.locator('.page-header [data-status=SUCCESS]').waitFor()
 
-    // A VIEWER may look, and is offered nothing else.
+    // What an OPERATOR may not do is not offered: nodes alone, pinned outputs, and to take up what has them.
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await signIn(`#/executions/${run}?node=first`, (await host.signUp('VIEWER')).email)
-    await detail().getByText('Output').waitFor()
-    expect(await page.getByRole('button', { name: /^(Retry|Execute)/ }).count()).toBe(0)
+    await signIn(`#/executions/${run}?node=first`, (await host.signUp('OPERATOR')).email)
+    await detail().getByText('Output').first().waitFor()
+    await page.getByRole('button', { name: 'Execute again' }).waitFor()
+    expect(
+      await detail()
+        .getByRole('button', { name: /^Execute/ })
+        .count(),
+    ).toBe(0)
+    await page.goto(`${origin}/#/executions/${pinned}`)
+    await page.locator('.page-header [data-status=CANCELLED]').waitFor()
+    await page.locator('.graph .node.cancelled[data-node=hold]').waitFor()
+    expect(await page.getByRole('button', { name: /^(Retry|Execute again)/ }).count()).toBe(0)
   })
 
   test('an execution is drawn with the graph of its version, even if there is a newer one', async () => {
