@@ -37,6 +37,7 @@ export const PAGES: readonly Page[] = [
 
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
+  page('/executions/:id', 'Execution', () => import('./executions/execution.tsx'), 'ExecutionPage'),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
   page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),
   page('/chat/:id', 'Chat', () => import('./chat/chat.tsx'), 'ChatPage'),

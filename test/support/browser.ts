@@ -95,7 +95,7 @@ export async function expectAccessible(page: Page): Promise<void> {
 
 /** Checks that the edges of the graph have these labels, and that no node's box covers one. */
 export async function expectClearLabels(page: Page, texts: string[]): Promise<void> {
-  const clear = await page.locator('.graph svg').evaluate((svg) => {
+  const clear = await page.locator('.graph > svg').evaluate((svg) => {
     const leaves = [...svg.querySelectorAll('.node:not(.loop) .box')].map((box) =>
       box.getBoundingClientRect(),
     )

@@ -54,7 +54,7 @@ export function useExecution(id: string) {
 }
 
 export async function cancelExecution(id: string) {
-  const done = await read(api.api.executions[':id'].cancel.$post({ param: { id } }))
+  // The answer has no body.
+  await api.api.executions[':id'].cancel.$post({ param: { id } })
   await queries.invalidateQueries({ queryKey: ['executions'] })
-  return done
 }

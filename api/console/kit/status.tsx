@@ -29,6 +29,28 @@ export function nameConstant(constant: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
+type SignProps = { status: string; size?: number; x?: number; y?: number }
+
+/** The shape of a status alone, where the word stands elsewhere; `x` and `y` place it in a drawing. */
+export function StatusSign({ status, size = 14, x, y }: SignProps) {
+  const look = LOOKS[status]
+  if (!look) return null
+  const place = x === undefined ? {} : { x, y }
+  return (
+    <svg
+      {...place}
+      viewBox="0 0 12 12"
+      width={size}
+      height={size}
+      className={`sign ${look.tone ?? ''}`}
+      data-status={status}
+      aria-hidden="true"
+    >
+      <path d={look.path} />
+    </svg>
+  )
+}
+
 /** The status of an execution or a node, by shape, word and colour. */
 export function StatusBadge({ status }: { status: string | null }) {
   if (!status) return <span className="quiet">Never ran</span>

@@ -1,0 +1,84 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, keepRows, read } from './client.ts'
+import type { Execution } from './executions.ts'
+
+export type NodeRecord = Execution['nodeExecutions'][number]
+
+/** What the stream of an execution tells of a record: all but its values. */
+export type RecordState = Pick<
+  NodeRecord,
+  'id' | 'nodeId' | 'nodeName' | 'nodeType' | 'iteration' | 'step' | 'tool' | 'status' | 'startedAt'
+> &
+  Pick<
+    NodeRecord,
+    'completedAt' | 'durationMs' | 'errorMessage' | 'handle' | 'retryCount' | 'nextAttemptAt'
+  > & { handles?: (string | null)[] | undefined }
+
+const SIZE = 25
+
+/**
+ * A record with its values, where the execution itself does not show it: it is looked for among those of its node,
+ * around where its rank says that it stands.
+ */
+export async function findRecord(executionId: string, wanted: RecordState, rank: number) {
+  const about = Math.floor(rank / SIZE)
+  for (const page of [about, about - 1, about + 1]) {
+    if (page < 0) continue
+    const query = { nodeId: wanted.nodeId, page: String(page), size: String(SIZE) }
+    const found = await read(api.api.executions[':id'].nodes.$get({ param: { id: executionId }, query }))
+    const record = found.content.find(({ id }) => id === wanted.id)
+    if (record) return record
+  }
+  return null
+}
+
+/** The values of a record; `known` is what the execution already shows of it. */
+export function useRecord(
+  executionId: string,
+  state: RecordState | undefined,
+  known: NodeRecord | undefined,
+  rank: number,
+) {
+  const found = useQuery({
+    queryKey: ['executions', 'record', executionId, state?.id, state?.status, state?.retryCount],
+    queryFn: () => findRecord(executionId, state!, rank),
+    enabled: state !== undefined && known === undefined,
+    ...keepRows,
+  })
+  if (known) return { record: known, error: null, isPending: false }
+  const record = found.data && found.data.id === state?.id ? found.data : undefined
+  return { record, error: found.error, isPending: state !== undefined && found.isFetching && !record }
+}
+
+const POLL_MS = 1_500
+const LATE_MS = 60_000
+
+/** What each attempt of a node has really sent; read again `until` the end of this record is noted. */
+export function useRequests(
+  executionId: string,
+  recordId: string,
+  { page, enabled, until }: { page: number; enabled: boolean; until?: RecordState },
+) {
+  return useQuery({
+    queryKey: ['executions', 'requests', executionId, recordId, page],
+    queryFn: () =>
+      read(
+        api.api.executions[':id'].nodes[':recordId'].requests.$get({
+          param: { id: executionId, recordId },
+          query: { page: String(page) },
+        }),
+      ),
+    enabled,
+    refetchInterval: ({ state }) => {
+      if (!until) return false
+      // What has just ended is noted a moment later.
+      const last = state.data?.content.at(-1)
+      const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
+      const fresh = until.completedAt === null || Date.now() - Date.parse(until.completedAt) < LATE_MS
+      return fresh && !(until.completedAt && noted) ? POLL_MS : false
+    },
+    ...keepRows,
+  })
+}
+
+export type NodeRequest = NonNullable<ReturnType<typeof useRequests>['data']>['content'][number]

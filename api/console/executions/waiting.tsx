@@ -1,0 +1,118 @@
+import { useState } from 'react'
+import { Decide, nameApproval, useDecide } from '../approvals/decide.tsx'
+import type { Approval } from '../data/approvals.ts'
+import { sendEvent, type Wait, writeCurl } from '../data/waits.ts'
+import { Button } from '../kit/button.tsx'
+import { Code } from '../kit/code.tsx'
+import { copyText } from '../kit/copy.tsx'
+import { FormDialog } from '../kit/dialog.tsx'
+import { Field } from '../kit/field.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Age } from '../kit/time.tsx'
+import { readJson } from './starting.tsx'
+
+type WaitingProps = {
+  executionId: string
+  approvals: readonly Approval[]
+  more: number
+  waits: readonly Wait[]
+  onShow: (wait: { nodeId: string; iteration: string | null }) => void
+}
+
+/** What the execution waits for, with what brings it on: one line each. */
+export function Waiting({ executionId, approvals, more, waits, onShow }: WaitingProps) {
+  const { onDecide, dialog } = useDecide()
+  const events = waits.filter(({ kind }) => kind === 'EVENT')
+  return (
+    <>
+      {dialog}
+      {approvals.length + events.length > 0 && (
+        <section className="waiting" aria-label="Waits for">
+          <ul>
+            {approvals.map((approval) => (
+              <li key={approval.id} className="asked">
+                <button type="button" className="waiting-what" onClick={() => onShow(approval)}>
+                  <span className="name">{approval.message ?? nameApproval(approval)}</span>
+                  <span className="quiet">
+                    Approval at {nameApproval(approval)}, asked <Age at={approval.createdAt} />
+                    {approval.deadline && (
+                      <>
+                        , until <Age at={approval.deadline} />
+                      </>
+                    )}
+                  </span>
+                </button>
+                <Decide approval={approval} onDecide={onDecide} />
+              </li>
+            ))}
+            {events.map((wait) => (
+              <li key={wait.id}>
+                <button type="button" className="waiting-what" onClick={() => onShow(wait)}>
+                  <span className="name">
+                    Waits for the event <code>{wait.name}</code>
+                  </span>
+                  <span className="quiet">
+                    At {nameWait(wait)}, since <Age at={wait.createdAt} />
+                    {wait.deadline && (
+                      <>
+                        , until <Age at={wait.deadline} />
+                      </>
+                    )}
+                  </span>
+                </button>
+                <EventActs executionId={executionId} wait={wait} />
+              </li>
+            ))}
+          </ul>
+          {more > 0 && <p className="quiet">{more} more approvals</p>}
+        </section>
+      )}
+    </>
+  )
+}
+
+function nameWait({ nodeName, nodeId, iteration }: Wait): string {
+  const name = nodeName && nodeName !== 'WAIT_FOR_EVENT' ? nodeName : nodeId
+  return iteration === null ? name : `${name} #${iteration}`
+}
+
+/** Sends the event that a node waits for, or gives away how others may. */
+export function EventActs({ executionId, wait }: { executionId: string; wait: Wait }) {
+  const [open, setOpen] = useState(false)
+  const [text, setText] = useState('{}')
+  const name = wait.name ?? ''
+  const send = async () => {
+    const { resumed } = await sendEvent(executionId, name, readJson(text))
+    notify(resumed === 1 ? 'Sent: one node goes on' : `Sent: ${resumed} nodes go on`)
+  }
+  return (
+    <div className="row">
+      <Button small look="primary" aria-label={`Send event ${name}`} onClick={() => setOpen(true)}>
+        Send event
+      </Button>
+      {wait.resumeUrl && (
+        <>
+          <Button small icon="link" onClick={() => void copyText(wait.resumeUrl!)}>
+            Copy URL
+          </Button>
+          <Button small icon="copy" onClick={() => void copyText(writeCurl(wait.resumeUrl!))}>
+            Copy curl
+          </Button>
+        </>
+      )}
+      <FormDialog
+        open={open}
+        onClose={() => setOpen(false)}
+        title={`Send the event ${name}?`}
+        label="Send event"
+        wide
+        onSubmit={send}
+      >
+        <p>All nodes of this execution that wait for it go on with this as their output.</p>
+        <Field label="Data">
+          <Code value={text} onChange={setText} language="json" lines={12} />
+        </Field>
+      </FormDialog>
+    </div>
+  )
+}
