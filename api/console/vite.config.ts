@@ -20,6 +20,8 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 2_000,
   },
+  // old/ has a page too.
+  optimizeDeps: { entries: ['index.html'] },
   server: {
     proxy: {
       // The service refuses cookies from pages of other origins, so the page seems to be its own.
