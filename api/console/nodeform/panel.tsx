@@ -63,16 +63,10 @@ function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, nod
                 {nodeType?.summary ?? `There is no type ${node.type}: it stands here as JSON.`}
               </p>
             </div>
+            <Button small look="plain" aria-expanded={hasTree} onClick={() => setTree(!hasTree)}>
+              {hasTree ? 'Hide input' : 'Show input'}
+            </Button>
           </header>
-          <Button
-            small
-            look="plain"
-            aria-expanded={hasTree}
-            className="tree-switch"
-            onClick={() => setTree(!hasTree)}
-          >
-            {hasTree ? 'Hide input' : 'Show input'}
-          </Button>
           {nodeType ? (
             <Tabs
               label="Views of the node"

@@ -116,7 +116,7 @@ type ChoiceProps = Pick<ValueProps, 'schema' | 'value' | 'onChange'> & {
 
 function Choice({ schema, value, onChange, required, disabled }: ChoiceProps) {
   const values = schema.enum ?? [schema.const as string]
-  const usual = schema.default === undefined ? '' : `${nameChoice(schema.default)} (usual)`
+  const usual = schema.default === undefined ? 'Not set' : `${nameChoice(schema.default)} (default)`
   return (
     <Select
       disabled={disabled}
@@ -185,8 +185,8 @@ function VariantField(props: ValueProps) {
         onChange={(event) => pick(event.target.value)}
       >
         {variants.map((one, at) => (
-          <option key={nameVariant(one) + String(one.const ?? '')} value={String(at)}>
-            {nameVariant(one)}
+          <option key={`${nameVariant(one, variants)} ${String(one.const ?? '')}`} value={String(at)}>
+            {nameVariant(one, variants)}
           </option>
         ))}
       </select>
