@@ -128,7 +128,7 @@ export function chooseVariant(variants: readonly Schema[], value: unknown): numb
   return found >= 0 ? found : variants.length - 1
 }
 
-const SIMPLE = new Set<Kind>(['choice', 'number', 'flag', 'list', 'json', 'constant'])
+const SIMPLE = new Set<Kind>(['choice', 'number', 'flag', 'json', 'constant'])
 
 /** What a variant is called in the choice; a text beside one control only is there for its expression. */
 export function nameVariant(schema: Schema, all: readonly Schema[]): string {

@@ -216,6 +216,7 @@ function SpecialField(props: ValueProps & { special: Special }) {
   const change = (next: string) => onChange(next === '' && !required ? undefined : next)
   const inputs = {
     code: <Code language="javascript" lines={24} value={text} readOnly={readOnly} onChange={change} />,
+    json: <JsonInput value={value} onChange={onChange} />,
     sql: <ExpressionInput language="sql" lines={5} value={text} onChange={change} />,
     whole: <ExpressionInput mode="whole" lines={3} value={text} onChange={change} />,
     condition: <ExpressionInput mode="whole" as="condition" value={text} onChange={change} />,
