@@ -1,5 +1,4 @@
 import { useState } from 'react'
-import { Code } from '../kit/code.tsx'
 import { Field } from '../kit/field.tsx'
 import { Checkbox, NumberInput, Select, TextInput } from '../kit/input.tsx'
 import { nameConstant } from '../kit/status.tsx'
@@ -210,12 +209,12 @@ function convert(schema: Schema, value: unknown): unknown {
 /** Fields that are more than their schema says. */
 function SpecialField(props: ValueProps & { special: Special }) {
   const { special, schema, path, label, value, onChange, required, hideLabel } = props
-  const { node, faults, readOnly } = useForm()
+  const { node, faults } = useForm()
   if (special === 'credential') return <CredentialField {...props} />
   const text = value === undefined ? '' : typeof value === 'string' ? value : String(value)
   const change = (next: string) => onChange(next === '' && !required ? undefined : next)
   const inputs = {
-    code: <Code language="javascript" lines={24} value={text} readOnly={readOnly} onChange={change} />,
+    code: <ExpressionInput mode="whole" language="javascript" lines={10} value={text} onChange={change} />,
     json: <JsonInput value={value} onChange={onChange} />,
     sql: <ExpressionInput language="sql" lines={5} value={text} onChange={change} />,
     whole: <ExpressionInput mode="whole" lines={3} value={text} onChange={change} />,

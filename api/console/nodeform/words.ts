@@ -134,7 +134,8 @@ const HELP: Record<string, string> = {
 
 const OWN_HELP: Record<string, string> = {
   'CHAT_MESSAGE.to': 'The channel, chat or person.',
-  'CODE.code': 'JavaScript. It reads input (and items), and returns its output.',
+  'CODE.code':
+    'JavaScript: it reads $input, $nodes and the others as expressions do, and returns the output.',
   'CODE.mode': 'Once for all items, or once for each.',
   'DATABASE_QUERY.query': 'SQL. Values belong into the parameters: $1, $2 …',
   'EXTRACT.schema': 'The JSON Schema of what is read out of the text.',

@@ -6,6 +6,7 @@ import { isInside } from './language.ts'
 
 export type Reach = {
   mode: 'template' | 'whole'
+  language: 'text' | 'sql' | 'javascript'
   place: Place | undefined
   before: ReturnType<typeof listBefore>
   /** The list whose items `$item` is, or true in a loop. */
@@ -27,8 +28,11 @@ export async function complete(context: CompletionContext, reach: Reach): Promis
   const word = written.slice(dot + 1)
   const from = context.pos - word.length
   if (dot < 0) {
-    const fields = word.startsWith('$') ? [] : await listKeys(await readRoot('$input', reach))
-    return { from, options: [...listVariables(reach), ...fields, ...listFunctions()], validFor: /^\$?\w*$/ }
+    const isScript = reach.language === 'javascript'
+    const fields = word.startsWith('$') || isScript ? [] : listKeys(await readRoot('$input', reach))
+    // Programs have the functions of JavaScript.
+    const bare = isScript ? [] : [...fields, ...listFunctions()]
+    return { from, options: [...listVariables(reach), ...bare], validFor: /^\$?\w*$/ }
   }
   const options = await listSteps(written.slice(0, dot), reach)
   return options.length > 0 ? { from, options, validFor: /^`?[^`.[\]()]*$/ } : null

@@ -7,10 +7,11 @@ import {
   startCompletion,
 } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { javascript } from '@codemirror/lang-javascript'
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import { type Diagnostic, setDiagnostics } from '@codemirror/lint'
 import { Compartment, EditorState } from '@codemirror/state'
-import { EditorView, keymap, placeholder as showPlaceholder } from '@codemirror/view'
+import { EditorView, keymap, lineNumbers, placeholder as showPlaceholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import { baseExtensions } from '../../kit/codemirror.tsx'
@@ -69,12 +70,14 @@ export function ExpressionEditor(props: EditorProps) {
     const items = node.parentId === undefined ? itemsOf(node) : (itemsOf(node) ?? true)
     latest.current = {
       onChange: props.onChange,
-      reach: { mode, place, before: listBefore(node, graph), items },
+      reach: { mode, language, place, before: listBefore(node, graph), items },
     }
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once, and changed below
   useEffect(() => {
-    const insert = (path: string, at?: number) => insertPath(made, path, mode, at)
+    const isScript = language === 'javascript'
+    const insert = (path: string, at?: number) =>
+      insertPath(made, isScript ? path.replaceAll(/\.`([^`]*)`/g, '["$1"]') : path, mode, at)
     const made = new EditorView({
       parent: box.current!,
       state: EditorState.create({
@@ -129,7 +132,7 @@ export function ExpressionEditor(props: EditorProps) {
     }
     view.current?.dispatch({
       effects: changing.current.reconfigure([
-        speakExpressions(mode, language),
+        language === 'javascript' ? [javascript(), lineNumbers()] : speakExpressions(mode, language),
         EditorState.readOnly.of(readOnly),
         EditorView.contentAttributes.of(attributes),
         EditorView.theme({ '.cm-content': { minHeight: `${lines * 1.55 + 1.1}em` } }),

@@ -12,7 +12,7 @@ export type ExpressionProps = {
   mode?: 'template' | 'whole'
   as?: 'value' | 'condition'
   /** How it is coloured outside of braces. */
-  language?: 'text' | 'sql'
+  language?: 'text' | 'sql' | 'javascript'
   /** How many lines it shows at least. */
   lines?: number
   placeholder?: string
@@ -24,11 +24,17 @@ const Editor = lazy(async () => ({ default: (await import('./editor.tsx')).Expre
 
 /** A text with expressions, and under it what they gave in the last run, as one types. */
 export function ExpressionInput(props: ExpressionProps) {
-  const { value, mode = 'template', as = 'value' } = props
+  const { value, mode = 'template', as = 'value', language } = props
   const { id, 'aria-describedby': describedBy, 'aria-invalid': invalid } = useControl()
   const { place, node, readOnly } = useForm()
   const [focused, setFocused] = useState(false)
-  const reads = mode === 'whole' ? value.trim() !== '' : value.includes('{{') || value.startsWith('=')
+  // A program is tried by running the node.
+  const reads =
+    language === 'javascript'
+      ? false
+      : mode === 'whole'
+        ? value.trim() !== ''
+        : value.includes('{{') || value.startsWith('=')
   // Each is a request: only what somebody works on is read.
   const reading = useEvaluation({ expression: value, as, place, node, enabled: focused && reads })
   return (
