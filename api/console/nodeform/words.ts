@@ -195,7 +195,7 @@ export type Special = 'code' | 'condition' | 'credential' | 'json' | 'sql' | 'wh
 
 /** What a field is beyond its schema. */
 export function specialOf(type: string, path: string, schema: Schema): Special | undefined {
-  const key = /[^.]+$/.exec(path.replace(/\[\d+\]$/, ''))![0]
+  const key = lastKey(path.replace(/\[\d+\]$/, ''))
   const plain = path.replace(/^config\./, '')
   if (schema.format === 'uuid' && key === 'credentialId') return 'credential'
   if (type === 'SUB_WORKFLOW' && plain === 'workflowId') return 'workflow'
@@ -209,9 +209,14 @@ export function specialOf(type: string, path: string, schema: Schema): Special |
   return isCondition ? 'condition' : undefined
 }
 
+/** Keys that users write may be empty. */
+function lastKey(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1)
+}
+
 /** How many lines a text is likely to have. */
 export function linesFor(path: string): number {
-  const key = /[^.]+$/.exec(path)![0]
+  const key = lastKey(path)
   if (['prompt', 'instructions', 'system', 'html', 'text', 'message', 'body', 'source'].includes(key))
     return 4
   return key === 'expression' ? 3 : 1

@@ -35,7 +35,7 @@ export async function complete(context: CompletionContext, reach: Reach): Promis
     return { from, options: [...listVariables(reach), ...bare], validFor: /^\$?\w*$/ }
   }
   const options = await listSteps(written.slice(0, dot), reach)
-  return options.length > 0 ? { from, options, validFor: /^`?[^`.[\]()]*$/ } : null
+  return options.length > 0 ? { from, options, validFor: /^[^`.[\]()]*$/ } : null
 }
 
 /** Where the dot before the last word stands, outside of backticks. */
@@ -96,7 +96,9 @@ function listKeys(value: unknown): Completion[] {
     const text = JSON.stringify(inner) ?? ''
     const plain = /^[A-Za-z_]\w*$/.test(key)
     return {
-      label: plain ? key : `\`${key}\``,
+      label: key,
+      // What was written of the backticks is replaced with the word.
+      apply: plain ? key : `\`${key}\``,
       type: 'property',
       detail: text.length > 40 ? `${text.slice(0, 40)}…` : text,
       boost: 2,
