@@ -244,6 +244,7 @@ describe.skipIf(missing)('the form of a node', () => {
     const field = text('Value of name')
     await field.click()
     await page.keyboard.press('End')
+    await page.getByRole('button', { name: 'customer', exact: true }).press('Enter')
     await page.getByRole('button', { name: 'Insert $input.order.customer.name' }).focus()
     await page.keyboard.press('Enter')
     const name = async () => ((await config()).values as { name: string }).name
