@@ -41,6 +41,7 @@ describe.skipIf(missing)('the form of a node', () => {
     const all = graph ?? { nodes: [start, node], edges: edges(`start -> ${nodeId}`) }
     const fixed = { teamId: host.teamId, workflowId: undefined, faults: [], readOnly: false }
     const given = { ...fixed, role: 'ADMIN', width: 900, nodeId, ...more, graph: all }
+    if (given.width < 500) await page.setViewportSize({ width: given.width, height: 844 })
     await showNodeForm(page, origin, files, given)
     await page.getByRole('tab', { name: 'Form' }).waitFor()
   }
@@ -308,7 +309,6 @@ describe.skipIf(missing)('the form of a node', () => {
   test('who may only read changes nothing, and on a phone nothing is cut off', async () => {
     const workflowId = await runOnce()
     const graph = { nodes: [start, order, last], edges: edges('start -> order', 'order -> last') }
-    await page.setViewportSize({ width: 390, height: 844 })
     await show(order, { workflowId, graph, readOnly: true, role: 'VIEWER', width: 390 })
     await text('Value of order').click()
     await page.keyboard.type('no')
