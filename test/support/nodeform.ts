@@ -96,7 +96,9 @@ export async function buildNodeForm(): Promise<Map<string, string>> {
       },
     },
   })
-  const { output } = made as { output: { fileName: string; code?: string; source?: string | Uint8Array }[] }
+  const { output } = made as unknown as {
+    output: { fileName: string; code?: string; source?: string | Uint8Array }[]
+  }
   return new Map(output.map((one) => [one.fileName, one.code ?? String(one.source)]))
 }
 
