@@ -36,6 +36,10 @@ export const PAGES: readonly Page[] = [
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
 
+  // Build
+  page('/workflows/new', 'New workflow', () => import('./editor/page.tsx'), 'NewWorkflowPage'),
+  page('/workflows/:id/edit', 'Edit workflow', () => import('./editor/page.tsx'), 'EditWorkflowPage'),
+
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
 ]
