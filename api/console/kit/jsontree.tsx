@@ -13,13 +13,15 @@ type TreeProps = {
   root?: string
   /** Whether values can be dragged into an expression (`text/plain` is the path). */
   draggable?: boolean
+  /** Takes the path of a value by a button beside it, which copies it otherwise. */
+  onPick?: (path: string) => void
 }
 
 const LONG = 2_000
 const FIRST_OPEN = 40
 
 /** A JSON value as a tree: what is closed is not looked into, what is not seen is not drawn. */
-export function JsonTree({ label, value, root = '', draggable }: TreeProps) {
+export function JsonTree({ label, value, root = '', draggable, onPick }: TreeProps) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const rows = useMemo(() => listRows(value, root, toggled), [value, root, toggled])
   const toggle = (path: string) =>
@@ -36,14 +38,21 @@ export function JsonTree({ label, value, root = '', draggable }: TreeProps) {
       </div>
       <div className="json">
         <Windowed label={label} rows={rows} keyOf={(row) => row.path || '$'} height={22}>
-          {(row) => <Row row={row} toggle={toggle} draggable={draggable ?? false} />}
+          {(row) => <Row {...{ row, toggle, onPick }} draggable={draggable ?? false} />}
         </Windowed>
       </div>
     </div>
   )
 }
 
-function Row({ row, toggle, draggable }: { row: Node; toggle: (path: string) => void; draggable: boolean }) {
+type RowProps = {
+  row: Node
+  toggle: (path: string) => void
+  draggable: boolean
+  onPick: ((path: string) => void) | undefined
+}
+
+function Row({ row, toggle, draggable, onPick }: RowProps) {
   const drag = (event: DragEvent) => event.dataTransfer.setData('text/plain', row.path)
   return (
     <div
@@ -66,8 +75,14 @@ function Row({ row, toggle, draggable }: { row: Node; toggle: (path: string) => 
       {row.name && <span className="json-key">{row.name}:</span>}
       <span className={`value json-${kindOf(row.value)}`}>{tell(row)}</span>
       {row.path && (
-        <button type="button" className="copy" onClick={() => void copyText(row.path)} title={row.path}>
-          Copy path
+        <button
+          type="button"
+          className="copy"
+          onClick={() => (onPick ? onPick(row.path) : void copyText(row.path))}
+          title={row.path}
+          {...(onPick ? { 'aria-label': `Insert ${row.path}` } : {})}
+        >
+          {onPick ? 'Insert' : 'Copy path'}
         </button>
       )}
     </div>
@@ -87,7 +102,9 @@ function listRows(value: unknown, root: string, toggled: ReadonlySet<string>): N
     } else {
       for (const [key, one] of Object.entries(value as object)) {
         const plain = /^[A-Za-z_]\w*$/.test(key)
-        const step = plain ? (path ? `.${key}` : key) : `[${JSON.stringify(key)}]`
+        // As expressions write it: in brackets it would be a filter.
+        const name = plain ? key : `\`${key}\``
+        const step = path ? `.${name}` : name
         add(one, `${path}${step}`, key, depth + 1)
       }
     }

@@ -1,0 +1,177 @@
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+  completionStatus,
+  startCompletion,
+} from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
+import { type Diagnostic, setDiagnostics } from '@codemirror/lint'
+import { Compartment, EditorState } from '@codemirror/state'
+import { EditorView, keymap, placeholder as showPlaceholder } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import { useEffect, useRef } from 'react'
+import { baseExtensions } from '../../kit/codemirror.tsx'
+import { listBefore } from '../run.ts'
+import { useForm } from '../scope.ts'
+import { complete, type Reach } from './complete.ts'
+import { itemsOf, type Reading } from './evaluate.ts'
+import type { ExpressionProps } from './input.tsx'
+import { isInside, speakExpressions } from './language.ts'
+
+type EditorProps = ExpressionProps & {
+  mode: 'template' | 'whole'
+  readOnly: boolean
+  /** What is wrong with it, and where. */
+  problem: Reading | null
+  invalid: boolean
+  id?: string
+  describedBy?: string
+}
+
+const COLOURS = HighlightStyle.define([
+  { tag: tags.variableName, color: 'var(--busy)' },
+  { tag: tags.brace, color: 'var(--accent)', fontWeight: '600' },
+])
+
+const LOOK = EditorView.theme({
+  '.cm-content': { padding: '7px 0' },
+  '.cm-line': { padding: '0 10px' },
+  '.cm-placeholder': { color: 'var(--quiet)' },
+  '.cm-scroller': { maxHeight: '320px', overflow: 'auto' },
+  '.cm-completionDetail': { color: 'var(--quiet)', fontStyle: 'normal' },
+  '.cm-tooltip.cm-completionInfo': { padding: '4px 8px', maxWidth: '280px' },
+})
+
+/** Ctrl+Space opens the completion, as typing does; Enter in a short text goes nowhere. */
+export function ExpressionEditor(props: EditorProps) {
+  const {
+    value,
+    mode,
+    language = 'text',
+    lines = 1,
+    readOnly,
+    problem,
+    id,
+    label,
+    describedBy,
+    placeholder,
+  } = props
+  const { node, graph, place, taker } = useForm()
+  const box = useRef<HTMLDivElement>(null)
+  const view = useRef<EditorView | null>(null)
+  const changing = useRef(new Compartment())
+  const latest = useRef({ onChange: props.onChange, reach: {} as Reach })
+  useEffect(() => {
+    const items = node.parentId === undefined ? itemsOf(node) : (itemsOf(node) ?? true)
+    latest.current = {
+      onChange: props.onChange,
+      reach: { mode, place, before: listBefore(node, graph), items },
+    }
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once, and changed below
+  useEffect(() => {
+    const insert = (path: string, at?: number) => insertPath(made, path, mode, at)
+    const made = new EditorView({
+      parent: box.current!,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          ...baseExtensions(),
+          syntaxHighlighting(COLOURS),
+          LOOK,
+          [history(), bracketMatching(), closeBrackets()],
+          autocompletion({
+            override: [(context) => complete(context, latest.current.reach)],
+            icons: false,
+          }),
+          keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap]),
+          lines > 1
+            ? []
+            : keymap.of([{ key: 'Enter', run: ({ state }) => completionStatus(state) === null }]),
+          keymap.of(defaultKeymap),
+          EditorView.lineWrapping,
+          changing.current.of([]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) latest.current.onChange(update.state.doc.toString())
+            if (update.docChanged && update.transactions.some((one) => one.isUserEvent('input.type')))
+              continueCompletion(update.view)
+          }),
+          EditorView.domEventHandlers({
+            focus: () => {
+              taker.current = { insert }
+            },
+            drop: (event, on) => {
+              const path = event.dataTransfer?.getData('text/plain') ?? ''
+              if (!path.startsWith('$')) return false
+              event.preventDefault()
+              insert(path, on.posAtCoords({ x: event.clientX, y: event.clientY }) ?? undefined)
+              return true
+            },
+          }),
+        ],
+      }),
+    })
+    view.current = made
+    return () => {
+      if (taker.current?.insert === insert) taker.current = null
+      made.destroy()
+    }
+  }, [])
+  useEffect(() => {
+    const attributes: Record<string, string> = {
+      ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
+      ...(label ? { 'aria-label': label } : {}),
+      ...(describedBy ? { 'aria-describedby': describedBy } : {}),
+    }
+    view.current?.dispatch({
+      effects: changing.current.reconfigure([
+        speakExpressions(mode, language),
+        EditorState.readOnly.of(readOnly),
+        EditorView.contentAttributes.of(attributes),
+        EditorView.theme({ '.cm-content': { minHeight: `${lines * 1.55 + 1.1}em` } }),
+        placeholder ? showPlaceholder(placeholder) : [],
+      ]),
+    })
+  }, [mode, language, readOnly, id, label, describedBy, lines, placeholder])
+  useEffect(() => {
+    const text = view.current?.state.doc.toString()
+    if (text !== undefined && text !== value)
+      view.current?.dispatch({ changes: { from: 0, to: text.length, insert: value } })
+  }, [value])
+  useEffect(() => {
+    const { current } = view
+    if (current)
+      current.dispatch(setDiagnostics(current.state, findPlaces(current.state.doc.length, problem)))
+  }, [problem])
+  return <div className={props.invalid ? 'code-editor invalid' : 'code-editor'} ref={box} />
+}
+
+/** A dot after a path goes on with its keys. */
+function continueCompletion(view: EditorView): void {
+  const { head } = view.state.selection.main
+  if (['.', '$'].includes(view.state.sliceDoc(head - 1, head))) startCompletion(view)
+}
+
+/** Inserts a path where the cursor is; in a text, in braces of its own. */
+function insertPath(view: EditorView, path: string, mode: 'template' | 'whole', at?: number): void {
+  if (view.state.readOnly) return
+  const range = at === undefined ? view.state.selection.main : { from: at, to: at }
+  const text = view.state.doc.toString()
+  const script = mode === 'template' && text.startsWith('=') && !text.includes('{{')
+  const insert = isInside(text, range.from, mode) || script ? path : `{{ ${path} }}`
+  view.dispatch({
+    changes: { from: range.from, to: range.to, insert },
+    selection: { anchor: range.from + insert.length },
+    userEvent: 'input.drop',
+  })
+  view.focus()
+}
+
+function findPlaces(length: number, problem: Reading | null): Diagnostic[] {
+  const { mark, error } = problem ?? {}
+  if (!mark || !error || mark.to > length) return []
+  return [{ ...mark, severity: 'error', message: error.message }]
+}

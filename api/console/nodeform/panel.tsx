@@ -1,0 +1,126 @@
+import { useRef, useState } from 'react'
+import { useNodeTypes } from '../data/nodetypes.ts'
+import { Button } from '../kit/button.tsx'
+import { Loaded } from '../kit/states.tsx'
+import { nameConstant } from '../kit/status.tsx'
+import { Tabs } from '../kit/tabs.tsx'
+import type { GraphNode, NodePanelProps } from './contract.ts'
+import { NodeForm, type NodeType } from './form.tsx'
+import { JsonInput } from './json.tsx'
+import './nodeform.css'
+import { usePlace } from './run.ts'
+import { isRecord } from './schema.ts'
+import { FormContext, type FormScope, type Taker } from './scope.ts'
+import { InputTree } from './tree.tsx'
+
+/** The side panel for one node: its form, the same as JSON, and beside it what it can read. */
+export function NodePanel(props: NodePanelProps) {
+  const { node, onClose } = props
+  const types = useNodeTypes()
+  return (
+    <aside className="node-panel" aria-label={`Settings of ${node.name || node.id}`}>
+      <Loaded query={types}>
+        {(all) => <Body key={node.id} {...props} nodeType={all.find(({ type }) => type === node.type)} />}
+      </Loaded>
+      <Button
+        small
+        look="plain"
+        icon="close"
+        className="node-close"
+        aria-label="Close the settings"
+        onClick={onClose}
+      />
+    </aside>
+  )
+}
+
+type BodyProps = NodePanelProps & {
+  nodeType: (Omit<NodeType, 'config'> & { config: object; credentialUses: readonly string[] }) | undefined
+}
+
+function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, nodeType }: BodyProps) {
+  const [view, setView] = useState('form')
+  const [hasTree, setTree] = useState(() => nodeType?.kind !== 'trigger')
+  const taker = useRef<Taker | null>(null)
+  const { data: place, isLoading, error } = usePlace(teamId, workflowId, node, graph.edges)
+  const uses = (nodeType?.credentialUses ?? []) as FormScope['uses']
+  const scope = { teamId, workflowId, node, graph, faults, readOnly, uses, place, taker }
+  const json = <NodeJson node={node} onChange={onChange} />
+  return (
+    <FormContext value={scope}>
+      <div className={hasTree ? 'node-body with-tree' : 'node-body'}>
+        {hasTree && (
+          <section className="node-input" aria-label="Input">
+            <h2>Input</h2>
+            <InputTree isPending={isLoading} error={error} />
+          </section>
+        )}
+        <div className="node-main">
+          <header className="node-header">
+            <div>
+              <h2>{node.name || nameConstant(node.type)}</h2>
+              <p className="quiet">
+                {nodeType?.summary ?? `There is no type ${node.type}: it stands here as JSON.`}
+              </p>
+            </div>
+          </header>
+          <Button
+            small
+            look="plain"
+            aria-expanded={hasTree}
+            className="tree-switch"
+            onClick={() => setTree(!hasTree)}
+          >
+            {hasTree ? 'Hide input' : 'Show input'}
+          </Button>
+          {nodeType ? (
+            <Tabs
+              label="Views of the node"
+              value={view}
+              onChange={setView}
+              tabs={[
+                {
+                  id: 'form',
+                  label: 'Form',
+                  content: <NodeForm nodeType={nodeType as NodeType} onChange={onChange} />,
+                },
+                { id: 'json', label: 'JSON', content: json },
+              ]}
+            />
+          ) : (
+            json
+          )}
+        </div>
+      </div>
+    </FormContext>
+  )
+}
+
+/** The same node as JSON, but for where it stands on the canvas. */
+function NodeJson({ node, onChange }: { node: GraphNode; onChange: (node: GraphNode) => void }) {
+  const { position, ...shown } = node
+  const take = (value: unknown) => {
+    if (isNode(value)) onChange({ ...value, ...(position ? { position } : {}) })
+  }
+  return (
+    <JsonInput
+      label="The node as JSON"
+      lines={36}
+      value={shown}
+      onChange={take}
+      refuse={(value) => {
+        if (!isNode(value)) return 'A node has an id, a type, and a config that is an object.'
+        return value.id === node.id ? undefined : 'Change the id in the form: edges name the node by it.'
+      }}
+    />
+  )
+}
+
+function isNode(value: unknown): value is GraphNode {
+  return (
+    isRecord(value) &&
+    typeof value.id === 'string' &&
+    typeof value.type === 'string' &&
+    isRecord(value.config)
+  )
+}

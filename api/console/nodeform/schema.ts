@@ -1,0 +1,219 @@
+/** The part of JSON Schema that the configs of nodes are described by. */
+export type Schema = {
+  type?: string
+  title?: string
+  description?: string
+  default?: unknown
+  const?: unknown
+  enum?: readonly (string | number | boolean)[]
+  anyOf?: readonly Schema[]
+  oneOf?: readonly Schema[]
+  properties?: Record<string, Schema>
+  required?: readonly string[]
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  pattern?: string
+  format?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+}
+
+export type Kind =
+  | 'any'
+  | 'choice'
+  | 'constant'
+  | 'expression'
+  | 'flag'
+  | 'json'
+  | 'list'
+  | 'map'
+  | 'number'
+  | 'object'
+  | 'text'
+  | 'variants'
+
+/** By which control a value of this schema is edited. What is not known here is JSON. */
+export function kindOf(schema: Schema): Kind {
+  const { type, properties, additionalProperties, items } = schema
+  if (schema.const !== undefined) return 'constant'
+  if (schema.enum) return 'choice'
+  if (schema.anyOf || schema.oneOf) return 'variants'
+  if (type === 'boolean') return 'flag'
+  if (type === 'number' || type === 'integer') return 'number'
+  // Names and ids are read before anything is computed.
+  if (type === 'string') return schema.pattern || schema.format ? 'text' : 'expression'
+  if (type === 'array') return items && Object.keys(items).length > 0 ? 'list' : 'json'
+  if (type === 'object' && properties) return 'object'
+  if (type === 'object') return additionalProperties === false ? 'json' : 'map'
+  return Object.keys(schema).some((key) => !['title', 'description', 'default'].includes(key))
+    ? 'json'
+    : 'any'
+}
+
+/** What may stand where anything may. */
+const ANYTHING: readonly Schema[] = [
+  { type: 'string' },
+  { type: 'object' },
+  { type: 'array', items: { anyOf: [{ type: 'string' }, {}] } },
+  { type: 'number' },
+  { type: 'boolean' },
+  { title: 'JSON', type: 'json' },
+]
+
+/** The ways to give a value, of which one is chosen: flat, and with one text at most. */
+export function listVariants(schema: Schema): readonly Schema[] {
+  if (kindOf(schema) === 'any') return ANYTHING
+  const flat = (schema.anyOf ?? schema.oneOf ?? [schema]).flatMap((one) =>
+    one.anyOf ? listVariants(one) : [one],
+  )
+  const texts = flat.filter((one) => one.type === 'string' && !one.enum)
+  const loosest = texts.find((one) => kindOf(one) === 'expression') ?? texts[0]
+  return flat.filter(
+    (one, at) =>
+      (!texts.includes(one) || one === loosest) &&
+      flat.findIndex((other) => JSON.stringify(other) === JSON.stringify(one)) === at,
+  )
+}
+
+/** Whether a value looks like one of this schema: enough to choose among variants. */
+export function fits(schema: Schema, value: unknown): boolean {
+  if (schema.const !== undefined) return value === schema.const
+  if (schema.enum) return schema.enum.includes(value as string)
+  if (schema.anyOf || schema.oneOf) return listVariants(schema).some((one) => fits(one, value))
+  switch (schema.type) {
+    case 'string':
+      return typeof value === 'string'
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'number':
+    case 'integer':
+      return typeof value === 'number'
+    case 'array':
+      return Array.isArray(value) && (!schema.items || value.every((one) => fits(schema.items!, one)))
+    case 'object':
+      return isRecord(value) && fitsObject(schema, value)
+    default:
+      return true
+  }
+}
+
+function fitsObject({ properties, required = [] }: Schema, value: Record<string, unknown>): boolean {
+  if (!properties) return true
+  return Object.entries(properties).every(([key, inner]) =>
+    // What names the kind decides; the rest may be half written.
+    inner.const !== undefined ? value[key] === inner.const || !required.includes(key) : true,
+  )
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Where a choice among variants stands: what the value is, else what is usual. */
+export function chooseVariant(variants: readonly Schema[], value: unknown): number {
+  if (value === undefined) {
+    // Choices, numbers and tables have controls of their own; lists are usually computed.
+    const own = variants.findIndex((one) =>
+      ['choice', 'number', 'flag', 'map', 'object'].includes(kindOf(one)),
+    )
+    const text = variants.findIndex((one) => kindOf(one) === 'expression')
+    return variants.length === 2 && own >= 0 && (text <= 0 || own === 0) ? own : Math.max(text, 0)
+  }
+  const named = variants.findIndex((one) => one.enum && fits(one, value))
+  const found = named >= 0 ? named : variants.findIndex((one) => fits(one, value))
+  return found >= 0 ? found : variants.length - 1
+}
+
+/** What a variant is called in the choice. */
+export function nameVariant(schema: Schema): string {
+  if (schema.title) return schema.title
+  const named = Object.values(schema.properties ?? {}).find((inner) => typeof inner.const === 'string')
+  if (named) return nameKey(String(named.const).toLowerCase())
+  switch (kindOf(schema)) {
+    case 'constant':
+      return nameKey(String(schema.const))
+    case 'choice':
+      return 'Choice'
+    case 'expression':
+    case 'text':
+      return 'Text or expression'
+    case 'number':
+      return 'Number'
+    case 'flag':
+      return 'Yes or no'
+    case 'list':
+      return 'List'
+    case 'map':
+      return 'Keys and values'
+    case 'object':
+      return 'Fields'
+    default:
+      return 'JSON'
+  }
+}
+
+/** What a new value of the schema holds: as little as it may. */
+export function startValue(schema: Schema): unknown {
+  if (schema.const !== undefined) return schema.const
+  switch (kindOf(schema)) {
+    case 'choice':
+      return schema.default ?? schema.enum![0]
+    case 'flag':
+      return schema.default ?? false
+    case 'number':
+      return schema.default ?? schema.minimum ?? 0
+    case 'list':
+      return []
+    case 'json':
+      return schema.type === 'array' ? [] : {}
+    case 'map':
+      return {}
+    case 'object': {
+      const due = Object.entries(schema.properties!).filter(
+        ([key, inner]) => schema.required?.includes(key) && kindOf(inner) !== 'any',
+      )
+      return Object.fromEntries(due.map(([key, inner]) => [key, startValue(inner)]))
+    }
+    case 'variants':
+      return startValue(listVariants(schema)[0]!)
+    default:
+      return ''
+  }
+}
+
+const SHORT = new Set([
+  'url',
+  'id',
+  'json',
+  'html',
+  'sql',
+  'xml',
+  'csv',
+  'cc',
+  'bcc',
+  'utc',
+  'iso',
+  'bom',
+  'pii',
+  'mb',
+  'http',
+  'n8n',
+])
+
+/** maxBytes -> Max bytes; sourceUrl -> Source URL; timeoutMs -> Timeout (ms). */
+export function nameKey(key: string): string {
+  const words = key
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .split(/[\s_-]+/)
+    .filter(Boolean)
+    .map((word) =>
+      SHORT.has(word.toLowerCase()) && word !== 'n8n' ? word.toUpperCase() : word.toLowerCase(),
+    )
+  const unit = words.length > 1 && /^(ms|MB|seconds)$/.test(words.at(-1)!) ? ` (${words.pop()})` : ''
+  const text = words.join(' ')
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${unit}`
+}
