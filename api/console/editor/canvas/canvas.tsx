@@ -22,6 +22,7 @@ import {
   useRef,
   useState,
 } from 'react'
+import type { GraphEdge } from '../../nodeform/contract.ts'
 import type { Acts } from '../graph/acts.ts'
 import type { Target } from '../graph/edits.ts'
 import type { NodeTypes } from '../graph/kinds.ts'

@@ -61,7 +61,6 @@ export function Palette({ types, where, triggers, onPick, onClose }: PaletteProp
           event.stopPropagation()
         }}
       />
-      {/* biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the search field */}
       <div className="palette-list" id={listId} role="listbox" aria-label="Node types" ref={list}>
         {groups.map(({ group, found }) => (
           // biome-ignore lint/a11y/useSemanticElements: a group of options

@@ -20,7 +20,7 @@ export type Acts = ReturnType<typeof createActs>
 
 /** What one can do with the graph, on the state as it is then. `focus` moves the keyboard to a node. */
 export function createActs(store: EditorStore, types: NodeTypes, focus: (id: string) => void) {
-  const fit = (draft: Draft): Draft => ({ ...draft, nodes: fitLoops(draft.nodes, types).nodes })
+  const refit = (draft: Draft): Draft => ({ ...draft, nodes: fitLoops(draft.nodes, types).nodes })
   const nodeOf = (id: string): EditorNode | undefined =>
     store.get().draft.nodes.find((node) => node.id === id)
   const chosen = () => store.get().selected
@@ -40,7 +40,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     },
     add(type: string, target: Target) {
       const { draft, id } = addNode(store.get().draft, type, target, types)
-      store.edit(fit(draft), { selected: new Set([id]) })
+      store.edit(refit(draft), { selected: new Set([id]) })
       focus(id)
       return id
     },
@@ -64,7 +64,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       const before = draft.edges.find(({ target }) => ids.has(target))?.source
       const next = remove(draft, ids)
       const still = next.nodes.some(({ id }) => id === open)
-      store.edit(fit(next), { selected: new Set(), open: still ? open : undefined })
+      store.edit(refit(next), { selected: new Set(), open: still ? open : undefined })
       if (before && !ids.has(before)) focus(before)
     },
     disable(ids: ReadonlySet<string> = chosen()) {
@@ -80,7 +80,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
         anchor && isLoop(anchor.type) && !hasInside(text, anchor.id) ? anchor.id : anchor?.parentId
       const pasted = pasteNodes(store.get().draft, text, types, triggers(text) ? undefined : parentId)
       if (!pasted) return false
-      store.edit(fit(pasted.draft), { selected: pasted.ids })
+      store.edit(refit(pasted.draft), { selected: pasted.ids })
       const [first] = pasted.ids
       if (first) focus(first)
       return true
@@ -91,13 +91,13 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       const parents = new Set([...chosen()].map((id) => nodeOf(id)?.parentId))
       const [parent] = parents.size === 1 ? [...parents] : []
       const pasted = pasteNodes(store.get().draft, text, types, parent)
-      if (pasted) store.edit(fit(pasted.draft), { selected: pasted.ids })
+      if (pasted) store.edit(refit(pasted.draft), { selected: pasted.ids })
     },
     putInto(ids: ReadonlySet<string>, parentId: string | undefined) {
       const before = store.get().draft
       const next = putInto(before, ids, parentId)
       tellCut(before, next)
-      store.edit(fit(next))
+      store.edit(refit(next))
     },
     /** Nodes were dragged to these places: they are in the loop that they lie on then. */
     drop(positions: ReadonlyMap<string, { x: number; y: number }>, key?: string) {
@@ -120,7 +120,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       const loops = Map.groupBy(movers, (id) => acts.loopUnder(moved, id, sizes))
       for (const [loop, ids] of loops) next = putInto(next, ids, loop)
       tellCut(before, next)
-      store.edit(fit(next), key ? { key } : {})
+      store.edit(refit(next), key ? { key } : {})
     },
     loopUnder(nodes: EditorNode[], id: string, sizes: ReturnType<typeof fitLoops>['sizes']) {
       const spot = findSpot(nodes, id)
@@ -130,7 +130,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       return findLoopAt(nodes, sizes, centre, inside)
     },
     arrange() {
-      store.edit(fit(arrange(store.get().draft, types)))
+      store.edit(refit(arrange(store.get().draft, types)))
     },
     selectAll() {
       const { nodes, notes } = store.get().draft
