@@ -65,7 +65,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
   const resolve = (wanted: Target | 'free', type: string): Target => {
     if (wanted !== 'free') return wanted
     const anchor = acts.anchor()
-    if (!anchor || types.get(type)?.kind === 'trigger') return { at: centre() }
+    if (!anchor || types.get(type)?.kind === 'trigger') return { at: centre(), free: true }
     const { nodes } = store.get().draft
     const empty = isLoop(anchor.type) && !nodes.some(({ parentId }) => parentId === anchor.id)
     return empty ? { inside: anchor.id } : { after: acts.freeEnd(anchor) }
@@ -74,7 +74,22 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     acts.add(type, resolve(target ?? 'free', type))
     setTarget(null)
   }
-  const open = useCallback((node: string) => store.set({ open: node, selected: new Set([node]) }), [store])
+  const open = useCallback(
+    (node: string) => {
+      store.set({ open: node, selected: new Set([node]) })
+      // The panel takes room from the canvas: the node stays in sight.
+      requestAnimationFrame(() => {
+        const shown = flow.getInternalNode(node)
+        if (!shown || !canvas.current) return
+        const { x, y } = shown.internals.positionAbsolute
+        const at = flow.flowToScreenPosition({ x: x + (shown.width ?? 0), y })
+        const { left, right, top, bottom } = canvas.current.getBoundingClientRect()
+        if (at.x > left + 100 && at.x < right && at.y > top && at.y < bottom - 60) return
+        void flow.setCenter(x + 100, y + 30, { zoom: flow.getZoom(), duration: 200 })
+      })
+    },
+    [store, flow],
+  )
   const jump = (node: string) => {
     setQuery({ view: 'canvas' }, { replace: true })
     open(node)
@@ -120,7 +135,10 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     acts,
     {
       onSave: () => void saveHere(),
-      onAdd: () => setTarget('free'),
+      onAdd: (node) => {
+        if (node) store.set({ selected: new Set([node]) })
+        setTarget('free')
+      },
       onNote: addNote,
       onOpen: open,
       onConnect: setConnecting,
@@ -225,7 +243,7 @@ function tellTarget(
 ): string {
   const name = (id: string) => nameNode(nodeOf(id) ?? { id })
   if (target === 'free') return anchor ? `After ${nameNode(anchor)}` : 'Onto the canvas'
-  if ('after' in target) {
+  if ('after' in target && target.after) {
     const { id, handle } = target.after
     return `After ${name(id)}${handle ? `, ${handle}` : ''}`
   }

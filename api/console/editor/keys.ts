@@ -5,7 +5,7 @@ import type { EditorStore } from './graph/store.ts'
 
 export type KeyDeeds = {
   onSave: () => void
-  onAdd: () => void
+  onAdd: (id: string | undefined) => void
   onNote: () => void
   onOpen: (id: string) => void
   onConnect: (id: string) => void
@@ -98,7 +98,7 @@ export function useKeys(
       // A button has keys of its own.
       if (key === 'f') return now.onFit()
       if (locked) return
-      if (key === 'a') now.onAdd()
+      if (key === 'a') now.onAdd(id)
       else if (key === 'c' && only && acts.nodeOf(only)) now.onConnect(only)
       else if (key === 'd') acts.disable()
       else if (key === 'n') now.onNote()

@@ -92,7 +92,8 @@ export function hugBody(body: Place[]): { size: Size; by: Point } {
     place.x += by.x
     place.y += by.y
   }
-  const width = Math.max(...body.map((place) => place.x + place.width)) + LOOP_PAD
+  // To the right there is room for what a node leads to.
+  const width = Math.max(...body.map((place) => place.x + place.width)) + 2 * LOOP_PAD
   const height = Math.max(...body.map((place) => place.y + place.height)) + LOOP_PAD
   return { size: { width: Math.max(EMPTY_LOOP.width, width), height }, by }
 }

@@ -1,7 +1,7 @@
 import { Handle, type NodeProps, NodeResizer, Position } from '@xyflow/react'
 import { createContext, memo, useContext, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../kit/icon.tsx'
-import type { GraphEdge } from '../../nodeform/contract.ts'
+import type { GraphEdge, GraphNode } from '../../nodeform/contract.ts'
 import { kindOf, nameHandle, nameNode } from '../graph/kinds.ts'
 import type { End, Note } from '../graph/model.ts'
 import type { HandleShown, NoteNode, StepNode } from './flow.ts'
@@ -48,7 +48,7 @@ export const StepCard = memo(function StepCard({ data }: NodeProps<StepNode>) {
       </span>
       <span className="step-text">
         <span className="step-name">{nameNode(node)}</span>
-        <span className="step-type">{node.disabled ? `${label}, disabled` : label}</span>
+        <span className="step-type">{tellType(node, label)}</span>
       </span>
       {tone && (
         <span className="step-fault" title={said}>
@@ -78,7 +78,7 @@ export const LoopBox = memo(function LoopBox({ data }: NodeProps<StepNode>) {
           <Sign name={sign} size={16} />
         </span>
         <span className="step-name">{nameNode(node)}</span>
-        <span className="step-type">{node.disabled ? `${label}, disabled` : label}</span>
+        <span className="step-type">{tellType(node, label)}</span>
         {tone && (
           <span className="step-fault" title={said}>
             <Icon name="warning" size={14} />
@@ -103,6 +103,12 @@ export const LoopBox = memo(function LoopBox({ data }: NodeProps<StepNode>) {
     </div>
   )
 }, isUnchanged)
+
+/** The type, or the id where the name says the type already: expressions read a node by its id. */
+function tellType({ id, name, disabled }: GraphNode, label: string): string {
+  const said = name?.startsWith(label) ? id : label
+  return disabled ? `${said}, disabled` : said
+}
 
 /** Where edges leave: a name where there are several, and a + where nothing follows yet. */
 function Exits({ id, handles }: { id: string; handles: HandleShown[] }) {

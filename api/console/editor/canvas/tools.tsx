@@ -29,7 +29,7 @@ export function Tools({ store, acts, readOnly, onAdd, onNote, onOpen, onConnect 
           Add node
         </Button>
         <Button icon="edit" aria-label="Add a note (n)" onClick={onNote} />
-        <Button icon="widgets" aria-label="Lay out the graph (l)" onClick={() => acts.arrange()} />
+        <Button icon="workflows" aria-label="Lay out the graph (l)" onClick={() => acts.arrange()} />
         <Button icon="undo" aria-label="Undo (Ctrl Z)" disabled={!past} onClick={store.undo} />
         <Button icon="redo" aria-label="Redo (Ctrl Shift Z)" disabled={!future} onClick={store.redo} />
       </Panel>
@@ -52,8 +52,8 @@ function Chosen({
   const only = nodes.length === 1 && selected.size === 1 ? nodes[0] : undefined
   const off = nodes.length > 0 && nodes.every(({ disabled }) => disabled)
   return (
-    <Panel position="top-center" className="tools chosen">
-      <span className="quiet">{selected.size === 1 ? '1 chosen' : `${selected.size} chosen`}</span>
+    <Panel position="top-right" className="tools chosen">
+      {selected.size > 1 && <span className="quiet">{selected.size} chosen</span>}
       {only && (
         <Button small look="plain" icon="settings" onClick={() => onOpen(only.id)}>
           Open

@@ -25,8 +25,7 @@ export type Target =
   | { after: End }
   | { edge: GraphEdge }
   | { inside: string }
-  | { at: Point }
-  | { at: Point; after: End }
+  | { at: Point; free?: true; after?: End }
 
 /** Adds a node and connects it. */
 export function addNode(draft: Draft, type: string, target: Target, types: NodeTypes) {
@@ -37,7 +36,7 @@ export function addNode(draft: Draft, type: string, target: Target, types: NodeT
   const { nodes, sizes } = fitLoops(draft.nodes, types)
   const find = (wanted: string) => nodes.find((node) => node.id === wanted)
   const edge = 'edge' in target ? target.edge : undefined
-  const after = 'after' in target ? target.after : edge && { id: edge.source, handle: edge.sourceHandle ?? null }
+  const after = ('after' in target ? target.after : undefined) ?? (edge && { id: edge.source, handle: edge.sourceHandle ?? null })
   const before = after && find(after.id)
   const trigger = isTrigger(type, types)
   const room = (parentId: string | undefined, wanted: Point) => findRoom(nodes, sizes, parentId, wanted, size)
@@ -48,6 +47,8 @@ export function addNode(draft: Draft, type: string, target: Target, types: NodeT
     const from = parentId ? findSpot(nodes, parentId) : { x: 0, y: 0 }
     made.position = { x: Math.round(target.at.x - from.x), y: Math.round(target.at.y - from.y) }
     if (parentId) made.parentId = parentId
+    // Who points at a place means it; the middle of the canvas may be taken.
+    if (target.free) made.position = room(parentId, made.position)
   } else if ('inside' in target) {
     const body = nodes.filter(({ parentId }) => parentId === target.inside)
     const right = Math.max(LOOP_PAD - STEP_X, ...body.map((one) => one.position.x + sizes.get(one.id)!.width))
