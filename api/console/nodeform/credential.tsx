@@ -7,7 +7,6 @@ import { Field } from '../kit/field.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { Select, TextInput } from '../kit/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
-import { nameConstant } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
 import {
   type CredentialType,
@@ -19,6 +18,7 @@ import {
 import { faultsAt, tellFaults, useForm } from './scope.ts'
 import { CredentialKeys, readKeys } from './secrets.tsx'
 import type { ValueProps } from './value.tsx'
+import { nameType } from './words.ts'
 
 export type { CredentialUse } from './credentials.ts'
 
@@ -42,7 +42,7 @@ export function CredentialField({ path, label, value, onChange, required }: Valu
   const id = typeof value === 'string' ? value : ''
   const listed = (all ?? []).filter((one) => names.has(one.type) || one.id === id)
   const chosen = all?.find((one) => one.id === id)
-  const choices = listed.map((one) => ({ value: one.id, label: `${one.name} (${nameConstant(one.type)})` }))
+  const choices = listed.map((one) => ({ value: one.id, label: `${one.name} (${nameType(one.type)})` }))
   if (id !== '' && !chosen) choices.push({ value: id, label: mayRead && all ? 'One that is not there' : id })
 
   const test = async () => {
@@ -135,7 +135,7 @@ function NewCredential({ types, teamId, onClose, onMade }: NewProps) {
       <Field label="Type" help={kind?.summary}>
         <Select
           value={type}
-          choices={types.map((one) => ({ value: one.type, label: nameConstant(one.type) }))}
+          choices={types.map((one) => ({ value: one.type, label: nameType(one.type) }))}
           onChange={(next) => {
             setType(next)
             setValues({})

@@ -1,5 +1,5 @@
 import { Button } from '../kit/button.tsx'
-import { kindOf, type Schema, startValue } from './schema.ts'
+import { isRecord, kindOf, type Schema, startValue } from './schema.ts'
 import { faultsAt, tellFaults, useForm } from './scope.ts'
 import { ValueField, type ValueProps } from './value.tsx'
 import { helpFor } from './words.ts'
@@ -19,6 +19,8 @@ export function ListField({ schema, path, label, value, onChange, required, hide
     next.splice(to, 0, ...next.splice(at, 1))
     set(next)
   }
+  // An object of its own fields needs more room than a line.
+  const isCard = (item: unknown) => ['object', 'variants'].includes(kindOf(inner)) && isRecord(item)
   const one = label.replace(/s$/, '')
   return (
     <fieldset className="field form-group">
@@ -29,12 +31,12 @@ export function ListField({ schema, path, label, value, onChange, required, hide
       {help && <p className="help">{help}</p>}
       {items.map((item, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: entries have nothing else that names them
-        <div key={at} className={kindOf(inner) === 'object' ? 'entry card' : 'entry'}>
+        <div key={at} className={isCard(item) ? 'entry card' : 'entry'}>
           <ValueField
             schema={inner}
             path={`${path}[${at}]`}
             label={`${one} ${at + 1}`}
-            hideLabel={kindOf(inner) !== 'object'}
+            hideLabel={!isCard(item)}
             required
             value={item}
             onChange={(next) => set(items.with(at, next ?? startValue(inner)))}

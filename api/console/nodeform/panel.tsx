@@ -2,7 +2,6 @@ import { useRef, useState } from 'react'
 import { useNodeTypes } from '../data/nodetypes.ts'
 import { Button } from '../kit/button.tsx'
 import { Loaded } from '../kit/states.tsx'
-import { nameConstant } from '../kit/status.tsx'
 import { Tabs } from '../kit/tabs.tsx'
 import type { GraphNode, NodePanelProps } from './contract.ts'
 import { NodeForm, type NodeType } from './form.tsx'
@@ -12,6 +11,7 @@ import { usePlace } from './run.ts'
 import { isRecord } from './schema.ts'
 import { FormContext, type FormScope, type Taker } from './scope.ts'
 import { InputTree } from './tree.tsx'
+import { nameType } from './words.ts'
 
 /** The side panel for one node: its form, the same as JSON, and beside it what it can read. */
 export function NodePanel(props: NodePanelProps) {
@@ -22,25 +22,24 @@ export function NodePanel(props: NodePanelProps) {
       <Loaded query={types}>
         {(all) => <Body key={node.id} {...props} nodeType={all.find(({ type }) => type === node.type)} />}
       </Loaded>
-      <Button
-        small
-        look="plain"
-        icon="close"
-        className="node-close"
-        aria-label="Close the settings"
-        onClick={onClose}
-      />
+      {!types.data && <Close onClose={onClose} />}
     </aside>
   )
+}
+
+function Close({ onClose }: { onClose: () => void }) {
+  return <Button small look="plain" icon="close" aria-label="Close the settings" onClick={onClose} />
 }
 
 type BodyProps = NodePanelProps & {
   nodeType: (Omit<NodeType, 'config'> & { config: object; credentialUses: readonly string[] }) | undefined
 }
 
-function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, nodeType }: BodyProps) {
+function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, onClose, nodeType }: BodyProps) {
   const [view, setView] = useState('form')
-  const [hasTree, setTree] = useState(() => nodeType?.kind !== 'trigger')
+  const [hasTree, setTree] = useState(
+    () => nodeType?.kind !== 'trigger' && matchMedia('(width >= 700px)').matches,
+  )
   const taker = useRef<Taker | null>(null)
   const { data: place, isLoading, error } = usePlace(teamId, workflowId, node, graph.edges)
   const uses = (nodeType?.credentialUses ?? []) as FormScope['uses']
@@ -58,21 +57,18 @@ function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, nod
         <div className="node-main">
           <header className="node-header">
             <div>
-              <h2>{node.name || nameConstant(node.type)}</h2>
+              <h2>{node.name || nameType(node.type)}</h2>
               <p className="quiet">
                 {nodeType?.summary ?? `There is no type ${node.type}: it stands here as JSON.`}
               </p>
             </div>
+            <div className="row">
+              <Button small look="plain" aria-expanded={hasTree} onClick={() => setTree(!hasTree)}>
+                {hasTree ? 'Hide input' : 'Show input'}
+              </Button>
+              <Close onClose={onClose} />
+            </div>
           </header>
-          <Button
-            small
-            look="plain"
-            aria-expanded={hasTree}
-            className="tree-switch"
-            onClick={() => setTree(!hasTree)}
-          >
-            {hasTree ? 'Hide input' : 'Show input'}
-          </Button>
           {nodeType ? (
             <Tabs
               label="Views of the node"

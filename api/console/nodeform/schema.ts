@@ -128,8 +128,10 @@ export function chooseVariant(variants: readonly Schema[], value: unknown): numb
   return found >= 0 ? found : variants.length - 1
 }
 
-/** What a variant is called in the choice. */
-export function nameVariant(schema: Schema): string {
+const SIMPLE = new Set<Kind>(['choice', 'number', 'flag', 'json', 'constant'])
+
+/** What a variant is called in the choice; a text beside one control only is there for its expression. */
+export function nameVariant(schema: Schema, all: readonly Schema[]): string {
   if (schema.title) return schema.title
   const named = Object.values(schema.properties ?? {}).find((inner) => typeof inner.const === 'string')
   if (named) return nameKey(String(named.const).toLowerCase())
@@ -140,7 +142,7 @@ export function nameVariant(schema: Schema): string {
       return 'Choice'
     case 'expression':
     case 'text':
-      return 'Text or expression'
+      return all.length === 2 && all.some((one) => SIMPLE.has(kindOf(one))) ? 'Expression' : 'Text'
     case 'number':
       return 'Number'
     case 'flag':

@@ -116,7 +116,7 @@ type ChoiceProps = Pick<ValueProps, 'schema' | 'value' | 'onChange'> & {
 
 function Choice({ schema, value, onChange, required, disabled }: ChoiceProps) {
   const values = schema.enum ?? [schema.const as string]
-  const usual = schema.default === undefined ? '' : `${nameChoice(schema.default)} (usual)`
+  const usual = schema.default === undefined ? 'Not set' : `${nameChoice(schema.default)} (default)`
   return (
     <Select
       disabled={disabled}
@@ -185,8 +185,8 @@ function VariantField(props: ValueProps) {
         onChange={(event) => pick(event.target.value)}
       >
         {variants.map((one, at) => (
-          <option key={nameVariant(one) + String(one.const ?? '')} value={String(at)}>
-            {nameVariant(one)}
+          <option key={`${nameVariant(one, variants)} ${String(one.const ?? '')}`} value={String(at)}>
+            {nameVariant(one, variants)}
           </option>
         ))}
       </select>
@@ -216,6 +216,7 @@ function SpecialField(props: ValueProps & { special: Special }) {
   const change = (next: string) => onChange(next === '' && !required ? undefined : next)
   const inputs = {
     code: <Code language="javascript" lines={24} value={text} readOnly={readOnly} onChange={change} />,
+    json: <JsonInput value={value} onChange={onChange} />,
     sql: <ExpressionInput language="sql" lines={5} value={text} onChange={change} />,
     whole: <ExpressionInput mode="whole" lines={3} value={text} onChange={change} />,
     condition: <ExpressionInput mode="whole" as="condition" value={text} onChange={change} />,

@@ -1,3 +1,4 @@
+import { nameConstant } from '../kit/status.tsx'
 import { nameKey, type Schema } from './schema.ts'
 
 /** What stands above the options of a type: these keys, or those of its operation. */
@@ -151,6 +152,8 @@ const OWN_HELP: Record<string, string> = {
 /** What a field says about itself: the schema's own words come first. */
 export function helpFor(type: string, path: string, schema: Schema): string | undefined {
   if (schema.description) return schema.description
+  // What a list says of its entries is said once.
+  if (path.endsWith(']')) return undefined
   const plain = path.replaceAll(/\[\d+\]/g, '').replace(/^config\./, '')
   const own = OWN_HELP[`${type}.${plain}`]
   // The same word deep in a config may mean something else.
@@ -177,7 +180,17 @@ export function labelFor(key: string): string {
   return LABELS[key] ?? nameKey(key)
 }
 
-export type Special = 'code' | 'condition' | 'credential' | 'sql' | 'whole' | 'workflow'
+const PROPER: Record<string, string> = { openai: 'OpenAI', oauth2: 'OAuth 2' }
+
+/** HTTP_REQUEST -> HTTP request */
+export function nameType(type: string): string {
+  return nameConstant(type).replace(
+    /\b(ai|aws|http|imap|llm|csv|json|xml|html|smtp|oauth2|openai)\b/gi,
+    (word) => PROPER[word.toLowerCase()] ?? word.toUpperCase(),
+  )
+}
+
+export type Special = 'code' | 'condition' | 'credential' | 'json' | 'sql' | 'whole' | 'workflow'
 
 /** What a field is beyond its schema. */
 export function specialOf(type: string, path: string, schema: Schema): Special | undefined {
@@ -188,6 +201,9 @@ export function specialOf(type: string, path: string, schema: Schema): Special |
   if (type === 'CODE' && plain === 'code') return 'code'
   if (type === 'DATABASE_QUERY' && plain === 'query') return 'sql'
   if (key === 'expression') return 'whole'
+  // A JSON Schema is written as one.
+  if (['schema', 'jsonSchema', 'parameters'].includes(key) && schema.type === 'object' && !schema.properties)
+    return 'json'
   const isCondition = (schema.anyOf ?? []).map((one) => one.type).join() === 'boolean,string'
   return isCondition ? 'condition' : undefined
 }

@@ -41,6 +41,7 @@ const LOOK = EditorView.theme({
   '.cm-line': { padding: '0 10px' },
   '.cm-placeholder': { color: 'var(--quiet)' },
   '.cm-scroller': { maxHeight: '320px', overflow: 'auto' },
+  '.cm-tooltip-autocomplete > ul > li[aria-selected] .cm-completionDetail': { color: '#fff' },
   '.cm-completionDetail': { color: 'var(--quiet)', fontStyle: 'normal' },
   '.cm-tooltip.cm-completionInfo': { padding: '4px 8px', maxWidth: '280px' },
 })

@@ -63,7 +63,9 @@ function shorten(message: string, text: string): string {
 /** The place in the text that an error names, by its words: they count within the braces of its expression. */
 function findMark(message: string, text: string): Mark | undefined {
   const [, count, inner = ''] = /\(character (\d+) of \{\{ (.*) \}\}\)$/s.exec(message) ?? []
-  const start = text.indexOf(inner)
+  // Of several expressions the one with exactly these words.
+  const exact = [...text.matchAll(/\{\{\s*(.*?)\s*\}\}/gs)].find((one) => one[1] === inner)
+  const start = exact ? exact.index + exact[0].indexOf(inner) : text.indexOf(inner)
   if (count && start >= 0) {
     const from = Math.min(start + Number(count) - 1, text.length - 1)
     return { from, to: from + 1 }
