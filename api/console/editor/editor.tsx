@@ -16,7 +16,7 @@ import { replaceNode, type Target } from './graph/edits.ts'
 import { faultsOf } from './graph/faults.ts'
 import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
-import { forgetStore, moveStore, send } from './graph/save.ts'
+import { moveStore, send } from './graph/save.ts'
 import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
@@ -48,10 +48,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
   const [connecting, setConnecting] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
   const canvas = useRef<HTMLDivElement>(null)
-  useLeaveGuard(
-    store,
-    useCallback(() => forgetStore(storeKey), [storeKey]),
-  )
+  useLeaveGuard(store)
 
   const pick = useCallback((next: Target) => {
     setConnecting(null)

@@ -50,6 +50,10 @@ export function forgetStore(key: string): void {
   kept.delete(key)
 }
 
+export function findStore(key: string): EditorStore | undefined {
+  return kept.get(key)
+}
+
 /**
  * Sends the draft. What is refused is kept as faults of the nodes, and thrown; of what is saved the warnings are kept.
  * Somebody may edit on meanwhile. Without `over` a state that somebody else has saved is not overwritten.
