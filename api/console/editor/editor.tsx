@@ -67,15 +67,10 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     const empty = isLoop(anchor.type) && !nodes.some(({ parentId }) => parentId === anchor.id)
     return empty ? { inside: anchor.id } : { after: acts.freeEnd(anchor) }
   }
-  const add = (type: string) => {
-    acts.add(type, resolve(target ?? 'free', type))
-    setTarget(null)
-  }
-  const open = useCallback(
+  // What is new, and what the panel would cover, is brought into sight.
+  const reveal = useCallback(
     (node: string) => {
-      store.set({ open: node, selected: new Set([node]) })
-      // The panel takes room from the canvas: the node stays in sight.
-      requestAnimationFrame(() => {
+      const look = () => {
         const shown = flow.getInternalNode(node)
         if (!shown || !canvas.current) return
         const { x, y } = shown.internals.positionAbsolute
@@ -83,9 +78,21 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
         const { left, right, top, bottom } = canvas.current.getBoundingClientRect()
         if (at.x > left + 100 && at.x < right && at.y > top && at.y < bottom - 60) return
         void flow.setCenter(x + 100, y + 30, { zoom: flow.getZoom(), duration: 200 })
-      })
+      }
+      requestAnimationFrame(() => requestAnimationFrame(look))
     },
-    [store, flow],
+    [flow],
+  )
+  const add = (type: string) => {
+    reveal(acts.add(type, resolve(target ?? 'free', type)))
+    setTarget(null)
+  }
+  const open = useCallback(
+    (node: string) => {
+      store.set({ open: node, selected: new Set([node]) })
+      reveal(node)
+    },
+    [store, reveal],
   )
   const jump = (node: string) => {
     setQuery({ view: 'canvas' }, { replace: true })

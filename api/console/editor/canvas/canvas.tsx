@@ -203,6 +203,7 @@ export function Canvas({ store, types, acts, readOnly, onPick, onOpen, children 
         onConnect={connect}
         onConnectEnd={connectEnd}
         isValidConnection={isValid}
+        onNodeClick={(_, { id, type }) => readOnly && type !== 'note' && onOpen(id)}
         onNodeDoubleClick={(_, { id, type }) => type !== 'note' && onOpen(id)}
         onDragOver={(event) => event.preventDefault()}
         onDrop={drop}
