@@ -9,7 +9,7 @@ import { Field } from '../kit/field.tsx'
 import { Switch, TextArea } from '../kit/input.tsx'
 import { Menu } from '../kit/menu.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
-import { Allowed } from '../shell/role.tsx'
+import { useRole } from '../shell/role.tsx'
 import { readFaults } from './graph/faults.ts'
 import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
 
@@ -41,6 +41,7 @@ export function Header({
 }: HeaderProps) {
   const name = useEditor(store, ({ draft }) => draft.name)
   const dirty = useEditor(store, isDirty)
+  const may = useRole()
   const [describing, setDescribing] = useState(false)
   useEffect(() => {
     document.title = `${name || 'Workflow'} · Perdure`
@@ -72,13 +73,13 @@ export function Header({
       </span>
       <div className="editor-do">
         {id && <Active store={store} id={id} active={active} readOnly={readOnly} />}
-        <div className="segmented" role="group" aria-label="View">
+        <fieldset className="segmented" aria-label="View">
           {['canvas', 'json'].map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onView(one)}>
               {one === 'json' ? 'JSON' : 'Canvas'}
             </button>
           ))}
-        </div>
+        </fieldset>
         <Menu
           trigger={<Button look="plain" icon="more" aria-label="More" />}
           items={[
@@ -94,13 +95,11 @@ export function Header({
             { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
           ]}
         />
-        <Allowed role="OPERATOR">
-          {(id || !readOnly) && (
-            <Button icon="play" onClick={onExecute}>
-              Execute
-            </Button>
-          )}
-        </Allowed>
+        {may('OPERATOR') && (id || !readOnly) && (
+          <Button icon="play" onClick={onExecute}>
+            Execute
+          </Button>
+        )}
         {!readOnly && (
           <Button look="primary" busy={busy} disabled={!dirty} onClick={onSave} title="Save (Ctrl S)">
             Save

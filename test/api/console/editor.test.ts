@@ -54,7 +54,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     // Into a connection.
     await page.locator('.react-flow__edge').last().hover({ force: true })
     await page.getByRole('button', { name: 'Add a node here' }).last().click()
-    await option('WaitWaits for a duration').click()
+    await option('Wait Waits for a duration').click()
     await expect.poll(shown).toBe(5)
     await expect.poll(wires).toBe(4)
     const name = await save('By mouse')

@@ -245,10 +245,7 @@ export function Canvas({ store, types, acts, readOnly, onPick, onOpen, children 
 }
 
 /** What the canvas names by its ends is an edge of the graph, which may have more fields. */
-function findEdge(
-  store: EditorStore,
-  wanted: GraphEdge,
-) {
+function findEdge(store: EditorStore, wanted: GraphEdge) {
   return store.get().draft.edges.find((edge) => nameEdge(edge) === nameEdge(wanted)) ?? wanted
 }
 

@@ -36,7 +36,9 @@ export function addNode(draft: Draft, type: string, target: Target, types: NodeT
   const { nodes, sizes } = fitLoops(draft.nodes, types)
   const find = (wanted: string) => nodes.find((node) => node.id === wanted)
   const edge = 'edge' in target ? target.edge : undefined
-  const after = ('after' in target ? target.after : undefined) ?? (edge && { id: edge.source, handle: edge.sourceHandle ?? null })
+  const after =
+    ('after' in target ? target.after : undefined) ??
+    (edge && { id: edge.source, handle: edge.sourceHandle ?? null })
   const before = after && find(after.id)
   const trigger = isTrigger(type, types)
   const room = (parentId: string | undefined, wanted: Point) => findRoom(nodes, sizes, parentId, wanted, size)

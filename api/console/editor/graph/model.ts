@@ -61,9 +61,9 @@ export function place(
 export function fitLoops(nodes: readonly EditorNode[], types: NodeTypes) {
   const bodies = groupNodes(nodes)
   const places = new Map<string, Place>()
-  const fit = (id: string | null): Size => {
+  const hug = (id: string | null): Size => {
     const body = (bodies.get(id) ?? []).map((node) => {
-      const size = isLoop(node.type) ? fit(node.id) : sizeCard(node, types)
+      const size = isLoop(node.type) ? hug(node.id) : sizeCard(node, types)
       const by = shifts.get(node.id) ?? { x: 0, y: 0 }
       const found = { x: node.position.x - by.x, y: node.position.y - by.y, ...size }
       places.set(node.id, found)
@@ -76,7 +76,7 @@ export function fitLoops(nodes: readonly EditorNode[], types: NodeTypes) {
     return size
   }
   const shifts = new Map<string, Point>()
-  fit(null)
+  hug(null)
   const fitted = nodes.map((node) => {
     const { x, y } = places.get(node.id) ?? node.position
     return x === node.position.x && y === node.position.y ? node : { ...node, position: { x, y } }
