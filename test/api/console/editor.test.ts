@@ -268,8 +268,8 @@ describe.skipIf(missing)('the editor of workflows', () => {
 
   async function ended(workflowId: string): Promise<string> {
     const path = `/api/executions?teamId=${host.teamId}&workflowId=${workflowId}`
-    type Found = { content: { executionId: string }[] }
+    type Found = { content: { id: string }[] }
     const { content } = await host.ask<Found>('GET', path)
-    return (await host.ended(content[0]!.executionId)).status
+    return (await host.ended(content[0]!.id)).status
   }
 })
