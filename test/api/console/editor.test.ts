@@ -113,6 +113,33 @@ describe.skipIf(missing)('the editor of workflows', () => {
     expect(await host.ended(await host.execute(id, { items: [1, 2] }))).toBeTruthy()
   })
 
+  test('a node is dragged into a loop and out of it, with what leads to it', async () => {
+    const id = await host.create({
+      nodes: [
+        start,
+        { id: 'each', type: 'FOR_EACH', config: { items: [1] } },
+        { id: 'one', type: 'NO_OP', parentId: 'each' },
+        { id: 'two', type: 'NO_OP' },
+      ],
+      edges: edges('start -> each', 'each -> two'),
+    })
+    await signIn(`#/workflows/${id}/edit`)
+    await node('two').waitFor()
+    await drag(node('two').locator('.step-name'), node('one'))
+    await page.getByText("A connection over the loop's border removed").waitFor()
+    await press('Control+s')
+    await expect.poll(async () => (await read(id)).version).toBe(2)
+    const parent = async () => (await read(id)).nodes.find((one) => one.id === 'two')?.parentId
+    expect([await parent(), await wires()]).toEqual(['each', 1])
+    await drag(node('two').locator('.step-name'), undefined, { x: 20, y: 240 })
+    await press('Control+s')
+    await expect.poll(async () => (await read(id)).version).toBe(3)
+    expect(await parent()).toBeUndefined()
+    await press('Control+z')
+    await press('Control+z')
+    await expect.poll(wires).toBe(2)
+  })
+
   test('edits are undone and redone, copied into another workflow, disabled, laid out and noted', async () => {
     const id = await host.create({
       nodes: [start, { id: 'a', type: 'SET', config: { values: { x: 1 } } }, { id: 'b', type: 'NO_OP' }],

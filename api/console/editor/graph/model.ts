@@ -31,6 +31,8 @@ export type Draft = {
 const CARD_WIDTH = 200
 const CARD_HEIGHT = 60
 const HANDLE_GAP = 24
+/** So far beside a loop's box what is dropped is still meant for it. */
+const GRACE = 20
 
 /** How large a node's card is: it grows with its handles. */
 export function sizeCard(node: GraphNode, types: NodeTypes): Size {
@@ -168,7 +170,8 @@ export function findLoopAt(
   const holds = ({ id }: EditorNode) => {
     const spot = findSpot(nodes, id)
     const { width, height } = sizes.get(id) ?? EMPTY_LOOP
-    return x >= spot.x && x <= spot.x + width && y >= spot.y && y <= spot.y + height
+    const beside = x < spot.x - GRACE || x > spot.x + width + GRACE
+    return !beside && y >= spot.y - GRACE && y <= spot.y + height + GRACE
   }
   return loops.filter(holds).at(-1)?.id
 }
