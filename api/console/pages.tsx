@@ -57,6 +57,10 @@ export const PAGES: readonly Page[] = [
   page('/audit', 'Audit', () => import('./audit/page.tsx'), 'AuditPage', { group: 'Team', label: 'Audit', icon: 'audit', least: 'ADMIN', key: 'u' }),
   page('/settings', 'Settings', () => import('./settings/page.tsx'), 'SettingsPage', { group: 'Team', label: 'Settings', icon: 'settings', key: 's' }),
 
+  // Build
+  page('/workflows/new', 'New workflow', () => import('./editor/page.tsx'), 'NewWorkflowPage'),
+  page('/workflows/:id/edit', 'Edit workflow', () => import('./editor/page.tsx'), 'EditWorkflowPage'),
+
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
 

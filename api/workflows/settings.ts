@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { CONCURRENCY_POLICIES } from '../../db/workflows/settings.ts'
+import { CONCURRENCY_POLICIES, NOTE_COLOURS } from '../../db/workflows/settings.ts'
 import { readPathTemplate } from '../../workflows/expressions/paths.ts'
 import { findTimezone } from '../../workflows/graph/cron.ts'
 import { strictObject } from '../../workflows/object.ts'
@@ -56,6 +56,23 @@ const retention = strictObject({
   count: v.optional(v.nullable(integerOf('executions', 1, 1_000_000)), null),
 })
 
+const MAX_NOTES = 100
+
+const coordinate = v.pipe(v.number('must be a number'), v.finite('must be finite'))
+const extent = v.pipe(
+  v.number('must be a number'),
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(10_000, 'must be at most 10000'),
+)
+
+const note = strictObject({
+  id: boundedString(100),
+  text: boundedString(5_000, 0),
+  position: strictObject({ x: coordinate, y: coordinate }),
+  size: strictObject({ width: extent, height: extent }),
+  colour: v.optional(v.picklist(NOTE_COLOURS, `must be one of ${NOTE_COLOURS.join(', ')}`), 'yellow'),
+})
+
 /** The settings of a request. Each setting that is given replaces the stored one. */
 export const settingsField = strictObject({
   timeoutMs: v.optional(
@@ -75,6 +92,13 @@ export const settingsField = strictObject({
   saveData: v.optional(strictObject({ inputs: flag, outputs: flag })),
   strict: v.optional(v.boolean('must be true or false')),
   chatHistoryTokens: v.optional(integerOf('tokens', 100, 1_000_000)),
+  notes: v.optional(
+    v.pipe(
+      v.array(note, 'must be an array'),
+      v.maxLength(MAX_NOTES, `must have at most ${MAX_NOTES} notes`),
+      v.check((notes) => new Set(notes.map(({ id }) => id)).size === notes.length, 'must not repeat an id'),
+    ),
+  ),
 })
 
 const number = v.nullable(v.number())
@@ -130,6 +154,18 @@ export const settingsSchema = v.pipe(
       v.description(
         "About how many tokens of a chat's earlier messages an execution gets; what is older is summarised",
       ),
+    ),
+    notes: v.pipe(
+      v.array(
+        v.object({
+          id: v.string(),
+          text: v.string(),
+          position: v.object({ x: v.number(), y: v.number() }),
+          size: v.object({ width: v.number(), height: v.number() }),
+          colour: v.picklist(NOTE_COLOURS),
+        }),
+      ),
+      v.description('Notes on the canvas, with places in the units of the positions of nodes'),
     ),
   }),
   v.title('WorkflowSettings'),

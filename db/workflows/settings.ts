@@ -29,7 +29,21 @@ export type WorkflowSettings = {
   strict: boolean
   /** About how many tokens of a chat's earlier messages an execution gets. */
   chatHistoryTokens: number
+  /** What its authors have written onto the canvas; it means nothing to executions. */
+  notes: CanvasNote[]
 }
+
+/** A sticky note: where its upper left corner is, and its size, in the units of the nodes' positions. */
+export type CanvasNote = {
+  id: string
+  text: string
+  position: { x: number; y: number }
+  size: { width: number; height: number }
+  colour: NoteColour
+}
+
+export const NOTE_COLOURS = ['yellow', 'blue', 'green', 'red', 'grey'] as const
+export type NoteColour = (typeof NOTE_COLOURS)[number]
 
 export const DEFAULT_SETTINGS: WorkflowSettings = {
   timeoutMs: null,
@@ -40,6 +54,7 @@ export const DEFAULT_SETTINGS: WorkflowSettings = {
   saveData: { inputs: true, outputs: true },
   strict: false,
   chatHistoryTokens: 8_000,
+  notes: [],
 }
 
 /**

@@ -20,8 +20,19 @@ function readSearch(): string {
   return readHash().split('?')[1] ?? ''
 }
 
+let mayLeave: (to: string) => boolean = () => true
+
+/** Asked before another page is gone to, until the function that it returns is called. */
+export function guardLeaving(ask: (to: string) => boolean): () => void {
+  mayLeave = ask
+  return () => {
+    mayLeave = () => true
+  }
+}
+
 /** Goes to a page of the console. */
 export function go(to: string, options: { replace?: boolean } = {}): void {
+  if (!mayLeave(to)) return
   if (!options.replace) location.hash = to
   else {
     // Without the event that a change of the hash makes, nobody would hear of it.

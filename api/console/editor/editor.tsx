@@ -1,0 +1,305 @@
+import { useReactFlow } from '@xyflow/react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { isRefused, problemsOf } from '../data/refusal.ts'
+import { go, useQueryState } from '../kit/address.ts'
+import { useConfirm } from '../kit/confirm.tsx'
+import { Dialog } from '../kit/dialog.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { Loading } from '../kit/states.tsx'
+import { Canvas, useFocus } from './canvas/canvas.tsx'
+import { Palette } from './canvas/palette.tsx'
+import { Tools } from './canvas/tools.tsx'
+import { Connections } from './connections.tsx'
+import { ExecuteDialog } from './execute.tsx'
+import { createActs } from './graph/acts.ts'
+import { replaceNode, type Target } from './graph/edits.ts'
+import { faultsOf } from './graph/faults.ts'
+import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
+import type { EditorNode } from './graph/model.ts'
+import { moveStore, send } from './graph/save.ts'
+import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
+import { useLeaveGuard } from './guard.ts'
+import { Header } from './header.tsx'
+import { JsonView } from './jsonview.tsx'
+import { KEYS, useKeys } from './keys.ts'
+import { Problems } from './problems.tsx'
+
+const NodePanel = lazy(async () => ({ default: (await import('../nodeform/panel.tsx')).NodePanel }))
+
+export type EditorProps = {
+  store: EditorStore
+  types: NodeTypes
+  id: string | undefined
+  teamId: string
+  active: boolean
+  readOnly: boolean
+  storeKey: string
+}
+
+/** The page around the canvas: what is added, what is open, what was refused. */
+export function Editor({ store, types, id, teamId, active, readOnly, storeKey }: EditorProps) {
+  const flow = useReactFlow()
+  const confirm = useConfirm()
+  const focus = useFocus()
+  const acts = useMemo(() => createActs(store, types, focus), [store, types, focus])
+  const [{ view }, setQuery] = useQueryState({ view: 'canvas' })
+  const [target, setTarget] = useState<Target | 'free' | null>(null)
+  const [shown, setShown] = useState<'execute' | 'help' | null>(null)
+  const [connecting, setConnecting] = useState<string | null>(null)
+  const [busy, setBusy] = useState(false)
+  const canvas = useRef<HTMLDivElement>(null)
+  useLeaveGuard(store)
+
+  const pick = useCallback((next: Target) => {
+    setConnecting(null)
+    setTarget(next)
+  }, [])
+  const centre = () => {
+    const { left, top, width, height } = canvas.current!.getBoundingClientRect()
+    return flow.screenToFlowPosition({ x: left + width / 2 - 100, y: top + height / 2 - 30 })
+  }
+  /** Behind the chosen node, into the chosen empty loop, else into the middle of what one sees. */
+  const resolve = (wanted: Target | 'free', type: string): Target => {
+    if (wanted !== 'free') return wanted
+    const anchor = acts.anchor()
+    if (!anchor || types.get(type)?.kind === 'trigger') return { at: centre(), free: true }
+    const { nodes } = store.get().draft
+    const empty = isLoop(anchor.type) && !nodes.some(({ parentId }) => parentId === anchor.id)
+    return empty ? { inside: anchor.id } : { after: acts.freeEnd(anchor) }
+  }
+  // What is new, and what the panel would cover, is brought into sight.
+  const reveal = useCallback(
+    (node: string) => {
+      const look = () => {
+        const shown = flow.getInternalNode(node)
+        if (!shown || !canvas.current) return
+        const { x, y } = shown.internals.positionAbsolute
+        const at = flow.flowToScreenPosition({ x: x + (shown.width ?? 0), y })
+        const { left, right, top, bottom } = canvas.current.getBoundingClientRect()
+        if (at.x > left + 100 && at.x < right && at.y > top && at.y < bottom - 60) return
+        void flow.setCenter(x + 100, y + 30, { zoom: flow.getZoom(), duration: 200 })
+      }
+      requestAnimationFrame(() => requestAnimationFrame(look))
+    },
+    [flow],
+  )
+  const add = (type: string) => {
+    reveal(acts.add(type, resolve(target ?? 'free', type)))
+    setTarget(null)
+  }
+  const open = useCallback(
+    (node: string) => {
+      store.set({ open: node, selected: new Set([node]) })
+      reveal(node)
+    },
+    [store, reveal],
+  )
+  const jump = (node: string) => {
+    setQuery({ view: 'canvas' }, { replace: true })
+    open(node)
+    void flow.fitView({ nodes: [{ id: node }], maxZoom: 1, duration: 200 })
+  }
+
+  const save = async (over = false): Promise<string> => {
+    setBusy(true)
+    try {
+      const saved = await send(store, types, { teamId, id, over })
+      notify(saved.warnings > 0 ? `Saved, with ${saved.warnings} warnings` : 'Saved')
+      return saved.id
+    } finally {
+      setBusy(false)
+    }
+  }
+  const follow = (made: string) => {
+    if (id !== undefined) return
+    moveStore(storeKey, made)
+    go(`/workflows/${made}/edit`, { replace: true })
+  }
+  const saveHere = async () => {
+    if (busy) return
+    try {
+      follow(await save())
+    } catch (error) {
+      if (isRefused(error, 412)) {
+        confirm({
+          title: 'Somebody else has saved this workflow',
+          text: 'You can look at what they did under Versions. Saving yours makes a newer version of it.',
+          label: 'Save mine over it',
+          danger: true,
+          work: () => save(true),
+        })
+      } else if (problemsOf(error).length === 0) notifyError(error)
+      else notify('Not saved: see what is wrong', 'bad')
+    }
+  }
+  const fit = () => void flow.fitView({ padding: 0.16, maxZoom: 1, duration: 200 })
+  const addNote = () => acts.addNote(centre())
+  useKeys(
+    store,
+    acts,
+    {
+      onSave: () => void saveHere(),
+      onAdd: (node) => {
+        if (node) store.set({ selected: new Set([node]) })
+        setTarget('free')
+      },
+      onNote: addNote,
+      onOpen: open,
+      onConnect: setConnecting,
+      onFit: fit,
+      onEscape: () => {
+        if (target) setTarget(null)
+        else store.set({ selected: new Set(), open: undefined })
+      },
+    },
+    readOnly,
+    view === 'canvas',
+  )
+  const dirty = useEditor(store, isDirty)
+  return (
+    <div className="full editor">
+      <Header
+        store={store}
+        id={id}
+        active={active}
+        readOnly={readOnly}
+        busy={busy}
+        view={view}
+        onView={(next) => setQuery({ view: next }, { replace: true })}
+        onSave={() => void saveHere()}
+        onExecute={() => setShown('execute')}
+        onHelp={() => setShown('help')}
+      />
+      <div className="editor-body">
+        <div className="editor-canvas" ref={canvas}>
+          {view === 'json' ? (
+            <JsonView store={store} types={types} readOnly={readOnly} />
+          ) : (
+            <Canvas store={store} types={types} acts={acts} readOnly={readOnly} onPick={pick} onOpen={open}>
+              <Tools
+                store={store}
+                acts={acts}
+                readOnly={readOnly}
+                onAdd={() => setTarget('free')}
+                onNote={addNote}
+                onOpen={open}
+                onConnect={setConnecting}
+              />
+            </Canvas>
+          )}
+          {target && view === 'canvas' && !readOnly && (
+            <Palette
+              types={types}
+              where={tellTarget(target, acts.anchor(), acts.nodeOf)}
+              triggers={target === 'free' || 'at' in target}
+              onPick={add}
+              onClose={() => setTarget(null)}
+            />
+          )}
+          <Problems store={store} onJump={jump} />
+        </div>
+        <Settings store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
+      </div>
+      {connecting && (
+        <Connections
+          store={store}
+          acts={acts}
+          types={types}
+          id={connecting}
+          onPick={pick}
+          onClose={() => {
+            focus(connecting)
+            setConnecting(null)
+          }}
+        />
+      )}
+      {shown === 'execute' && (
+        <ExecuteDialog
+          teamId={teamId}
+          id={id}
+          name={store.get().draft.name}
+          save={dirty && !readOnly ? save : undefined}
+          onClose={() => setShown(null)}
+        />
+      )}
+      <Dialog open={shown === 'help'} onClose={() => setShown(null)} title="Keys of the canvas">
+        <dl className="keys">
+          {KEYS.map(([key, text]) => (
+            <div key={key}>
+              <dt>
+                {key.split(' ').map((one) => (
+                  <kbd key={one}>{one}</kbd>
+                ))}
+              </dt>
+              <dd>{text}</dd>
+            </div>
+          ))}
+        </dl>
+      </Dialog>
+    </div>
+  )
+}
+
+function tellTarget(
+  target: Target | 'free',
+  anchor: EditorNode | undefined,
+  nodeOf: (id: string) => EditorNode | undefined,
+): string {
+  const name = (id: string) => nameNode(nodeOf(id) ?? { id })
+  if (target === 'free') return anchor ? `After ${nameNode(anchor)}` : 'Onto the canvas'
+  if ('after' in target && target.after) {
+    const { id, handle } = target.after
+    return `After ${name(id)}${handle ? `, ${handle}` : ''}`
+  }
+  if ('edge' in target) return `Between ${name(target.edge.source)} and ${name(target.edge.target)}`
+  return 'inside' in target ? `Inside ${name(target.inside)}` : 'Onto the canvas'
+}
+
+type SettingsProps = {
+  store: EditorStore
+  teamId: string
+  workflowId: string | undefined
+  readOnly: boolean
+  onClosed: (id: string) => void
+}
+
+/** The settings of the node that is open, beside the canvas. */
+function Settings({ store, teamId, workflowId, readOnly, onClosed }: SettingsProps) {
+  const open = useEditor(store, (state) => state.open)
+  const draft = useEditor(store, (state) => state.draft)
+  const faults = useEditor(store, (state) => state.faults)
+  const dock = useRef<HTMLElement>(null)
+  const node = draft.nodes.find(({ id }) => id === open)
+  const own = useMemo(() => (node ? faultsOf(faults, node.id) : []), [faults, node])
+  useEffect(() => {
+    if (open !== undefined) dock.current?.focus({ preventScroll: true })
+  }, [open])
+  if (!node) return null
+  return (
+    <aside className="node-dock" aria-label={`Settings of ${nameNode(node)}`} tabIndex={-1} ref={dock}>
+      <Suspense fallback={<Loading />}>
+        <NodePanel
+          teamId={teamId}
+          workflowId={workflowId}
+          node={node}
+          graph={draft}
+          faults={own}
+          readOnly={readOnly}
+          onChange={(next) => {
+            const now = store.get()
+            const edited = replaceNode(now.draft, node.id, next as EditorNode)
+            const renamed = next.id !== node.id && edited.nodes.some(({ id }) => id === next.id)
+            store.edit(edited, {
+              key: `node ${node.id}`,
+              ...(renamed ? { open: next.id, selected: new Set([next.id]) } : {}),
+            })
+          }}
+          onClose={() => {
+            store.set({ open: undefined })
+            onClosed(node.id)
+          }}
+        />
+      </Suspense>
+    </aside>
+  )
+}

@@ -1,0 +1,88 @@
+import { useSyncExternalStore } from 'react'
+import type { Draft } from './model.ts'
+
+export type Fault = {
+  /** As the API said it: nodes[3].config.url. */
+  path: string
+  message: string
+  warning?: true
+  /** What it is about, as it was when the graph was sent. */
+  nodeId?: string
+  edge?: { source: string; target: string; sourceHandle: string | null }
+  /** Relative to the node. */
+  within?: string
+}
+
+export type EditorState = {
+  draft: Draft
+  /** What the service has; undefined of a new workflow. */
+  saved: Draft | undefined
+  past: Draft[]
+  future: Draft[]
+  faults: Fault[]
+  /** The ids of nodes and notes. */
+  selected: ReadonlySet<string>
+  /** The node whose settings are open. */
+  open: string | undefined
+  /** The tag of what the service has, for If-Match. */
+  tag: string | null
+}
+
+export type EditorStore = ReturnType<typeof createStore>
+
+const MAX_UNDO = 200
+const MERGE_MS = 1_000
+
+/** What the page edits, with its history. Readers are told of every change. */
+export function createStore(draft: Draft, saved: Draft | undefined, tag: string | null = null) {
+  let state: EditorState = {
+    ...{ draft, saved, past: [], future: [], faults: [] },
+    ...{ selected: new Set<string>(), open: undefined, tag },
+  }
+  const readers = new Set<() => void>()
+  let last = { key: '', at: 0 }
+  const set = (next: Partial<EditorState>) => {
+    state = { ...state, ...next }
+    for (const tell of readers) tell()
+  }
+  return {
+    get: () => state,
+    set,
+    subscribe(tell: () => void) {
+      readers.add(tell)
+      return () => {
+        readers.delete(tell)
+      }
+    },
+    /** One step that can be undone; steps of the same key in short order are one. */
+    edit(next: Draft, { key = '', ...also }: Partial<EditorState> & { key?: string } = {}) {
+      if (next === state.draft) return set(also)
+      const now = performance.now()
+      const merges = key !== '' && key === last.key && now - last.at < MERGE_MS && state.past.length > 0
+      last = { key, at: now }
+      const past = merges ? state.past : [...state.past, state.draft].slice(-MAX_UNDO)
+      set({ draft: next, past, future: [], ...also })
+    },
+    undo() {
+      const before = state.past.at(-1)
+      if (!before) return
+      last = { key: '', at: 0 }
+      set({ draft: before, past: state.past.slice(0, -1), future: [state.draft, ...state.future] })
+    },
+    redo() {
+      const [next, ...future] = state.future
+      if (!next) return
+      last = { key: '', at: 0 }
+      set({ draft: next, past: [...state.past, state.draft], future })
+    },
+  }
+}
+
+/** A part of the state; it must be the same object as long as nothing in it changed. */
+export function useEditor<T>(store: EditorStore, pick: (state: EditorState) => T): T {
+  return useSyncExternalStore(store.subscribe, () => pick(store.get()))
+}
+
+export function isDirty({ draft, saved }: EditorState): boolean {
+  return draft !== saved
+}

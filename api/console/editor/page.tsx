@@ -1,0 +1,91 @@
+import { ReactFlowProvider } from '@xyflow/react'
+import { useEffect, useMemo, useState } from 'react'
+import { useParams } from 'wouter'
+import { type EditedWorkflow, useEditedWorkflow } from '../data/editing.ts'
+import { useNodeTypes } from '../data/nodetypes.ts'
+import { Loading, Refused } from '../kit/states.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
+import { Editor } from './editor.tsx'
+import './editor.css'
+import type { NodeType, NodeTypes } from './graph/kinds.ts'
+import { draftOf, forgetStore, newDraft, openStore } from './graph/save.ts'
+import { createStore, isDirty } from './graph/store.ts'
+
+/** `/workflows/new`: a workflow that is not saved yet. */
+export function NewWorkflowPage() {
+  const { teamId } = useTeam()
+  const types = useTypes()
+  if (types.error) return <Refused error={types.error} />
+  if (!types.map) return <Loading />
+  return <Opened id={undefined} teamId={teamId} types={types.map} workflow={undefined} />
+}
+
+/** `/workflows/:id/edit` */
+export function EditWorkflowPage() {
+  const { id = '' } = useParams<{ id: string }>()
+  const workflow = useEditedWorkflow(id)
+  const types = useTypes()
+  const error = workflow.error ?? types.error
+  if (error) return <Refused error={error} />
+  if (!workflow.data || !types.map) return <Loading />
+  const { teamId } = workflow.data.body
+  return <Opened key={id} id={id} teamId={teamId} types={types.map} workflow={workflow.data} />
+}
+
+function useTypes(): { map: NodeTypes | undefined; error: unknown } {
+  const { data, error } = useNodeTypes()
+  const map = useMemo(() => data && new Map(data.map((one) => [one.type, one as NodeType])), [data])
+  return { map, error }
+}
+
+type OpenedProps = {
+  id: string | undefined
+  teamId: string
+  types: NodeTypes
+  workflow: EditedWorkflow | undefined
+}
+
+function Opened({ id, teamId, types, workflow }: OpenedProps) {
+  const key = id ?? `new ${teamId}`
+  const [store] = useState(() =>
+    openStore(key, () => {
+      if (!workflow) return createStore(newDraft(), undefined)
+      const draft = draftOf(workflow.body, types)
+      return createStore(draft, draft, workflow.tag)
+    }),
+  )
+  // What is saved is read anew the next time; what is not is kept, should the page be left by accident.
+  useEffect(
+    () => () => {
+      if (!isDirty(store.get())) forgetStore(key)
+    },
+    [store, key],
+  )
+  const builder = useRole(teamId)('BUILDER')
+  const small = useSmall()
+  return (
+    <ReactFlowProvider>
+      <Editor
+        store={store}
+        types={types}
+        id={id}
+        teamId={teamId}
+        active={workflow?.body.active ?? false}
+        readOnly={!builder || small}
+        storeKey={key}
+      />
+    </ReactFlowProvider>
+  )
+}
+
+/** On a phone one looks at a graph; drawing needs room. */
+function useSmall(): boolean {
+  const [query] = useState(() => matchMedia('(max-width: 760px)'))
+  const [small, setSmall] = useState(query.matches)
+  useEffect(() => {
+    const listen = () => setSmall(query.matches)
+    query.addEventListener('change', listen)
+    return () => query.removeEventListener('change', listen)
+  }, [query])
+  return small
+}
