@@ -201,21 +201,26 @@ function Bar({ of, begin, span, now, kind, text }: BarProps) {
   const left = Math.max(from, span.from)
   const width = Math.min(to, span.to) - left
   const share = width / (span.to - span.from)
-  // Where the bar leaves no room behind it, its length stands before it.
-  const late = (left + width - span.from) / (span.to - span.from) > 0.82
+  // Where the bar leaves no room behind it, its length stands before it, or in it.
+  const start = (left - span.from) / (span.to - span.from)
+  const late = start + share > 0.82
+  const side = !late ? '' : start > 0.35 ? 'before' : 'inside'
+  const end = late && side === 'before' ? left : left + width
+  // What is striped or thin has no room for a text.
+  const told = text && !(side === 'inside' && kind !== '')
   return (
     <>
       <i
         className={`gantt-bar ${of.status.toLowerCase()} ${kind}`}
         style={{ left: percent(left, span), width: `max(3px, ${(share * 100).toFixed(3)}%)` }}
       />
-      {text && (
+      {told && (
         <span
-          className={late ? 'bar-length before' : 'bar-length'}
+          className={`bar-length ${side}`}
           style={
             late
-              ? { right: `calc(100% - ${percent(left, span)} + 6px)` }
-              : { left: `calc(${percent(left + width, span)} + 8px)` }
+              ? { right: `calc(100% - ${percent(end, span)} + 6px)` }
+              : { left: `calc(${percent(end, span)} + 8px)` }
           }
         >
           {text}
