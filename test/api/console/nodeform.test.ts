@@ -66,7 +66,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.getByRole('button', { name: 'Add key' }).last().click()
     await page.getByLabel('Key 1 of Body').fill('count')
     await page.getByLabel('Kind of Value of count').selectOption('Number')
-    await page.getByLabel('Value of count', { exact: true }).fill('3')
+    await page.getByRole('spinbutton', { name: 'Value of count' }).fill('3')
     await page.getByText('Options', { exact: true }).click()
     await page.getByLabel('Max bytes').fill('1000')
     await page.getByRole('button', { name: 'Add response' }).click()
