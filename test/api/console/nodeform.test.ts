@@ -253,7 +253,11 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.locator('.read-value').getByText('"Dear Ada"').waitFor()
 
     await page.getByText('$nodes.order').click()
-    const row = page.locator('.json-row').filter({ hasText: 'lines:' }).last()
+    const row = page
+      .locator('details')
+      .filter({ hasText: '$nodes.order' })
+      .locator('.json-row')
+      .filter({ hasText: 'lines:' })
     const from = (await row.boundingBox())!
     const to = (await field.boundingBox())!
     await page.mouse.move(from.x + 50, from.y + 10)
