@@ -161,7 +161,9 @@ function VariantField(props: ValueProps) {
   const { readOnly } = useForm()
   const variants = listVariants(schema)
   const [picked, setPicked] = useState<number | null>(null)
-  const holds = picked !== null && (value === undefined || fits(variants[picked]!, value))
+  // An entry of a list or a table that is emptied is an empty text, whatever its kind.
+  const isEmpty = value === undefined || value === ''
+  const holds = picked !== null && (isEmpty || fits(variants[picked]!, value))
   const chosen = holds ? picked : chooseVariant(variants, value)
   const pick = (text: string) => {
     const next = variants[Number(text)]!
@@ -171,7 +173,11 @@ function VariantField(props: ValueProps) {
   const inner = { ...variants[chosen]!, ...(schema.default === undefined ? {} : { default: schema.default }) }
   // What is known of the whole is known of its variant.
   const given = { ...inner, ...(schema.description ? { description: schema.description } : {}) }
-  const field = <ValueField {...props} schema={given} />
+  const change = (next: unknown) => {
+    if (next === undefined) setPicked(chosen)
+    onChange(next)
+  }
+  const field = <ValueField {...props} schema={given} onChange={change} />
   if (variants.length < 2) return field
   return (
     <div className={hideLabel ? 'with-kind bare' : 'with-kind'}>

@@ -66,7 +66,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.getByRole('button', { name: 'Add key' }).last().click()
     await page.getByLabel('Key 1 of Body').fill('count')
     await page.getByLabel('Kind of Value of count').selectOption('Number')
-    await page.getByLabel('Value of count', { exact: true }).fill('3')
+    await page.getByRole('spinbutton', { name: 'Value of count' }).fill('3')
     await page.getByText('Options', { exact: true }).click()
     await page.getByLabel('Max bytes').fill('1000')
     await page.getByRole('button', { name: 'Add response' }).click()
@@ -253,7 +253,11 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.locator('.read-value').getByText('"Dear Ada"').waitFor()
 
     await page.getByText('$nodes.order').click()
-    const row = page.locator('.json-row').filter({ hasText: 'lines:' }).last()
+    const row = page
+      .locator('details')
+      .filter({ hasText: '$nodes.order' })
+      .locator('.json-row')
+      .filter({ hasText: 'lines:' })
     const from = (await row.boundingBox())!
     const to = (await field.boundingBox())!
     await page.mouse.move(from.x + 50, from.y + 10)
