@@ -105,6 +105,7 @@ function ReportTable({ rows }: { rows: readonly AuditReport[] }) {
 function Actions({ report }: { report: AuditReport }) {
   const { id, name, teamId, status, downloadUrl } = report
   const confirm = useConfirm()
+  const act = isMade(report) ? 'Stop' : 'Delete'
   const remove = () =>
     confirm({
       title: 'Delete this report?',
@@ -135,8 +136,8 @@ function Actions({ report }: { report: AuditReport }) {
             {format.toUpperCase()}
           </LinkButton>
         ))}
-      <Button small aria-label={`Delete ${name}`} onClick={remove}>
-        {isMade(report) ? 'Stop' : 'Delete'}
+      <Button small aria-label={`${act} ${name}`} onClick={remove}>
+        {act}
       </Button>
     </div>
   )
