@@ -28,7 +28,8 @@ export type Draft = {
   settings: Record<string, unknown>
 }
 
-const CARD_WIDTH = 200
+// Imported graphs often have 200 from node to node.
+const CARD_WIDTH = 172
 const CARD_HEIGHT = 60
 const HANDLE_GAP = 24
 /** So far beside a loop's box what is dropped is still meant for it. */
