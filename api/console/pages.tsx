@@ -40,6 +40,8 @@ export const PAGES: readonly Page[] = [
 
   // Watch
   page('/monitoring', 'Monitoring', () => import('./monitoring/page.tsx'), 'MonitoringPage', { group: 'Watch', label: 'Monitoring', icon: 'monitoring', key: 'm' }),
+  page('/evaluation', 'Evaluation', () => import('./evaluation/page.tsx'), 'EvaluationPage', { group: 'Watch', label: 'Evaluation', icon: 'evaluation' }),
+  page('/evaluation/:workflowId/:runId', 'Batch', () => import('./evaluation/batch.tsx'), 'BatchPage'),
   page('/guardrails', 'Guardrails', () => import('./guardrails/page.tsx'), 'GuardrailsPage', { group: 'Watch', label: 'Guardrails', icon: 'guardrails' }),
 
   // Elsewhere
