@@ -6,6 +6,7 @@ import { PageHeader } from '../kit/header.tsx'
 import { Tabs } from '../kit/tabs.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { AlertsView } from './alerts.tsx'
+import { ChannelsView } from './channels.tsx'
 import { ExecutionsView } from './executions.tsx'
 import { PeriodChoice, useSpan } from './period.tsx'
 import { AlertSettings } from './settings.tsx'
@@ -46,6 +47,7 @@ export function MonitoringPage() {
           },
           { id: 'executions', label: 'Executions', content: inPeriod(<ExecutionsView span={span} />) },
           { id: 'alerts', label: 'Alerts', content: <AlertsView /> },
+          { id: 'channels', label: 'Channels', content: <ChannelsView /> },
           { id: 'settings', label: 'Settings', content: <AlertSettings /> },
         ]}
       />
