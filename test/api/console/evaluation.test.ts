@@ -69,22 +69,21 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     const { workflowId } = await makeJudged()
     const executionId = await host.execute(workflowId)
     await host.ended(executionId)
-    await host.store.db
+    const id = randomUUID()
+    const { db } = host.store
+    await db
       .insertInto('evaluations')
       .values({
-        ...{ id: randomUUID(), teamId: host.teamId, workflowId, executionId, status: 'SCORED' },
+        ...{ id, teamId: host.teamId, workflowId, executionId, status: 'SCORED', judgedAt: new Date() },
         ...{ model: 'judge', provider: 'custom', composite: 2, failureThreshold: 3, failed: true },
-        judgements: JSON.stringify([
-          {
-            dimension: 'relevance',
-            score: 2,
-            reason: null,
-            explanation: 'It misses <b>it</b>',
-            flagged: false,
-          },
-        ]),
-        judgedAt: new Date(),
-      } as never)
+      })
+      .execute()
+    await db
+      .insertInto('evaluationScores')
+      .values({
+        ...{ evaluationId: id, dimension: 'relevance', score: 2, explanation: 'It misses <b>it</b>' },
+        ...{ cost: 0.001, inputTokens: 10, outputTokens: 5 },
+      })
       .execute()
     await signIn(`#/evaluation?workflowId=${workflowId}`)
     const table = page.getByRole('table', { name: 'Judged runs' })
@@ -94,7 +93,7 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     await expectAccessible(page)
     await page.setViewportSize(PHONE)
     expect(await overflow(page)).toBe(0)
-    await page.getByLabel('Show').selectOption('false')
+    await page.getByLabel('Show', { exact: true }).selectOption('false')
     await page.getByText('No run fits this filter').waitFor()
   })
 
@@ -139,7 +138,7 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     await page.getByText('2 gained, 0 lost').waitFor()
     await expectAccessible(page)
 
-    await page.getByLabel('Show').selectOption('failed')
+    await page.getByLabel('Show', { exact: true }).selectOption('failed')
     await page.getByText('1–1 of 1').waitFor()
     await page.getByRole('button', { name: 'Show case 3' }).click()
     await page.getByRole('dialog').getByText('bad', { exact: true }).waitFor()
