@@ -68,7 +68,7 @@ function Summary({ workflowId }: { workflowId: string }) {
           ['Score', formatScore(data.composite), 'from 1 to 5'],
           ...data.dimensions.map(
             ({ dimension, mean, scored }) =>
-              [nameConstant(dimension), formatScore(mean), `${scored} scores`] as [string, string, string],
+              [nameConstant(dimension), formatScore(mean), `of ${scored} runs`] as [string, string, string],
           ),
         ]}
       />
