@@ -74,6 +74,9 @@ import { createTelemetryTotalRoutes } from './telemetry/totals.ts'
 import { createTraceRoutes } from './telemetry/traces.ts'
 import { createApprovalRoutes } from './waits/approvals.ts'
 import { createWaitRoutes } from './waits/events.ts'
+import { createEmbedRoutes } from './widgets/embed.ts'
+import { createPublicWidgetRoutes } from './widgets/public.ts'
+import { createWidgetRoutes } from './widgets/widgets.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
 import { createTransferRoutes } from './workflows/transfer.ts'
 import { createVariableRoutes } from './workflows/variables.ts'
@@ -84,6 +87,7 @@ import { createWorkflowRoutes } from './workflows/workflows.ts'
 export function createApp(deps: ApiDeps) {
   const app = new Hono<AppEnv>()
   const metrics = deps.metrics ?? createMetrics()
+  const streams = createReplyStreams(deps)
   const seats = createSeats('waiting requests', deps.waiting)
   app.use(observe(metrics, deps.tracing))
   app.use(countAnswering)
@@ -122,7 +126,10 @@ export function createApp(deps: ApiDeps) {
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps))
     .route('/', createChatSessionRoutes())
-    .route('/', createChatMessageRoutes(deps, createReplyStreams(deps)))
+    .route('/', createChatMessageRoutes(deps, streams))
+    .route('/', createWidgetRoutes(deps))
+    .route('/', createPublicWidgetRoutes(deps, streams))
+    .route('/', createEmbedRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())

@@ -12,12 +12,13 @@ import type { PrefixChecker } from '../db/audit/parallel/prefixes.ts'
 import type { ChainVerifier } from '../db/audit/parallel/verifyteam.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Exposure } from '../db/operation/exposure.ts'
-import type { RequestCount } from '../db/operation/limits.ts'
+import type { CountedCaller, RequestCount } from '../db/operation/limits.ts'
 import type { Errand } from '../db/outbox.ts'
 import type { TeamPlan } from '../db/people/teams.ts'
 import type { RefusalLimits } from '../db/refusals/refusals.ts'
 import type { Scope, Store } from '../db/scope.ts'
 import type { TraceContext } from '../db/starts/start.ts'
+import type { OpenWidget } from '../db/widgets/visitors.ts'
 import type { Graph } from '../workflows/graph/graph.ts'
 import type { Problem } from '../workflows/problem.ts'
 import type { ErrorBody } from './http/responses.ts'
@@ -51,6 +52,13 @@ export type AppEnv = {
     log: Logger
     /** The trace context of the request's span, if the request is traced. */
     trace?: TraceContext
+    /** What the request counts against, if that does not follow from who has sent it. */
+    buckets?: CountedCaller[]
+    /**
+     * The widget that the request is about, and its visitor, if they have shown who they are. `isOwnPage`: it comes from
+     * the page of the widget that the service itself serves.
+     */
+    widget?: { open: OpenWidget; visitor?: WidgetVisitor | undefined; isOwnPage: boolean }
     /** The count of the request against its token's team, once the token is found. */
     counted?: RequestCount
     /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
@@ -59,6 +67,9 @@ export type AppEnv = {
     countRequest: (findTeam?: FindTeam) => Promise<void>
   }
 }
+
+/** `onPage`: they came by the service's own page of the widget, in a frame, and not by a script on another page. */
+export type WidgetVisitor = { sessionId: string; onPage: boolean }
 
 /** Finds the team that a request names, if any. The caller need not be a member. */
 export type FindTeam = (scope: Scope) => Promise<string | undefined>

@@ -95,6 +95,10 @@ export const ACTS = {
   AGENT_CHAT_SESSION_UPDATED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_CLEARED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
   AGENT_CHAT_SESSION_DELETED: { role: 'OPERATOR', resource: 'AGENT_CHAT_SESSION' },
+  WIDGET_CREATED: { role: 'BUILDER', resource: 'WIDGET' },
+  WIDGET_UPDATED: { role: 'BUILDER', resource: 'WIDGET' },
+  WIDGET_KEY_ROTATED: { role: 'BUILDER', resource: 'WIDGET' },
+  WIDGET_DELETED: { role: 'BUILDER', resource: 'WIDGET' },
   /** Urgent, because an export also shows what is wrong with a broken chain. */
   AUDIT_EXPORTED: { role: 'ADMIN', resource: 'AUDIT', urgent: true },
   /** What is personal about entries was erased; its details name them. Only the operator can do it. */

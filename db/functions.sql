@@ -289,6 +289,17 @@ begin
   return null;
 end $function$;
 
+-- A widget whose workflow is deleted is disabled, whoever deletes it.
+CREATE OR REPLACE FUNCTION public.disable_widget()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.enabled := false;
+  new.updated_at := now();
+  return new;
+end $function$;
+
 -- A new address is not confirmed, unless the same statement says so.
 CREATE OR REPLACE FUNCTION public.doubt_email()
  RETURNS trigger
@@ -897,5 +908,6 @@ CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, r
 CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
 CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
+CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
 CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

@@ -13,6 +13,7 @@ export type OwnedTable =
   | 'agentChatSessions'
   | 'guardrailExemplars'
   | 'guardrailRules'
+  | 'widgets'
 
 const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
@@ -23,6 +24,7 @@ const NOUNS: Record<OwnedTable, string> = {
   agentChatSessions: 'chat session',
   guardrailExemplars: 'exemplar',
   guardrailRules: 'rule',
+  widgets: 'widget',
 }
 
 const cacheOf = perDatabase(() => new LRUCache<string, string>({ max: 50_000 }))

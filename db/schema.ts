@@ -63,6 +63,8 @@ export interface AgentChatSessions {
   title: string;
   untitled: boolean;
   updatedAt: Generated<Timestamp>;
+  visitorEmail: string | null;
+  widgetId: string | null;
   workflowId: string;
 }
 
@@ -1217,6 +1219,29 @@ export interface Watches {
   watcher: string;
 }
 
+export interface WidgetCounts {
+  day: Timestamp;
+  used: number;
+  who: string;
+  widgetId: string;
+}
+
+export interface Widgets {
+  allowedOrigins: string[];
+  collectEmail: boolean;
+  createdAt: Generated<Timestamp>;
+  enabled: boolean;
+  id: string;
+  key: string;
+  name: string;
+  perDay: number;
+  perVisitor: number;
+  teamId: string;
+  theme: unknown;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string | null;
+}
+
 export interface WorkerLeases {
   claimedAt: Timestamp | null;
   place: string | null;
@@ -1349,6 +1374,8 @@ export interface DB {
   variables: Variables;
   versionCredentials: VersionCredentials;
   watches: Watches;
+  widgetCounts: WidgetCounts;
+  widgets: Widgets;
   workerLeases: WorkerLeases;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;

@@ -30,6 +30,8 @@ export type ReplyStreamOptions = {
   executionId: string
   /** Whether a text that is begun anew may be told by `reset`; else that ends the stream. */
   resets: boolean
+  /** For visitors of a page: nothing that says how the reply came about. */
+  isPublic?: boolean
   /** Who reads it, also by a token of theirs. */
   personId: string
   /** Nobody has read of it before: a Last-Event-ID that came along is that of another reply. */
@@ -47,14 +49,14 @@ export function createReplyStreams(deps: ApiDeps) {
   const rights = createRightsWatch(deps.bus)
   const seats = createSeats('replies', { ofPerson, ofTeam })
 
-  async function join(executionId: string, from: ReplyCursor, resets: boolean, wake: () => void) {
+  async function join(executionId: string, from: ReplyCursor, how: Telling, wake: () => void) {
     const { feed, leave } = await replies.join(executionId, wake)
     const reader = createReplyReader(deps.store, feed, 'ended' in from ? START : from)
     return {
       isBehind: reader.isBehind,
       async read() {
         const news = await reader.next()
-        return news ? writeNews(news, resets) : { text: '', ended: false }
+        return news ? writeNews(news, how) : { text: '', ended: false }
       },
       leave,
     } satisfies EventReader
@@ -74,7 +76,7 @@ export function createReplyStreams(deps: ApiDeps) {
      */
     streamReply(
       c: Context<AppEnv>,
-      { executionId, resets, isNew = false, personId, check, leave }: ReplyStreamOptions,
+      { executionId, resets, isPublic = false, isNew = false, personId, check, leave }: ReplyStreamOptions,
     ): Response {
       const given = readReplyCursor(readLastEventId(c))
       // Who posts a message wants its reply, also if they repeat it.
@@ -90,7 +92,7 @@ export function createReplyStreams(deps: ApiDeps) {
       }
       const log = c.get('log')
       const body = streamEvents({
-        join: (wake) => join(executionId, from, resets, wake),
+        join: (wake) => join(executionId, from, { resets, isPublic }, wake),
         stopping: deps.bus.stopping,
         check,
         watchRights: (lost) => rights.watch(personId, lost),
@@ -106,11 +108,15 @@ export function createReplyStreams(deps: ApiDeps) {
 
 export type ReplyStreams = ReturnType<typeof createReplyStreams>
 
-function writeNews(news: ReplyNews, resets: boolean): { text: string; ended: boolean } {
+type Telling = { resets: boolean; isPublic: boolean }
+
+function writeNews(news: ReplyNews, { resets, isPublic }: Telling): { text: string; ended: boolean } {
+  const writeEvent = isPublic ? writePublicEvent : writeOwnEvent
   if (news.kind === 'text')
     return { text: writeEvent(news.cursor, { type: 'chunk', content: news.text }), ended: false }
   if (news.kind === 'reset' && resets) return { text: writeEvent(START, { type: 'reset' }), ended: false }
-  const last = news.kind === 'end' ? describeEnd(news.state) : { type: 'error', message: BEGUN_ANEW }
+  const describe = isPublic ? describePublicEnd : describeEnd
+  const last = news.kind === 'end' ? describe(news.state) : { type: 'error', message: BEGUN_ANEW }
   return { text: writeEvent({ ended: true }, last), ended: true }
 }
 
@@ -124,6 +130,21 @@ function describeEnd(state: ReplyState | 'gone'): object {
   return { type: 'done', tokenUsage }
 }
 
-function writeEvent(cursor: ReplyCursor, data: object): string {
-  return `id: ${writeReplyCursor(cursor)}\nevent: message\ndata: ${JSON.stringify(data)}\n\n`
+/** What a visitor is told instead of an error. */
+const NO_REPLY = 'There is no reply to this message. Please try again.'
+
+function describePublicEnd(state: ReplyState | 'gone'): object {
+  if (state === 'gone') return { type: 'error', message: NO_REPLY }
+  if (state.status !== 'FAILED') return { type: 'done' }
+  // What a node says instead of a reply that its guardrails have blocked is meant for whoever asked.
+  return { type: 'error', message: (state.length > 0 && state.error) || NO_REPLY }
+}
+
+function writeOwnEvent(cursor: ReplyCursor, data: object): string {
+  return `id: ${writeReplyCursor(cursor)}\n${writePublicEvent(cursor, data)}`
+}
+
+/** Without an id, which would count the turns of the model. */
+function writePublicEvent(_: ReplyCursor, data: object): string {
+  return `event: message\ndata: ${JSON.stringify(data)}\n\n`
 }

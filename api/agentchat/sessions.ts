@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { CHAT_OWNERS } from '../../db/agentchat/access.ts'
 import { CHAT_ROLES, CHAT_STATUSES } from '../../db/agentchat/messages.ts'
 import {
   createChatSession,
@@ -37,7 +38,11 @@ const SessionListQuery = v.object({
   ),
   all: v.pipe(
     v.optional(v.picklist(['true', 'false'], 'must be true or false'), 'false'),
-    v.description("Everybody's sessions in the team: only for its ADMINs"),
+    v.description("Everybody's sessions in the team, without visitors of widgets: only for its ADMINs"),
+  ),
+  widgetId: v.pipe(
+    v.optional(uuidField),
+    v.description('The sessions of the visitors of this widget: only for ADMINs'),
   ),
   ...paging,
 })
@@ -92,9 +97,12 @@ const item = {
   messageCount: countSchema,
   lastMessageAt: v.nullable(timeSchema),
   owner: v.object({
-    kind: v.picklist(['USER', 'SDK_TOKEN']),
+    kind: v.picklist(CHAT_OWNERS),
     id: idSchema,
-    name: v.nullable(v.pipe(v.string(), v.examples(['Ada Byron']))),
+    name: v.pipe(
+      v.nullable(v.pipe(v.string(), v.examples(['Ada Byron']))),
+      v.description('Of a VISITOR, the e-mail address that they gave'),
+    ),
   }),
 }
 const NewSessionSchema = v.pipe(

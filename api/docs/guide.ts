@@ -25,6 +25,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'triggers',
       'agents',
       'chat',
+      'widgets',
       'files',
       'guardrails',
       'versions',

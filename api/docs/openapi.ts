@@ -62,6 +62,7 @@ const TAGS: Record<string, string> = {
   Executions: 'What has been executed: to read, follow, cancel and repeat',
   Webhooks: 'Addresses that start or resume executions without credentials of this service',
   'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
+  Widgets: "Chats on other people's pages",
   Approvals: 'What people are asked to decide',
   Expressions: 'Trying expressions out',
   Guardrails: 'Checking texts for what should not be in them',

@@ -35,6 +35,8 @@ export type Rule = {
    * 'member': any role in the team. A role: that role in the team, or a higher one.
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
+  /** Refuses requests to a public route for other reasons than a role. Called once they are counted. */
+  guard?: (c: Context<AppEnv>) => void
   /** Besides the role, it needs a person who is signed in: SDK tokens are not accepted. */
   person?: true
   /**
@@ -126,6 +128,7 @@ export function accept<const R extends Rule>(
     const isLate = rule.json !== undefined && isArriving(c)
     const turn = rule.role === 'public' ? '' : await demandRole(rule, c, readOnce)
     if (rule.person) demandPerson(c.get('scope'))
+    rule.guard?.(c)
     const problems: Problem[] = []
     const read = (target: 'param' | 'query' | 'json', schema: Schema | undefined, value: unknown) => {
       if (!schema) return

@@ -33,7 +33,8 @@ export function isCounted(c: Context): boolean {
 /**
  * Returns a function that counts one request, and only once, however often it is called. The request counts
  * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
- * without valid credentials the user of a known device who signs in, or the client's address. What counts
+ * without valid credentials the user of a known device who signs in, or the client's address; if the request has `buckets`,
+ * against each of those instead. What counts
  * against a FREE team counts against all FREE teams of the user too, because anybody may make teams. The
  * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the database takes no
  * changes, requests that only read are not counted.
@@ -44,6 +45,8 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
   return async (findTeam?: FindTeam): Promise<void> => {
     if (done || !isCounted(c)) return
     done = true
+    const buckets = c.get('buckets')
+    if (buckets) return countEach(deps, buckets, put)
     const { counted, userId } = await findCounted(deps, c, findTeam)
     let count = c.get('counted')
     try {
@@ -58,10 +61,26 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
       if (own.used > own.limit) count = own
     }
     putLimitHeaders(put, count)
-    if (count.used <= count.limit || deps.rateLimits === false) return
-    const message = `More than ${count.limit} requests in this minute. Try again in ${count.wait} s`
-    throw new Fault('THROTTLED', message, { retryAfter: count.wait })
+    demandRoom(deps, count)
   }
+}
+
+/**
+ * Counts a request against several limits, one after the other, so that what the first one refuses does not use up the
+ * others. The headers show the last one, or the one that refuses.
+ */
+async function countEach(deps: ApiDeps, buckets: CountedCaller[], put: Put): Promise<void> {
+  for (const bucket of buckets) {
+    const count = await countRequest(deps.store, bucket)
+    putLimitHeaders(put, count)
+    demandRoom(deps, count)
+  }
+}
+
+function demandRoom({ rateLimits }: ApiDeps, { used, limit, wait }: RequestCount): void {
+  if (used <= limit || rateLimits === false) return
+  const message = `More than ${limit} requests in this minute. Try again in ${wait} s`
+  throw new Fault('THROTTLED', message, { retryAfter: wait })
 }
 
 type Counted = { counted: CountedCaller; userId?: string | null }

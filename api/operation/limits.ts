@@ -9,10 +9,10 @@ import { countSchema, pageSchema, timeSchema } from '../http/responses.ts'
 const LimitItemSchema = v.pipe(
   v.object({
     kind: v.pipe(v.picklist(COUNTED_KINDS), v.description('Whose requests are counted')),
-    id: v.pipe(v.string(), v.description('The id of the team or user, or the IP address')),
+    id: v.pipe(v.string(), v.description('The id of the team, user, widget or visitor, or the IP address')),
     name: v.pipe(
       v.nullable(v.string()),
-      v.description("The team's name or the user's e-mail. Null for an address"),
+      v.description("The name of the team or widget, or the user's e-mail. Null for addresses and visitors"),
     ),
     limit: countSchema,
     used: v.pipe(countSchema, v.description('Requests in this minute')),
@@ -31,7 +31,7 @@ export function createLimitRoutes() {
       tag: 'Operation',
       summary: 'List the rate limits',
       description:
-        'The teams, users and addresses that have sent requests in this minute, the busiest first.',
+        'The teams, users, widgets and addresses that have sent requests in this minute, the busiest first.',
       role: 'instance',
       query: v.object(paging),
       responses: {

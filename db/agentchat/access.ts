@@ -13,11 +13,15 @@ export type ChatSession = {
   updatedAt: Date
 }
 
-/** `owner` is the user or the SDK token whose session it is; its name is null once it is gone. */
+/** Whose a session is. A VISITOR is somebody on a page with a widget of the team, who has no account. */
+export const CHAT_OWNERS = ['USER', 'SDK_TOKEN', 'VISITOR'] as const
+export type ChatOwner = (typeof CHAT_OWNERS)[number]
+
+/** `name` of the owner is null once they are gone; that of a visitor is the e-mail address they gave, if any. */
 export type ChatSessionItem = ChatSession & {
   messageCount: number
   lastMessageAt: Date | null
-  owner: { kind: 'USER' | 'SDK_TOKEN'; id: string; name: string | null }
+  owner: { kind: ChatOwner; id: string; name: string | null }
 }
 
 /** Locks a session until the transaction ends, so that nobody posts to it. Throws NOT_FOUND. */
@@ -41,7 +45,7 @@ export async function openChatSession(
   id: string,
   use: 'read' | 'delete' | 'own',
 ): Promise<{ item: ChatSessionItem; row: ChatSessionRow }> {
-  const row = await findSession(scope.store.db, id)
+  const row = await findChatSession(scope.store.db, id)
   if (!row) throw missing('chat session')
   demand(scope, row.teamId, 'OPERATOR')
   const owner = ownerOf(scope)
@@ -61,20 +65,25 @@ export function ownerOf({ actor }: Scope): { kind: 'USER' | 'SDK_TOKEN'; id: str
 }
 
 export type ChatSessionRow = ChatSession & {
-  ownerKind: 'USER' | 'SDK_TOKEN'
+  ownerKind: ChatOwner
   ownerId: string
   ownerName: string | null
+  /** The widget whose visitor it belongs to, and the address they gave. */
+  widgetId: string | null
+  visitorEmail: string | null
   messageCount: number
   lastMessageAt: Date | null
 }
 
 /** What is selected of a session `s`, for showChatSession. */
 export const CHAT_SESSION_COLUMNS = sql`s.id, s.workflow_id, s.team_id, s.title, s.created_at, s.updated_at, s.owner_kind, s.owner_id,
-  s.message_count, s.last_message_at, case s.owner_kind
+  s.message_count, s.last_message_at, s.widget_id, s.visitor_email, case s.owner_kind
     when 'USER' then (select u.first_name || ' ' || u.last_name from users u where u.id = s.owner_id)
+    when 'VISITOR' then s.visitor_email
     else (select t.name from sdk_tokens t where t.id = s.owner_id) end as owner_name`
 
-async function findSession(db: Db, id: string): Promise<ChatSessionRow | undefined> {
+/** A session, whoever asks for it. */
+export async function findChatSession(db: Db, id: string): Promise<ChatSessionRow | undefined> {
   const { rows } =
     await sql<ChatSessionRow>`select ${CHAT_SESSION_COLUMNS} from agent_chat_sessions s where id = ${id}`.execute(
       db,
@@ -87,6 +96,8 @@ export function showChatSession({
   ownerKind: kind,
   ownerId,
   ownerName: name,
+  widgetId: _widgetId,
+  visitorEmail: _visitorEmail,
   ...item
 }: ChatSessionRow): ChatSessionItem {
   return { ...item, owner: { kind, id: ownerId, name } }

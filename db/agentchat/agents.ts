@@ -8,12 +8,17 @@ import type { StartableWorkflow } from '../starts/startable.ts'
  * the model that replies. Returns the trigger.
  */
 export function demandAgent({ active, graph }: Pick<StartableWorkflow, 'active' | 'graph'>): GraphNode {
+  if (isAgentGraph(graph) && !active) throw new Fault('UNPROCESSABLE', 'The workflow is inactive')
+  return demandChat({ graph })
+}
+
+/** Throws UNPROCESSABLE unless somebody could chat with the workflow if it were active. Returns the trigger. */
+export function demandChat({ graph }: Pick<StartableWorkflow, 'graph'>): GraphNode {
   if (!isAgentGraph(graph))
     throw new Fault(
       'UNPROCESSABLE',
       'The workflow is not an AI agent workflow: no CHAT_TRIGGER leads to an AI_AGENT or LLM node',
     )
-  if (!active) throw new Fault('UNPROCESSABLE', 'The workflow is inactive')
   const trigger = findChatTrigger(graph)
   if (!trigger || !findReplyNode(graph))
     throw new Fault('UNPROCESSABLE', 'It is not clear which node of the workflow replies in a chat')

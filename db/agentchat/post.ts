@@ -3,7 +3,8 @@ import { v7 as uuid } from 'uuid'
 import type { Db, Tx } from '../connection.ts'
 import { cancelExecution } from '../executions/cancel.ts'
 import { Fault, missing } from '../fault.ts'
-import type { Scope } from '../scope.ts'
+import type { Right } from '../people/rights.ts'
+import type { Actor, Scope, Store } from '../scope.ts'
 import { addExecution, type TraceContext } from '../starts/start.ts'
 import { readStartable } from '../starts/startable.ts'
 import { type ChatSessionRow, holdChatSession, openChatSession } from './access.ts'
@@ -23,6 +24,12 @@ export type PostedMessage = {
   queued: boolean
 }
 
+export type NewChatMessage = { content: string; idempotencyKey?: string | undefined } & TraceContext
+
+/** Why a message is refused with CONFLICT, as far as it is about the chat alone. */
+export const BUSY = 'The reply to the message before is still being written'
+export const KEY_USED = 'This Idempotency-Key was used with another body'
+
 /**
  * Posts a message to a chat of the caller (OPERATOR): writes it, its reply as STREAMING, and the execution that replies,
  * in one transaction. Throws NOT_FOUND, FORBIDDEN for somebody else's chat, UNPROCESSABLE if the workflow is inactive or
@@ -32,14 +39,29 @@ export type PostedMessage = {
 export async function postChatMessage(
   scope: Scope,
   sessionId: string,
-  {
-    content,
-    idempotencyKey,
-    ...trace
-  }: { content: string; idempotencyKey?: string | undefined } & TraceContext,
+  message: NewChatMessage,
 ): Promise<PostedMessage> {
-  const { store, actor } = scope
   const { row } = await openChatSession(scope, sessionId, 'own')
+  return postToSession(scope.store, row, message, { by: scope.actor, right: { scope, least: 'OPERATOR' } })
+}
+
+/**
+ * Posts a message to a session of somebody of whom the caller has made sure that it is theirs. `data` is what the
+ * execution is given besides the message; `take` is called in the transaction that writes it, and may refuse it. Throws
+ * as postChatMessage.
+ */
+export async function postToSession(
+  store: Store,
+  row: ChatSessionRow,
+  { content, idempotencyKey, ...trace }: NewChatMessage,
+  {
+    by,
+    right,
+    data = {},
+    take,
+  }: { by: Actor; right?: Right; data?: Record<string, unknown>; take?: (tx: Tx) => Promise<void> },
+): Promise<PostedMessage> {
+  const sessionId = row.id
   const earlier = await findPosted(store.db, sessionId, { content, idempotencyKey })
   if (earlier) return earlier
   const workflow = await readStartable(store, row.workflowId, (teamId) => teamId === row.teamId)
@@ -62,10 +84,13 @@ export async function postChatMessage(
       node,
       trigger: 'CHAT',
       chatSessionId: sessionId,
-      data: { message: content, sessionId, history },
-      by: actor,
-      right: { scope, least: 'OPERATOR' },
-      adopt: (tx) => insertMessages(tx, row, posted, { content, idempotencyKey, last }),
+      data: { message: content, sessionId, history, ...data },
+      by,
+      ...(right ? { right } : {}),
+      adopt: async (tx) => {
+        await take?.(tx)
+        await insertMessages(tx, row, posted, { content, idempotencyKey, last })
+      },
     })
     return { ...posted, fresh: true, queued }
   } catch (error) {
@@ -121,7 +146,7 @@ async function insertMessages(
 }
 
 function busy(): Fault {
-  return new Fault('CONFLICT', 'The reply to the message before is still being written')
+  return new Fault('CONFLICT', BUSY)
 }
 
 /** The message that the same key has posted. Throws CONFLICT if it is another one. */
@@ -139,7 +164,7 @@ async function findPosted(
     where u.session_id = ${sessionId} and u.idempotency_key = ${idempotencyKey}`.execute(db)
   if (!rows[0]) return undefined
   const { same, ...posted } = rows[0]
-  if (!same) throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')
+  if (!same) throw new Fault('CONFLICT', KEY_USED)
   return { ...posted, fresh: false }
 }
 

@@ -8,6 +8,9 @@ import { cutTitlesAnew } from './titles.ts'
 
 const BATCH = 200
 
+/** Visitors of pages did not ask for an account: what they said is kept for so many days, whatever the team wants. */
+export const VISITOR_DAYS = 30
+
 /** Temporal deletes histories that are older than this by itself. */
 const HISTORY_DAYS = 31
 
@@ -47,9 +50,9 @@ async function purge(tx: Tx, which: RawBuilder<unknown>): Promise<number> {
 }
 
 /**
- * Removes what the deletion of chats has left, and messages older than their teams keep, with their executions, in small
- * transactions with pauses. Several processes may do so. Stops early when `signal` is aborted. Returns how many messages
- * it removed.
+ * Removes what the deletion of chats has left, and messages older than their teams keep, or than VISITOR_DAYS if they are
+ * a visitor's, with their executions, in small transactions with pauses. Several processes may do so. Stops early when
+ * `signal` is aborted. Returns how many messages it removed.
  */
 export async function pruneChats(store: Store, signal?: AbortSignal): Promise<number> {
   await finishPurges(store, signal)
@@ -59,16 +62,44 @@ export async function pruneChats(store: Store, signal?: AbortSignal): Promise<nu
     .where('chatRetentionDays', 'is not', null)
     .orderBy('id')
     .execute()
+  const pruneMessages = (which: RawBuilder<unknown>, days: number) =>
+    pruneAll(() => record(store, (tx) => pruneBatch(tx, which, days)), signal)
   let pruned = 0
-  for (const { id, days } of teams) {
-    for (let count = BATCH; count === BATCH && !signal?.aborted; ) {
-      const began = performance.now()
-      count = await record(store, (tx) => pruneBatch(tx, id, days!))
-      pruned += count
-      await pause(performance.now() - began)
-    }
+  for (const { id, days } of teams) pruned += await pruneMessages(sql`m.team_id = ${id}`, days!)
+  pruned += await pruneMessages(BY_VISITORS, VISITOR_DAYS)
+  await pruneAll(() => pruneVisitors(store), signal)
+  return pruned
+}
+
+/** Repeats what removes up to BATCH things at once, with pauses, and returns how many it were. */
+async function pruneAll(next: () => Promise<number>, signal: AbortSignal | undefined): Promise<number> {
+  let pruned = 0
+  for (let count = BATCH; count === BATCH && !signal?.aborted; ) {
+    const began = performance.now()
+    count = await next()
+    pruned += count
+    await pause(performance.now() - began)
   }
   return pruned
+}
+
+/** Sessions are at least as old as their messages, and there is an index for the old ones. */
+const BY_VISITORS = sql<boolean>`m.session_id in (select s.id from agent_chat_sessions s
+  where s.widget_id is not null and s.created_at < now() - ${sql.lit(VISITOR_DAYS)} * interval '1 day')`
+
+/** Removes up to BATCH sessions of visitors who have said nothing for so long, with the addresses that they gave. */
+async function pruneVisitors(store: Store): Promise<number> {
+  const { rows } = await write(store, (tx) =>
+    sql<{ id: string }>`
+    with old as materialized (
+      select id from agent_chat_sessions where widget_id is not null
+        and created_at < now() - ${VISITOR_DAYS} * interval '1 day'
+        and active_at < now() - ${VISITOR_DAYS} * interval '1 day'
+        and not exists (select from agent_chat_messages m where m.session_id = agent_chat_sessions.id)
+      order by created_at limit ${BATCH} for update skip locked)
+    delete from agent_chat_sessions s using old where s.id = old.id returning s.id`.execute(tx),
+  )
+  return rows.length
 }
 
 async function finishPurges(store: Store, signal: AbortSignal | undefined): Promise<void> {
@@ -82,15 +113,15 @@ async function finishPurges(store: Store, signal: AbortSignal | undefined): Prom
 }
 
 /**
- * Removes up to BATCH old messages of a team, the oldest first, with their executions. One whose reply is being written
- * stays. Sessions stay, without them; a summary goes once one of the messages that it covers does, and a title that was
- * cut from one.
+ * Removes up to BATCH old messages of those that are asked for, the oldest first, with their executions. One whose reply
+ * is being written stays. Sessions stay, without them; a summary goes once one of the messages that it covers does, and a
+ * title that was cut from one.
  */
-async function pruneBatch(tx: Tx, teamId: string, days: number): Promise<number> {
+async function pruneBatch(tx: Tx, which: RawBuilder<unknown>, days: number): Promise<number> {
   const { rows } = await sql<{ sessionId: string; executionId: string; shown: boolean }>`
     with old as materialized (
       select m.id from agent_chat_messages m
-      where team_id = ${teamId} and created_at < now() - ${days} * interval '1 day'
+      where (${which}) and m.created_at < now() - ${days} * interval '1 day'
         and not exists (select from agent_chat_messages r
           where r.execution_id = m.execution_id and r.status = 'STREAMING')
       order by created_at limit ${BATCH} for update of m skip locked)

@@ -64,27 +64,35 @@ export type ChatSessionQuery = PageRequest & {
   teamId: string
   workflowId?: string | undefined
   search?: string | undefined
-  /** Those of everybody in the team: only for its ADMINs. */
+  /** Those of everybody in the team, without visitors: only for its ADMINs. */
   all: boolean
+  /** Those of the visitors of this widget: only for ADMINs. */
+  widgetId?: string | undefined
 }
 
 /**
- * The caller's sessions in a team, or everybody's, those with the newest messages first (OPERATOR). `search` matches
- * any part of a title or of a message, ignoring case.
+ * The caller's sessions in a team, everybody's, or those of a widget's visitors, those with the newest messages first
+ * (OPERATOR). `search` matches any part of a title or of a message, ignoring case.
  */
 export async function listChatSessions(
   scope: Scope,
   query: ChatSessionQuery,
 ): Promise<Page<ChatSessionItem>> {
-  const { teamId, workflowId, search, all, page, size } = query
-  await demandTeam(scope, teamId, all ? 'ADMIN' : 'OPERATOR')
-  const owned = all ? sql`team_id = ${teamId}` : sql`team_id = ${teamId} and owner_id = ${ownerOf(scope).id}`
+  const { teamId, workflowId, search, all, widgetId, page, size } = query
+  const isOthers = all || widgetId !== undefined
+  await demandTeam(scope, teamId, isOthers ? 'ADMIN' : 'OPERATOR')
+  // Of messages it is the session that says whether they are a visitor's.
+  const spoken = isOthers
+    ? sql`team_id = ${teamId}`
+    : sql`team_id = ${teamId} and owner_id = ${ownerOf(scope).id}`
+  const of = widgetId === undefined ? sql`widget_id is null` : sql`widget_id = ${widgetId}`
+  const owned = sql`${spoken} and ${of}`
   const pattern = search && `%${search.replace(/[\\%_]/g, '\\$&')}%`
   // Each half has an index of its own. A session without a match is none, whichever of its texts were looked at.
   const matching = pattern
     ? sql`and id in (
         select id from agent_chat_sessions where ${owned} and title ilike ${pattern}
-        union all select session_id from agent_chat_messages where ${owned} and content ilike ${pattern})`
+        union all select session_id from agent_chat_messages where ${spoken} and content ilike ${pattern})`
     : sql``
   const found = sql`agent_chat_sessions where ${owned}
     and (${workflowId ?? null}::uuid is null or workflow_id = ${workflowId ?? null}) ${matching}`

@@ -17,10 +17,26 @@ export const PLAN_LIMITS = {
 /** Requests per minute from an address without valid credentials. */
 export const ADDRESS_LIMIT = 300
 
-/** What a request counts against: a team, a user, all FREE teams of a user together, or an IP address. */
+/** Requests per minute of a visitor of a widget, and to one widget from an address: several visitors may sit behind it. */
+export const VISITOR_LIMIT = 30
+export const WIDGET_ADDRESS_LIMIT = 60
+
+/**
+ * What a request counts against: a team, a user, all FREE teams of a user together, or an IP address. What visitors of a
+ * widget do counts against the widget, whose limit is that of its team's plan and which is not the team's own count, the
+ * visitor, and their address (`<widget>/<network>`).
+ */
 export type CountedCaller = { kind: (typeof COUNTED_KINDS)[number]; id: string }
 
-export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP'] as const
+export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP', 'WIDGET', 'VISITOR', 'WIDGET_IP'] as const
+
+/** The kinds with the same limit for everybody. */
+const FIXED_LIMITS: Partial<Record<CountedCaller['kind'], number>> = {
+  IP: ADDRESS_LIMIT,
+  FREE_TEAMS: PLAN_LIMITS.FREE,
+  VISITOR: VISITOR_LIMIT,
+  WIDGET_IP: WIDGET_ADDRESS_LIMIT,
+}
 
 /**
  * The count after a request: it is number `used` of `limit`. The next minute begins at `resetAt` (Unix
@@ -84,12 +100,14 @@ export const THIS_MINUTE = sql`extract(epoch from date_trunc('minute', now()))::
 
 /** The current limit, so that a changed plan applies from the next request on. */
 function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
-  if (kind === 'IP') return sql`${sql.lit(ADDRESS_LIMIT)}`
-  if (kind === 'FREE_TEAMS') return sql`${sql.lit(PLAN_LIMITS.FREE)}`
+  const fixed = FIXED_LIMITS[kind]
+  if (fixed !== undefined) return sql`${sql.lit(fixed)}`
   const plans =
     kind === 'TEAM'
       ? sql`teams t where t.id = ${id}`
-      : sql`members m join teams t on t.id = m.team_id where m.user_id = ${id}`
+      : kind === 'WIDGET'
+        ? sql`widgets w join teams t on t.id = w.team_id where w.id = ${id}`
+        : sql`members m join teams t on t.id = m.team_id where m.user_id = ${id}`
   return sql`coalesce((select max(${PLAN_LIMIT}) from ${plans}), ${sql.lit(PLAN_LIMITS.FREE)})`
 }
 
@@ -112,7 +130,7 @@ async function purgeCounts(store: Pick<Store, 'db'>, resetAt: number): Promise<v
 export type LimitItem = {
   kind: CountedCaller['kind']
   id: string
-  /** The team's name or the user's e-mail; null for an address. */
+  /** The name of the team or widget, or the user's e-mail; null for addresses and visitors. */
   name: string | null
   limit: number
   used: number
@@ -137,10 +155,17 @@ export async function listLimits(scope: Scope, query: PageRequest): Promise<Page
     select p.kind, p.id, p.used, p.reset_at,
       case p.kind when 'TEAM' then (select name from teams where id = p.id::uuid)
         when 'USER' then (select email from users where id = p.id::uuid)
-        when 'FREE_TEAMS' then (select email from users where id = p.id::uuid) end as name,
-      case when p.kind = 'IP' then ${sql.lit(ADDRESS_LIMIT)} else coalesce(
+        when 'FREE_TEAMS' then (select email from users where id = p.id::uuid)
+        when 'WIDGET' then (select name from widgets where id = p.id::uuid) end as name,
+      case ${sql.join(
+        Object.entries(FIXED_LIMITS).map(
+          ([kind, most]) => sql`when p.kind = ${sql.lit(kind)} then ${sql.lit(most)}`,
+        ),
+        sql` `,
+      )} else coalesce(
         (select max(${PLAN_LIMIT}) from teams t where t.id in (
           select p.id::uuid where p.kind = 'TEAM'
+          union all select team_id from widgets where p.kind = 'WIDGET' and id = p.id::uuid
           union all select team_id from members where p.kind = 'USER' and user_id = p.id::uuid)),
         ${sql.lit(PLAN_LIMITS.FREE)}) end as "limit"
     from page p order by p.used desc, p.key`.execute(db)

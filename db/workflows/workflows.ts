@@ -19,6 +19,7 @@ import { type Difference, describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { openGates } from '../starts/gate.ts'
+import { leaveWidgets } from '../widgets/leave.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
 import { describeRedrawing } from './redrawn.ts'
@@ -312,7 +313,7 @@ export async function updateWorkflow(
 }
 
 /**
- * Deletes a workflow with all its executions (BUILDER). Returns the ids of the executions that Temporal may
+ * Deletes a workflow with all its executions (BUILDER), and disables its widgets. Returns the ids of the executions that Temporal may
  * still know: their DELETE is queued, which also ends running ones. Throws NOT_FOUND.
  */
 export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]> {
@@ -321,12 +322,10 @@ export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]
     // The lock also makes the insert of a new execution wait, which then finds no workflow.
     const { name } = await lockWorkflow(tx, id)
     const executions = await forgetExecutions(tx, 'workflowId', id)
+    const also = await leaveWidgets(tx, id)
     await tx.deleteFrom('workflows').where('id', '=', id).execute()
-    return {
-      result: executions,
-      resourceId: id,
-      details: { name, openOrRecentExecutions: executions.length },
-    }
+    const details = { name, openOrRecentExecutions: executions.length }
+    return { result: executions, resourceId: id, details, also }
   })
 }
 

@@ -24,6 +24,7 @@ const WORKFLOWS = 20
 const LISTENING = 3
 const EXECUTIONS = 40
 const CREDENTIALS = 10
+const WIDGETS = 5
 
 const GRAPH = {
   nodes: [
@@ -62,6 +63,7 @@ async function makeNames(service: Installation): Promise<Record<string, string>>
       return (await service.ask<{ id: string }>('POST', '/api/credentials', json)).id
     }),
   )
+  const widgets = await makeWidgets(service, credentials[0]!)
   // Workflows whose webhooks are called must not be among those that are changed and deleted.
   const listening = workflows.splice(0, LISTENING)
   return {
@@ -70,9 +72,32 @@ async function makeNames(service: Installation): Promise<Record<string, string>>
     PERDURE_TEAM: service.teamId,
     PERDURE_WORKFLOWS: JSON.stringify(workflows),
     PERDURE_CREDENTIALS: JSON.stringify(credentials),
+    PERDURE_WIDGETS: JSON.stringify(widgets.map(({ id }) => id)),
+    PERDURE_WIDGET_KEYS: JSON.stringify(widgets.map(({ key }) => key)),
     PERDURE_EXECUTIONS: JSON.stringify(executions),
     PERDURE_HOOKS: fileURLToPath(new URL('schemathesis.py', import.meta.url)),
   }
+}
+
+/** Widgets of an agent that no request deletes. */
+async function makeWidgets(
+  service: Installation,
+  credentialId: string,
+): Promise<{ id: string; key: string }[]> {
+  const workflowId = await service.create({
+    nodes: [
+      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+      { id: 'llm', type: 'LLM', config: { credentialId, model: 'demo', prompt: '{{ $trigger.message }}' } },
+    ],
+    edges: [{ source: 'chat', target: 'llm' }],
+  })
+  await service.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
+  const json = { teamId: service.teamId, name: 'a widget', workflowId, allowedOrigins: [service.url] }
+  return Promise.all(
+    Array.from({ length: WIDGETS }, () =>
+      service.ask<{ id: string; key: string }>('POST', '/api/widgets', json),
+    ),
+  )
 }
 
 /** Signs in again whenever a request has ended the session. */

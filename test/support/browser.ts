@@ -3,9 +3,9 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { PASSWORD } from './service.ts'
 
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
+export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const AXE = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
-const FLAGS = [
+export const FLAGS = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',

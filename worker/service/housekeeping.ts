@@ -28,9 +28,10 @@ import { removeFarewells } from '../../db/siem/farewell.ts'
 import { purgeAnswers } from '../../db/starts/webhooks.ts'
 import { purgeTelemetry } from '../../db/telemetry/purge.ts'
 import { foldModelCalls } from '../../db/usage/hours.ts'
+import { purgeWidgetCounts } from '../../db/widgets/caps.ts'
 
 /**
- * Removes expired sessions, old mails and notices, abandoned webhook responses, chunks of replies that stayed behind,
+ * Removes expired sessions, old mails and notices, abandoned webhook responses, chunks of replies that stayed behind, yesterday's counts of widgets,
  * executions past their retention, stored outputs that no record names, the bytes of files that no execution has, audit
  * entries and reports past their retention, and spans of telemetry that cannot come again; counts the executions of the days
  * that are over, folds what calls to models took and how executions ended, looks whether somebody has tampered with the audit
@@ -77,6 +78,7 @@ export function startHousekeeping(
     await purgeMails(store)
     await purgeAnswers(store)
     await purgeChunks(store)
+    await purgeWidgetCounts(store)
     await purgeMemoryEnds(store)
     await purgeNotices(store, stopping.signal)
     await countDays(store, stopping.signal)

@@ -69,6 +69,8 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/executions/{id}/events': 'text/event-stream',
         'get /api/workflows/{workflowId}/batch-eval/{runId}/events': 'text/event-stream',
         'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',
+        'post /api/public/widgets/{key}/messages': 'text/event-stream',
+        'get /widget/{key}': 'text/html',
         'get /api/agent-chat/sessions/{id}/messages/{messageId}/stream': 'text/event-stream',
       }[at]
       // A browser shows what the page of the callback says: it has got there by itself.

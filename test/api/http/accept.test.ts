@@ -20,9 +20,9 @@ test('every route of the API has a rule, so that none can forget to say who may 
     routes.set(key, routes.get(key) || findRule(handler) !== undefined)
   }
   expect(routes.size).toBeGreaterThan(5)
-  // The console's page and files are public, and not part of the API.
+  // The console's page and files, and the script of widgets, are public, and not part of the API.
   const unruled = [...routes].filter(([, ruled]) => !ruled).map(([route]) => route)
-  expect(unruled).toEqual(['GET /', 'GET /console/:name'])
+  expect(unruled).toEqual(['GET /widget.js', 'GET /', 'GET /console/:name'])
 })
 
 const app = new Hono<AppEnv>()

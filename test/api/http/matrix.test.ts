@@ -22,9 +22,10 @@ import { createScheduledReport } from '../../../db/monitoring/reports/reports.ts
 import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
-import { serviceScope } from '../../../db/scope.ts'
+import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { createForwarder } from '../../../db/siem/forwarders.ts'
 import { makeResumeToken } from '../../../db/waits/events.ts'
+import { createWidget } from '../../../db/widgets/widgets.ts'
 import { createVariable } from '../../../db/workflows/variables.ts'
 import { createWorkflow, updateWorkflow } from '../../../db/workflows/workflows.ts'
 import { keep } from '../../support/keep.ts'
@@ -46,7 +47,7 @@ const CALLERS = {
 } as const satisfies Record<string, Caller>
 type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Role }
 
-/** Routes that check more than the caller's role: a chat is its owner's. Their own tests cover that. */
+/** Routes that check more than the caller's role, as a chat is its owner's. Their own tests cover that. */
 const OWN_GUARD = new Set([
   'readMetrics',
   'finishConnect',
@@ -60,6 +61,11 @@ const OWN_GUARD = new Set([
   'readChatMessage',
   'followChatReply',
   'stopChatReply',
+  // Visitors have no role: pages and tokens let them in.
+  'readPublicWidget',
+  'openVisitorSession',
+  'postVisitorMessage',
+  'listVisitorMessages',
 ])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
@@ -164,6 +170,10 @@ const ENTRIES: Record<string, string[]> = {
   decideApproval: ['APPROVAL_DECIDED'],
   updateMasking: ['MASKING_UPDATED'],
   updateTeamEgress: ['TEAM_EGRESS_UPDATED'],
+  createWidget: ['WIDGET_CREATED'],
+  updateWidget: ['WIDGET_UPDATED'],
+  rotateWidgetKey: ['WIDGET_KEY_ROTATED'],
+  deleteWidget: ['WIDGET_DELETED'],
   updateAuditRetention: ['AUDIT_RETENTION_UPDATED'],
   purgeAudit: ['AUDIT_PURGED'],
   exportAudit: ['AUDIT_EXPORTED'],
@@ -399,8 +409,13 @@ async function makeWorld() {
     idempotencyKey: undefined,
     asked: {},
   })
+  const agentId = await addAgent(scope, { teamId, credentialId: judge.id })
+  const widget = await createWidget(scope, { teamId, name: 'World', workflowId: agentId })
   const ids = {
     alertId,
+    agentId,
+    widgetId: widget.id,
+    widgetKey: widget.key,
     channelId: channel.id,
     playbookId: playbook.id,
     workflowId: workflow.id,
@@ -427,6 +442,18 @@ async function makeWorld() {
 }
 
 type World = Awaited<ReturnType<typeof makeWorld>>
+
+/** An active workflow to chat with. */
+async function addAgent(scope: Scope, { teamId, credentialId }: { teamId: string; credentialId: string }) {
+  const nodes = [
+    { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+    { id: 'llm', type: 'LLM', config: { credentialId, model: 'm', prompt: 'x' } },
+  ]
+  const edges = [{ source: 'chat', target: 'llm' }]
+  const { id } = await createWorkflow(scope, { teamId, name: 'Agent', nodes, edges })
+  await updateWorkflow(scope, id, { active: true })
+  return id
+}
 
 const HERE = 'https://accounts.example.com/'
 
@@ -468,6 +495,8 @@ function fillPath(path: string, world: World): string {
     '/rules': world.ruleId,
     '/channels': world.channelId,
     '/playbooks': world.playbookId,
+    '/widgets': world.widgetId,
+    key: world.widgetKey,
     name: 'paid',
     token: world.resumeToken,
     chapter: 'nodes',
@@ -510,6 +539,7 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   if (operationId === 'acknowledgeAlerts') return { alertIds: [world.alertId], type: 'ANOMALY' }
   if (operationId === 'updateAuditRetention') body.retentionDays = 400
   if (operationId === 'extractCredentials') body.workflowId = world.workflowId
+  if (operationId === 'createWidget') body.workflowId = world.agentId
   if (operationId === 'startBatch') body.judgeCredentialId = world.judgeId
   if (operationId === 'confirmEmail') body.token = emailToken
   if (operationId === 'changePassword')
