@@ -44,6 +44,9 @@ export const PAGES: readonly Page[] = [
   page('/evaluation/:workflowId/:runId', 'Batch', () => import('./evaluation/batch.tsx'), 'BatchPage'),
   page('/guardrails', 'Guardrails', () => import('./guardrails/page.tsx'), 'GuardrailsPage', { group: 'Watch', label: 'Guardrails', icon: 'guardrails' }),
 
+  // Team
+  page('/widgets', 'Widgets', () => import('./widgets/page.tsx'), 'WidgetsPage', { group: 'Team', label: 'Widgets', icon: 'widgets', least: 'OPERATOR' }),
+
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
 ]
