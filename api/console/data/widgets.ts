@@ -39,6 +39,11 @@ export function writeSnippet(key: string): string {
   return `<script src="${addressOf('/widget.js')}" data-key="${key}"></script>`
 }
 
+/** The same as a page in a frame. */
+export function writeFrame(key: string): string {
+  return `<iframe src="${addressOf(`/widget/${key}`)}" title="Chat" width="400" height="600"></iframe>`
+}
+
 async function refresh<T>(work: Promise<T>): Promise<T> {
   const done = await work
   await queries.invalidateQueries({ queryKey: ['widgets'] })

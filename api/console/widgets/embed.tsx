@@ -1,4 +1,4 @@
-import { type Widget, writeSnippet } from '../data/widgets.ts'
+import { type Widget, writeFrame, writeSnippet } from '../data/widgets.ts'
 import { Button } from '../kit/button.tsx'
 import { CopyButton } from '../kit/copy.tsx'
 import { Dialog } from '../kit/dialog.tsx'
@@ -6,6 +6,7 @@ import { Dialog } from '../kit/dialog.tsx'
 /** How a widget comes onto a page. */
 export function EmbedDialog({ widget, onClose }: { widget: Widget; onClose: () => void }) {
   const snippet = writeSnippet(widget.key)
+  const frame = writeFrame(widget.key)
   return (
     <Dialog open wide onClose={onClose} title={`Embed ${widget.name}`}>
       <div className="stack">
@@ -17,6 +18,13 @@ export function EmbedDialog({ widget, onClose }: { widget: Widget; onClose: () =
         </p>
         <div className="row">
           <CopyButton text={snippet} label="Copy the snippet" named />
+        </div>
+        <p>Or show the chat in a frame of the page:</p>
+        <p className="panel">
+          <code>{frame}</code>
+        </p>
+        <div className="row">
+          <CopyButton text={frame} label="Copy the frame" named />
         </div>
         <div className="row">
           <span className="quiet">Key</span>

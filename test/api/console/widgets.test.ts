@@ -43,6 +43,7 @@ describe.skipIf(missing)('the widgets of a team', () => {
       theme: { title: 'Ask us', position: 'bottom-left' },
     })
     await page.getByText(`<script src="${origin}/widget.js" data-key="${made!.key}"></script>`).waitFor()
+    await page.getByText(`<iframe src="${origin}/widget/${made!.key}"`).waitFor()
     await expectAccessible(page)
     await page.getByRole('button', { name: 'Close' }).click()
     await page.setViewportSize({ width: 390, height: 844 })
