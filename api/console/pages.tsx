@@ -39,13 +39,15 @@ export const PAGES: readonly Page[] = [
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/executions/:id', 'Execution', () => import('./executions/execution.tsx'), 'ExecutionPage'),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
+  page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
   page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),
   page('/chat/:id', 'Chat', () => import('./chat/chat.tsx'), 'ChatPage'),
 
   // Watch
   page('/monitoring', 'Monitoring', () => import('./monitoring/page.tsx'), 'MonitoringPage', { group: 'Watch', label: 'Monitoring', icon: 'monitoring', key: 'o' }),
+  page('/evaluation', 'Evaluation', () => import('./evaluation/page.tsx'), 'EvaluationPage', { group: 'Watch', label: 'Evaluation', icon: 'evaluation' }),
+  page('/evaluation/:workflowId/:runId', 'Batch', () => import('./evaluation/batch.tsx'), 'BatchPage'),
   page('/guardrails', 'Guardrails', () => import('./guardrails/page.tsx'), 'GuardrailsPage', { group: 'Watch', label: 'Guardrails', icon: 'guardrails' }),
-  page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
 
   // Build
   page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
@@ -54,17 +56,16 @@ export const PAGES: readonly Page[] = [
   // Team
   page('/members', 'Members', () => import('./people/members.tsx'), 'MembersPage', { group: 'Team', label: 'Members', icon: 'members', least: 'ADMIN', key: 'm' }),
   page('/tokens', 'SDK tokens', () => import('./people/tokens.tsx'), 'TokensPage', { group: 'Team', label: 'Tokens', icon: 'tokens', least: 'ADMIN', key: 't' }),
+  page('/widgets', 'Widgets', () => import('./widgets/page.tsx'), 'WidgetsPage', { group: 'Team', label: 'Widgets', icon: 'widgets', least: 'OPERATOR' }),
   page('/audit', 'Audit', () => import('./audit/page.tsx'), 'AuditPage', { group: 'Team', label: 'Audit', icon: 'audit', least: 'ADMIN', key: 'u' }),
   page('/settings', 'Settings', () => import('./settings/page.tsx'), 'SettingsPage', { group: 'Team', label: 'Settings', icon: 'settings', key: 's' }),
-
-  // Build
-  page('/workflows/new', 'New workflow', () => import('./editor/page.tsx'), 'NewWorkflowPage'),
-  page('/workflows/:id/edit', 'Edit workflow', () => import('./editor/page.tsx'), 'EditWorkflowPage'),
 
   // Elsewhere
   page('/confirm', 'Your e-mail', () => import('./people/confirm.tsx'), 'ConfirmPage'),
 
   // Workflows: their own pages come after those with a word in the place of the id.
+  page('/workflows/new', 'New workflow', () => import('./editor/page.tsx'), 'NewWorkflowPage'),
+  page('/workflows/:id/edit', 'Edit workflow', () => import('./editor/page.tsx'), 'EditWorkflowPage'),
   page('/workflows/import', 'Import a workflow', () => import('./workflows/import.tsx'), 'ImportPage'),
   page('/workflows/:id/versions', 'Versions', () => import('./workflows/versions.tsx'), 'VersionsPage'),
   page('/workflows/:id', 'Workflow', () => import('./workflows/page.tsx'), 'WorkflowPage'),

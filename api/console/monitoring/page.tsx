@@ -6,8 +6,11 @@ import { PageHeader } from '../kit/header.tsx'
 import { Tabs } from '../kit/tabs.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { AlertsView } from './alerts.tsx'
+import { ChannelsView } from './channels.tsx'
 import { ExecutionsView } from './executions.tsx'
 import { PeriodChoice, useSpan } from './period.tsx'
+import { PlaybooksView } from './playbooks.tsx'
+import { ReportsView } from './reports.tsx'
 import { AlertSettings } from './settings.tsx'
 import { UsageView } from './usage.tsx'
 
@@ -46,6 +49,9 @@ export function MonitoringPage() {
           },
           { id: 'executions', label: 'Executions', content: inPeriod(<ExecutionsView span={span} />) },
           { id: 'alerts', label: 'Alerts', content: <AlertsView /> },
+          { id: 'channels', label: 'Channels', content: <ChannelsView /> },
+          { id: 'playbooks', label: 'Playbooks', content: <PlaybooksView /> },
+          { id: 'reports', label: 'Reports', content: <ReportsView /> },
           { id: 'settings', label: 'Settings', content: <AlertSettings /> },
         ]}
       />

@@ -1,0 +1,135 @@
+import { type FormEvent, useState } from 'react'
+import { type EvalConfig, resetEvalConfig, updateEvalConfig, useEvalConfig } from '../data/evaluations.ts'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/button.tsx'
+import { useConfirm } from '../kit/confirm.tsx'
+import { Field } from '../kit/field.tsx'
+import { Checkbox, NumberInput } from '../kit/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { Loaded, Refused } from '../kit/states.tsx'
+import { useRole } from '../shell/role.tsx'
+import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
+
+/** Whether the runs of a workflow are judged, by whom, and in what. */
+export function ConfigView({ workflowId }: { workflowId: string }) {
+  const found = useEvalConfig(workflowId)
+  return (
+    <Loaded query={found}>
+      {(config) => <ConfigForm key={config.updatedAt ?? 'none'} workflowId={workflowId} config={config} />}
+    </Loaded>
+  )
+}
+
+const NAMES = ['evalProvider', 'evalModel', 'evalCredentialId'] as const
+const FIELDS = [...NAMES, 'evalSamplingRate', 'evalFailureThreshold', 'evalDimensions']
+
+function ConfigForm({ workflowId, config }: { workflowId: string; config: EvalConfig }) {
+  const mayChange = useRole()('BUILDER')
+  const confirm = useConfirm()
+  const { effective } = config
+  const [enabled, setEnabled] = useState(effective.evalEnabled)
+  const [tells, setTells] = useState(effective.evalNotifyFailures)
+  const [rate, setRate] = useState<number | undefined>(effective.evalSamplingRate)
+  const [threshold, setThreshold] = useState<number | undefined>(effective.evalFailureThreshold)
+  const [dimensions, setDimensions] = useState(effective.evalDimensions)
+  const [judge, setJudge] = useState<Judge>({
+    provider: effective.evalProvider ?? '',
+    model: effective.evalModel ?? '',
+    credentialId: effective.evalCredentialId ?? '',
+  })
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+
+  async function save(event: FormEvent) {
+    event.preventDefault()
+    setBusy(true)
+    setError(null)
+    try {
+      const provider = (judge.provider || null) as EvalConfig['evalProvider']
+      const wanted = {
+        evalEnabled: enabled,
+        evalNotifyFailures: tells,
+        evalProvider: provider,
+        evalModel: judge.model || null,
+        evalCredentialId: judge.credentialId || null,
+        evalSamplingRate: rate ?? null,
+        evalFailureThreshold: threshold ?? null,
+        evalDimensions: dimensions,
+      }
+      // What counts for the team anyway is not made the workflow's own word.
+      const same = (key: keyof typeof wanted) =>
+        JSON.stringify(wanted[key]) === JSON.stringify(effective[key]) && config[key] === null
+      const keys = (Object.keys(wanted) as (keyof typeof wanted)[]).filter((key) => !same(key))
+      await updateEvalConfig(workflowId, Object.fromEntries(keys.map((key) => [key, wanted[key]])))
+      notify('Saved')
+    } catch (refused) {
+      setError(refused)
+    } finally {
+      setBusy(false)
+    }
+  }
+
+  const reset = () =>
+    confirm({
+      title: "Use the team's settings?",
+      text: 'What is set for this workflow is taken back.',
+      label: "Use the team's settings",
+      danger: true,
+      work: () => resetEvalConfig(workflowId),
+    })
+
+  return (
+    <form className="stack" onSubmit={(event) => void save(event)}>
+      <p className="quiet">
+        {config.id === null
+          ? "What the team has set counts for this workflow. What you change here is the workflow's own."
+          : 'This workflow has settings of its own; of the rest those of the team count.'}
+      </p>
+      <Checkbox checked={enabled} disabled={!mayChange} onChange={setEnabled}>
+        A model judges the runs of this workflow
+      </Checkbox>
+      <JudgeFields
+        value={judge}
+        onChange={setJudge}
+        empty="None"
+        disabled={!mayChange}
+        error={error}
+        names={NAMES}
+      />
+      <div className="filters">
+        <Field
+          label="Percent of the runs"
+          help="Of those that succeed."
+          error={problemAt(error, 'evalSamplingRate')}
+        >
+          <NumberInput value={rate} onChange={setRate} disabled={!mayChange} />
+        </Field>
+        <Field
+          label="Lowest score that passes"
+          help="From 1 to 5."
+          error={problemAt(error, 'evalFailureThreshold')}
+        >
+          <NumberInput value={threshold} onChange={setThreshold} disabled={!mayChange} />
+        </Field>
+      </div>
+      <DimensionFields value={dimensions} onChange={setDimensions} disabled={!mayChange} />
+      {problemAt(error, 'evalDimensions') && (
+        <p className="failure" role="alert">
+          Dimensions: {problemAt(error, 'evalDimensions')}
+        </p>
+      )}
+      <Checkbox checked={tells} disabled={!mayChange} onChange={setTells}>
+        Runs that score too low start playbooks
+      </Checkbox>
+      <Refused error={error} except={FIELDS} />
+      {mayChange && (
+        <div className="row">
+          <Button type="submit" look="primary" busy={busy}>
+            Save
+          </Button>
+          {config.id !== null && <Button onClick={reset}>Use the team's settings</Button>}
+        </div>
+      )}
+    </form>
+  )
+}

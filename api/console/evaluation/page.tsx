@@ -1,0 +1,47 @@
+import { useQueryState } from '../kit/address.ts'
+import { Field } from '../kit/field.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { Empty } from '../kit/states.tsx'
+import { Tabs } from '../kit/tabs.tsx'
+import { WorkflowChoice } from '../workflows/choice.tsx'
+import { BatchesView } from './batches.tsx'
+import { ConfigView } from './config.tsx'
+import { ScoresView } from './scores.tsx'
+
+/** How well a workflow answers: its runs as they are judged, batches of cases, and what is judged. */
+export function EvaluationPage() {
+  const [query, setQuery] = useQueryState({ workflowId: '', tab: 'scores', page: '' })
+  const { workflowId } = query
+  return (
+    <>
+      <PageHeader title="Evaluation" />
+      <div className="filters">
+        <Field label="Workflow">
+          <WorkflowChoice
+            value={workflowId}
+            onChange={(next) => setQuery({ workflowId: next })}
+            placeholder="Choose a workflow"
+          />
+        </Field>
+      </div>
+      {workflowId === '' ? (
+        <Empty
+          title="Choose a workflow"
+          text="A model judges its runs as they end, or a batch of cases that you give: from 1 to 5 in each dimension."
+        />
+      ) : (
+        <Tabs
+          key={workflowId}
+          label="Evaluation"
+          value={query.tab}
+          onChange={(tab) => setQuery({ tab })}
+          tabs={[
+            { id: 'scores', label: 'Runs', content: <ScoresView workflowId={workflowId} /> },
+            { id: 'batches', label: 'Batches', content: <BatchesView workflowId={workflowId} /> },
+            { id: 'settings', label: 'Settings', content: <ConfigView workflowId={workflowId} /> },
+          ]}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,185 @@
+import { useState } from 'react'
+import {
+  type Channel,
+  deleteChannel,
+  rotateChannelSecret,
+  testChannel,
+  updateChannel,
+  useChannels,
+} from '../data/channels.ts'
+import { Button } from '../kit/button.tsx'
+import { useConfirm } from '../kit/confirm.tsx'
+import { Switch } from '../kit/input.tsx'
+import { Menu, type MenuItem } from '../kit/menu.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { nameConstant, Pill } from '../kit/status.tsx'
+import { Table } from '../kit/table.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
+import { ChannelDialog, SecretDialog } from './channel.tsx'
+import { Deliveries } from './deliveries.tsx'
+
+type Tested = { status: 'SUCCESS' | 'FAILED'; message: string } | 'busy'
+
+/** Where alerts are told: mail, Slack, webhooks; and what was sent. */
+export function ChannelsView() {
+  const { teamId } = useTeam()
+  const mayChange = useRole()('ADMIN')
+  const confirm = useConfirm()
+  const found = useChannels(teamId)
+  const [edited, setEdited] = useState<Channel | 'new' | null>(null)
+  const [secret, setSecret] = useState<string | null>(null)
+  const [tested, setTested] = useState<Record<string, Tested>>({})
+
+  const test = async (channel: Channel) => {
+    const note = (came: Tested) => setTested((before) => ({ ...before, [channel.id]: came }))
+    note('busy')
+    try {
+      note(await testChannel(channel))
+    } catch (error) {
+      note({ status: 'FAILED', message: error instanceof Error ? error.message : String(error) })
+    }
+  }
+  const turn = (channel: Channel, enabled: boolean) =>
+    updateChannel(channel, { enabled }).then(
+      () => notify(enabled ? `${channel.name} is told from now on` : `${channel.name} is not told any more`),
+      notifyError,
+    )
+  const rotate = (channel: Channel) =>
+    confirm({
+      title: `Give ${channel.name} another secret?`,
+      text: 'For a day requests are signed with both, so that the receiver can change.',
+      label: 'Make a new secret',
+      work: async () => setSecret((await rotateChannelSecret(channel)).secret),
+    })
+  const remove = (channel: Channel) =>
+    confirm({
+      title: `Delete ${channel.name}?`,
+      text: 'Alerts do not go there any more, and what waits to be sent to it fails. This cannot be undone.',
+      label: 'Delete the channel',
+      danger: true,
+      work: () => deleteChannel(channel),
+    })
+  const add = mayChange && (
+    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
+      New channel
+    </Button>
+  )
+  const itemsOf = (channel: Channel): MenuItem[] => [
+    { label: 'Edit', icon: 'edit', onClick: () => setEdited(channel) },
+    ...(channel.type === 'WEBHOOK'
+      ? [{ label: 'New secret', icon: 'refresh' as const, onClick: () => rotate(channel) }]
+      : []),
+    { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(channel) },
+  ]
+
+  return (
+    <div className="stack">
+      <Loaded query={found} rows={3}>
+        {(channels) =>
+          channels.length === 0 ? (
+            <Empty
+              title="No channels"
+              text="Alerts go to a channel once the settings, or a playbook, name it."
+            >
+              {add}
+            </Empty>
+          ) : (
+            <>
+              <div className="row">{add}</div>
+              <Table
+                label="Channels"
+                rows={channels}
+                keyOf={({ id }) => id}
+                columns={[
+                  {
+                    heading: 'Channel',
+                    cell: (channel) => (
+                      <>
+                        <span className="name">{channel.name}</span>
+                        <div className="quiet said">{tellTarget(channel)}</div>
+                      </>
+                    ),
+                  },
+                  { heading: 'Type', cell: ({ type }) => nameConstant(type) },
+                  {
+                    heading: 'Enabled',
+                    cell: (channel) =>
+                      mayChange ? (
+                        <Switch
+                          label={`Tell ${channel.name}`}
+                          checked={channel.enabled}
+                          onChange={(enabled) => void turn(channel, enabled)}
+                        />
+                      ) : channel.enabled ? (
+                        'Yes'
+                      ) : (
+                        'No'
+                      ),
+                  },
+                  mayChange && {
+                    heading: 'Act',
+                    cell: (channel) => (
+                      <div className="stack">
+                        <div className="row">
+                          <Button
+                            small
+                            aria-label={`Test ${channel.name}`}
+                            busy={tested[channel.id] === 'busy'}
+                            onClick={() => void test(channel)}
+                          >
+                            Test
+                          </Button>
+                          <Menu
+                            trigger={
+                              <Button
+                                small
+                                look="plain"
+                                icon="more"
+                                aria-label={`More about ${channel.name}`}
+                              />
+                            }
+                            items={itemsOf(channel)}
+                          />
+                        </div>
+                        <span role="status">
+                          <Outcome tested={tested[channel.id]} />
+                        </span>
+                      </div>
+                    ),
+                  },
+                ]}
+              />
+            </>
+          )
+        }
+      </Loaded>
+      <Deliveries />
+      {edited && (
+        <ChannelDialog
+          key={edited === 'new' ? 'new' : edited.id}
+          teamId={teamId}
+          channel={edited === 'new' ? null : edited}
+          onClose={() => setEdited(null)}
+          onSecret={setSecret}
+        />
+      )}
+      {secret !== null && <SecretDialog secret={secret} onClose={() => setSecret(null)} />}
+    </div>
+  )
+}
+
+function Outcome({ tested }: { tested: Tested | undefined }) {
+  if (tested === undefined || tested === 'busy') return null
+  const fine = tested.status === 'SUCCESS'
+  return (
+    <>
+      <Pill tone={fine ? 'good' : 'bad'}>{fine ? 'Taken' : 'Not taken'}</Pill>{' '}
+      <span className="quiet said">{tested.message}</span>
+    </>
+  )
+}
+
+function tellTarget({ config }: Channel): string {
+  return 'url' in config ? config.url : config.recipients.join(', ')
+}

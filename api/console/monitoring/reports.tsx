@@ -1,0 +1,155 @@
+import { useState } from 'react'
+import { deleteReport, type Report, sendReport, updateReport, useReports } from '../data/reports.ts'
+import { Button } from '../kit/button.tsx'
+import { useConfirm } from '../kit/confirm.tsx'
+import { Switch } from '../kit/input.tsx'
+import { Menu } from '../kit/menu.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { nameConstant } from '../kit/status.tsx'
+import { Table } from '../kit/table.tsx'
+import { Age, Time } from '../kit/time.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
+import { ReportDialog, RunStatus, RunsDialog } from './report.tsx'
+
+/** The figures that the team has mailed to people at regular times. */
+export function ReportsView() {
+  const { teamId } = useTeam()
+  const mayChange = useRole()('ADMIN')
+  const confirm = useConfirm()
+  const found = useReports(teamId)
+  const [edited, setEdited] = useState<Report | 'new' | null>(null)
+  const [shown, setShown] = useState<Report | null>(null)
+
+  const send = (report: Report) =>
+    sendReport(teamId, report.id).then(() => notify(`${report.name} is sent soon`), notifyError)
+  const turn = (report: Report, enabled: boolean) => {
+    const { name, schedule, recipients, metrics } = report
+    return updateReport(teamId, report.id, { name, schedule, recipients, metrics, enabled }).then(
+      () => notify(enabled ? `${name} is sent from now on` : `${name} is not sent any more`),
+      notifyError,
+    )
+  }
+  const remove = (report: Report) =>
+    confirm({
+      title: `Delete ${report.name}?`,
+      text: 'It is not sent any more, and what came of its mails is forgotten. This cannot be undone.',
+      label: 'Delete the report',
+      danger: true,
+      work: () => deleteReport(teamId, report.id),
+    })
+  const add = mayChange && (
+    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
+      New report
+    </Button>
+  )
+
+  return (
+    <div className="stack">
+      <Loaded query={found} rows={3}>
+        {(reports) =>
+          reports.length === 0 ? (
+            <Empty title="No reports" text="A report mails figures of the team at regular times.">
+              {add}
+            </Empty>
+          ) : (
+            <>
+              <div className="row">{add}</div>
+              <Table
+                label="Reports"
+                rows={reports}
+                keyOf={({ id }) => id}
+                columns={[
+                  {
+                    heading: 'Report',
+                    cell: ({ name, metrics, recipients }) => (
+                      <>
+                        <span className="name">{name}</span>
+                        <div className="quiet said">{metrics.map(nameConstant).join(', ')}</div>
+                        <div className="quiet said">to {recipients.join(', ')}</div>
+                      </>
+                    ),
+                  },
+                  {
+                    heading: 'Schedule',
+                    cell: ({ schedule, timezone }) => (
+                      <>
+                        <code>{schedule}</code>
+                        <div className="quiet">{timezone}</div>
+                      </>
+                    ),
+                  },
+                  { heading: 'Next', cell: ({ nextRunAt }) => <Time at={nextRunAt} /> },
+                  {
+                    heading: 'Last',
+                    cell: ({ lastStatus, lastRunAt }) => (
+                      <>
+                        {lastStatus && <RunStatus status={lastStatus} />} <Age at={lastRunAt} />
+                      </>
+                    ),
+                  },
+                  {
+                    heading: 'Enabled',
+                    cell: (report) =>
+                      mayChange ? (
+                        <Switch
+                          label={`Send ${report.name}`}
+                          checked={report.enabled}
+                          onChange={(enabled) => void turn(report, enabled)}
+                        />
+                      ) : report.enabled ? (
+                        'Yes'
+                      ) : (
+                        'No'
+                      ),
+                  },
+                  {
+                    heading: 'Act',
+                    cell: (report) => (
+                      <div className="row">
+                        <Button small aria-label={`Mails of ${report.name}`} onClick={() => setShown(report)}>
+                          Mails
+                        </Button>
+                        {mayChange && (
+                          <Menu
+                            trigger={
+                              <Button
+                                small
+                                look="plain"
+                                icon="more"
+                                aria-label={`More about ${report.name}`}
+                              />
+                            }
+                            items={[
+                              { label: 'Send now', icon: 'play', onClick: () => void send(report) },
+                              { label: 'Edit', icon: 'edit', onClick: () => setEdited(report) },
+                              {
+                                label: 'Delete',
+                                icon: 'trash',
+                                danger: true,
+                                onClick: () => remove(report),
+                              },
+                            ]}
+                          />
+                        )}
+                      </div>
+                    ),
+                  },
+                ]}
+              />
+            </>
+          )
+        }
+      </Loaded>
+      {edited && (
+        <ReportDialog
+          key={edited === 'new' ? 'new' : edited.id}
+          teamId={teamId}
+          report={edited === 'new' ? null : edited}
+          onClose={() => setEdited(null)}
+        />
+      )}
+      {shown && <RunsDialog teamId={teamId} report={shown} onClose={() => setShown(null)} />}
+    </div>
+  )
+}

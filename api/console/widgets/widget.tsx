@@ -1,0 +1,121 @@
+import { useState } from 'react'
+import { problemAt } from '../data/refusal.ts'
+import { createWidget, updateWidget, type Widget } from '../data/widgets.ts'
+import { FormDialog } from '../kit/dialog.tsx'
+import { Field } from '../kit/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { WorkflowChoice } from '../workflows/choice.tsx'
+
+type EditProps = {
+  teamId: string
+  widget: Widget | null
+  onClose: () => void
+  onMade: (widget: Widget) => void
+}
+type Theme = Widget['theme']
+
+const FIRST: Theme = {
+  colours: { accent: '#1f5fd0', background: '#ffffff', text: '#1a1d23' },
+  title: 'Chat with us',
+  welcomeText: 'Hello! How can we help?',
+  position: 'bottom-right',
+}
+const POSITIONS = [
+  { value: 'bottom-right', label: 'Bottom right' },
+  { value: 'bottom-left', label: 'Bottom left' },
+]
+const COLOURS = ['accent', 'background', 'text'] as const
+const FIELDS = ['name', 'workflowId', 'theme.title', 'theme.welcomeText']
+
+/** Makes or changes a widget. */
+export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
+  const [name, setName] = useState(widget?.name ?? '')
+  const [workflowId, setWorkflowId] = useState(widget?.workflowId ?? '')
+  const [origins, setOrigins] = useState(widget?.allowedOrigins.join('\n') ?? '')
+  const [theme, setTheme] = useState(widget?.theme ?? FIRST)
+  const [perVisitor, setPerVisitor] = useState<number | undefined>(widget?.limits.perVisitor ?? 50)
+  const [perDay, setPerDay] = useState<number | undefined>(widget?.limits.perDay ?? 1_000)
+  const [collectEmail, setCollectEmail] = useState(widget?.collectEmail ?? false)
+  const set = (change: Partial<Theme>) => setTheme({ ...theme, ...change })
+
+  const save = async () => {
+    const limits = {
+      ...(perVisitor === undefined ? {} : { perVisitor }),
+      ...(perDay === undefined ? {} : { perDay }),
+    }
+    const allowedOrigins = origins.split(/[\s,]+/).filter(Boolean)
+    const wanted = { name, allowedOrigins, theme, limits, collectEmail }
+    if (widget) await updateWidget(widget.id, { ...wanted, ...(workflowId ? { workflowId } : {}) })
+    else onMade(await createWidget({ ...wanted, teamId, workflowId }))
+    notify('Saved')
+  }
+
+  return (
+    <FormDialog
+      open
+      wide
+      onClose={onClose}
+      title={widget ? `Edit ${widget.name}` : 'New widget'}
+      label="Save the widget"
+      onSubmit={save}
+      fields={FIELDS}
+    >
+      {(error) => (
+        <>
+          <Field label="Name" required help="Visitors do not see it." error={problemAt(error, 'name')}>
+            <TextInput value={name} onChange={setName} required maxLength={200} />
+          </Field>
+          <Field
+            label="Workflow"
+            help="Its CHAT_TRIGGER leads to an agent. It must be active for visitors to chat."
+            error={problemAt(error, 'workflowId')}
+          >
+            <WorkflowChoice value={workflowId} onChange={setWorkflowId} placeholder="Choose a workflow" />
+          </Field>
+          <Field label="Pages that may show it" help="One origin a line, such as https://www.example.com.">
+            <TextArea value={origins} onChange={setOrigins} rows={2} />
+          </Field>
+          <Field label="Title" required error={problemAt(error, 'theme.title')}>
+            <TextInput value={theme.title} onChange={(title) => set({ title })} required maxLength={60} />
+          </Field>
+          <Field label="Welcome text" required error={problemAt(error, 'theme.welcomeText')}>
+            <TextArea
+              value={theme.welcomeText}
+              onChange={(welcomeText) => set({ welcomeText })}
+              required
+              rows={2}
+            />
+          </Field>
+          <div className="filters">
+            {COLOURS.map((colour) => (
+              <Field key={colour} label={`Colour: ${colour}`}>
+                <TextInput
+                  type="color"
+                  value={theme.colours[colour]}
+                  onChange={(value) => set({ colours: { ...theme.colours, [colour]: value } })}
+                />
+              </Field>
+            ))}
+            <Field label="Position">
+              <Select
+                value={theme.position}
+                onChange={(position) => set({ position: position as Theme['position'] })}
+                choices={POSITIONS}
+              />
+            </Field>
+            <Field label="Messages of a visitor a day">
+              <NumberInput value={perVisitor} onChange={setPerVisitor} />
+            </Field>
+            <Field label="Messages of all a day">
+              <NumberInput value={perDay} onChange={setPerDay} />
+            </Field>
+          </div>
+          <Checkbox checked={collectEmail} onChange={setCollectEmail}>
+            Ask visitors for their e-mail address before they chat
+          </Checkbox>
+        </>
+      )}
+    </FormDialog>
+  )
+}
