@@ -1,10 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Context, Hono } from 'hono'
 import { Fault } from '../db/fault.ts'
 import { buildConsole } from './consolebuild.ts'
 import type { AppEnv } from './env.ts'
+
+const ICON = fileURLToPath(new URL('./console/icon.svg', import.meta.url))
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
@@ -12,7 +15,14 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-type Asset = { body: Buffer<ArrayBuffer>; packed: Buffer<ArrayBuffer> | undefined; type: string; tag: string }
+type Asset = {
+  body: Buffer<ArrayBuffer>
+  packed: Buffer<ArrayBuffer> | undefined
+  type: string
+  tag: string
+  /** The name changes with what is in it, so that browsers may keep it for ever. */
+  fixed: boolean
+}
 type Console = { page: string; assets: Map<string, Asset> }
 
 /**
@@ -42,17 +52,24 @@ async function readConsole(): Promise<Console> {
   const assets = await Promise.all(
     names.flatMap((name) => {
       const type = TYPES[extname(name)]
-      return type ? [readAsset(join(folder, 'console', name), name, type)] : []
+      return type ? [readAsset(join(folder, 'console', name), name, type, true)] : []
     }),
   )
-  return { page: await readFile(join(folder, 'index.html'), 'utf8'), assets: new Map(assets) }
+  // Other pages of the service have the icon too, and know no name that changes.
+  const icon = await readAsset(ICON, 'icon.svg', 'image/svg+xml', false)
+  return { page: await readFile(join(folder, 'index.html'), 'utf8'), assets: new Map([...assets, icon]) }
 }
 
-async function readAsset(path: string, name: string, type: string): Promise<readonly [string, Asset]> {
+async function readAsset(
+  path: string,
+  name: string,
+  type: string,
+  fixed: boolean,
+): Promise<readonly [string, Asset]> {
   const body = await readFile(path)
   const packed = await readFile(`${path}.gz`).catch(() => undefined)
   const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  return [name, { body, packed, type, tag }]
+  return [name, { body, packed, type, tag, fixed }]
 }
 
 /**
@@ -77,8 +94,7 @@ function respondWithPage(c: Context<AppEnv>, page: string): Response {
 
 function respondWithAsset(c: Context<AppEnv>, asset: Asset | undefined): Response {
   if (!asset) throw new Fault('NOT_FOUND', 'There is nothing at this address')
-  // The name changes with what is in it.
-  c.header('Cache-Control', 'public, max-age=31536000, immutable')
+  c.header('Cache-Control', asset.fixed ? 'public, max-age=31536000, immutable' : 'no-cache')
   c.header('ETag', asset.tag)
   c.header('Vary', 'Accept-Encoding')
   // A browser replaces the cached headers by those of a 304, so a 304 must carry the same ones.

@@ -13,9 +13,8 @@ import type { Problem } from '../../workflows/problem.ts'
 import { describeIssues, joinPath } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import type { AppEnv } from '../env.ts'
-import { isArriving, readJsonBody } from './body.ts'
+import { findMisplacedArrays, isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
-import { findMisplacedArrays } from './objects.ts'
 import type { ErrorBody, FaultStatus, ResponseSpec } from './responses.ts'
 
 type Schema = v.GenericSchema

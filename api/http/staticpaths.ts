@@ -9,6 +9,8 @@ import type { AppEnv } from '../env.ts'
 export function guardStaticPaths(read: () => RouterRoute[]): MiddlewareHandler<AppEnv> {
   let find: ReturnType<typeof createStaticPaths> | undefined
   return async (c, next) => {
+    // A preflight is answered by CORS, or by the 404 handler.
+    if (c.req.method === 'OPTIONS') return next()
     find ??= createStaticPaths(read())
     const methods = find(c.req.path)
     const method = c.req.method === 'HEAD' ? 'GET' : c.req.method

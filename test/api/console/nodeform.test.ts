@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
+import { type Alone, buildNodeForm, showNodeForm } from '../../support/console/nodeform.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { type Alone, buildNodeForm, showNodeForm } from '../../support/nodeform.ts'
 import { startRunning } from '../../support/running.ts'
 
 const host = await keep(startRunning())

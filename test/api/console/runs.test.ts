@@ -130,16 +130,18 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
     await expect.poll(rows).toBe(1)
     await page.getByLabel('Status').selectOption('APPROVED')
     await row(XSS).getByText(`approved, “${XSS}”`).waitFor()
-    const { nodeExecutions } = await host.read(run)
-    const pay = nodeExecutions.find(({ nodeId }) => nodeId === 'pay')
-    expect(pay!.outputData).toMatchObject({
-      decision: 'approved',
-      comment: XSS,
-      form: {
-        ...{ account: 'savings', amount: 20.5, urgent: true, tags: ['b'] },
-        ...{ note: 'two\nlines', on: '2026-03-04' },
-      },
-    })
+    // The record follows the decision when the run has seen it.
+    const readPay = async () => (await host.read(run)).nodeExecutions.find(({ nodeId }) => nodeId === 'pay')
+    await expect
+      .poll(async () => (await readPay())?.outputData)
+      .toMatchObject({
+        decision: 'approved',
+        comment: XSS,
+        form: {
+          ...{ account: 'savings', amount: 20.5, urgent: true, tags: ['b'] },
+          ...{ note: 'two\nlines', on: '2026-03-04' },
+        },
+      })
     await host.ask('POST', `/api/executions/${run}/cancel`)
 
     const other = await host.execute(id, { n: 8 })

@@ -280,7 +280,10 @@ describe('on a running service', () => {
 
   test('the page of the API and the console link to the guide', async () => {
     expect(await (await host.request('/api/docs')).text()).toContain('href="/api/docs/guide"')
-    expect(await (await host.request('/console/frame.js')).text()).toContain("'/api/docs/guide'")
+    const page = await (await host.request('/')).text()
+    const scripts = [...page.matchAll(/src="\.(\/console\/[^"]+\.js)"/g)].map(([, path]) => path!)
+    const texts = await Promise.all(scripts.map(async (path) => (await host.request(path)).text()))
+    expect(texts.join('')).toContain('/api/docs/guide')
   })
 })
 

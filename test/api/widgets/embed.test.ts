@@ -247,8 +247,10 @@ describe.skipIf(missing)('in Chromium', () => {
   test('on a phone it covers the page', async () => {
     const { page, close } = await visitPage((await shopSite).url, { width: 390, height: 700 })
     await page.getByRole('button', { name: /Open chat/ }).click()
-    const box = await page.getByRole('dialog').boundingBox()
-    expect(box).toEqual({ x: 0, y: 0, width: 390, height: 700 })
+    // It slides in.
+    await expect
+      .poll(() => page.getByRole('dialog').boundingBox())
+      .toEqual({ x: 0, y: 0, width: 390, height: 700 })
     // What is behind it is not reached by Tab.
     for (let press = 0; press < 8; press++) await page.keyboard.press('Tab')
     expect(await page.evaluate(`${ROOT}.activeElement.closest('.panel') !== null`)).toBe(true)

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import { build } from 'vite'
 
-const CONSOLE = fileURLToPath(new URL('../../api/console/', import.meta.url))
+const CONSOLE = fileURLToPath(new URL('../../../api/console/', import.meta.url))
 const ENTRY = `${CONSOLE}nodeform-alone.tsx`
 
 /** The panel alone, as an editor would use it: it holds the node, and shows what the panel made of it. */

@@ -1,0 +1,82 @@
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+
+const host = await keep(startRunning())
+const origin = await host.listen()
+
+/** An active agent on the demo model, with a tool. */
+async function makeAgent(name: string): Promise<string> {
+  const demo = { teamId: host.teamId, name: `Demo of ${name}`, type: 'DEMO', data: {} }
+  const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', demo)
+  const { id } = await host.ask<{ id: string }>('POST', '/api/workflows', {
+    teamId: host.teamId,
+    name,
+    nodes: [
+      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+      {
+        id: 'agent',
+        type: 'AI_AGENT',
+        name: 'Answer',
+        config: { credentialId, model: 'demo', instructions: 'Help.' },
+      },
+    ],
+    edges: edges('chat -> agent'),
+  })
+  await host.ask('PUT', `/api/workflows/${id}`, { active: true })
+  return id
+}
+
+describe.skipIf(missing)('chats with agents', () => {
+  const browser = useBrowser(() => origin)
+  const { signIn, heading } = browser
+  let page: Page
+  beforeEach(() => {
+    page = browser.page
+  })
+
+  test('a chat is opened, a message is replied to as it comes, with the steps behind it, and the chat is deleted', async () => {
+    await makeAgent('Parcel desk')
+    await signIn('#/chat')
+    await heading('Chat')
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await page.getByLabel('Workflow', { exact: true }).fill('Parcel desk')
+    await page.getByRole('button', { name: 'Open the chat' }).click()
+    await page.waitForURL(/#\/chat\/[\w-]+$/)
+    const text = 'Where is my <b>parcel</b>?'
+    await page.getByLabel('Message', { exact: true }).fill(text)
+    await page.keyboard.press('Enter')
+    await page.locator('.message.user').getByText(text).waitFor()
+    await page
+      .locator('.message.assistant footer')
+      .getByText(/tokens$/)
+      .waitFor()
+    expect(await page.locator('.message b').count()).toBe(0)
+    expect(await page.locator('.message').count()).toBe(2)
+    await page.getByText('Steps', { exact: true }).click()
+    await page.getByRole('table', { name: 'Steps' }).getByText('Answer').first().waitFor()
+    await expectAccessible(page)
+    await page.setViewportSize({ width: 390, height: 844 })
+    expect(
+      await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
+    ).toBe(0)
+    await page.reload()
+    await page.locator('.message.user').getByText(text).waitFor()
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: 'Delete the chat' }).click()
+    await page.getByText('No chats yet').waitFor()
+  })
+
+  test('a workflow that is no agent is refused in words', async () => {
+    const plain = { nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] }
+    await host.ask('POST', '/api/workflows', { ...plain, teamId: host.teamId, name: 'Plain' })
+    await signIn('#/chat')
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await page.getByLabel('Workflow', { exact: true }).fill('Plain')
+    await page.getByRole('button', { name: 'Open the chat' }).click()
+    await page.getByRole('alert').waitFor()
+  })
+})
