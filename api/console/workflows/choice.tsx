@@ -20,7 +20,7 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
   const name = value === '' ? '' : (known.data?.name ?? '')
   const [text, setText] = useState(name)
   useEffect(() => setText(name), [name])
-  const { data } = useWorkflows(teamId, { search: text === name ? '' : text, size: SHOWN })
+  const { data, isFetching } = useWorkflows(teamId, { search: text === name ? '' : text, size: SHOWN })
   const found = data?.content ?? []
   const idOf = (wanted: string) => found.find((one) => one.name === wanted)?.id
   const follow = (next: string) => {
@@ -33,7 +33,8 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
   const settle = () => {
     if (text === '' && value !== '') return onChange('')
     const id = text === name ? value : idOf(text)
-    field.current?.setCustomValidity(id === undefined && text !== '' ? 'No workflow has this name' : '')
+    const unknown = id === undefined && text !== '' && !isFetching
+    field.current?.setCustomValidity(unknown ? 'No workflow has this name' : '')
     field.current?.reportValidity()
     if (id !== undefined && id !== value) onChange(id)
   }
@@ -41,7 +42,9 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the list comes
   useEffect(() => {
     const id = text === '' || text === name ? undefined : idOf(text)
-    if (id !== undefined && id !== value) onChange(id)
+    if (id === undefined) return
+    field.current?.setCustomValidity('')
+    if (id !== value) onChange(id)
   }, [data])
   return (
     <>

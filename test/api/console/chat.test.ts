@@ -38,13 +38,18 @@ describe.skipIf(missing)('chats with agents', () => {
     page = browser.page
   })
 
+  const choose = async (name: string) => {
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await page.getByLabel('Workflow', { exact: true }).fill(name)
+    await page.locator(`datalist option[value="${name}"]`).waitFor({ state: 'attached' })
+    await page.getByRole('button', { name: 'Open the chat' }).click()
+  }
+
   test('a chat is opened, a message is replied to as it comes, with the steps behind it, and the chat is deleted', async () => {
     await makeAgent('Parcel desk')
     await signIn('#/chat')
     await heading('Chat')
-    await page.getByRole('button', { name: 'New chat' }).click()
-    await page.getByLabel('Workflow', { exact: true }).fill('Parcel desk')
-    await page.getByRole('button', { name: 'Open the chat' }).click()
+    await choose('Parcel desk')
     await page.waitForURL(/#\/chat\/[\w-]+$/)
     const text = 'Where is my <b>parcel</b>?'
     await page.getByLabel('Message', { exact: true }).fill(text)
@@ -74,9 +79,7 @@ describe.skipIf(missing)('chats with agents', () => {
     const plain = { nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] }
     await host.ask('POST', '/api/workflows', { ...plain, teamId: host.teamId, name: 'Plain' })
     await signIn('#/chat')
-    await page.getByRole('button', { name: 'New chat' }).click()
-    await page.getByLabel('Workflow', { exact: true }).fill('Plain')
-    await page.getByRole('button', { name: 'Open the chat' }).click()
+    await choose('Plain')
     await page.getByRole('alert').waitFor()
   })
 })
