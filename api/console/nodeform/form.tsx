@@ -49,7 +49,7 @@ export function NodeForm({ nodeType, onChange }: FormProps) {
   )
   return (
     <div className="fields">
-      <NameFields key={node.id} onChange={onChange} />
+      <NameFields onChange={onChange} />
       <Others properties={Object.keys(properties)} onChange={onChange} />
       {node.type === 'WEBHOOK_TRIGGER' && <WebhookAddress />}
       {main.map(field)}

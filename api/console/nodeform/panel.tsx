@@ -15,12 +15,26 @@ import { nameType } from './words.ts'
 
 /** The side panel for one node: its form, the same as JSON, and beside it what it can read. */
 export function NodePanel(props: NodePanelProps) {
-  const { node, onClose } = props
+  const { node, onChange, onClose } = props
   const types = useNodeTypes()
+  const [body, setBody] = useState({ id: node.id, turn: 0 })
+  // Another node begins afresh. One that is renamed here is still the same: what is open stays open.
+  if (body.id !== node.id) setBody({ id: node.id, turn: body.turn + 1 })
+  const change = (next: GraphNode) => {
+    if (next.id !== body.id) setBody({ ...body, id: next.id })
+    onChange(next)
+  }
   return (
     <aside className="node-panel" aria-label={`Settings of ${node.name || node.id}`}>
       <Loaded query={types}>
-        {(all) => <Body key={node.id} {...props} nodeType={all.find(({ type }) => type === node.type)} />}
+        {(all) => (
+          <Body
+            key={body.turn}
+            {...props}
+            onChange={change}
+            nodeType={all.find(({ type }) => type === node.type)}
+          />
+        )}
       </Loaded>
       {!types.data && <Close onClose={onClose} />}
     </aside>

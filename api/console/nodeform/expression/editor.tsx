@@ -3,7 +3,6 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
-  completionStatus,
   startCompletion,
 } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
@@ -90,11 +89,11 @@ export function ExpressionEditor(props: EditorProps) {
           autocompletion({
             override: [(context) => complete(context, latest.current.reach)],
             icons: false,
+            // Enter means nothing else in a short text, so it chooses as soon as there is something to choose.
+            ...(lines > 1 ? {} : { interactionDelay: 0 }),
           }),
           keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap]),
-          lines > 1
-            ? []
-            : keymap.of([{ key: 'Enter', run: ({ state }) => completionStatus(state) === null }]),
+          lines > 1 ? [] : keymap.of([{ key: 'Enter', run: () => true }]),
           keymap.of(defaultKeymap),
           EditorView.lineWrapping,
           changing.current.of([]),
