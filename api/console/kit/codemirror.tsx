@@ -57,9 +57,30 @@ const COLOURS = HighlightStyle.define([
   { tag: [tags.invalid], color: 'var(--bad)' },
 ])
 
-/** What every editor of the console has: colours of the theme, and the nonce that lets its styles in. */
+/** What every editor of the console has: colours of the theme, and what keeps it within the policy. */
 export function baseExtensions(): Extension[] {
-  return [EditorView.cspNonce.of(readNonce()), THEME, syntaxHighlighting(COLOURS)]
+  const typing = EditorView.domEventHandlers({ beforeinput: replaceSelected })
+  return [EditorView.cspNonce.of(readNonce()), THEME, syntaxHighlighting(COLOURS), typing]
+}
+
+/**
+ * Types over what is selected. The browser would keep its colour by an inline style, which the policy refuses.
+ */
+function replaceSelected(event: InputEvent, view: EditorView): boolean {
+  const { from, to, empty } = view.state.selection.main
+  const { data, inputType, isComposing } = event
+  if (inputType !== 'insertText' || !data || isComposing || empty || view.state.readOnly) return false
+  event.preventDefault()
+  const replace = () =>
+    view.state.update({
+      changes: { from, to, insert: data },
+      selection: { anchor: from + data.length },
+      userEvent: 'input.type',
+      scrollIntoView: true,
+    })
+  const handlers = view.state.facet(EditorView.inputHandler)
+  if (!handlers.some((handle) => handle(view, from, to, data, replace))) view.dispatch(replace())
+  return true
 }
 
 function speak(language: CodeProps['language']): Extension {

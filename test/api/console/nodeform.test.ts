@@ -79,6 +79,13 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.getByLabel('Disabled').check()
     await page.getByLabel('Name', { exact: true }).fill('Put it there')
     await page.getByLabel('Id', { exact: true }).fill('put')
+    // Under its new id it is the same form: the field keeps the focus.
+    await page.keyboard.press('Enter')
+    await expect.poll(async () => (await node()).id).toBe('put')
+    await page
+      .locator('input:focus')
+      .and(page.getByLabel('Id', { exact: true }))
+      .waitFor()
     await page.keyboard.press('Tab')
     await expect.poll(node).toEqual({
       id: 'put',
@@ -171,6 +178,16 @@ describe.skipIf(missing)('the form of a node', () => {
     const next = { id: 'call', type: 'HTTP_REQUEST', config: { url: 'https://b.example', method: 'HEAD' } }
     await type(JSON.stringify(next))
     await expect.poll(node).toEqual({ ...next, position: { x: 1, y: 2 } })
+    // What is typed over coloured text keeps no inline style: the browser would log that the policy refuses it.
+    await editor.locator('span', { hasText: 'HEAD' }).last().dblclick()
+    await page.keyboard.type('PUT')
+    await expect.poll(config).toEqual({ url: 'https://b.example', method: 'PUT' })
+    await type(JSON.stringify(next))
+    await expect.poll(config).toEqual(next.config)
+    await editor.click()
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type('7')
+    await page.getByText('A node has an id').waitFor()
     await type('{ "id": ')
     await page.getByText('This is not JSON yet').waitFor()
     expect(await config()).toEqual(next.config)

@@ -103,7 +103,6 @@ export function ExpressionEditor(props: EditorProps) {
               continueCompletion(update.view)
           }),
           EditorView.domEventHandlers({
-            beforeinput: replaceSelected,
             focus: () => {
               taker.current = { insert }
             },
@@ -151,26 +150,6 @@ export function ExpressionEditor(props: EditorProps) {
       current.dispatch(setDiagnostics(current.state, findPlaces(current.state.doc.length, problem)))
   }, [problem])
   return <div className={props.invalid ? 'code-editor invalid' : 'code-editor'} ref={box} />
-}
-
-/**
- * Types over what is selected. The browser would keep its colour by an inline style, which the policy refuses.
- */
-function replaceSelected(event: InputEvent, view: EditorView): boolean {
-  const { from, to, empty } = view.state.selection.main
-  const { data, inputType, isComposing } = event
-  if (inputType !== 'insertText' || !data || isComposing || empty || view.state.readOnly) return false
-  event.preventDefault()
-  const replace = () =>
-    view.state.update({
-      changes: { from, to, insert: data },
-      selection: { anchor: from + data.length },
-      userEvent: 'input.type',
-      scrollIntoView: true,
-    })
-  const handlers = view.state.facet(EditorView.inputHandler)
-  if (!handlers.some((handle) => handle(view, from, to, data, replace))) view.dispatch(replace())
-  return true
 }
 
 /** A dot after a path goes on with its keys. */
