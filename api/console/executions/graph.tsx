@@ -4,7 +4,7 @@ import type { RecordState } from '../data/records.ts'
 import { Button } from '../kit/button.tsx'
 import { nameStatus, StatusSign } from '../kit/status.tsx'
 import './graph.css'
-import { type GraphNode, HEIGHT, LABEL_LENGTH, type Place, placeNodes } from './layout.ts'
+import { type GraphNode, HEIGHT, LABEL_LENGTH, type Place, placeNodes } from '../workflows/placing.ts'
 import { type LoopCount, type Tree, tellLoop, worstOf } from './tree.ts'
 
 const MARGIN = 24

@@ -1,10 +1,13 @@
+import { groupNodes, measureDepths, orderColumns, splitEdges } from './columns.ts'
+
 export type GraphNode = {
   id: string
   type: string
-  name?: string | undefined
+  name?: string | null | undefined
   parentId?: string | null | undefined
-  position?: { x: number; y: number } | undefined
+  position?: unknown
   disabled?: boolean | undefined
+  config?: unknown
 }
 export type GraphEdge = { source: string; target: string; sourceHandle?: string | null | undefined }
 type Size = { width: number; height: number }
@@ -12,7 +15,6 @@ type Size = { width: number; height: number }
 export type Place = { x: number; y: number; width: number; height: number; exit: number }
 export type Places = Map<string, Place>
 export type Bends = Map<GraphEdge, Place[]>
-type Bodies = Map<string | null, GraphNode[]>
 
 const WIDTH = 164
 export const HEIGHT = 46
@@ -22,9 +24,6 @@ const GAP_Y = 26
 const HEADER = HEIGHT + 8
 const PAD = 16
 const LETTER = 6
-const SWEEPS = 4
-/** Beyond this nobody would see where an edge passes. */
-const MAX_BENDS = 10_000
 
 /**
  * Where each node stands, a loop as a box around its body: within each body where its author put the nodes, if every
@@ -42,7 +41,7 @@ export function placeNodes(nodes: readonly GraphNode[], edges: readonly GraphEdg
     const body = bodies.get(id) ?? []
     const own = edges.filter(({ source, target }) => scopes.get(source) === id && scopes.get(target) === id)
     const inner = new Map(
-      body.flatMap((node) => (bodies.has(node.id) ? [[node.id, placeBody(node.id)]] : [])),
+      body.flatMap((node) => (bodies.has(node.id) ? [[node.id, placeBody(node.id)] as const] : [])),
     )
     const sizes = new Map(body.map((node) => [node.id, measureBox(inner.get(node.id)?.size)]))
     const found = keepPlaces(body, sizes) ?? placeColumns(body, own, sizes)
@@ -68,28 +67,6 @@ export function placeNodes(nodes: readonly GraphNode[], edges: readonly GraphEdg
   }
 }
 
-/** The nodes by the loop that they stand in. One whose loop is missing, or in itself, stands in none. */
-function groupNodes(nodes: readonly GraphNode[]): Bodies {
-  const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
-  const isRooted = (id: string) => {
-    const seen = new Set([id])
-    let at = parents.get(id)
-    while (at && parents.has(at) && !seen.has(at)) {
-      seen.add(at)
-      at = parents.get(at)
-    }
-    return !at
-  }
-  const bodies: Bodies = new Map([[null, []]])
-  for (const node of nodes) {
-    const parent = isRooted(node.id) ? (parents.get(node.id) ?? null) : null
-    const body = bodies.get(parent)
-    if (body) body.push(node)
-    else bodies.set(parent, [node])
-  }
-  return bodies
-}
-
 function measureBox(inner?: Size): Size {
   if (!inner) return { width: WIDTH, height: HEIGHT }
   return { width: Math.max(WIDTH, inner.width + 2 * PAD), height: HEADER + inner.height + PAD }
@@ -102,21 +79,23 @@ function move(place: Place, x: number, y: number): Place {
   return place
 }
 
-function keepPlaces(body: readonly GraphNode[], sizes: ReadonlyMap<string, Size>) {
+type Found = { places: Places; bends: Bends }
+
+function keepPlaces(body: readonly GraphNode[], sizes: ReadonlyMap<string, Size>): Found | undefined {
   const places: Places = new Map()
   for (const { id, position } of body) {
     const { width, height } = sizes.get(id) ?? measureBox()
     if (!isPlace(position)) return undefined
     places.set(id, { x: position.x, y: position.y, width, height, exit: position.x + width })
   }
-  return overlaps([...places.values()]) ? undefined : { places, bends: new Map() as Bends }
+  return overlaps([...places.values()]) ? undefined : { places, bends: new Map() }
 }
 
 function placeColumns(
   body: readonly GraphNode[],
   edges: readonly GraphEdge[],
   sizes: ReadonlyMap<string, Size>,
-) {
+): Found {
   const depths = measureDepths(body, edges)
   const links = splitEdges(edges, depths)
   const columns = orderColumns(
@@ -149,25 +128,6 @@ function placeColumns(
   return { places, bends }
 }
 
-/** An edge over several columns becomes steps over places held free in each. */
-function splitEdges(edges: readonly GraphEdge[], depths: Map<string, number>) {
-  const spans = edges.map(({ source, target }) => (depths.get(target) ?? 0) - (depths.get(source) ?? 0) - 1)
-  const many = spans.reduce((sum, span) => sum + Math.max(0, span), 0) > MAX_BENDS
-  return edges.flatMap((edge, at) => {
-    const from = depths.get(edge.source)
-    const to = depths.get(edge.target)
-    if (from === undefined || to === undefined) return []
-    const between = Array.from({ length: many ? 0 : Math.max(0, to - from - 1) }, (_, step) => {
-      // No node's id holds a space.
-      const id = `edge ${at} ${step}`
-      depths.set(id, from + 1 + step)
-      return id
-    })
-    const stops = [edge.source, ...between, edge.target]
-    return [{ edge, steps: stops.slice(1).map((target, step) => ({ source: stops[step] ?? '', target })) }]
-  })
-}
-
 function isPlace(position: unknown): position is { x: number; y: number } {
   const { x, y } = (position ?? {}) as { x?: unknown; y?: unknown }
   return Number.isFinite(x) && Number.isFinite(y) && Math.abs(Number(x)) < 1e5 && Math.abs(Number(y)) < 1e5
@@ -183,63 +143,4 @@ function overlaps(places: readonly Place[]): boolean {
     }
     return false
   })
-}
-
-/** `edges`: each from one column to the next. */
-function orderColumns(depths: ReadonlyMap<string, number>, edges: readonly GraphEdge[]): string[][] {
-  const columns: string[][] = []
-  for (const [id, depth] of depths) {
-    const column = columns[depth]
-    if (column) column.push(id)
-    else columns[depth] = [id]
-  }
-  const before = Map.groupBy(edges, ({ target }) => target)
-  const after = Map.groupBy(edges, ({ source }) => source)
-  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
-    const forward = sweep % 2 === 0
-    const rows = new Map(columns.flatMap((column) => column.map((id, row) => [id, row - column.length / 2])))
-    const order = forward ? columns.keys() : [...columns.keys()].reverse()
-    for (const at of order) {
-      const column = columns[at] ?? []
-      const weights = new Map(
-        column.map((id) => {
-          const beside = forward
-            ? before.get(id)?.map(({ source }) => source)
-            : after.get(id)?.map(({ target }) => target)
-          return [id, centre(id, beside ?? [], rows)]
-        }),
-      )
-      column.sort((a, b) => (weights.get(a) ?? 0) - (weights.get(b) ?? 0))
-      for (const [row, id] of column.entries()) rows.set(id, row - column.length / 2)
-    }
-  }
-  return columns.filter(Boolean)
-}
-
-/** The middle of a node's neighbours on one side. */
-function centre(id: string, beside: readonly string[], rows: ReadonlyMap<string, number>): number {
-  if (beside.length === 0) return rows.get(id) ?? 0
-  return beside.reduce((sum, one) => sum + (rows.get(one) ?? 0), 0) / beside.length
-}
-
-/** The longest way to each node; a cycle, which no saved graph has, ends the walk. */
-function measureDepths(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Map<string, number> {
-  const depths = new Map(nodes.map(({ id }) => [id, 0]))
-  const waiting = new Map(nodes.map(({ id }) => [id, 0]))
-  const after = new Map<string, string[]>()
-  for (const { source, target } of edges) {
-    if (!depths.has(source) || !depths.has(target)) continue
-    waiting.set(target, (waiting.get(target) ?? 0) + 1)
-    after.set(source, [...(after.get(source) ?? []), target])
-  }
-  const ready = [...waiting].flatMap(([id, count]) => (count === 0 ? [id] : []))
-  for (const id of ready) {
-    for (const target of after.get(id) ?? []) {
-      depths.set(target, Math.max(depths.get(target) ?? 0, (depths.get(id) ?? 0) + 1))
-      const left = (waiting.get(target) ?? 0) - 1
-      waiting.set(target, left)
-      if (left === 0) ready.push(target)
-    }
-  }
-  return depths
 }

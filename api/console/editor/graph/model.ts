@@ -1,7 +1,7 @@
 import type { GraphEdge, GraphNode } from '../../nodeform/contract.ts'
+import { groupNodes } from '../../workflows/columns.ts'
 import {
   EMPTY_LOOP,
-  groupNodes,
   hugBody,
   LOOP_PAD,
   type Place,
