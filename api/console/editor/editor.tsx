@@ -272,7 +272,9 @@ function Settings({ store, teamId, workflowId, readOnly, onClosed }: SettingsPro
   const node = draft.nodes.find(({ id }) => id === open)
   const own = useMemo(() => (node ? faultsOf(faults, node.id) : []), [faults, node])
   useEffect(() => {
-    if (open !== undefined) dock.current?.focus({ preventScroll: true })
+    // Who gives a node another id stays in the field.
+    const within = dock.current?.contains(document.activeElement)
+    if (open !== undefined && !within) dock.current?.focus({ preventScroll: true })
   }, [open])
   if (!node) return null
   return (
