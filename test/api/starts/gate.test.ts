@@ -112,6 +112,7 @@ test('settings are stored with their defaults, and each can be replaced alone', 
     saveData: { inputs: false, outputs: true },
     strict: false,
     chatHistoryTokens: 8_000,
+    notes: [],
   }
   expect((await call('GET', `/api/workflows/${id}`)).body.settings).toEqual(settings)
   await change(id, { retention: null, concurrency: { limit: 1, policy: 'reject' } })
