@@ -143,8 +143,11 @@ export function accept<const R extends Rule>(
       // Valibot would accept an array as an object without keys, and its message for other types differs.
       if (!isObject(json)) problems.push({ path: 'body', message: 'must be an object' })
       else {
-        problems.push(...findMisplacedArrays(rule.json, json).slice(0, MAX_PROBLEMS))
         read('json', rule.json, json)
+        // Some schemas refuse arrays themselves.
+        const named = new Set(problems.map(({ path }) => path))
+        const arrays = findMisplacedArrays(rule.json, json).filter(({ path }) => !named.has(path))
+        problems.push(...arrays.slice(0, MAX_PROBLEMS))
         c.set('unknownKeys', findStrangers(rule.json, json))
         if (turn !== undefined && rule.checkInTurns) problems.push(...(await rule.checkInTurns(json)))
         const drawing = turn === undefined ? undefined : await rule.graph?.(json, c)

@@ -94,9 +94,9 @@ test('an array is no object, however deep: Valibot would take it for one without
   const deep = await ask(`/things/${ID}`, { name: 'n', place: { spot: [] }, tags: [[]] })
   const { errors } = (await deep.json()) as Errors
   expect(errors.map(({ path, message }) => [path, message])).toEqual([
+    ['tags[0].key', 'is required'],
     ['tags[0]', 'must be an object'],
     ['place.spot', 'must be an object'],
-    ['tags[0].key', 'is required'],
   ])
   expect((await ask(`/things/${ID}`, { name: 'n', place: { spot: {} } })).status).toBe(200)
   expect((await ask(`/things/${ID}`, { name: 'n', tags: Array(200_000).fill([]) })).status).toBe(400)
