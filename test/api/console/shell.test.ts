@@ -139,6 +139,7 @@ describe.skipIf(missing)('the frame around the pages', () => {
 
   test('the theme is chosen and kept, and on a phone the menu is a drawer', async () => {
     await signIn()
+    await heading(HOME)
     await page.getByRole('button', { name: 'Theme' }).click()
     await page.getByRole('menuitem', { name: 'Dark' }).click()
     const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
