@@ -1,7 +1,13 @@
 import type { Work } from '../../workflows/turns.ts'
 import { KEPT_ATTRIBUTES } from './attributes.ts'
 import { createJsonReader, type JsonScalar } from './jsontext.ts'
-import { type AttributeValue, createRawSpan, readServiceName, type SpanTaker } from './rawspan.ts'
+import {
+  type AttributeValue,
+  createRawSpan,
+  MalformedBatch,
+  readServiceName,
+  type SpanTaker,
+} from './rawspan.ts'
 
 type Json = ReturnType<typeof createJsonReader>
 
@@ -11,6 +17,8 @@ type Json = ReturnType<typeof createJsonReader>
  */
 export function* readJsonSpans(text: string, taker: SpanTaker): Work<void> {
   const json = createJsonReader(text)
+  // Null stands for a message that is not there, which only a field can do.
+  if (/^[ \t\r\n]*null/.test(text)) throw new MalformedBatch('The body must be an object')
   yield* json.object('The body', function* (key) {
     if (key !== 'resourceSpans') return yield* json.skip()
     yield* json.array(key, () => readResourceSpans(json, taker))

@@ -23,7 +23,8 @@ const OwnTeam = v.object({
 })
 
 const TracesSchema = v.pipe(
-  v.object({ resourceSpans: v.optional(v.array(v.looseObject({}))) }),
+  // In protobuf's JSON a field that is null is one that is not there.
+  v.object({ resourceSpans: v.optional(v.nullable(v.array(v.looseObject({})))) }),
   v.title('ExportTraceServiceRequest'),
   v.description('See opentelemetry-proto, in its JSON encoding'),
 )

@@ -324,6 +324,7 @@ test('what is refused is a google.rpc.Status in the encoding of the request', as
     ['a VIEWER', 403, 7, viewer, {}, bytes],
     ['a session without a team', 400, 3, team.cookie, {}, bytes],
     ['garbage', 400, 3, team.token, {}, Buffer.from('not a batch')],
+    ['null', 400, 3, team.token, {}, Buffer.from(' null')],
     ['null in a list', 400, 3, team.token, {}, Buffer.from('{"resourceSpans": [null]}')],
     ['cut off', 400, 3, team.token, {}, bytes.subarray(0, -3)],
     ['too long', 413, 3, team.token, {}, big],
