@@ -10,7 +10,7 @@ import { Table } from '../kit/table.tsx'
 import { Age, formatMoney } from '../kit/time.tsx'
 import { useRole } from '../shell/role.tsx'
 import { formatShare } from './figures.ts'
-import { StartDialog } from './start.tsx'
+import { addressOfBatch, StartDialog } from './start.tsx'
 import './evaluation.css'
 
 /** A workflow's batches: cases that a model has judged, or judges now. */
@@ -81,10 +81,6 @@ export function BatchesView({ workflowId }: { workflowId: string }) {
       {starting && <StartDialog workflowId={workflowId} onClose={() => setStarting(false)} />}
     </div>
   )
-}
-
-export function addressOfBatch({ workflowId, id }: Pick<Batch, 'workflowId' | 'id'>): string {
-  return `/evaluation/${workflowId}/${id}`
 }
 
 const TONES: Record<Batch['status'], Tone> = {

@@ -1,12 +1,11 @@
 import { useState } from 'react'
-import { startBatch, useEvalConfig } from '../data/evaluations.ts'
+import { type Batch, startBatch, useEvalConfig } from '../data/evaluations.ts'
 import { problemAt } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
 import { Code } from '../kit/code.tsx'
 import { FormDialog } from '../kit/dialog.tsx'
 import { Field } from '../kit/field.tsx'
 import { Checkbox, NumberInput, TextInput } from '../kit/input.tsx'
-import { addressOfBatch } from './batches.tsx'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 const EXAMPLE = `[
@@ -114,4 +113,9 @@ function readCases(text: string): unknown[] {
   } catch (error) {
     throw new Error(`The cases are no JSON: ${(error as Error).message}`)
   }
+}
+
+/** The page of a batch. */
+export function addressOfBatch({ workflowId, id }: Pick<Batch, 'workflowId' | 'id'>): string {
+  return `/evaluation/${workflowId}/${id}`
 }

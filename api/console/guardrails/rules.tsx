@@ -3,8 +3,8 @@ import { deleteRule, type Rule, updateRule, useRules } from '../data/guardrails.
 import { readPage, useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Switch } from '../kit/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { OnOff } from '../kit/onoff.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
@@ -78,18 +78,14 @@ export function Rules() {
                   { heading: 'Changed', cell: ({ updatedAt }) => <Age at={updatedAt} /> },
                   {
                     heading: 'Applied',
-                    cell: (rule) =>
-                      mayChange ? (
-                        <Switch
-                          label={`Apply ${rule.name}`}
-                          checked={rule.enabled}
-                          onChange={(enabled) => void turn(rule, enabled)}
-                        />
-                      ) : rule.enabled ? (
-                        'Yes'
-                      ) : (
-                        'No'
-                      ),
+                    cell: (rule) => (
+                      <OnOff
+                        label={`Apply ${rule.name}`}
+                        on={rule.enabled}
+                        mayChange={mayChange}
+                        onChange={(enabled) => void turn(rule, enabled)}
+                      />
+                    ),
                   },
                   mayChange && {
                     heading: 'Act',

@@ -9,9 +9,9 @@ import {
 } from '../data/channels.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Switch } from '../kit/input.tsx'
 import { Menu, type MenuItem } from '../kit/menu.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { OnOff } from '../kit/onoff.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
@@ -104,18 +104,14 @@ export function ChannelsView() {
                   { heading: 'Type', cell: ({ type }) => nameConstant(type) },
                   {
                     heading: 'Enabled',
-                    cell: (channel) =>
-                      mayChange ? (
-                        <Switch
-                          label={`Tell ${channel.name}`}
-                          checked={channel.enabled}
-                          onChange={(enabled) => void turn(channel, enabled)}
-                        />
-                      ) : channel.enabled ? (
-                        'Yes'
-                      ) : (
-                        'No'
-                      ),
+                    cell: (channel) => (
+                      <OnOff
+                        label={`Tell ${channel.name}`}
+                        on={channel.enabled}
+                        mayChange={mayChange}
+                        onChange={(enabled) => void turn(channel, enabled)}
+                      />
+                    ),
                   },
                   mayChange && {
                     heading: 'Act',

@@ -2,9 +2,9 @@ import { useState } from 'react'
 import { deletePlaybook, type Playbook, updatePlaybook, usePlaybooks } from '../data/playbooks.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Switch } from '../kit/input.tsx'
 import { Menu } from '../kit/menu.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { OnOff } from '../kit/onoff.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
@@ -74,18 +74,14 @@ export function PlaybooksView() {
                   },
                   {
                     heading: 'Enabled',
-                    cell: (playbook) =>
-                      mayChange ? (
-                        <Switch
-                          label={`Run ${playbook.name}`}
-                          checked={playbook.enabled}
-                          onChange={(enabled) => void turn(playbook, enabled)}
-                        />
-                      ) : playbook.enabled ? (
-                        'Yes'
-                      ) : (
-                        'No'
-                      ),
+                    cell: (playbook) => (
+                      <OnOff
+                        label={`Run ${playbook.name}`}
+                        on={playbook.enabled}
+                        mayChange={mayChange}
+                        onChange={(enabled) => void turn(playbook, enabled)}
+                      />
+                    ),
                   },
                   {
                     heading: 'Act',

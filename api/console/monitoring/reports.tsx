@@ -2,9 +2,9 @@ import { useState } from 'react'
 import { deleteReport, type Report, sendReport, updateReport, useReports } from '../data/reports.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Switch } from '../kit/input.tsx'
 import { Menu } from '../kit/menu.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { OnOff } from '../kit/onoff.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
@@ -90,18 +90,14 @@ export function ReportsView() {
                   },
                   {
                     heading: 'Enabled',
-                    cell: (report) =>
-                      mayChange ? (
-                        <Switch
-                          label={`Send ${report.name}`}
-                          checked={report.enabled}
-                          onChange={(enabled) => void turn(report, enabled)}
-                        />
-                      ) : report.enabled ? (
-                        'Yes'
-                      ) : (
-                        'No'
-                      ),
+                    cell: (report) => (
+                      <OnOff
+                        label={`Send ${report.name}`}
+                        on={report.enabled}
+                        mayChange={mayChange}
+                        onChange={(enabled) => void turn(report, enabled)}
+                      />
+                    ),
                   },
                   {
                     heading: 'Act',

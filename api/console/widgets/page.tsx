@@ -4,9 +4,9 @@ import { deleteWidget, rotateWidgetKey, updateWidget, useWidgets, type Widget } 
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Switch } from '../kit/input.tsx'
 import { Menu } from '../kit/menu.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { OnOff } from '../kit/onoff.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
@@ -96,18 +96,14 @@ export function WidgetsPage() {
                 },
                 {
                   heading: 'Enabled',
-                  cell: (widget) =>
-                    mayChange ? (
-                      <Switch
-                        label={`Enable ${widget.name}`}
-                        checked={widget.enabled}
-                        onChange={(enabled) => void turn(widget, enabled)}
-                      />
-                    ) : widget.enabled ? (
-                      'Yes'
-                    ) : (
-                      'No'
-                    ),
+                  cell: (widget) => (
+                    <OnOff
+                      label={`Enable ${widget.name}`}
+                      on={widget.enabled}
+                      mayChange={mayChange}
+                      onChange={(enabled) => void turn(widget, enabled)}
+                    />
+                  ),
                 },
                 {
                   heading: 'Act',
