@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Stand } from '../stand.ts'
 import { measureContent } from './content.ts'
@@ -33,5 +34,7 @@ export async function measureGuardrails(stand: Stand, args: string[]): Promise<v
   console.log('\nall detectors')
   for (const line of await writeSummary(values.data, injection)) console.log(line)
   console.log('\nall checks over HTTP')
+  // This thread has computed for minutes: let it see first that the service has closed its idle connections.
+  await sleep(1_000)
   for (const line of await measureHttp(stand)) console.log(line)
 }
