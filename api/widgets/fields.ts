@@ -12,7 +12,7 @@ const ORIGIN = 'must be an origin: http or https, a host, and a port if it is no
 
 const originField = v.pipe(
   boundedString(MAX_ORIGIN),
-  documentAs<string>({ type: 'string', maxLength: MAX_ORIGIN, pattern: '^https?://[^/?#*\\s]+$' }),
+  documentAs<string>({ type: 'string', maxLength: MAX_ORIGIN, pattern: '^https?://[^/?#*;,\\s]+$' }),
   v.check((text) => readOrigin(text) !== undefined, ORIGIN),
   v.transform((text) => readOrigin(text)!),
 )
@@ -23,10 +23,13 @@ const originsField = v.pipe(
   v.transform((origins) => [...new Set(origins)]),
 )
 
+/** A name or an address. What URLs allow besides would say more than an origin in a policy. */
+const HOST = /^([a-z0-9_.-]+|\[[0-9a-f:.]+\])$/
+
 /** The origin as browsers send it; undefined if the text is something else, or more. */
 function readOrigin(text: string): string | undefined {
   const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.hostname.includes('*'))
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || !HOST.test(url.hostname))
     return undefined
   return /^https?:\/\/[^/?#\\\s]+\/?$/i.test(text) ? url.origin : undefined
 }

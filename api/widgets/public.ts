@@ -99,7 +99,17 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         responses: {
           201: {
             description: 'The session',
-            schema: v.object({ sessionId: idSchema, token: v.string(), expiresAt: timeSchema }),
+            schema: v.object({
+              sessionId: idSchema,
+              token: v.string(),
+              expiresAt: timeSchema,
+              expiresIn: v.pipe(
+                v.number(),
+                v.integer(),
+                v.description('In seconds, for whoever cannot trust their own clock'),
+                v.examples([7200]),
+              ),
+            }),
           },
         },
         faults: [403],
@@ -118,8 +128,8 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
           const given = widget.collectEmail ? (email ?? null) : null
           sessionId = await openVisitorSession(store, widget, { email: given, network })
         }
-        const { token, expiresAt } = await makeVisitorToken(deps, widget, { sessionId, onPage })
-        return c.json({ sessionId, token, expiresAt }, 201)
+        const token = await makeVisitorToken(deps, widget, { sessionId, onPage })
+        return c.json({ sessionId, ...token }, 201)
       },
     )
     .post(

@@ -116,7 +116,7 @@ export async function makeVisitorToken({ store }: ApiDeps, { key }: OpenWidget, 
   const { sessionId, onPage } = visitor
   const claims = { widget: key, page: onPage }
   const signed = { purpose: 'visitor', subject: sessionId, claims, expiresAt } as const
-  return { token: await makeSigned(store.keys, signed), expiresAt }
+  return { token: await makeSigned(store.keys, signed), expiresAt, expiresIn: VISITOR_MS / 1000 }
 }
 
 /** Signs the token by which the service's own page of a widget is known. */

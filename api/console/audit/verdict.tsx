@@ -5,6 +5,7 @@ import { CopyButton } from '../kit/copy.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { Refused } from '../kit/states.tsx'
 import { Time } from '../kit/time.tsx'
+import { keep, recall } from '../shell/theme.ts'
 
 type Kind = NonNullable<Verification['problem']>['kind']
 
@@ -137,10 +138,10 @@ function Verdict({ found, noted, onForget }: VerdictProps) {
 const keyOf = (teamId: string) => `perdure audit ${teamId}`
 
 function note(teamId: string, { seq, hash }: Noted): void {
-  localStorage.setItem(keyOf(teamId), `${seq} ${hash}`)
+  keep(keyOf(teamId), `${seq} ${hash}`)
 }
 
 function readNoted(teamId: string): Noted | null {
-  const [seq, hash] = (localStorage.getItem(keyOf(teamId)) ?? '').split(' ')
-  return seq && hash ? { seq: Number(seq), hash } : null
+  const [seq, hash] = (recall(keyOf(teamId)) ?? '').split(' ')
+  return /^\d+$/.test(seq ?? '') && hash ? { seq: Number(seq), hash } : null
 }

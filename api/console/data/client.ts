@@ -10,8 +10,11 @@ export function addressOf(path: string): string {
   return new URL(path.slice(1), BASE).href
 }
 
-/** What is done when the session has ended; the shell asks to sign in again then. */
-export const session = { onEnd: () => {} }
+/**
+ * What is done when the session has ended, for which the shell asks to sign in again, and when something was forbidden:
+ * the role may be another one by now.
+ */
+export const session = { onEnd: () => {}, onForbidden: () => {} }
 
 async function ask(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   const answer = await fetch(input, { cache: 'no-store', ...init }).catch((error) => {
@@ -20,6 +23,7 @@ async function ask(...[input, init]: Parameters<typeof fetch>): Promise<Response
   })
   if (answer.ok) return answer
   if (answer.status === 401 && !answer.url.endsWith('/api/auth/login')) session.onEnd()
+  if (answer.status === 403) session.onForbidden()
   const body = await readBody(answer)
   const message = body?.message ?? `The service responded with ${answer.status}`
   throw new Refusal(answer.status, message, body?.errors, Number(answer.headers.get('retry-after') ?? 0))
@@ -55,11 +59,17 @@ export async function askRaw(method: string, path: string, json?: unknown): Prom
   return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
 }
 
+/** What passes: the service is away or restarting, or asks to come again later. */
+function passes(error: Error | null): boolean {
+  return error instanceof Refusal && [0, 429, 502, 503, 504].includes(error.status)
+}
+
 /** Wait as long as a refusal says; what is refused for good is not asked again. */
 function retry(count: number, error: Error): boolean {
-  if (!(error instanceof Refusal)) return false
-  return count < 3 && (error.status === 0 || error.status === 429 || error.status === 503)
+  return count < 3 && passes(error)
 }
+
+const BACK_MS = 5_000
 
 /** What has been read. A list keeps its rows while its next page loads; a query with polling names its interval. */
 export const queries = new QueryClient({
@@ -69,6 +79,8 @@ export const queries = new QueryClient({
       retryDelay: (count, error) =>
         Math.max(1_000 * 2 ** count, error instanceof Refusal ? error.retryAfter * 1_000 : 0),
       staleTime: 2_000,
+      // After the retries the page says what is wrong, and comes to itself once the service is back.
+      refetchInterval: ({ state }) => (passes(state.error) ? BACK_MS : false),
       // A service on this machine is reached without a network.
       networkMode: 'always',
       refetchIntervalInBackground: false,

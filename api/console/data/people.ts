@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, queries, read } from './client.ts'
+import { api, queries, read, session } from './client.ts'
 import { isRefused } from './refusal.ts'
 
 /** Who is signed in, with their teams; null if nobody is. */
@@ -14,8 +14,25 @@ export async function readMe() {
 
 export type User = NonNullable<Awaited<ReturnType<typeof readMe>>>
 
+/**
+ * Who is signed in. Asked again when the page is looked at again: another tab may have signed out or in as somebody else,
+ * which ends the session of this page, and roles change.
+ */
 export function useMe() {
-  return useQuery({ queryKey: ['me'], queryFn: readMe, staleTime: Number.POSITIVE_INFINITY })
+  return useQuery({
+    queryKey: ['me'],
+    queryFn: readMeAgain,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: 'always',
+  })
+}
+
+async function readMeAgain(): Promise<User | null> {
+  const next = await readMe()
+  const known = queries.getQueryData<User | null>(['me'])
+  if (!known || next?.id === known.id) return next
+  session.onEnd()
+  return known
 }
 
 export async function signIn(email: string, password: string): Promise<User | null> {

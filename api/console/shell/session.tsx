@@ -13,6 +13,7 @@ export function Session() {
   const [ended, setEnded] = useState(false)
   useEffect(() => {
     session.onEnd = () => setEnded(true)
+    session.onForbidden = () => void queries.invalidateQueries({ queryKey: ['me'] })
   }, [])
   const enter = async (next: User | null) => {
     // What was read for somebody else is not for this one.

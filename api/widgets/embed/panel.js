@@ -95,9 +95,16 @@ export function createPanel({ look, talk }) {
     if (theme.welcomeText) add(showMarkdown(theme.welcomeText))
     if (!talk.isKnown()) return
     try {
-      for (const { role, content } of await talk.readHistory())
+      const all = await talk.readHistory()
+      for (const { role, content } of all)
         if (content !== '')
           add(role === 'user' ? content : showMarkdown(content), role === 'user' ? 'mine' : '')
+      const open = talk.readOpen()
+      if (open === undefined) return
+      if (all.at(-1)?.status === 'STREAMING') return await hear(open)
+      // It has been replied to meanwhile, or the service never had it.
+      if (all.slice(-2).some(({ content }) => content === open)) talk.closeOpen()
+      else giveBack(open)
     } catch (error) {
       if (statusOf(error) === 401) talk.forget()
       else {
@@ -109,8 +116,24 @@ export function createPanel({ look, talk }) {
     showForms()
   }
 
+  /** What could not be sent is not lost. @param {string} content */
+  function giveBack(content) {
+    input.value = [content, input.value].filter((text) => text !== '').join('\n')
+  }
+
   /** @param {string} content */
   async function say(content) {
+    const mine = add(content, 'mine')
+    if (await hear(content)) return
+    mine.remove()
+    giveBack(content)
+  }
+
+  /** Shows the reply to a message as it comes. False if the message was not taken. @param {string} content */
+  async function hear(content) {
+    isBusy = true
+    send.disabled = true
+    let isTaken = true
     const dots = make(
       'span',
       { className: 'waiting', 'aria-hidden': 'true' },
@@ -118,7 +141,6 @@ export function createPanel({ look, talk }) {
       make('i'),
       make('i'),
     )
-    add(content, 'mine')
     const reply = add(dots)
     status.textContent = 'Writing a reply'
     let text = ''
@@ -134,6 +156,7 @@ export function createPanel({ look, talk }) {
       })
       .catch((error) => {
         failure = explain(error)
+        isTaken = false
         if (statusOf(error) === 401) talk.forget()
         isClosed = statusOf(error) === 404
       })
@@ -142,6 +165,10 @@ export function createPanel({ look, talk }) {
       add(failure, 'failed')
     }
     status.textContent = failure || text
+    isBusy = false
+    send.disabled = false
+    showForms()
+    return isTaken
   }
 
   writing.addEventListener('submit', async (event) => {
@@ -151,13 +178,8 @@ export function createPanel({ look, talk }) {
     // The session may have ended meanwhile: then the address is asked for once more, and the text stays.
     showForms()
     if (writing.hidden) return focus()
-    isBusy = true
-    send.disabled = true
     input.value = ''
     await say(content)
-    isBusy = false
-    send.disabled = false
-    showForms()
   })
   input.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return

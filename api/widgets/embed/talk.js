@@ -5,13 +5,18 @@
  * @typedef {{ role: 'user' | 'assistant', status: string, content: string }} Said
  * @typedef {{ type: 'chunk', content: string } | { type: 'reset' } | { type: 'done' } |
  *   { type: 'error', message: string }} TalkEvent
+ * @typedef {{ content: string, key: string }} Open
  */
 
 /** A token that holds for less than this is exchanged for a new one before it is used. */
 const RENEW_MS = 30 * 60_000
 
-/** How often a reply is asked for again if the connection breaks. */
-const TRIES = 4
+/** How often a reply is asked for if the connection breaks, or the service is away: for half a minute. */
+const TRIES = 6
+const AWAY = [502, 503, 504]
+
+/** The service says something every 15 s. After this long the connection is dead, although nobody has said so. */
+const SILENCE_MS = 45_000
 
 /** @typedef {ReturnType<typeof createTalk>} Talk */
 
@@ -52,8 +57,9 @@ export function createTalk({ base, key, page }) {
    */
   async function begin(email) {
     const response = await ask('/sessions', { method: 'POST', json: email ? { email } : {} })
-    const { token, expiresAt } = await response.json()
-    kept.write({ token, until: Date.parse(expiresAt) })
+    const { token, expiresIn } = await response.json()
+    // The visitor's clock may be wrong by days, but it goes on as others do.
+    kept.write({ ...kept.read(), token, until: Date.now() + expiresIn * 1000 })
   }
 
   async function renew() {
@@ -65,30 +71,52 @@ export function createTalk({ base, key, page }) {
 
   /**
    * Posts a message and calls `hear` with each event of the reply. If the connection breaks, the same message is posted
-   * again under the same key: that starts nothing, and the reply comes from its beginning.
+   * again under the same key: that starts nothing, and the reply comes from its beginning. So it is if the visitor sends
+   * the same once more, or loads the page anew, before they have the whole reply.
    *
    * @param {string} content
    * @param {(event: TalkEvent) => void} hear
    */
   async function say(content, hear) {
     await renew()
-    const headers = { 'Idempotency-Key': makeKey() }
+    const before = kept.read()?.open
+    const open = before?.content === content ? before : { content, key: makeKey() }
+    keepOpen(open)
+    const how = { method: 'POST', json: { content }, headers: { 'Idempotency-Key': open.key } }
     for (let attempt = 1; ; attempt++) {
+      let wait = 0
       try {
-        const how = { method: 'POST', json: { content }, headers }
-        if (await readEvents(await ask('/messages?resets=1', how), hear)) return
+        if (await readEvents(await ask('/messages?resets=1', how), hear)) return keepOpen(undefined)
       } catch (error) {
-        if (statusOf(error) > 0) throw error
+        const status = statusOf(error)
+        // The connection that broke may still hold the visitor's place.
+        const passes = status === 0 || AWAY.includes(status) || (status === 429 && attempt > 1)
+        if (!passes) {
+          keepOpen(undefined)
+          throw error
+        }
+        wait = /** @type {{ wait?: number }} */ (error).wait ?? 0
+        if (attempt === TRIES) throw error
       }
       if (attempt === TRIES) throw new Error('The connection broke')
       hear({ type: 'reset' })
-      await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** attempt))
+      const pause = Math.max(500 * 2 ** attempt, Math.min(wait, 15) * 1000)
+      await new Promise((resolve) => setTimeout(resolve, pause))
     }
+  }
+
+  /** @param {Open | undefined} open */
+  function keepOpen(open) {
+    const known = kept.read()
+    if (known) kept.write({ ...known, open })
   }
 
   return {
     begin,
     say,
+    /** The message to which the visitor has not had the whole reply. */
+    readOpen: () => kept.read()?.open?.content,
+    closeOpen: () => keepOpen(undefined),
     isKnown: () => (kept.read()?.until ?? 0) > Date.now(),
     forget: () => kept.write(undefined),
     /** @returns {Promise<Look>} */
@@ -118,8 +146,11 @@ async function readEvents(response, hear) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return false
+    const { done, value } = await within(SILENCE_MS, reader.read())
+    if (done) {
+      void reader.cancel().catch(() => {})
+      return false
+    }
     const blocks = (rest + value).split('\n\n')
     rest = blocks.pop() ?? ''
     for (const block of blocks) {
@@ -133,12 +164,32 @@ async function readEvents(response, hear) {
 }
 
 /**
+ * What was read, or the end if nothing comes for so long.
+ *
+ * @param {number} ms
+ * @param {Promise<ReadableStreamReadResult<string>>} reading
+ * @returns {Promise<{ done: boolean, value?: string | undefined }>}
+ */
+async function within(ms, reading) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer
+  const silence = new Promise((resolve) => {
+    timer = setTimeout(() => resolve({ done: true }), ms)
+  })
+  try {
+    return await Promise.race([reading, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
  * A session in the tab's storage; in memory where a page is allowed none.
  *
  * @param {string} name
  */
 function createKept(name) {
-  /** @typedef {{ token: string, until: number } | undefined} Kept */
+  /** @typedef {{ token: string, until: number, open?: Open | undefined } | undefined} Kept */
   /** @type {Kept} */
   let here
   try {

@@ -77,6 +77,61 @@ describe.skipIf(missing)('the frame around the pages', () => {
     expect(page.url()).toBe(`${origin}/#/approvals?status=REJECTED`)
   })
 
+  test('who loses a role is not offered what it allowed, and a refused act says so', async () => {
+    const user = await host.signUp('BUILDER')
+    await signIn('#/variables', user.email)
+    const create = page.getByRole('button', { name: 'New variable' }).first()
+    await create.click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Key').fill('region')
+    const { db } = host.store
+    await db.updateTable('members').set({ role: 'OPERATOR' }).where('userId', '=', user.id).execute()
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.getByRole('alert').getByText('BUILDER').waitFor()
+    await create.waitFor({ state: 'detached' })
+    expect(await dialog.getByLabel('Key').inputValue()).toBe('region')
+    // A long value does not widen the page.
+    const value = 'wide '.repeat(200)
+    await host.call('POST', '/api/variables', host.admin, { teamId: host.teamId, key: 'long_one', value })
+    await page.reload()
+    await page.getByText('long_one').waitFor()
+    expect(await create.count()).toBe(0)
+    await page.setViewportSize({ width: 390, height: 800 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+  })
+
+  test('another user in another tab ends the session of this one', async () => {
+    const [ada, bob] = [await host.signUp('OPERATOR'), await host.signUp('OPERATOR')]
+    await signIn('#/approvals', ada.email)
+    const [name, value] = bob.cookie.split('=') as [string, string]
+    await page.context().addCookies([{ name, value, url: origin }])
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))")
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.reload()
+    await heading('Approvals')
+  })
+
+  test('a page comes to itself after the service was away, also where nothing may be kept', async () => {
+    await page.addInitScript(
+      "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })",
+    )
+    await signIn('#/audit')
+    await heading('Audit')
+    await page.getByRole('button', { name: 'Verify the chain' }).click()
+    await page.getByText('The chain is intact').waitFor()
+    await page.route('**/api/widgets*', (route) =>
+      route.fulfill({ status: 429, headers: { 'retry-after': '1' } }),
+    )
+    await page.evaluate("location.hash = '/widgets'")
+    await page.getByText('The service responded with 429').waitFor()
+    await page.unroute('**/api/widgets*')
+    await page.getByText('The service responded with 429').waitFor({ state: 'detached' })
+    await page.getByRole('heading', { name: 'No widgets' }).waitFor()
+  })
+
   test('who is in no team creates one', async () => {
     const user = await host.signUp()
     await host.store.db.deleteFrom('members').where('userId', '=', user.id).execute()

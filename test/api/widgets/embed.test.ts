@@ -114,7 +114,9 @@ describe.skipIf(missing)('in Chromium', () => {
               'and [a](javascript:alert(1)) [b](https://example.com/)',
             ],
           }
-        : { text: ['Your parcel ', 'is on ', 'its way.'], paceMs: 20 }
+        : asked.includes('slowly')
+          ? { text: ['Once ', 'upon ', 'a ', 'time.'], paceMs: 700 }
+          : { text: ['Your parcel ', 'is on ', 'its way.'], paceMs: 20 }
     })
     const config = {
       credentialId: await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: model.url }),
@@ -214,19 +216,51 @@ describe.skipIf(missing)('in Chromium', () => {
     const sent: (string | undefined)[] = []
     await page.route('**/messages?resets=1', async (route) => {
       sent.push(route.request().headers()['idempotency-key'])
-      if (sent.length > 1) return route.continue()
+      if (sent.length > 2) return route.continue()
+      // A proxy says so while the service is started anew.
+      if (sent.length === 1)
+        return route.fulfill({ status: 503, headers: { 'access-control-allow-origin': '*' } })
       // The service gets it, and replies.
       await route.fetch()
       await route.abort('connectionreset')
     })
     await page.getByRole('button', { name: /Open chat/ }).click()
     await chat(page)
-    expect(sent).toHaveLength(2)
+    expect(sent).toHaveLength(3)
     expect(new Set(sent).size).toBe(1)
     await page.reload()
     await page.getByRole('button', { name: /Open chat/ }).click()
     await page.getByRole('log').getByText('Your parcel is on its way.').waitFor()
     expect(await page.getByRole('log').locator('.mine').count()).toBe(1)
+    await close()
+  })
+
+  test('a page that is loaded anew in mid-reply goes on with it, and a refused text is given back', async () => {
+    const { page, close } = await visitPage((await shopSite).url)
+    // A clock that is a day fast ends no session.
+    await page.clock.setSystemTime(Date.now() + 86_400_000)
+    await page.getByRole('button', { name: /Open chat/ }).click()
+    await chat(page)
+    const input = page.getByRole('textbox', { name: 'Your message' })
+    await input.fill('Tell it slowly')
+    await input.press('Enter')
+    await page.getByRole('log').getByText('Once').waitFor()
+    await page.reload()
+    await page.clock.setSystemTime(Date.now() + 86_400_000)
+    await page.getByRole('button', { name: /Open chat/ }).click()
+    await page.getByRole('log').getByText('Once upon a time.').waitFor()
+    expect(await page.getByRole('log').locator('.mine').allTextContents()).toEqual([
+      'Where is my parcel?',
+      'Tell it slowly',
+    ])
+    await expect.poll(() => page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true)
+    const headers = { 'access-control-allow-origin': '*', 'retry-after': '60' }
+    await page.route('**/messages?resets=1', (route) => route.fulfill({ status: 429, headers }))
+    await input.fill('And then?')
+    await input.press('Enter')
+    await page.getByRole('log').getByText('Please try again in a minute.').waitFor()
+    expect(await input.inputValue()).toBe('And then?')
+    expect(await page.getByRole('log').locator('.mine').count()).toBe(2)
     await close()
   })
 

@@ -128,7 +128,7 @@ describe('a visitor', () => {
     )
     const { key, id: widgetId } = await addWidget({ workflowId })
     const visitor = await arrive(key)
-    expect(Object.keys(visitor).sort()).toEqual(['expiresAt', 'sessionId', 'token'])
+    expect(Object.keys(visitor).sort()).toEqual(['expiresAt', 'expiresIn', 'sessionId', 'token'])
     const reply = await say(key, visitor.token, 'Hello')
     expect(reply.text).toMatch(/^Let me look\. I was told of \d+ messages\.$/)
     expect(reply.last).toEqual({ type: 'done', id: undefined })

@@ -97,6 +97,8 @@ describe('a widget', () => {
         'https://*.example.com',
         'javascript:1',
         'https://u@x.y',
+        'https://a.example.com;script-src',
+        'https://a.example.com%2Cx',
       ],
       theme: { colours: { accent: 'red' }, position: 'top' },
       limits: { perVisitor: 0, perDay: 1.5 },
@@ -105,7 +107,7 @@ describe('a widget', () => {
     expect(bad.status).toBe(400)
     expect(bad.body.errors.map(({ path }: { path: string }) => path).sort()).toEqual(
       [
-        ...[0, 1, 2, 3, 4].map((at) => `allowedOrigins[${at}]`),
+        ...[0, 1, 2, 3, 4, 5, 6].map((at) => `allowedOrigins[${at}]`),
         ...[
           'enabled',
           'limits.perDay',
