@@ -228,7 +228,7 @@ function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: R
   )
 }
 
-function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
+export function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
   if (error) return <span className="failure">{error}</span>
   const count = matches.length + more
   const messages = matches.flatMap(({ message }) => (message ? [message] : [])).slice(0, 3)
