@@ -8,6 +8,7 @@ import {
   updateGuardrailSettings,
   useGuardrailSettings,
 } from '../data/guardrails.ts'
+import { MODEL_PROVIDERS } from '../data/models.ts'
 import { problemAt } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
 import { Field, FieldGroup } from '../kit/field.tsx'
@@ -19,9 +20,6 @@ import '../people/team.css'
 import { SettingsForm } from '../settings/form.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { Outcome } from './rule.tsx'
-
-/** The types of credentials that are for models. */
-const FOR_MODELS = ['OPENAI', 'ANTHROPIC', 'AZURE_OPENAI', 'GOOGLE_AI', 'OPENAI_COMPATIBLE', 'DEMO']
 
 const CHECKS = {
   injection: 'Prompt injection, beside the detectors',
@@ -93,7 +91,7 @@ function ModelForm({ settings }: { settings: GuardrailSettings }) {
   const [model, setModel] = useState(settings.model ?? '')
   const [cap, setCap] = useState<number | undefined>(settings.monthlyCostCap ?? undefined)
   const [checks, setChecks] = useState<Check[]>(settings.checks)
-  const fitting = all.filter(({ type }) => FOR_MODELS.includes(type))
+  const fitting = all.filter(({ type }) => type in MODEL_PROVIDERS)
   const send = () =>
     updateGuardrailSettings(teamId, {
       credentialId: credentialId || null,
