@@ -35,16 +35,18 @@ import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './
 
 const workflowName = v.pipe(trimmedString(200), v.examples(['Orders']))
 const description = v.nullable(boundedString(5_000, 0))
+const yesOrNo = v.optional(
+  v.pipe(
+    v.picklist(['true', 'false'], 'must be true or false'),
+    v.transform((text) => text === 'true'),
+  ),
+)
 const WorkflowListQuery = v.object({
   teamId: uuidField,
   ...paging,
   search: v.optional(boundedString(200, 0)),
-  active: v.optional(
-    v.pipe(
-      v.picklist(['true', 'false'], 'must be true or false'),
-      v.transform((text) => text === 'true'),
-    ),
-  ),
+  active: yesOrNo,
+  agent: yesOrNo,
 })
 const NewWorkflow = v.object({
   teamId: uuidField,
@@ -133,7 +135,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         summary: "List a team's workflows",
         description:
           'Newest first. `search` matches any part of the name, ignoring case; `active` leaves only those that are ' +
-          'active, or that are not.',
+          'active, or that are not; `agent` those that one can chat with while they are active (a CHAT_TRIGGER leads to ' +
+          'an AI_AGENT or LLM node), or the others.',
         role: 'member',
         query: WorkflowListQuery,
         responses: {

@@ -20,6 +20,7 @@ import { demand, demandTeam, type Scope } from '../scope.ts'
 import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
 import { openGates } from '../starts/gate.ts'
 import { leaveWidgets } from '../widgets/leave.ts'
+import { findAgents } from './agents.ts'
 import { findApprover, identifyGraph, presentApprovers } from './approvers.ts'
 import { checkGraph, type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
 import { describeRedrawing } from './redrawn.ts'
@@ -57,11 +58,18 @@ type Warned<T> = T & { warnings: Problem[]; credentials: MovedSecret[] }
 
 const COLUMNS = ['id', 'name', 'description', 'active', 'teamId', 'createdAt', 'updatedAt'] as const
 
-/** A team's workflows, newest first (VIEWER). `search` matches any part of the name, ignoring case. */
-export async function listWorkflows(
-  scope: Scope,
-  query: PageRequest & { teamId: string; search?: string | undefined; active?: boolean | undefined },
-): Promise<Page<WorkflowItem>> {
+type WorkflowQuery = PageRequest & {
+  teamId: string
+  search?: string | undefined
+  active?: boolean | undefined
+  agent?: boolean | undefined
+}
+
+/**
+ * A team's workflows, newest first (VIEWER). `search` matches any part of the name, ignoring case; `agent` leaves those
+ * that one can chat with, or the others.
+ */
+export async function listWorkflows(scope: Scope, query: WorkflowQuery): Promise<Page<WorkflowItem>> {
   await demandTeam(scope, query.teamId, 'VIEWER')
   let found = scope.store.db.selectFrom('workflows as w').where('w.teamId', '=', query.teamId)
   if (query.search) {
@@ -69,6 +77,10 @@ export async function listWorkflows(
     found = found.where('w.name', 'ilike', pattern)
   }
   if (query.active !== undefined) found = found.where('w.active', '=', query.active)
+  if (query.agent !== undefined) {
+    const agents = sql<boolean>`w.id = any(${await findAgents(scope.store, query.teamId)}::uuid[])`
+    found = found.where(query.agent ? agents : sql<boolean>`not ${agents}`)
+  }
   const total = await countRows(found)
   const content = await found
     .innerJoin('workflowVersions as v', (join) =>

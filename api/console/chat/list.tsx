@@ -1,18 +1,22 @@
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { createChat, useChats } from '../data/chats.ts'
+import { useWorkflows } from '../data/workflows.ts'
 import { go, readPage, useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
 import { FormDialog } from '../kit/dialog.tsx'
 import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
+import { Icon } from '../kit/icon.tsx'
 import { TextInput } from '../kit/input.tsx'
+import { notifyError } from '../kit/notices.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Table } from '../kit/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
+import './chat.css'
 
 /** The user's chats with agents. */
 export function ChatsPage() {
@@ -28,6 +32,7 @@ export function ChatsPage() {
   return (
     <>
       <PageHeader title="Chat">{open}</PageHeader>
+      <Agents teamId={teamId} />
       <div className="filters">
         <Field label="Search">
           <TextInput
@@ -42,7 +47,11 @@ export function ChatsPage() {
           list.totalElements === 0 ? (
             <Empty
               title={query.search ? 'Nothing found' : 'No chats yet'}
-              text="Talk with an active workflow whose CHAT_TRIGGER leads to an agent."
+              text={
+                query.search
+                  ? 'The title of no chat of yours has this in it.'
+                  : 'What you and an agent say to each other is kept here. Only you and ADMINs of the team see it.'
+              }
             />
           ) : (
             <>
@@ -77,6 +86,54 @@ export function ChatsPage() {
   )
 }
 
+const AGENTS = { agent: 'true', active: 'true' } as const
+const FEW = 6
+
+/** Whom the team can chat with; the others are found by name in the dialog. */
+function Agents({ teamId }: { teamId: string }) {
+  const { data } = useWorkflows(teamId, { ...AGENTS, size: FEW })
+  const [busy, setBusy] = useState('')
+  if (!data) return null
+  const begin = async (id: string) => {
+    setBusy(id)
+    try {
+      go(`/chat/${(await createChat(teamId, id)).id}`)
+    } catch (error) {
+      notifyError(error)
+    } finally {
+      setBusy('')
+    }
+  }
+  if (data.totalElements === 0)
+    return (
+      <p className="quiet">
+        No active workflow of the team can be chatted with: its chat trigger has to lead to an LLM or an AI
+        agent. The template <Link href="/start">Chat with an agent</Link> makes one.
+      </p>
+    )
+  return (
+    <section className="agents" aria-label="Agents">
+      {data.content.map(({ id, name, description }) => (
+        <button
+          key={id}
+          type="button"
+          aria-busy={busy === id || undefined}
+          disabled={busy !== ''}
+          onClick={() => void begin(id)}
+        >
+          <Icon name={busy === id ? 'spinner' : 'chat'} spin={busy === id} size={16} />
+          <strong className="line" title={name}>
+            {name}
+          </strong>
+          <span className="quiet line" title={description ?? undefined}>
+            {description || 'Begin a chat'}
+          </span>
+        </button>
+      ))}
+    </section>
+  )
+}
+
 function NewChat({ teamId, onClose }: { teamId: string; onClose: () => void }) {
   const [workflowId, setWorkflowId] = useState('')
   return (
@@ -90,8 +147,13 @@ function NewChat({ teamId, onClose }: { teamId: string; onClose: () => void }) {
         go(`/chat/${id}`)
       }}
     >
-      <Field label="Workflow" help="It must be active, and its CHAT_TRIGGER must lead to an agent.">
-        <WorkflowChoice value={workflowId} onChange={setWorkflowId} />
+      <Field label="Agent" help="The active workflows whose chat trigger leads to an LLM or an AI agent.">
+        <WorkflowChoice
+          value={workflowId}
+          onChange={setWorkflowId}
+          placeholder="Choose an agent"
+          only={AGENTS}
+        />
       </Field>
     </FormDialog>
   )

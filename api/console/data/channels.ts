@@ -4,7 +4,8 @@ import { api, FRESH_MS, keepRows, queries, read } from './client.ts'
 const team = api.api.monitoring.teams[':teamId']
 const one = team.channels[':id']
 
-export const CHANNEL_TYPES = ['EMAIL', 'SLACK', 'WEBHOOK'] as const
+/** What the types of channels are called. */
+export const CHANNEL_TYPES = { EMAIL: 'E-mail', SLACK: 'Slack', WEBHOOK: 'Webhook' } as const
 
 async function listChannels(teamId: string) {
   return read(team.channels.$get({ param: { teamId } }))

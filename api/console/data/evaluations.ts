@@ -29,7 +29,7 @@ export function useEvalConfig(workflowId: string) {
 }
 
 export type EvalConfig = NonNullable<ReturnType<typeof useEvalConfig>['data']>
-type ConfigPatch = Parameters<(typeof ofWorkflow)['eval-config']['$put']>[0]['json']
+export type ConfigPatch = Parameters<(typeof ofWorkflow)['eval-config']['$put']>[0]['json']
 
 export async function updateEvalConfig(workflowId: string, json: ConfigPatch) {
   return refresh(read(ofWorkflow['eval-config'].$put({ param: { workflowId }, json })))
@@ -40,16 +40,42 @@ export async function resetEvalConfig(workflowId: string) {
   return refresh(ofWorkflow['eval-config'].$delete({ param: { workflowId } }))
 }
 
-/** The dimensions that every team has, and the team's own. */
-export function useDimensions(teamId: string) {
+/** What counts for each field of which a workflow says nothing. */
+export function useTeamEvalConfig(teamId: string) {
   return useQuery({
-    queryKey: ['evaluations', teamId, 'dimensions'],
-    queryFn: async () => {
-      const { dimensions } = await read(ofTeam['eval-dimensions'].$get({ param: { teamId } }))
-      return [...BUILT_IN, ...dimensions.map(({ name }) => name)]
-    },
+    queryKey: ['evaluations', teamId, 'team-config'],
+    queryFn: () => read(ofTeam['eval-config'].$get({ param: { teamId } })),
     enabled: teamId !== '',
   })
+}
+
+export async function updateTeamEvalConfig(teamId: string, json: ConfigPatch) {
+  return refresh(read(ofTeam['eval-config'].$put({ param: { teamId }, json })))
+}
+
+export async function resetTeamEvalConfig(teamId: string) {
+  return refresh(ofTeam['eval-config'].$delete({ param: { teamId } }))
+}
+
+/** The team's own dimensions, with what each score means. */
+export function useOwnDimensions(teamId: string) {
+  return useQuery({
+    queryKey: ['evaluations', teamId, 'dimensions'],
+    queryFn: async () => (await read(ofTeam['eval-dimensions'].$get({ param: { teamId } }))).dimensions,
+    enabled: teamId !== '',
+  })
+}
+
+export type Dimension = NonNullable<ReturnType<typeof useOwnDimensions>['data']>[number]
+
+/** The names of the dimensions that every team has, and of the team's own. */
+export function useDimensions(teamId: string) {
+  const { data } = useOwnDimensions(teamId)
+  return data && [...BUILT_IN, ...data.map(({ name }) => name)]
+}
+
+export async function updateDimensions(teamId: string, dimensions: Dimension[]) {
+  return refresh(read(ofTeam['eval-dimensions'].$put({ param: { teamId }, json: { dimensions } })))
 }
 
 async function listScores(workflowId: string, failed: string, page: number) {

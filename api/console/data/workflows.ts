@@ -1,7 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from './client.ts'
 
-type Filters = { search?: string; active?: 'true' | 'false'; page?: number; size?: number }
+type Filters = {
+  search?: string
+  active?: 'true' | 'false'
+  /** Those that one can chat with. */
+  agent?: 'true'
+  page?: number
+  size?: number
+}
 
 export function useWorkflows(teamId: string, query: Filters = {}) {
   return useQuery({

@@ -1,5 +1,14 @@
 import { type FormEvent, useState } from 'react'
-import { type EvalConfig, resetEvalConfig, updateEvalConfig, useEvalConfig } from '../data/evaluations.ts'
+import {
+  type ConfigPatch,
+  type EvalConfig,
+  resetEvalConfig,
+  resetTeamEvalConfig,
+  updateEvalConfig,
+  updateTeamEvalConfig,
+  useEvalConfig,
+  useTeamEvalConfig,
+} from '../data/evaluations.ts'
 import { problemAt } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
@@ -7,15 +16,60 @@ import { Field } from '../kit/field.tsx'
 import { Checkbox, NumberInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
-import { useRole } from '../shell/role.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 /** Whether the runs of a workflow are judged, by whom, and in what. */
 export function ConfigView({ workflowId }: { workflowId: string }) {
+  const mayChange = useRole()('BUILDER')
   const found = useEvalConfig(workflowId)
   return (
     <Loaded query={found}>
-      {(config) => <ConfigForm key={config.updatedAt ?? 'none'} workflowId={workflowId} config={config} />}
+      {(config) => (
+        <ConfigForm
+          key={config.updatedAt ?? 'none'}
+          config={config}
+          mayChange={mayChange}
+          lead={
+            config.id === null
+              ? "What the team has set counts for this workflow. What you change here is the workflow's own."
+              : 'This workflow has settings of its own; of the rest those of the team count.'
+          }
+          onSave={(patch) => updateEvalConfig(workflowId, patch)}
+          reset={{
+            title: "Use the team's settings?",
+            text: 'What is set for this workflow is taken back.',
+            label: "Use the team's settings",
+            work: () => resetEvalConfig(workflowId),
+          }}
+        />
+      )}
+    </Loaded>
+  )
+}
+
+/** The same for all workflows of the team that say nothing themselves. */
+export function TeamConfigView() {
+  const { teamId } = useTeam()
+  const mayChange = useRole()('ADMIN')
+  const found = useTeamEvalConfig(teamId)
+  return (
+    <Loaded query={found}>
+      {(config) => (
+        <ConfigForm
+          key={`${teamId} ${config.updatedAt}`}
+          config={config}
+          mayChange={mayChange}
+          lead="What counts for all workflows of the team that have no settings of their own."
+          onSave={(patch) => updateTeamEvalConfig(teamId, patch)}
+          reset={{
+            title: "Take the team's settings back?",
+            text: 'Only workflows with settings of their own are judged then.',
+            label: 'Take them back',
+            work: () => resetTeamEvalConfig(teamId),
+          }}
+        />
+      )}
     </Loaded>
   )
 }
@@ -23,8 +77,16 @@ export function ConfigView({ workflowId }: { workflowId: string }) {
 const NAMES = ['evalProvider', 'evalModel', 'evalCredentialId'] as const
 const FIELDS = [...NAMES, 'evalSamplingRate', 'evalFailureThreshold', 'evalDimensions']
 
-function ConfigForm({ workflowId, config }: { workflowId: string; config: EvalConfig }) {
-  const mayChange = useRole()('BUILDER')
+type FormProps = {
+  config: Omit<EvalConfig, 'workflowId'>
+  mayChange: boolean
+  lead: string
+  onSave: (patch: ConfigPatch) => Promise<unknown>
+  /** How what is set here is taken back. */
+  reset: { title: string; text: string; label: string; work: () => Promise<unknown> }
+}
+
+function ConfigForm({ config, mayChange, lead, onSave, reset }: FormProps) {
   const confirm = useConfirm()
   const { effective } = config
   const [enabled, setEnabled] = useState(effective.evalEnabled)
@@ -56,11 +118,11 @@ function ConfigForm({ workflowId, config }: { workflowId: string; config: EvalCo
         evalFailureThreshold: threshold ?? null,
         evalDimensions: dimensions,
       }
-      // What counts for the team anyway is not made the workflow's own word.
+      // What counts anyway is not made a word of its own.
       const same = (key: keyof typeof wanted) =>
         JSON.stringify(wanted[key]) === JSON.stringify(effective[key]) && config[key] === null
       const keys = (Object.keys(wanted) as (keyof typeof wanted)[]).filter((key) => !same(key))
-      await updateEvalConfig(workflowId, Object.fromEntries(keys.map((key) => [key, wanted[key]])))
+      await onSave(Object.fromEntries(keys.map((key) => [key, wanted[key]])))
       notify('Saved')
     } catch (refused) {
       setError(refused)
@@ -69,24 +131,11 @@ function ConfigForm({ workflowId, config }: { workflowId: string; config: EvalCo
     }
   }
 
-  const reset = () =>
-    confirm({
-      title: "Use the team's settings?",
-      text: 'What is set for this workflow is taken back.',
-      label: "Use the team's settings",
-      danger: true,
-      work: () => resetEvalConfig(workflowId),
-    })
-
   return (
     <form className="stack" onSubmit={(event) => void save(event)}>
-      <p className="quiet">
-        {config.id === null
-          ? "What the team has set counts for this workflow. What you change here is the workflow's own."
-          : 'This workflow has settings of its own; of the rest those of the team count.'}
-      </p>
+      <p className="quiet">{lead}</p>
       <Checkbox checked={enabled} disabled={!mayChange} onChange={setEnabled}>
-        A model judges the runs of this workflow
+        A model judges runs as they end
       </Checkbox>
       <JudgeFields
         value={judge}
@@ -127,7 +176,9 @@ function ConfigForm({ workflowId, config }: { workflowId: string; config: EvalCo
           <Button type="submit" look="primary" busy={busy}>
             Save
           </Button>
-          {config.id !== null && <Button onClick={reset}>Use the team's settings</Button>}
+          {config.id !== null && (
+            <Button onClick={() => confirm({ ...reset, danger: true })}>{reset.label}</Button>
+          )}
         </div>
       )}
     </form>

@@ -69,7 +69,7 @@ type DimensionProps = {
 /** What is judged: the dimensions that every team has, and the team's own. */
 export function DimensionFields({ value, onChange, disabled = false, help }: DimensionProps) {
   const { teamId } = useTeam()
-  const { data: known = [] } = useDimensions(teamId)
+  const known = useDimensions(teamId) ?? []
   const all = [...new Set([...known, ...value])]
   return (
     <FieldGroup label="Dimensions" help={help}>

@@ -1,3 +1,4 @@
+import { Fragment, type ReactNode } from 'react'
 import { useQueryState } from '../kit/address.ts'
 import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
@@ -5,16 +6,16 @@ import { Empty } from '../kit/states.tsx'
 import { Tabs } from '../kit/tabs.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
 import { BatchesView } from './batches.tsx'
-import { ConfigView } from './config.tsx'
+import { ConfigView, TeamConfigView } from './config.tsx'
+import { DimensionsView } from './dimensions.tsx'
 import { ScoresView } from './scores.tsx'
 
 /** How well a workflow answers: its runs as they are judged, batches of cases, and what is judged. */
 export function EvaluationPage() {
   const [query, setQuery] = useQueryState({ workflowId: '', tab: 'scores', page: '' })
   const { workflowId } = query
-  return (
+  const ofWorkflow = (content: ReactNode) => (
     <>
-      <PageHeader title="Evaluation" />
       <div className="filters">
         <Field label="Workflow">
           <WorkflowChoice
@@ -30,18 +31,25 @@ export function EvaluationPage() {
           text="A model judges its runs as they end, or a batch of cases that you give: from 1 to 5 in each dimension."
         />
       ) : (
-        <Tabs
-          key={workflowId}
-          label="Evaluation"
-          value={query.tab}
-          onChange={(tab) => setQuery({ tab })}
-          tabs={[
-            { id: 'scores', label: 'Runs', content: <ScoresView workflowId={workflowId} /> },
-            { id: 'batches', label: 'Batches', content: <BatchesView workflowId={workflowId} /> },
-            { id: 'settings', label: 'Settings', content: <ConfigView workflowId={workflowId} /> },
-          ]}
-        />
+        <Fragment key={workflowId}>{content}</Fragment>
       )}
+    </>
+  )
+  return (
+    <>
+      <PageHeader title="Evaluation" />
+      <Tabs
+        label="Evaluation"
+        value={query.tab}
+        onChange={(tab) => setQuery({ tab })}
+        tabs={[
+          { id: 'scores', label: 'Runs', content: ofWorkflow(<ScoresView workflowId={workflowId} />) },
+          { id: 'batches', label: 'Batches', content: ofWorkflow(<BatchesView workflowId={workflowId} />) },
+          { id: 'settings', label: 'Settings', content: ofWorkflow(<ConfigView workflowId={workflowId} />) },
+          { id: 'team', label: "The team's settings", content: <TeamConfigView /> },
+          { id: 'dimensions', label: 'Dimensions', content: <DimensionsView /> },
+        ]}
+      />
     </>
   )
 }

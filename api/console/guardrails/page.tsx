@@ -1,11 +1,15 @@
 import { useQueryState } from '../kit/address.ts'
 import { PageHeader } from '../kit/header.tsx'
 import { Tabs } from '../kit/tabs.tsx'
+import { useRole } from '../shell/role.tsx'
+import { Exemplars } from './exemplars.tsx'
+import { ModelView } from './model.tsx'
 import { Playground } from './playground.tsx'
 import { Rules } from './rules.tsx'
 
-/** Where texts are checked by hand, and the team's own rules are kept. */
+/** Where texts are checked by hand, and what the team adds to the checks: rules, exemplars, a model. */
 export function GuardrailsPage() {
+  const may = useRole()
   const [query, setQuery] = useQueryState({ tab: 'playground' })
   return (
     <>
@@ -17,6 +21,8 @@ export function GuardrailsPage() {
         tabs={[
           { id: 'playground', label: 'Playground', content: <Playground /> },
           { id: 'rules', label: 'Rules', content: <Rules /> },
+          ...(may('OPERATOR') ? [{ id: 'exemplars', label: 'Exemplars', content: <Exemplars /> }] : []),
+          ...(may('BUILDER') ? [{ id: 'model', label: 'Model', content: <ModelView /> }] : []),
         ]}
       />
     </>

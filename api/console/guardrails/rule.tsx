@@ -15,7 +15,7 @@ const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const
 type Kind = Rule['kind']
 
 /** What each kind is called, and the config that a new rule of it has. */
-const KINDS: Record<Kind, { label: string; config: Record<string, unknown> }> = {
+export const RULE_KINDS: Record<Kind, { label: string; config: Record<string, unknown> }> = {
   REGEX: { label: 'A pattern', config: { pattern: '', flags: 'i' } },
   KEYWORD_LIST: {
     label: 'A list of words',
@@ -45,7 +45,9 @@ export function RuleDialog({
   const [kind, setKind] = useState<Kind>(rule?.kind ?? 'KEYWORD_LIST')
   const [severity, setSeverity] = useState(rule?.severity ?? 'MEDIUM')
   const [action, setAction] = useState(rule?.action ?? 'BLOCKED')
-  const [config, setConfig] = useState<Record<string, unknown>>(rule?.config ?? KINDS.KEYWORD_LIST.config)
+  const [config, setConfig] = useState<Record<string, unknown>>(
+    rule?.config ?? RULE_KINDS.KEYWORD_LIST.config,
+  )
 
   const save = async () => {
     const settings = { name, description: description || null, severity, action, config }
@@ -79,9 +81,9 @@ export function RuleDialog({
                 disabled={rule !== null}
                 onChange={(next) => {
                   setKind(next as Kind)
-                  setConfig(KINDS[next as Kind].config)
+                  setConfig(RULE_KINDS[next as Kind].config)
                 }}
-                choices={Object.entries(KINDS).map(([value, { label }]) => ({ value, label }))}
+                choices={Object.entries(RULE_KINDS).map(([value, { label }]) => ({ value, label }))}
               />
             </Field>
             <Field label="Severity">
@@ -226,7 +228,7 @@ function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: R
   )
 }
 
-function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
+export function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
   if (error) return <span className="failure">{error}</span>
   const count = matches.length + more
   const messages = matches.flatMap(({ message }) => (message ? [message] : [])).slice(0, 3)

@@ -1,17 +1,14 @@
 import { useState } from 'react'
 import { deleteRule, type Rule, updateRule, useRules } from '../data/guardrails.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { OnOff } from '../kit/onoff.tsx'
+import { Managed } from '../kit/managed.tsx'
 import { Pager } from '../kit/pager.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
-import { RuleDialog } from './rule.tsx'
+import { RULE_KINDS, RuleDialog } from './rule.tsx'
 
 /** The team's own rules. */
 export function Rules() {
@@ -22,14 +19,6 @@ export function Rules() {
   const found = useRules(teamId, readPage(query.page))
   const [edited, setEdited] = useState<Rule | 'new' | null>(null)
 
-  const turn = async (rule: Rule, enabled: boolean) => {
-    try {
-      await updateRule(rule.id, { enabled })
-      notify(enabled ? `${rule.name} is applied from now on` : `${rule.name} is not applied any more`)
-    } catch (error) {
-      notifyError(error)
-    }
-  }
   const remove = (rule: Rule) =>
     confirm({
       title: `Delete ${rule.name}?`,
@@ -38,79 +27,51 @@ export function Rules() {
       danger: true,
       work: () => deleteRule(rule.id),
     })
-  const add = mayChange && (
-    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
-      New rule
-    </Button>
-  )
-
   return (
     <div className="stack">
       <Loaded query={found}>
-        {(list) =>
-          list.totalElements === 0 ? (
-            <Empty
-              title="No rules"
-              text="A rule flags what a pattern, a list of words, a few lines of JavaScript or a model finds."
-            >
-              {add}
-            </Empty>
-          ) : (
-            <>
-              <div className="row">{add}</div>
-              <Table
-                label="Rules"
-                rows={list.content}
-                keyOf={({ id }) => id}
-                columns={[
-                  {
-                    heading: 'Rule',
-                    cell: ({ name, description }) => (
-                      <>
-                        <span className="name">{name}</span>
-                        {description && <div className="quiet said">{description}</div>}
-                      </>
-                    ),
-                  },
-                  { heading: 'Kind', cell: ({ kind }) => nameConstant(kind) },
-                  { heading: 'Severity', cell: ({ severity }) => nameConstant(severity) },
-                  { heading: 'Action', cell: ({ action }) => nameConstant(action) },
-                  { heading: 'Changed', cell: ({ updatedAt }) => <Age at={updatedAt} /> },
-                  {
-                    heading: 'Applied',
-                    cell: (rule) => (
-                      <OnOff
-                        label={`Apply ${rule.name}`}
-                        on={rule.enabled}
-                        mayChange={mayChange}
-                        onChange={(enabled) => void turn(rule, enabled)}
-                      />
-                    ),
-                  },
-                  mayChange && {
-                    heading: 'Act',
-                    cell: (rule) => (
-                      <div className="row">
-                        <Button small aria-label={`Edit ${rule.name}`} onClick={() => setEdited(rule)}>
-                          Edit
-                        </Button>
-                        <Button
-                          small
-                          look="danger"
-                          aria-label={`Delete ${rule.name}`}
-                          onClick={() => remove(rule)}
-                        >
-                          Delete
-                        </Button>
-                      </div>
-                    ),
-                  },
-                ]}
-              />
-              <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
-            </>
-          )
-        }
+        {(list) => (
+          <>
+            <Managed
+              label="Rules"
+              rows={list.content}
+              mayChange={mayChange}
+              empty={{
+                title: 'No rules',
+                text: 'A rule flags what a pattern, a list of words, a few lines of JavaScript or a model finds.',
+              }}
+              add={{ label: 'New rule', onClick: () => setEdited('new') }}
+              columns={[
+                {
+                  heading: 'Rule',
+                  cell: ({ name, description }) => (
+                    <>
+                      <span className="name">{name}</span>
+                      {description && <div className="quiet said">{description}</div>}
+                    </>
+                  ),
+                },
+                { heading: 'Kind', cell: ({ kind }) => RULE_KINDS[kind].label },
+                { heading: 'Severity', cell: ({ severity }) => nameConstant(severity) },
+                { heading: 'Action', cell: ({ action }) => nameConstant(action) },
+                { heading: 'Changed', cell: ({ updatedAt }) => <Age at={updatedAt} /> },
+              ]}
+              onOff={{
+                heading: 'Applied',
+                verb: 'Apply',
+                isOn: ({ enabled }) => enabled,
+                change: ({ id }, enabled) => updateRule(id, { enabled }),
+                said: ({ name }, on) =>
+                  on ? `${name} is applied from now on` : `${name} is not applied any more`,
+              }}
+              menu={(rule) => [
+                { label: 'Edit', icon: 'edit', onClick: () => setEdited(rule) },
+                { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(rule) },
+              ]}
+            />
+            <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
+          </>
+        )}
       </Loaded>
       {edited && (
         <RuleDialog

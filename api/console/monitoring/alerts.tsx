@@ -197,6 +197,16 @@ const STATES: Record<string, { text: string; tone?: Tone }> = {
   FAILED: { text: 'Could not be evaluated', tone: 'bad' },
 }
 
+/** How what is watched stands, and why nothing can be said. */
+export function StatePill({ state, reason }: { state: string; reason: string | null }) {
+  return (
+    <>
+      <Pill tone={STATES[state]?.tone}>{STATES[state]?.text ?? state}</Pill>
+      {reason && <div className="quiet">{reason}</div>}
+    </>
+  )
+}
+
 /** Each metric that is watched, and how it was in the newest hour. */
 function Watched({ teamId }: { teamId: string }) {
   const found = useWatched(teamId)
@@ -232,12 +242,7 @@ function Watched({ teamId }: { teamId: string }) {
                   },
                   {
                     heading: 'State',
-                    cell: ({ state, reason }) => (
-                      <>
-                        <Pill tone={STATES[state]?.tone}>{STATES[state]?.text ?? state}</Pill>
-                        {reason && <div className="quiet">{reason}</div>}
-                      </>
-                    ),
+                    cell: (row) => <StatePill {...row} />,
                   },
                   { heading: 'Since', cell: ({ since }) => <Age at={since} /> },
                 ]}

@@ -8,7 +8,6 @@ import { Dialog, FormDialog } from '../kit/dialog.tsx'
 import { Field } from '../kit/field.tsx'
 import { Select, TextArea, TextInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
-import { nameConstant } from '../kit/status.tsx'
 
 type Kind = Channel['type']
 type DialogProps = {
@@ -61,7 +60,7 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
               value={type}
               disabled={channel !== null}
               onChange={(next) => setType(next as Kind)}
-              choices={CHANNEL_TYPES.map((value) => ({ value, label: nameConstant(value) }))}
+              choices={Object.entries(CHANNEL_TYPES).map(([value, label]) => ({ value, label }))}
             />
           </Field>
           {type === 'EMAIL' ? (

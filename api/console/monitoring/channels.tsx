@@ -3,18 +3,17 @@ import {
   type Channel,
   deleteChannel,
   rotateChannelSecret,
+  CHANNEL_TYPES as TYPES,
   testChannel,
   updateChannel,
   useChannels,
 } from '../data/channels.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Menu, type MenuItem } from '../kit/menu.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { OnOff } from '../kit/onoff.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { nameConstant, Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Managed } from '../kit/managed.tsx'
+import type { MenuItem } from '../kit/menu.tsx'
+import { Loaded } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ChannelDialog, SecretDialog } from './channel.tsx'
 import { Deliveries } from './deliveries.tsx'
@@ -40,11 +39,6 @@ export function ChannelsView() {
       note({ status: 'FAILED', message: error instanceof Error ? error.message : String(error) })
     }
   }
-  const turn = (channel: Channel, enabled: boolean) =>
-    updateChannel(channel, { enabled }).then(
-      () => notify(enabled ? `${channel.name} is told from now on` : `${channel.name} is not told any more`),
-      notifyError,
-    )
   const rotate = (channel: Channel) =>
     confirm({
       title: `Give ${channel.name} another secret?`,
@@ -60,11 +54,6 @@ export function ChannelsView() {
       danger: true,
       work: () => deleteChannel(channel),
     })
-  const add = mayChange && (
-    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
-      New channel
-    </Button>
-  )
   const itemsOf = (channel: Channel): MenuItem[] => [
     { label: 'Edit', icon: 'edit', onClick: () => setEdited(channel) },
     ...(channel.type === 'WEBHOOK'
@@ -76,79 +65,56 @@ export function ChannelsView() {
   return (
     <div className="stack">
       <Loaded query={found} rows={3}>
-        {(channels) =>
-          channels.length === 0 ? (
-            <Empty
-              title="No channels"
-              text="Alerts go to a channel once the settings, or a playbook, name it."
-            >
-              {add}
-            </Empty>
-          ) : (
-            <>
-              <div className="row">{add}</div>
-              <Table
-                label="Channels"
-                rows={channels}
-                keyOf={({ id }) => id}
-                columns={[
-                  {
-                    heading: 'Channel',
-                    cell: (channel) => (
-                      <>
-                        <span className="name">{channel.name}</span>
-                        <div className="quiet said">{tellTarget(channel)}</div>
-                      </>
-                    ),
-                  },
-                  { heading: 'Type', cell: ({ type }) => nameConstant(type) },
-                  {
-                    heading: 'Enabled',
-                    cell: (channel) => (
-                      <OnOff
-                        label={`Tell ${channel.name}`}
-                        on={channel.enabled}
-                        mayChange={mayChange}
-                        onChange={(enabled) => void turn(channel, enabled)}
-                      />
-                    ),
-                  },
-                  mayChange && {
-                    heading: 'Act',
-                    cell: (channel) => (
-                      <div className="stack">
-                        <div className="row">
-                          <Button
-                            small
-                            aria-label={`Test ${channel.name}`}
-                            busy={tested[channel.id] === 'busy'}
-                            onClick={() => void test(channel)}
-                          >
-                            Test
-                          </Button>
-                          <Menu
-                            trigger={
-                              <Button
-                                small
-                                look="plain"
-                                icon="more"
-                                aria-label={`More about ${channel.name}`}
-                              />
-                            }
-                            items={itemsOf(channel)}
-                          />
-                        </div>
-                        <span role="status">
-                          <Outcome tested={tested[channel.id]} />
-                        </span>
-                      </div>
-                    ),
-                  },
-                ]}
-              />
-            </>
-          )
-        }
+        {(channels) => (
+          <Managed
+            label="Channels"
+            rows={channels}
+            mayChange={mayChange}
+            empty={{
+              title: 'No channels',
+              text: 'Alerts go to a channel once the settings, or a playbook, name it.',
+            }}
+            add={{ label: 'New channel', onClick: () => setEdited('new') }}
+            columns={[
+              {
+                heading: 'Channel',
+                cell: (channel) => (
+                  <>
+                    <span className="name">{channel.name}</span>
+                    <div className="quiet said">{tellTarget(channel)}</div>
+                  </>
+                ),
+              },
+              { heading: 'Type', cell: ({ type }) => TYPES[type] },
+              mayChange && {
+                heading: 'Test',
+                cell: (channel) => (
+                  <>
+                    <Button
+                      small
+                      aria-label={`Test ${channel.name}`}
+                      busy={tested[channel.id] === 'busy'}
+                      onClick={() => void test(channel)}
+                    >
+                      Test
+                    </Button>
+                    <div role="status">
+                      <Outcome tested={tested[channel.id]} />
+                    </div>
+                  </>
+                ),
+              },
+            ]}
+            onOff={{
+              heading: 'Enabled',
+              verb: 'Tell',
+              isOn: ({ enabled }) => enabled,
+              change: (channel, enabled) => updateChannel(channel, { enabled }),
+              said: ({ name }, on) => (on ? `${name} is told from now on` : `${name} is not told any more`),
+            }}
+            menu={itemsOf}
+          />
+        )}
       </Loaded>
       <Deliveries />
       {edited && (

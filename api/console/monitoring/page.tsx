@@ -10,8 +10,11 @@ import { ChannelsView } from './channels.tsx'
 import { ExecutionsView } from './executions.tsx'
 import { PeriodChoice, useSpan } from './period.tsx'
 import { PlaybooksView } from './playbooks.tsx'
+import { PricesView } from './prices.tsx'
 import { ReportsView } from './reports.tsx'
 import { AlertSettings } from './settings.tsx'
+import { ShiftsView } from './shifts.tsx'
+import { TelemetryView } from './telemetry.tsx'
 import { UsageView } from './usage.tsx'
 
 /** What the team's AI costs, how its executions go, and what it is alerted of. */
@@ -48,10 +51,13 @@ export function MonitoringPage() {
             ),
           },
           { id: 'executions', label: 'Executions', content: inPeriod(<ExecutionsView span={span} />) },
+          { id: 'elsewhere', label: 'Agents elsewhere', content: inPeriod(<TelemetryView span={span} />) },
           { id: 'alerts', label: 'Alerts', content: <AlertsView /> },
+          { id: 'shifts', label: 'Shifts', content: <ShiftsView /> },
           { id: 'channels', label: 'Channels', content: <ChannelsView /> },
           { id: 'playbooks', label: 'Playbooks', content: <PlaybooksView /> },
           { id: 'reports', label: 'Reports', content: <ReportsView /> },
+          { id: 'prices', label: 'Prices', content: <PricesView /> },
           { id: 'settings', label: 'Settings', content: <AlertSettings /> },
         ]}
       />

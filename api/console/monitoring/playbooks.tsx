@@ -2,12 +2,9 @@ import { useState } from 'react'
 import { deletePlaybook, type Playbook, updatePlaybook, usePlaybooks } from '../data/playbooks.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Menu } from '../kit/menu.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { OnOff } from '../kit/onoff.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Managed } from '../kit/managed.tsx'
+import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { PlaybookDialog } from './playbook.tsx'
 import { PlaybookRuns } from './playbookruns.tsx'
@@ -21,11 +18,6 @@ export function PlaybooksView() {
   const [edited, setEdited] = useState<Playbook | 'new' | null>(null)
   const [shown, setShown] = useState<Playbook | null>(null)
 
-  const turn = (playbook: Playbook, enabled: boolean) =>
-    updatePlaybook(playbook, { enabled }).then(
-      () => notify(enabled ? `${playbook.name} runs from now on` : `${playbook.name} does not run any more`),
-      notifyError,
-    )
   const remove = (playbook: Playbook) =>
     confirm({
       title: `Delete ${playbook.name}?`,
@@ -34,95 +26,52 @@ export function PlaybooksView() {
       danger: true,
       work: () => deletePlaybook(playbook),
     })
-  const add = mayChange && (
-    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
-      New playbook
-    </Button>
-  )
-
   return (
     <div className="stack">
       <Loaded query={found} rows={3}>
-        {(playbooks) =>
-          playbooks.length === 0 ? (
-            <Empty
-              title="No playbooks"
-              text="A playbook tells a channel, starts a workflow or deactivates one when there is an alert."
-            >
-              {add}
-            </Empty>
-          ) : (
-            <>
-              <div className="row">{add}</div>
-              <Table
-                label="Playbooks"
-                rows={playbooks}
-                keyOf={({ id }) => id}
-                columns={[
-                  {
-                    heading: 'Playbook',
-                    cell: (playbook) => (
-                      <>
-                        <span className="name">{playbook.name}</span>
-                        <div className="quiet said">{tellConditions(playbook)}</div>
-                      </>
-                    ),
-                  },
-                  {
-                    heading: 'Steps',
-                    cell: ({ steps }) => steps.map(({ type }) => nameConstant(type)).join(', then '),
-                  },
-                  {
-                    heading: 'Enabled',
-                    cell: (playbook) => (
-                      <OnOff
-                        label={`Run ${playbook.name}`}
-                        on={playbook.enabled}
-                        mayChange={mayChange}
-                        onChange={(enabled) => void turn(playbook, enabled)}
-                      />
-                    ),
-                  },
-                  {
-                    heading: 'Act',
-                    cell: (playbook) => (
-                      <div className="row">
-                        <Button
-                          small
-                          aria-label={`Runs of ${playbook.name}`}
-                          onClick={() => setShown(playbook)}
-                        >
-                          Runs
-                        </Button>
-                        {mayChange && (
-                          <Menu
-                            trigger={
-                              <Button
-                                small
-                                look="plain"
-                                icon="more"
-                                aria-label={`More about ${playbook.name}`}
-                              />
-                            }
-                            items={[
-                              { label: 'Edit', icon: 'edit', onClick: () => setEdited(playbook) },
-                              {
-                                label: 'Delete',
-                                icon: 'trash',
-                                danger: true,
-                                onClick: () => remove(playbook),
-                              },
-                            ]}
-                          />
-                        )}
-                      </div>
-                    ),
-                  },
-                ]}
-              />
-            </>
-          )
-        }
+        {(playbooks) => (
+          <Managed
+            label="Playbooks"
+            rows={playbooks}
+            mayChange={mayChange}
+            empty={{
+              title: 'No playbooks',
+              text: 'A playbook tells a channel, starts a workflow or deactivates one when there is an alert.',
+            }}
+            add={{ label: 'New playbook', onClick: () => setEdited('new') }}
+            columns={[
+              {
+                heading: 'Playbook',
+                cell: (playbook) => (
+                  <>
+                    <span className="name">{playbook.name}</span>
+                    <div className="quiet said">{tellConditions(playbook)}</div>
+                  </>
+                ),
+              },
+              {
+                heading: 'Steps',
+                cell: ({ steps }) => steps.map(({ type }) => nameConstant(type)).join(', then '),
+              },
+            ]}
+            onOff={{
+              heading: 'Enabled',
+              verb: 'Run',
+              isOn: ({ enabled }) => enabled,
+              change: (playbook, enabled) => updatePlaybook(playbook, { enabled }),
+              said: ({ name }, on) => (on ? `${name} runs from now on` : `${name} does not run any more`),
+            }}
+            act={(playbook) => (
+              <Button small aria-label={`Runs of ${playbook.name}`} onClick={() => setShown(playbook)}>
+                Runs
+              </Button>
+            )}
+            menu={(playbook) => [
+              { label: 'Edit', icon: 'edit', onClick: () => setEdited(playbook) },
+              { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(playbook) },
+            ]}
+          />
+        )}
       </Loaded>
       {edited && (
         <PlaybookDialog

@@ -2,12 +2,10 @@ import { useState } from 'react'
 import { deleteReport, type Report, sendReport, updateReport, useReports } from '../data/reports.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
-import { Menu } from '../kit/menu.tsx'
+import { Managed } from '../kit/managed.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
-import { OnOff } from '../kit/onoff.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
 import { Age, Time } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ReportDialog, RunStatus, RunsDialog } from './report.tsx'
@@ -25,10 +23,7 @@ export function ReportsView() {
     sendReport(teamId, report.id).then(() => notify(`${report.name} is sent soon`), notifyError)
   const turn = (report: Report, enabled: boolean) => {
     const { name, schedule, recipients, metrics } = report
-    return updateReport(teamId, report.id, { name, schedule, recipients, metrics, enabled }).then(
-      () => notify(enabled ? `${name} is sent from now on` : `${name} is not sent any more`),
-      notifyError,
-    )
+    return updateReport(teamId, report.id, { name, schedule, recipients, metrics, enabled })
   }
   const remove = (report: Report) =>
     confirm({
@@ -38,104 +33,65 @@ export function ReportsView() {
       danger: true,
       work: () => deleteReport(teamId, report.id),
     })
-  const add = mayChange && (
-    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
-      New report
-    </Button>
-  )
-
   return (
     <div className="stack">
       <Loaded query={found} rows={3}>
-        {(reports) =>
-          reports.length === 0 ? (
-            <Empty title="No reports" text="A report mails figures of the team at regular times.">
-              {add}
-            </Empty>
-          ) : (
-            <>
-              <div className="row">{add}</div>
-              <Table
-                label="Reports"
-                rows={reports}
-                keyOf={({ id }) => id}
-                columns={[
-                  {
-                    heading: 'Report',
-                    cell: ({ name, metrics, recipients }) => (
-                      <>
-                        <span className="name">{name}</span>
-                        <div className="quiet said">{metrics.map(nameConstant).join(', ')}</div>
-                        <div className="quiet said">to {recipients.join(', ')}</div>
-                      </>
-                    ),
-                  },
-                  {
-                    heading: 'Schedule',
-                    cell: ({ schedule, timezone }) => (
-                      <>
-                        <code>{schedule}</code>
-                        <div className="quiet">{timezone}</div>
-                      </>
-                    ),
-                  },
-                  { heading: 'Next', cell: ({ nextRunAt }) => <Time at={nextRunAt} /> },
-                  {
-                    heading: 'Last',
-                    cell: ({ lastStatus, lastRunAt }) => (
-                      <>
-                        {lastStatus && <RunStatus status={lastStatus} />} <Age at={lastRunAt} />
-                      </>
-                    ),
-                  },
-                  {
-                    heading: 'Enabled',
-                    cell: (report) => (
-                      <OnOff
-                        label={`Send ${report.name}`}
-                        on={report.enabled}
-                        mayChange={mayChange}
-                        onChange={(enabled) => void turn(report, enabled)}
-                      />
-                    ),
-                  },
-                  {
-                    heading: 'Act',
-                    cell: (report) => (
-                      <div className="row">
-                        <Button small aria-label={`Mails of ${report.name}`} onClick={() => setShown(report)}>
-                          Mails
-                        </Button>
-                        {mayChange && (
-                          <Menu
-                            trigger={
-                              <Button
-                                small
-                                look="plain"
-                                icon="more"
-                                aria-label={`More about ${report.name}`}
-                              />
-                            }
-                            items={[
-                              { label: 'Send now', icon: 'play', onClick: () => void send(report) },
-                              { label: 'Edit', icon: 'edit', onClick: () => setEdited(report) },
-                              {
-                                label: 'Delete',
-                                icon: 'trash',
-                                danger: true,
-                                onClick: () => remove(report),
-                              },
-                            ]}
-                          />
-                        )}
-                      </div>
-                    ),
-                  },
-                ]}
-              />
-            </>
-          )
-        }
+        {(reports) => (
+          <Managed
+            label="Reports"
+            rows={reports}
+            mayChange={mayChange}
+            empty={{ title: 'No reports', text: 'A report mails figures of the team at regular times.' }}
+            add={{ label: 'New report', onClick: () => setEdited('new') }}
+            columns={[
+              {
+                heading: 'Report',
+                cell: ({ name, metrics, recipients }) => (
+                  <>
+                    <span className="name">{name}</span>
+                    <div className="quiet said">{metrics.map(nameConstant).join(', ')}</div>
+                    <div className="quiet said">to {recipients.join(', ')}</div>
+                  </>
+                ),
+              },
+              {
+                heading: 'Schedule',
+                cell: ({ schedule, timezone }) => (
+                  <>
+                    <code>{schedule}</code>
+                    <div className="quiet">{timezone}</div>
+                  </>
+                ),
+              },
+              { heading: 'Next', cell: ({ nextRunAt }) => <Time at={nextRunAt} /> },
+              {
+                heading: 'Last',
+                cell: ({ lastStatus, lastRunAt }) => (
+                  <>
+                    {lastStatus && <RunStatus status={lastStatus} />} <Age at={lastRunAt} />
+                  </>
+                ),
+              },
+            ]}
+            onOff={{
+              heading: 'Enabled',
+              verb: 'Send',
+              isOn: ({ enabled }) => enabled,
+              change: turn,
+              said: ({ name }, on) => (on ? `${name} is sent from now on` : `${name} is not sent any more`),
+            }}
+            act={(report) => (
+              <Button small aria-label={`Mails of ${report.name}`} onClick={() => setShown(report)}>
+                Mails
+              </Button>
+            )}
+            menu={(report) => [
+              { label: 'Send now', icon: 'play', onClick: () => void send(report) },
+              { label: 'Edit', icon: 'edit', onClick: () => setEdited(report) },
+              { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(report) },
+            ]}
+          />
+        )}
       </Loaded>
       {edited && (
         <ReportDialog

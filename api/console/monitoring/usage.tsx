@@ -1,4 +1,5 @@
 import { Link } from 'wouter'
+import { MODEL_PROVIDERS, useNodeUsage } from '../data/models.ts'
 import { type Span, useUsage } from '../data/monitoring.ts'
 import { Chart } from '../kit/chart.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
@@ -63,7 +64,7 @@ export function UsageView({ span }: { span: Span }) {
                 keyOf={({ provider, model }) => `${provider} ${model}`}
                 columns={[
                   { heading: 'Model', cell: ({ model }) => <span className="name">{model}</span> },
-                  { heading: 'Provider', cell: ({ provider }) => provider },
+                  { heading: 'Provider', cell: ({ provider }) => MODEL_PROVIDERS[provider] ?? provider },
                   ...AMOUNTS,
                 ]}
               />
@@ -77,23 +78,58 @@ export function UsageView({ span }: { span: Span }) {
                 columns={[
                   {
                     heading: 'Workflow',
-                    cell: ({ workflowId, workflowName }) =>
-                      workflowId && workflowName ? (
-                        <Link className="name" href={`/workflows/${workflowId}`}>
-                          {workflowName}
-                        </Link>
-                      ) : (
-                        <span className="quiet">{workflowId ? 'Deleted' : 'Outside of executions'}</span>
-                      ),
+                    cell: (row) => <Whose {...row} />,
                   },
                   ...AMOUNTS,
                 ]}
               />
             </section>
+            <Nodes span={span} />
           </div>
         )
       }
     </Loaded>
+  )
+}
+
+const MOST_NODES = 20
+
+/** The nodes that cost most, of all workflows. */
+function Nodes({ span }: { span: Span }) {
+  const { teamId } = useTeam()
+  const found = useNodeUsage(teamId, span)
+  return (
+    <Loaded query={found} rows={3}>
+      {(nodes) =>
+        nodes.length > 0 && (
+          <section>
+            <h2>By node{nodes.length > MOST_NODES && `: the ${MOST_NODES} that cost most`}</h2>
+            <Table
+              label="Usage by node"
+              rows={nodes.slice(0, MOST_NODES)}
+              keyOf={({ workflowId, nodeId }) => `${workflowId} ${nodeId}`}
+              columns={[
+                { heading: 'Node', cell: ({ nodeId }) => <code className="name">{nodeId}</code> },
+                { heading: 'Workflow', cell: (row) => <Whose {...row} /> },
+                ...AMOUNTS,
+              ]}
+            />
+          </section>
+        )
+      }
+    </Loaded>
+  )
+}
+
+type WhoseProps = { workflowId: string | null; workflowName: string | null }
+
+function Whose({ workflowId, workflowName }: WhoseProps) {
+  if (!workflowId || !workflowName)
+    return <span className="quiet">{workflowId ? 'Deleted' : 'Outside of executions'}</span>
+  return (
+    <Link className="name" href={`/workflows/${workflowId}`}>
+      {workflowName}
+    </Link>
   )
 }
 

@@ -4,12 +4,9 @@ import { deleteWidget, rotateWidgetKey, updateWidget, useWidgets, type Widget } 
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Menu } from '../kit/menu.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { OnOff } from '../kit/onoff.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Managed } from '../kit/managed.tsx'
+import { Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { EmbedDialog } from './embed.tsx'
 import { WidgetDialog } from './widget.tsx'
@@ -23,11 +20,6 @@ export function WidgetsPage() {
   const [edited, setEdited] = useState<Widget | 'new' | null>(null)
   const [embedded, setEmbedded] = useState<Widget | null>(null)
 
-  const turn = ({ id, name }: Widget, enabled: boolean) =>
-    updateWidget(id, { enabled }).then(
-      () => notify(enabled ? `Visitors can use ${name}` : `Visitors cannot use ${name} any more`),
-      notifyError,
-    )
   const rotate = ({ id, name }: Widget) =>
     confirm({
       title: `Give ${name} another key?`,
@@ -44,27 +36,21 @@ export function WidgetsPage() {
       danger: true,
       work: () => deleteWidget(id),
     })
-  const add = mayChange && (
-    <Button look="primary" icon="plus" onClick={() => setEdited('new')}>
-      New widget
-    </Button>
-  )
-
   return (
     <>
-      <PageHeader title="Widgets">{add}</PageHeader>
+      <PageHeader title="Widgets" />
       <Loaded query={found}>
-        {(widgets) =>
-          widgets.length === 0 ? (
-            <Empty
-              title="No widgets"
-              text="A widget is a chat with an agent workflow that visitors of your pages can use without an account."
-            />
-          ) : (
-            <Table
+        {(widgets) => (
+          <div className="stack">
+            <Managed
               label="Widgets"
               rows={widgets}
-              keyOf={({ id }) => id}
+              mayChange={mayChange}
+              empty={{
+                title: 'No widgets',
+                text: 'A widget is a chat with an agent workflow that visitors of your pages can use without an account.',
+              }}
+              add={{ label: 'New widget', onClick: () => setEdited('new') }}
               columns={[
                 {
                   heading: 'Widget',
@@ -94,43 +80,28 @@ export function WidgetsPage() {
                   heading: 'Messages a day',
                   cell: ({ limits }) => `${limits.perVisitor} a visitor, ${limits.perDay} in all`,
                 },
-                {
-                  heading: 'Enabled',
-                  cell: (widget) => (
-                    <OnOff
-                      label={`Enable ${widget.name}`}
-                      on={widget.enabled}
-                      mayChange={mayChange}
-                      onChange={(enabled) => void turn(widget, enabled)}
-                    />
-                  ),
-                },
-                {
-                  heading: 'Act',
-                  cell: (widget) => (
-                    <div className="row">
-                      <Button small aria-label={`Embed ${widget.name}`} onClick={() => setEmbedded(widget)}>
-                        Embed
-                      </Button>
-                      {mayChange && (
-                        <Menu
-                          trigger={
-                            <Button small look="plain" icon="more" aria-label={`More about ${widget.name}`} />
-                          }
-                          items={[
-                            { label: 'Edit', icon: 'edit', onClick: () => setEdited(widget) },
-                            { label: 'New key', icon: 'refresh', onClick: () => rotate(widget) },
-                            { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(widget) },
-                          ]}
-                        />
-                      )}
-                    </div>
-                  ),
-                },
+              ]}
+              onOff={{
+                heading: 'Enabled',
+                verb: 'Enable',
+                isOn: ({ enabled }) => enabled,
+                change: ({ id }, enabled) => updateWidget(id, { enabled }),
+                said: ({ name }, on) =>
+                  on ? `Visitors can use ${name}` : `Visitors cannot use ${name} any more`,
+              }}
+              act={(widget) => (
+                <Button small aria-label={`Embed ${widget.name}`} onClick={() => setEmbedded(widget)}>
+                  Embed
+                </Button>
+              )}
+              menu={(widget) => [
+                { label: 'Edit', icon: 'edit', onClick: () => setEdited(widget) },
+                { label: 'New key', icon: 'refresh', onClick: () => rotate(widget) },
+                { label: 'Delete', icon: 'trash', danger: true, onClick: () => remove(widget) },
               ]}
             />
-          )
-        }
+          </div>
+        )}
       </Loaded>
       {edited && (
         <WidgetDialog

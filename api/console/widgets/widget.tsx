@@ -26,6 +26,7 @@ const POSITIONS = [
   { value: 'bottom-left', label: 'Bottom left' },
 ]
 const COLOURS = ['accent', 'background', 'text'] as const
+const AGENTS = { agent: 'true' } as const
 const FIELDS = ['name', 'workflowId', 'theme.title', 'theme.welcomeText']
 
 /** Makes or changes a widget. */
@@ -68,10 +69,15 @@ export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
           </Field>
           <Field
             label="Workflow"
-            help="Its CHAT_TRIGGER leads to an agent. It must be active for visitors to chat."
+            help="Those are offered whose chat trigger leads to an agent. It must be active for visitors to chat."
             error={problemAt(error, 'workflowId')}
           >
-            <WorkflowChoice value={workflowId} onChange={setWorkflowId} placeholder="Choose a workflow" />
+            <WorkflowChoice
+              value={workflowId}
+              onChange={setWorkflowId}
+              placeholder="Choose an agent"
+              only={AGENTS}
+            />
           </Field>
           <Field label="Pages that may show it" help="One origin a line, such as https://www.example.com.">
             <TextArea value={origins} onChange={setOrigins} rows={2} />

@@ -5,13 +5,19 @@ import { useTeam } from '../shell/role.tsx'
 
 const SHOWN = 50
 
-type ChoiceProps = { value: string; onChange: (id: string) => void; placeholder?: string }
+type ChoiceProps = {
+  value: string
+  onChange: (id: string) => void
+  placeholder?: string
+  /** What is offered: without it, every workflow of the team. */
+  only?: { agent?: 'true'; active?: 'true' }
+}
 
 /**
  * A field that finds a workflow by its name among any number of them. Names are unique in a team; `onChange` gets the
  * id, or '' where the field was emptied.
  */
-export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }: ChoiceProps) {
+export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow', only }: ChoiceProps) {
   const { teamId } = useTeam()
   const control = useControl()
   const listId = useId()
@@ -20,7 +26,11 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
   const name = value === '' ? '' : (known.data?.name ?? '')
   const [text, setText] = useState(name)
   useEffect(() => setText(name), [name])
-  const { data, isFetching } = useWorkflows(teamId, { search: text === name ? '' : text, size: SHOWN })
+  const { data, isFetching } = useWorkflows(teamId, {
+    ...only,
+    search: text === name ? '' : text,
+    size: SHOWN,
+  })
   const found = data?.content ?? []
   const idOf = (wanted: string) => found.find((one) => one.name === wanted)?.id
   const follow = (next: string) => {
@@ -34,7 +44,7 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
     if (text === '' && value !== '') return onChange('')
     const id = text === name ? value : idOf(text)
     const unknown = id === undefined && text !== '' && !isFetching
-    field.current?.setCustomValidity(unknown ? 'No workflow has this name' : '')
+    field.current?.setCustomValidity(unknown ? nameUnknown(only) : '')
     field.current?.reportValidity()
     if (id !== undefined && id !== value) onChange(id)
   }
@@ -68,4 +78,8 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow' }
       </datalist>
     </>
   )
+}
+
+function nameUnknown(only: ChoiceProps['only']): string {
+  return only?.agent ? 'No workflow to chat with has this name' : 'No workflow has this name'
 }

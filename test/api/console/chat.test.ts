@@ -40,7 +40,7 @@ describe.skipIf(missing)('chats with agents', () => {
 
   const choose = async (name: string) => {
     await page.getByRole('button', { name: 'New chat' }).click()
-    await page.getByLabel('Workflow', { exact: true }).fill(name)
+    await page.getByLabel('Agent', { exact: true }).fill(name)
     await page.locator(`datalist option[value="${name}"]`).waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Open the chat' }).click()
   }
@@ -75,11 +75,21 @@ describe.skipIf(missing)('chats with agents', () => {
     await page.getByText('No chats yet').waitFor()
   })
 
-  test('a workflow that is no agent is refused in words', async () => {
+  test('only workflows that one can chat with are offered, and one click begins a chat', async () => {
     const plain = { nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] }
     await host.ask('POST', '/api/workflows', { ...plain, teamId: host.teamId, name: 'Plain' })
+    await makeAgent('Porter')
     await signIn('#/chat')
-    await choose('Plain')
-    await page.getByRole('alert').waitFor()
+    const agents = page.getByRole('region', { name: 'Agents' })
+    await agents.getByRole('button', { name: /^Porter/ }).waitFor()
+    expect(await agents.getByText('Plain').count()).toBe(0)
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await page.getByLabel('Agent', { exact: true }).fill('Plain')
+    await page.getByRole('button', { name: 'Open the chat' }).click()
+    expect(page.url()).toMatch(/#\/chat$/)
+    await page.keyboard.press('Escape')
+    await agents.getByRole('button', { name: /^Porter/ }).click()
+    await page.waitForURL(/#\/chat\/[\w-]+$/)
   })
 })

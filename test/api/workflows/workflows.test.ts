@@ -326,6 +326,30 @@ test('a list is a page, newest first, and its search ignores case', async () => 
   expect(names(await list('&active=true'))).toEqual(['gamma'])
   expect(names(await list('&active=false&search=beta'))).toEqual(['beta_200', 'Beta 100%'])
   expect((await list('&active=false')).totalElements).toBe(4)
+  expect(names(await list('&agent=true'))).toEqual([])
+  const demo = { teamId: team.teamId, name: 'Demo', type: 'DEMO', data: {} }
+  const { id: credentialId } = (await service.call('POST', '/api/credentials', team.cookie, demo)).body
+  const agent = (reached: boolean) => ({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'chat', type: 'CHAT_TRIGGER', config: {} },
+      {
+        id: 'reply',
+        type: 'LLM',
+        config: { credentialId, model: 'demo', prompt: 'Say {{ $input.message }}' },
+      },
+    ],
+    edges: [{ source: reached ? 'chat' : 'start', target: 'reply' }],
+  })
+  const path = `/api/workflows/${made[4].id}`
+  await service.call('PUT', path, team.cookie, agent(true))
+  expect(names(await list('&agent=true'))).toEqual(['back\\slash'])
+  expect((await list('&agent=true&size=1')).totalElements).toBe(1)
+  expect(names(await list('&agent=false&search=a'))).toEqual(['gamma', 'beta_200', 'Beta 100%', 'alpha'])
+  expect(names(await list('&agent=true&active=true'))).toEqual([])
+  // Another version is judged anew.
+  await service.call('PUT', path, team.cookie, agent(false))
+  expect(names(await list('&agent=true'))).toEqual([])
 
   const { executionId, startedAt } = (
     await service.call('POST', `/api/workflows/${made[0].id}/execute`, team.cookie, { teamId: team.teamId })
@@ -342,13 +366,20 @@ test('a list is a page, newest first, and its search ignores case', async () => 
   expect((await list('&search=alpha')).content[0].lastExecutionStatus).toBe('FAILED')
 })
 
-test.each(['', '&page=-1', '&page=x', '&size=0', '&size=101', '&page=1.5', '&page=1&page=2', '&active=yes'])(
-  'refuses the list query %j',
-  async (query) => {
-    const team = query === '' ? '' : `teamId=${service.teamId}`
-    expect((await service.call('GET', `/api/workflows?${team}${query}`, builder)).status).toBe(400)
-  },
-)
+test.each([
+  '',
+  '&page=-1',
+  '&page=x',
+  '&size=0',
+  '&size=101',
+  '&page=1.5',
+  '&page=1&page=2',
+  '&active=yes',
+  '&agent=1',
+])('refuses the list query %j', async (query) => {
+  const team = query === '' ? '' : `teamId=${service.teamId}`
+  expect((await service.call('GET', `/api/workflows?${team}${query}`, builder)).status).toBe(400)
+})
 
 test('an update keeps fields that are not given, and only a changed graph makes a new version', async () => {
   const made = await create({ description: 'old', settings: { timeoutMs: 9_000 } })
