@@ -552,6 +552,16 @@ AS $function$
     and e.trigger not in ('EVALUATION', 'PLAYBOOK')
 $function$;
 
+-- A version that a process of the release before saves has the notes of the workflow.
+CREATE OR REPLACE FUNCTION public.keep_notes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.notes := coalesce((select w.settings->'notes' from workflows w where w.id = new.workflow_id), '[]');
+  return new;
+end $function$;
+
 -- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
 CREATE OR REPLACE FUNCTION public.leave_answer()
  RETURNS trigger
@@ -909,5 +919,6 @@ CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FU
 CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
 CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
+CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW WHEN ((new.notes IS NULL)) EXECUTE FUNCTION keep_notes();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
 CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

@@ -1270,6 +1270,7 @@ export interface WorkflowVersions {
   expressions: Generated<number>;
   nodeCount: number;
   nodes: unknown;
+  notes: unknown;
   restoredFrom: number | null;
   secretsMoved: Generated<boolean>;
   strict: Generated<boolean>;

@@ -1,7 +1,8 @@
 import * as v from 'valibot'
-import { CONCURRENCY_POLICIES, NOTE_COLOURS } from '../../db/workflows/settings.ts'
+import { CONCURRENCY_POLICIES } from '../../db/workflows/settings.ts'
 import { readPathTemplate } from '../../workflows/expressions/paths.ts'
 import { findTimezone } from '../../workflows/graph/cron.ts'
+import { MAX_NOTE_SIZE, MAX_NOTE_TEXT, MAX_NOTES, NOTE_COLOURS } from '../../workflows/graph/notes.ts'
 import { strictObject } from '../../workflows/object.ts'
 import { boundedString, uuidField } from '../http/fields.ts'
 import { idSchema } from '../http/responses.ts'
@@ -56,18 +57,16 @@ const retention = strictObject({
   count: v.optional(v.nullable(integerOf('executions', 1, 1_000_000)), null),
 })
 
-const MAX_NOTES = 100
-
 const coordinate = v.pipe(v.number('must be a number'), v.finite('must be finite'))
 const extent = v.pipe(
   v.number('must be a number'),
   v.minValue(1, 'must be at least 1'),
-  v.maxValue(10_000, 'must be at most 10000'),
+  v.maxValue(MAX_NOTE_SIZE, `must be at most ${MAX_NOTE_SIZE}`),
 )
 
 const note = strictObject({
   id: boundedString(100),
-  text: boundedString(5_000, 0),
+  text: boundedString(MAX_NOTE_TEXT, 0),
   position: strictObject({ x: coordinate, y: coordinate }),
   size: strictObject({ width: extent, height: extent }),
   colour: v.optional(v.picklist(NOTE_COLOURS, `must be one of ${NOTE_COLOURS.join(', ')}`), 'yellow'),
@@ -100,6 +99,20 @@ export const settingsField = strictObject({
     ),
   ),
 })
+
+/** The notes of a stored version. */
+export const notesSchema = v.array(
+  v.pipe(
+    v.object({
+      id: v.string(),
+      text: v.pipe(v.string(), v.description('Markdown')),
+      position: v.object({ x: v.number(), y: v.number() }),
+      size: v.object({ width: v.number(), height: v.number() }),
+      colour: v.picklist(NOTE_COLOURS),
+    }),
+    v.title('CanvasNote'),
+  ),
+)
 
 const number = v.nullable(v.number())
 
@@ -156,16 +169,11 @@ export const settingsSchema = v.pipe(
       ),
     ),
     notes: v.pipe(
-      v.array(
-        v.object({
-          id: v.string(),
-          text: v.string(),
-          position: v.object({ x: v.number(), y: v.number() }),
-          size: v.object({ width: v.number(), height: v.number() }),
-          colour: v.picklist(NOTE_COLOURS),
-        }),
+      notesSchema,
+      v.description(
+        'Notes on the canvas, with places in the units of the positions of nodes. They are kept with the version: ' +
+          'changing them makes a new one',
       ),
-      v.description('Notes on the canvas, with places in the units of the positions of nodes'),
     ),
   }),
   v.title('WorkflowSettings'),

@@ -22,6 +22,7 @@ import {
 import { carryOutEach } from '../outbox.ts'
 import { edgesSchema, nodesSchema, rulesSchema } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
+import { notesSchema } from './settings.ts'
 import { WorkflowDetailSchema } from './workflows.ts'
 
 const versionField = queryInteger(1, 2_147_483_647)
@@ -42,13 +43,21 @@ const itemEntries = {
 
 const VersionItemSchema = v.pipe(v.object(itemEntries), v.title('VersionItem'))
 const VersionDetailSchema = v.pipe(
-  v.object({ workflowId: idSchema, ...itemEntries, nodes: nodesSchema, edges: edgesSchema }),
+  v.object({
+    ...{ workflowId: idSchema, ...itemEntries },
+    ...{ nodes: nodesSchema, edges: edgesSchema, notes: notesSchema },
+  }),
   v.title('VersionDetail'),
 )
 const reordered = v.pipe(
   v.boolean(),
   v.description('Whether the entries that both versions have are in a different order'),
 )
+const changeSchema = v.object({
+  path: v.pipe(v.string(), v.examples(['config.url'])),
+  from: v.optional(v.pipe(v.unknown(), v.description('The old value; missing if `path` was added'))),
+  to: v.optional(v.pipe(v.unknown(), v.description('The new value; missing if `path` was removed'))),
+})
 const VersionDiffSchema = v.pipe(
   v.object({
     from: versionSchema,
@@ -60,22 +69,17 @@ const VersionDiffSchema = v.pipe(
         v.object({
           id: v.string(),
           name: v.string(),
-          changes: v.array(
-            v.object({
-              path: v.pipe(v.string(), v.examples(['config.url'])),
-              from: v.optional(
-                v.pipe(v.unknown(), v.description('The old value; missing if `path` was added')),
-              ),
-              to: v.optional(
-                v.pipe(v.unknown(), v.description('The new value; missing if `path` was removed')),
-              ),
-            }),
-          ),
+          changes: v.array(changeSchema),
         }),
       ),
       reordered,
     }),
     edges: v.object({ added: edgesSchema, removed: edgesSchema, reordered }),
+    notes: v.object({
+      added: notesSchema,
+      removed: notesSchema,
+      changed: v.array(v.object({ id: v.string(), changes: v.array(changeSchema) })),
+    }),
     expressions: v.optional(v.object({ from: rulesSchema, to: rulesSchema })),
     strict: v.optional(v.object({ from: v.boolean(), to: v.boolean() })),
   }),
@@ -92,7 +96,7 @@ export function createVersionRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: "List a workflow's versions",
         description:
-          'Newest first. Each change of the graph, of `expressions` or of `settings.strict` creates a version; ' +
+          'Newest first. Each change of the graph, of `expressions`, `settings.strict` or `settings.notes` creates a version; ' +
           'name, description and the other settings are not versioned.',
         role: 'member',
         of: 'workflows',
@@ -147,8 +151,8 @@ export function createVersionRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Restore a version',
         description:
-          'Makes the graph of this version the current one again, as a new version (unless the graph is ' +
-          "the same as the current one). The workflow's name, description and settings, but for `strict`, are kept. If the " +
+          'Makes the graph and the notes of this version the current ones again, as a new version (unless they are ' +
+          "the current ones). The workflow's name, description and settings, but for `strict` and `notes`, are kept. If the " +
           'workflow is active, the graph must be valid for an active workflow. Without If-Match the last ' +
           'write wins.',
         role: 'BUILDER',

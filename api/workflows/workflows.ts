@@ -206,8 +206,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Change a workflow',
         description:
-          'Changes the fields that are given and keeps the others. A changed graph, `expressions` or ' +
-          '`settings.strict` becomes a new version; ' +
+          'Changes the fields that are given and keeps the others. A changed graph, `expressions`, ' +
+          '`settings.strict` or `settings.notes` becomes a new version; ' +
           'executions keep the version that they started with. Without If-Match the last write wins. ' +
           `An element that is the same as before is never refused for what is wrong with it alone. ${ABOUT_SECRETS} ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',

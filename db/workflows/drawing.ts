@@ -102,7 +102,7 @@ export async function settleGraph(
   teamId: string,
   drawn: Graph,
   known: Graph['nodes'],
-): Promise<StoredVersion> {
+): Promise<Omit<StoredVersion, 'notes'>> {
   const { nodes, problems } = restoreSecrets(drawn.nodes, known)
   if (problems.length > 0) throw invalid(problems)
   const graph = { ...drawn, nodes }

@@ -1,4 +1,5 @@
 import { findErrorTrigger, type Graph } from '../../workflows/graph/graph.ts'
+import type { CanvasNote } from '../../workflows/graph/notes.ts'
 import { invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
@@ -12,7 +13,7 @@ export type ConcurrencySettings = { limit: number; key: string | null; policy: C
 export const CONCURRENCY_POLICIES = ['queue', 'reject', 'replace'] as const
 export type ConcurrencyPolicy = (typeof CONCURRENCY_POLICIES)[number]
 
-/** The settings for the executions of a workflow, independent of its version but for `strict`. */
+/** The settings for the executions of a workflow, independent of its version but for `strict` and `notes`. */
 export type WorkflowSettings = {
   /** The time limit of an execution; null means none. */
   timeoutMs: number | null
@@ -29,21 +30,9 @@ export type WorkflowSettings = {
   strict: boolean
   /** About how many tokens of a chat's earlier messages an execution gets. */
   chatHistoryTokens: number
-  /** What its authors have written onto the canvas; it means nothing to executions. */
+  /** What its authors have written onto the canvas; it means nothing to executions. It is kept with the version too. */
   notes: CanvasNote[]
 }
-
-/** A sticky note: where its upper left corner is, and its size, in the units of the nodes' positions. */
-export type CanvasNote = {
-  id: string
-  text: string
-  position: { x: number; y: number }
-  size: { width: number; height: number }
-  colour: NoteColour
-}
-
-export const NOTE_COLOURS = ['yellow', 'blue', 'green', 'red', 'grey'] as const
-export type NoteColour = (typeof NOTE_COLOURS)[number]
 
 export const DEFAULT_SETTINGS: WorkflowSettings = {
   timeoutMs: null,

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import { compareGraphs, type GraphDiff } from '../../workflows/graph/diff.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { type CanvasNote, compareNotes, type NotesDiff } from '../../workflows/graph/notes.ts'
 import { findLiterals } from '../../workflows/secrets/literals.ts'
 import { covers } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
@@ -32,15 +33,15 @@ export type VersionItem = {
   strict: boolean
 }
 
-export type VersionDetail = VersionItem & Graph & { workflowId: string }
+export type VersionDetail = VersionItem & Graph & { workflowId: string; notes: CanvasNote[] }
 
 const MAX_CACHED_BYTES = 64_000_000
 
 /** Added to the size of each entry, so that the number of tiny graphs is bounded too. */
 const ENTRY_BYTES = 4_000
 
-/** A version as it is stored: whom its approvers meant is kept beside the graph. */
-export type StoredVersion = { graph: Graph; approverIds: ApproverIds | null }
+/** A version as it is stored: whom its approvers meant, and the notes on the canvas, are kept beside the graph. */
+export type StoredVersion = { graph: Graph; approverIds: ApproverIds | null; notes: CanvasNote[] }
 
 const versionsOf = perDatabase(
   () =>
@@ -70,14 +71,18 @@ export async function readStoredVersion(
   if (known) return known
   const row = await store.db
     .selectFrom('workflowVersions')
-    .select(['nodes', 'edges', 'expressions', 'strict', 'approverIds'])
-    .select(sql<number>`octet_length(nodes::text) + octet_length(edges::text)`.as('bytes'))
+    .select(['nodes', 'edges', 'expressions', 'strict', 'approverIds', 'notes'])
+    .select(
+      sql<number>`octet_length(nodes::text) + octet_length(edges::text) + octet_length(notes::text)`.as(
+        'bytes',
+      ),
+    )
     .where('workflowId', '=', workflowId)
     .where('version', '=', version)
     .executeTakeFirst()
   if (!row) throw new Fault('NOT_FOUND', 'There is no such version of the workflow')
-  const { approverIds, bytes, ...graph } = row
-  const found = { graph, approverIds, bytes } as StoredVersion & { bytes: number }
+  const { approverIds, bytes, notes, ...graph } = row
+  const found = { graph, approverIds, notes, bytes } as unknown as StoredVersion & { bytes: number }
   versions.set(key, found)
   return found
 }
@@ -87,7 +92,7 @@ export async function addVersion(
   tx: Tx,
   workflowId: string,
   version: number,
-  { graph, approverIds }: StoredVersion,
+  { graph, approverIds, notes }: StoredVersion,
   createdBy: string | null,
   restoredFrom: number | null = null,
 ): Promise<void> {
@@ -102,6 +107,7 @@ export async function addVersion(
       strict: graph.strict ?? false,
       nodeCount: graph.nodes.length,
       approverIds: approverIds && json(approverIds),
+      notes: json(notes),
       createdBy,
       restoredFrom,
       // What is still written into requests is left to those who move all of them.
@@ -136,12 +142,13 @@ export async function readVersionDetail(
 ): Promise<VersionDetail> {
   const { teamId, show } = await demandWorkflow(scope, workflowId)
   const row = await selectItems(scope.store, workflowId)
-    .select(['v.nodes', 'v.edges', 'v.approverIds'])
+    .select(['v.nodes', 'v.edges', 'v.approverIds', 'v.notes'])
     .where('v.version', '=', version)
     .executeTakeFirst()
   if (!row) throw noVersion(version)
   const { nodes, edges } = await presentVersion(scope.store, teamId, row)
-  return { workflowId, ...describeVersion(row), nodes: nodes.map(show), edges }
+  const notes = row.notes as unknown as CanvasNote[]
+  return { workflowId, ...describeVersion(row), nodes: nodes.map(show), edges, notes }
 }
 
 /**
@@ -157,7 +164,7 @@ export async function compareVersions(
   const { teamId, show } = await demandWorkflow(scope, workflowId)
   const rows = await scope.store.db
     .selectFrom('workflowVersions')
-    .select(['version', 'nodes', 'edges', 'expressions', 'strict', 'approverIds'])
+    .select(['version', 'nodes', 'edges', 'expressions', 'strict', 'approverIds', 'notes'])
     .where('workflowId', '=', workflowId)
     .where('version', 'in', [from, to])
     .execute()
@@ -171,13 +178,16 @@ export async function compareVersions(
     before[key] === after[key] ? {} : { [key]: { from: before[key], to: after[key] } }
   const present = (row: typeof before) => presentVersion(scope.store, teamId, row)
   const changes = compareGraphs(await present(before), await present(after), show)
-  return { from, to, ...changes, ...changeOf('expressions'), ...changeOf('strict') }
+  const [old, young] = [before.notes, after.notes] as unknown as [CanvasNote[], CanvasNote[]]
+  const notes = compareNotes(old, young)
+  return { from, to, ...changes, notes, ...changeOf('expressions'), ...changeOf('strict') }
 }
 
 /** What changed between two versions; `expressions` and `strict` are there only if they differ. */
 type VersionDiff = GraphDiff & {
   from: number
   to: number
+  notes: NotesDiff
   expressions?: { from: Rules; to: Rules }
   strict?: { from: boolean; to: boolean }
 }

@@ -33,7 +33,7 @@ import {
   storeSettings,
   type WorkflowSettings,
 } from './settings.ts'
-import { addVersion, readStoredVersion, readVersion } from './versions.ts'
+import { addVersion, readStoredVersion } from './versions.ts'
 
 export type Workflow = {
   id: string
@@ -145,7 +145,7 @@ export async function createWorkflow(
         name,
         requests: imported !== undefined,
       })
-      const version = { ...settled, graph: moved.graph }
+      const version = { ...settled, graph: moved.graph, notes: settings.notes }
       await checkReferences(store, teamId, version.graph)
       const result = await tx
         .insertInto('workflows')
@@ -221,7 +221,7 @@ export function tagWorkflow(workflow: {
 
 /**
  * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A
- * changed graph becomes a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name;
+ * changed graph, and changed notes, become a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name;
  * INVALID if the graph is not valid, or if the workflow is active without a trigger or with unreachable
  * nodes; PRECONDITION_FAILED if `expected` does not contain the workflow's current tag (see tagWorkflow).
  */
@@ -253,7 +253,9 @@ export async function updateWorkflow(
       }
       if (drawn?.isStale(stored.graph)) throw new StaleDrawing()
       // It may have been deleted since it was read.
-      if (restore !== undefined) await readVersion(store, id, restore)
+      const restored = restore === undefined ? undefined : await readStoredVersion(store, id, restore)
+      const notes = restored ? restored.notes : (patch.settings?.notes ?? old.settings.notes)
+      const renoted = JSON.stringify(notes) !== JSON.stringify(old.settings.notes)
       const known = restore === undefined ? stored.graph : drawn!.graph
       const { strict = stored.graph.strict } = restore === undefined ? { ...patch.settings } : drawn!.graph
       const settled = drawn
@@ -281,12 +283,12 @@ export async function updateWorkflow(
         problems.push(...checkApprovers(graph, isMember))
         if (problems.length > 0) throw invalid(problems)
       }
-      const version = old.version + (redrawn ? 1 : 0)
+      const version = old.version + (redrawn || renoted ? 1 : 0)
       const fields = {
         name: patch.name ?? old.name,
         description: patch.description === undefined ? old.description : patch.description,
         active,
-        settings: { ...old.settings, ...patch.settings, strict: strict ?? false },
+        settings: { ...old.settings, ...patch.settings, strict: strict ?? false, notes },
         version,
       }
       const { errorWorkflowId } = fields.settings
@@ -296,7 +298,9 @@ export async function updateWorkflow(
       }
       const told = describeChange(pickKeys(old, fields), fields)
       const { changed } = told
-      if (redrawn) await addVersion(tx, id, version, { graph, approverIds }, scope.userId, restore)
+      if (version !== old.version) {
+        await addVersion(tx, id, version, { graph, approverIds, notes }, scope.userId, restore)
+      }
       const { updatedAt } = await tx
         .updateTable('workflows')
         .set({ ...fields, settings: json(storeSettings(fields.settings)) })

@@ -3,6 +3,7 @@
 // one node of ours that keeps the author's texts; drawing.ts draws the connections, nodesettings.ts and settings.ts
 // map settings, and our caller lets repair.ts replace what is not valid. Every step reads only what earlier ones made.
 import type { GraphEdge } from '../graph/graph.ts'
+import type { CanvasNote } from '../graph/notes.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
 import { findReplies } from './ai/replies.ts'
 import { reportDifferences } from './differences.ts'
@@ -28,7 +29,7 @@ export type ConvertedWorkflow = {
   description: string | null
   nodes: ImportedNode[]
   edges: GraphEdge[]
-  settings: MappedSettings
+  settings: MappedSettings & { notes?: CanvasNote[] }
   report: Omit<ImportReport, 'totals' | 'groups'>
 }
 
@@ -82,13 +83,17 @@ export function* convertWorkflow(
   drawEdges(drawing)
   reportDifferences({ source, loops, built: drawing.built, reporterOf })
   const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
+  const all = nestPositions([...nodes, ...drawing.helpers.values()])
   return {
     name: source.name,
     description: source.description,
-    nodes: [...nodes, ...drawing.helpers.values()],
+    nodes: all,
     edges: [...drawing.edges.values()],
-    settings: mapSettings(source.settings, reporterOf(null), findWorkflow),
-    report: { mapped: listMapped(conversion), problems, stickyNotes: source.stickyNotes },
+    settings: {
+      ...mapSettings(source.settings, reporterOf(null), findWorkflow),
+      ...(source.notes.length > 0 ? { notes: source.notes } : {}),
+    },
+    report: { mapped: listMapped(conversion), problems, stickyNotes: source.notes.length },
   }
 }
 
@@ -210,6 +215,18 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
   const at = position ? { position: { x: position.x + 40, y: position.y + 60 } } : {}
   const { handle: _, ...shaper } = mapped.shaper
   return [main, { id: exit, name: name.slice(0, 200), ...shaper, ...at, ...frame }]
+}
+
+/** n8n's places are those of the canvas; here they are measured from the loop that a node is in. */
+function nestPositions(nodes: ImportedNode[]): ImportedNode[] {
+  const spots = new Map(
+    nodes.map(({ id, position }) => [id, position as { x: number; y: number } | undefined]),
+  )
+  return nodes.map((node) => {
+    const own = spots.get(node.id)
+    const loop = typeof node.parentId === 'string' ? spots.get(node.parentId) : undefined
+    return own && loop ? { ...node, position: { x: own.x - loop.x, y: own.y - loop.y } } : node
+  })
 }
 
 function listMapped({ source, drawing }: Conversion): ConvertedWorkflow['report']['mapped'] {

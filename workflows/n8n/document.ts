@@ -1,4 +1,6 @@
+import type { CanvasNote } from '../graph/notes.ts'
 import { isObject } from '../json.ts'
+import { readStickyNotes } from './nodes/stickynotes.ts'
 import type { ProblemReporter } from './report.ts'
 
 export type SourceNode = {
@@ -28,9 +30,8 @@ export type SourceWorkflow = {
   /** Nodes that belong to others: the model, the memory or a tool of one that asks a model. */
   attachments: SourceAttachment[]
   settings: Record<string, unknown>
-  /** The texts of the notes on the canvas; null if there are none. */
   description: string | null
-  stickyNotes: number
+  notes: CanvasNote[]
 }
 
 const PACKAGES = /^(n8n-nodes-base|@n8n\/n8n-nodes-langchain|n8n-nodes-langchain)\./
@@ -82,24 +83,19 @@ export function readN8nDocument(
     links,
     attachments,
     settings: isObject(document.settings) ? document.settings : {},
-    description: readNotes(given),
-    stickyNotes: given.filter((node) => readType(node) === 'stickyNote').length,
+    description: readDescription(document),
+    notes: readStickyNotes(
+      given.filter((node) => readType(node) === 'stickyNote'),
+      reporterOf(null),
+    ),
   }
 }
 
 const MAX_DESCRIPTION = 5_000
 
-/** The notes on the canvas, from the top to the bottom. */
-function readNotes(given: Record<string, unknown>[]): string | null {
-  const place = ({ position }: Record<string, unknown>) =>
-    Array.isArray(position) ? Number(position[1]) || 0 : 0
-  const texts = given
-    .filter((node) => readType(node) === 'stickyNote')
-    .toSorted((a, b) => place(a) - place(b))
-    .flatMap(({ parameters }) => String(Object(parameters).content ?? '').trim() || [])
-  if (texts.length === 0) return null
-  const text = texts.join('\n\n')
-  return text.length > MAX_DESCRIPTION ? `${text.slice(0, MAX_DESCRIPTION - 3)}...` : text
+function readDescription({ description }: Record<string, unknown>): string | null {
+  const text = typeof description === 'string' ? description.trim() : ''
+  return text === '' ? null : text.slice(0, MAX_DESCRIPTION)
 }
 
 function readType(node: Record<string, unknown>): string {

@@ -29,7 +29,7 @@ export type ImportReport = {
   /** By node: `type` is its type in n8n; `id` and `as` are its id and its type here. */
   mapped: MappedReport[]
   problems: ImportProblem[]
-  /** How many notes there are on the canvas; their texts are the workflow's description. */
+  /** How many notes of the canvas have come along. */
   stickyNotes: number
   totals: { nodes: number; works: number; noted: number; stopped: number }
   groups: ProblemGroup[]

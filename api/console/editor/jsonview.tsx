@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'react'
 import { Code } from '../kit/code.tsx'
+import type { Note } from '../workflows/notes.ts'
 import type { NodeTypes } from './graph/kinds.ts'
-import { type Draft, type Note, place } from './graph/model.ts'
+import { type Draft, place } from './graph/model.ts'
 import { type EditorStore, useEditor } from './graph/store.ts'
 
 const PAUSE_MS = 300

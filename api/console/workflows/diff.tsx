@@ -4,6 +4,7 @@ import { Button } from '../kit/button.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { Drawing, keyOfEdge, type Mark, nameOf } from './drawing.tsx'
+import type { Note } from './notes.ts'
 import type { GraphEdge, GraphNode } from './placing.ts'
 
 const ADDED: Mark = { tone: 'good', text: 'added', sign: '+' }
@@ -24,6 +25,7 @@ export function Difference({ id, from, to }: { id: string; from: number; to: num
             diff={shown}
             nodes={newer.data.nodes}
             edges={newer.data.edges}
+            notes={newer.data.notes}
             before={older.data.nodes}
           />
         ) : null
@@ -36,23 +38,26 @@ type ComparedProps = {
   diff: VersionDiff
   nodes: readonly GraphNode[]
   edges: readonly GraphEdge[]
+  notes: readonly Note[]
   before: readonly GraphNode[]
 }
 
-function Compared({ diff, nodes, edges, before }: ComparedProps) {
+function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
   const [picked, setPicked] = useState<string | null>(null)
   const graph = useMemo(
     () => ({
       nodes: [...nodes, ...(diff.nodes.removed as GraphNode[])],
       edges: [...edges, ...(diff.edges.removed as GraphEdge[])],
+      notes: [...notes, ...diff.notes.removed],
     }),
-    [nodes, edges, diff],
+    [nodes, edges, notes, diff],
   )
-  const { marks, edgeMarks } = useMemo(() => markGraph(diff), [diff])
+  const { marks, edgeMarks, noteMarks } = useMemo(() => markGraph(diff), [diff])
   const { added, removed, changed } = diff.nodes
   const lines = diff.edges
+  const noted = diff.notes
   const same =
-    marks.size + edgeMarks.size === 0 &&
+    marks.size + edgeMarks.size + noteMarks.size === 0 &&
     !diff.expressions &&
     !diff.strict &&
     !diff.nodes.reordered &&
@@ -66,6 +71,8 @@ function Compared({ diff, nodes, edges, before }: ComparedProps) {
         <Pill tone="bad">− {removed.length} removed</Pill>
         <span className="quiet">
           Edges: {lines.added.length} added, {lines.removed.length} removed
+          {noteMarks.size > 0 &&
+            `. Notes: ${noted.added.length} added, ${noted.changed.length} changed, ${noted.removed.length} removed`}
         </span>
         {picked && (
           <Button small onClick={() => setPicked(null)}>
@@ -78,6 +85,7 @@ function Compared({ diff, nodes, edges, before }: ComparedProps) {
         label="Both versions, with what changed"
         marks={marks}
         edgeMarks={edgeMarks}
+        noteMarks={noteMarks}
         picked={picked}
         onPick={(one) => setPicked(one === picked ? null : one)}
       />
@@ -86,7 +94,7 @@ function Compared({ diff, nodes, edges, before }: ComparedProps) {
   )
 }
 
-function markGraph({ nodes, edges }: VersionDiff) {
+function markGraph({ nodes, edges, notes }: VersionDiff) {
   const marks = new Map<string, Mark>()
   for (const { id } of nodes.added) marks.set(id, ADDED)
   for (const { id } of nodes.removed) marks.set(id, REMOVED)
@@ -96,13 +104,17 @@ function markGraph({ nodes, edges }: VersionDiff) {
   const edgeMarks = new Map<string, Mark>()
   for (const edge of edges.added) edgeMarks.set(keyOfEdge(edge), ADDED)
   for (const edge of edges.removed) edgeMarks.set(keyOfEdge(edge), REMOVED)
-  return { marks, edgeMarks }
+  const noteMarks = new Map<string, Mark>()
+  for (const { id } of notes.added) noteMarks.set(id, ADDED)
+  for (const { id } of notes.removed) noteMarks.set(id, REMOVED)
+  for (const { id } of notes.changed) noteMarks.set(id, CHANGED)
+  return { marks, edgeMarks, noteMarks }
 }
 
 type FieldsProps = { diff: VersionDiff; only: string | null; before: readonly GraphNode[] }
 
 /** Each node that changed, and each of its fields: what it was, what it is. */
-function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: FieldsProps) {
+function Fields({ diff: { nodes, edges, notes, expressions, strict }, only, before }: FieldsProps) {
   const wanted = <N extends { id: string }>(list: readonly N[]) =>
     list.filter(({ id }) => only === null || id === only)
   const changed = wanted(nodes.changed)
@@ -119,27 +131,7 @@ function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: F
           <h2>
             <Pill tone="warn">changed</Pill> {name || id}
           </h2>
-          <dl>
-            {changes.map((change) => (
-              <div key={change.path}>
-                <dt>
-                  <code>{change.path}</code>
-                </dt>
-                {'from' in change && (
-                  <dd className="old">
-                    <span className="hidden">was</span>
-                    {write(change.from)}
-                  </dd>
-                )}
-                {'to' in change && (
-                  <dd className="new">
-                    <span className="hidden">is</span>
-                    {write(change.to)}
-                  </dd>
-                )}
-              </div>
-            ))}
-          </dl>
+          <Values changes={changes} />
         </section>
       ))}
       {wanted(nodes.removed).map((node) => (
@@ -147,6 +139,14 @@ function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: F
       ))}
       {only === null && (
         <>
+          {notes.changed.map(({ id, changes }) => (
+            <section key={id} className="panel change" aria-label={`Changed: the note ${id}`}>
+              <h2>
+                <Pill tone="warn">changed</Pill> Note {id}
+              </h2>
+              <Values changes={changes} />
+            </section>
+          ))}
           <Edges mark="added" edges={edges.added} />
           <Edges mark="removed" edges={edges.removed} />
           {expressions && (
@@ -161,6 +161,34 @@ function Fields({ diff: { nodes, edges, expressions, strict }, only, before }: F
         </>
       )}
     </div>
+  )
+}
+
+type Change = { path: string; from?: unknown; to?: unknown }
+
+function Values({ changes }: { changes: readonly Change[] }) {
+  return (
+    <dl>
+      {changes.map((change) => (
+        <div key={change.path}>
+          <dt>
+            <code>{change.path}</code>
+          </dt>
+          {'from' in change && (
+            <dd className="old">
+              <span className="hidden">was</span>
+              {write(change.from)}
+            </dd>
+          )}
+          {'to' in change && (
+            <dd className="new">
+              <span className="hidden">is</span>
+              {write(change.to)}
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
   )
 }
 

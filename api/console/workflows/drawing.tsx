@@ -1,5 +1,7 @@
 import { type KeyboardEvent, useMemo } from 'react'
 import './drawing.css'
+import { DrawnNote, placeNotes } from './drawnnotes.tsx'
+import type { Note } from './notes.ts'
 import {
   type Bends,
   type GraphEdge,
@@ -26,14 +28,17 @@ export type Mark = {
 }
 
 type DrawingProps = {
-  graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[] }
+  graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[]; notes?: readonly Note[] | undefined }
   label: string
   /** The node that was chosen, and what is done when one is. */
   picked?: string | null
   onPick?: (id: string) => void
   marks?: ReadonlyMap<string, Mark>
   edgeMarks?: ReadonlyMap<string, Mark>
+  noteMarks?: ReadonlyMap<string, Mark>
 }
+
+const NO_NOTES: readonly Note[] = []
 
 /** By what an edge is known in `edgeMarks`. */
 export function keyOfEdge({ source, target, sourceHandle }: GraphEdge): string {
@@ -41,9 +46,12 @@ export function keyOfEdge({ source, target, sourceHandle }: GraphEdge): string {
 }
 
 /** A graph, to look at; a loop is a box around its body. */
-export function Drawing({ graph, label, picked, onPick, marks, edgeMarks }: DrawingProps) {
-  const { nodes, edges } = graph
-  const { places, bends, bodies, width, height } = useMemo(() => measure(nodes, edges), [nodes, edges])
+export function Drawing({ graph, label, picked, onPick, marks, edgeMarks, noteMarks }: DrawingProps) {
+  const { nodes, edges, notes: given = NO_NOTES } = graph
+  const { places, bends, bodies, notes, width, height } = useMemo(
+    () => measure(nodes, edges, given),
+    [nodes, edges, given],
+  )
   // What stands in a loop is drawn, and comes to the keyboard, right after it.
   const drawBody = (id: string | null) => {
     const body = bodies.get(id) ?? []
@@ -93,6 +101,9 @@ export function Drawing({ graph, label, picked, onPick, marks, edgeMarks }: Draw
         aria-label={`Nodes: ${label}`}
         style={{ minWidth: Math.round(width * 0.75) }}
       >
+        {notes.map((note) => (
+          <DrawnNote key={note.id} note={note} mark={noteMarks?.get(note.id)} />
+        ))}
         {drawBody(null)}
         {placeLabels(edges, places, bends).map(({ key, x, y, text }) => (
           <text key={key} x={x} y={y} className="handle">
@@ -104,17 +115,26 @@ export function Drawing({ graph, label, picked, onPick, marks, edgeMarks }: Draw
   )
 }
 
-function measure(nodes: readonly GraphNode[], edges: readonly GraphEdge[]) {
+function measure(nodes: readonly GraphNode[], edges: readonly GraphEdge[], given: readonly Note[]) {
   const placed = placeNodes(nodes, edges)
   const all = [...placed.places.values(), ...[...placed.bends.values()].flat()]
+  const lying = placeNotes(given, nodes, placed.places)
+  // Notes may lie to the left of all nodes, and above them.
+  const x = MARGIN - Math.min(0, ...lying.map(({ position }) => position.x))
+  const y = MARGIN - Math.min(0, ...lying.map(({ position }) => position.y))
   for (const place of all) {
-    place.x += MARGIN
-    place.y += MARGIN
-    place.exit += MARGIN
+    place.x += x
+    place.y += y
+    place.exit += x
   }
-  const width = Math.max(0, ...all.map((place) => place.x + place.width)) + MARGIN
-  const height = Math.max(0, ...all.map((place) => place.y + place.height)) + MARGIN
-  return { ...placed, width, height }
+  const notes = lying.map((note) => ({
+    ...note,
+    position: { x: note.position.x + x, y: note.position.y + y },
+  }))
+  const boxes = [...all, ...notes.map(({ position, size }) => ({ ...position, ...size }))]
+  const width = Math.max(0, ...boxes.map((box) => box.x + box.width)) + MARGIN
+  const height = Math.max(0, ...boxes.map((box) => box.y + box.height)) + MARGIN
+  return { ...placed, notes, width, height }
 }
 
 /** The height at which edges come and go. */

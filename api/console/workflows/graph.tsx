@@ -3,11 +3,12 @@ import { LinkButton } from '../kit/button.tsx'
 import { JsonTree } from '../kit/jsontree.tsx'
 import { Empty } from '../kit/states.tsx'
 import { Drawing, type Mark } from './drawing.tsx'
+import type { Note } from './notes.ts'
 import type { GraphEdge, GraphNode } from './placing.ts'
 import './workflows.css'
 
 type GraphProps = {
-  graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[] }
+  graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[]; notes?: readonly Note[] | undefined }
   label: string
   edit?: string | null
   marks?: ReadonlyMap<string, Mark>

@@ -10,6 +10,7 @@ import { notify } from '../kit/notices.tsx'
 import { Empty, Refused } from '../kit/states.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { Graph } from './graph.tsx'
+import type { Note } from './notes.ts'
 import type { GraphEdge, GraphNode } from './placing.ts'
 import { Report, useReportMarks } from './report.tsx'
 import './workflows.css'
@@ -140,7 +141,12 @@ function Given({ text, onText, onFile }: GivenProps) {
 
 function Planned({ plan }: { plan: ImportPlan }) {
   const marks = useReportMarks(plan.report)
-  const graph = { nodes: plan.nodes as GraphNode[], edges: plan.edges as GraphEdge[] }
+  const { nodes, edges, settings } = plan as {
+    nodes: GraphNode[]
+    edges: GraphEdge[]
+    settings: { notes?: Note[] }
+  }
+  const graph = { nodes, edges, notes: settings.notes }
   return (
     <>
       <Report report={plan.report} />

@@ -182,7 +182,12 @@ function Drawn({ workflow, edit }: { workflow: Workflow; edit: string | null }) 
           </Button>
         </div>
       )}
-      <Graph graph={workflow} label={`Graph of ${workflow.name}`} edit={edit} {...(open ? { marks } : {})} />
+      <Graph
+        graph={{ ...workflow, notes: workflow.settings.notes }}
+        label={`Graph of ${workflow.name}`}
+        edit={edit}
+        {...(open ? { marks } : {})}
+      />
       {open && data && <Report report={data} />}
     </>
   )

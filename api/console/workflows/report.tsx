@@ -44,9 +44,7 @@ export function Report({ report }: { report: ImportReport }) {
           </Pill>
         ))}
         {stickyNotes > 0 && (
-          <span className="quiet">
-            {stickyNotes === 1 ? 'A note' : `${stickyNotes} notes`} of the canvas, in the description now
-          </span>
+          <span className="quiet">{stickyNotes === 1 ? 'A note' : `${stickyNotes} notes`} on the canvas</span>
         )}
       </p>
       {groups.length === 0 && <p>Everything is as it was.</p>}

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -25,19 +26,87 @@ async function create(settings?: object): Promise<Saved> {
   return (await call<Saved>('GET', `/api/workflows/${made.body.id}`)).body
 }
 
-test('notes of the canvas are kept with the settings, make no version, and go along with an export', async () => {
+test('notes of the canvas belong to a version: compared, restored and exported with it', async () => {
   expect((await create()).settings.notes).toEqual([])
   const { id } = await create({ notes: [note] })
   const { colour: _, ...plain } = { ...note, id: 'n2', text: '' }
-  const { body } = await call<Saved>('PUT', `/api/workflows/${id}`, { settings: { notes: [note, plain] } })
-  const both = [note, { ...plain, colour: 'yellow' }]
-  expect(body).toMatchObject({ version: 1, settings: { notes: both } })
+  const moved = { ...note, position: { x: 0, y: 40 }, text: 'Ask Ada.' }
+  const { body } = await call<Saved>('PUT', `/api/workflows/${id}`, { settings: { notes: [moved, plain] } })
+  const both = [moved, { ...plain, colour: 'yellow' }]
+  expect(body).toMatchObject({ version: 2, settings: { notes: both } })
+  const again = await call<Saved>('PUT', `/api/workflows/${id}`, { settings: { notes: both } })
+  expect(again.body.version).toBe(2)
+  const { body: one } = await call<object>('GET', `/api/workflows/${id}/versions/1`)
+  expect(one).toMatchObject({ notes: [note] })
+  const { body: diff } = await call<object>('GET', `/api/workflows/${id}/versions/1/diff/2`)
+  expect(diff).toMatchObject({
+    nodes: { added: [], removed: [], changed: [] },
+    notes: {
+      added: [both[1]],
+      removed: [],
+      changed: [
+        {
+          id: 'n1',
+          changes: [
+            { path: 'text', from: note.text, to: 'Ask Ada.' },
+            { path: 'position.x', from: -20.5, to: 0 },
+          ],
+        },
+      ],
+    },
+  })
   const { body: document } = await call<object>('GET', `/api/workflows/${id}/export`)
   const asked = { teamId, name: randomUUID(), workflow: document }
   const copy = await call<Saved>('POST', '/api/workflows/import', asked)
   expect((await call<Saved>('GET', `/api/workflows/${copy.body.id}`)).body.settings.notes).toEqual(both)
   await call('PUT', `/api/workflows/${id}`, { settings: { timeoutMs: 9_000 } })
-  expect((await call<Saved>('GET', `/api/workflows/${id}`)).body.settings.notes).toEqual(both)
+  const kept = (await call<Saved>('GET', `/api/workflows/${id}`)).body
+  expect(kept).toMatchObject({ version: 2, settings: { notes: both } })
+  const back = await call<Saved>('POST', `/api/workflows/${id}/versions/1/restore`)
+  expect(back.body).toMatchObject({ version: 3, settings: { notes: [note], timeoutMs: 9_000 } })
+})
+
+test('what a process of the release before saves has the notes of the workflow', async () => {
+  const { id } = await create({ notes: [note] })
+  const { db } = service.store
+  // It knows nothing of the column.
+  await sql`insert into workflow_versions (workflow_id, version, nodes, edges, expressions, strict, node_count)
+    select workflow_id, 2, nodes, edges, expressions, strict, node_count from workflow_versions
+    where workflow_id = ${id}`.execute(db)
+  const { body } = await call<object>('GET', `/api/workflows/${id}/versions/2`)
+  expect(body).toMatchObject({ version: 2, notes: [note] })
+})
+
+test('sticky notes of n8n are notes at their places', async () => {
+  const sticky = (name: string, parameters: object) => {
+    return { name, type: 'n8n-nodes-base.stickyNote', typeVersion: 1, position: [-60, -200], parameters }
+  }
+  const workflow = {
+    nodes: [
+      { name: 'Start', type: 'n8n-nodes-base.manualTrigger', position: [0, 0], parameters: {} },
+      sticky('a', { content: '## Orders\n[docs](https://example.com)', height: 300, width: 460, color: 4 }),
+      sticky('b', { content: 'x'.repeat(6_000), color: '#9b59d0' }),
+    ],
+    connections: {},
+  }
+  const { body } = await call<{ id: string; report: { problems: object[]; stickyNotes: number } }>(
+    'POST',
+    '/api/workflows/import',
+    { teamId, name: randomUUID(), workflow },
+  )
+  expect(body.report).toMatchObject({ stickyNotes: 2, problems: [{ kind: 'note', node: null }] })
+  const made = (await call<Saved & { description: null }>('GET', `/api/workflows/${body.id}`)).body
+  expect(made.description).toBeNull()
+  expect(made.settings.notes).toEqual([
+    {
+      ...{ id: 'note1', text: '## Orders\n[docs](https://example.com)', colour: 'green' },
+      ...{ position: { x: -60, y: -200 }, size: { width: 460, height: 300 } },
+    },
+    {
+      ...{ id: 'note2', text: 'x'.repeat(5_000), colour: 'purple' },
+      ...{ position: { x: -60, y: -200 }, size: { width: 240, height: 160 } },
+    },
+  ])
 })
 
 test('everything that is wrong with a note is named', async () => {

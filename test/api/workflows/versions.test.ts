@@ -111,6 +111,7 @@ test('two versions are compared by node, path and edge', async () => {
   expect(body).toEqual({
     from: 1,
     to: 2,
+    notes: { added: [], removed: [], changed: [] },
     nodes: {
       added: [expect.objectContaining({ id: 'new' })],
       removed: [expect.objectContaining({ id: 'old' })],
@@ -145,6 +146,7 @@ test('two versions are compared by node, path and edge', async () => {
   expect(same.body).toEqual({
     from: 2,
     to: 2,
+    notes: { added: [], removed: [], changed: [] },
     nodes: { added: [], removed: [], changed: [], reordered: false },
     edges: { added: [], removed: [], reordered: false },
   })

@@ -1,9 +1,11 @@
 import { Handle, type NodeProps, NodeResizer, Position } from '@xyflow/react'
 import { createContext, memo, useContext, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../kit/icon.tsx'
+import { Markdown } from '../../kit/markdown.tsx'
 import type { GraphEdge, GraphNode } from '../../nodeform/contract.ts'
+import type { Note } from '../../workflows/notes.ts'
 import { kindOf, nameHandle, nameNode } from '../graph/kinds.ts'
-import type { End, Note } from '../graph/model.ts'
+import type { End } from '../graph/model.ts'
 import type { HandleShown, NoteNode, StepNode } from './flow.ts'
 import { Sign } from './signs.tsx'
 
@@ -171,6 +173,7 @@ export const NoteCard = memo(
             ref={field}
             className="nodrag nowheel nopan"
             aria-label="Text of the note"
+            title="Markdown: # heading, **bold**, - list, [text](https://…)"
             maxLength={5_000}
             value={note.text}
             onChange={(event) => changeNote({ ...note, text: event.target.value }, `note ${note.id}`)}
@@ -181,7 +184,7 @@ export const NoteCard = memo(
             }}
           />
         ) : (
-          <div className="said">{note.text || 'Double-click to write'}</div>
+          <Markdown text={note.text || 'Double-click to write'} />
         )}
       </div>
     )

@@ -3,8 +3,8 @@ import { Button } from '../../kit/button.tsx'
 import { Select } from '../../kit/input.tsx'
 import { Menu } from '../../kit/menu.tsx'
 import { nameConstant } from '../../kit/status.tsx'
+import { NOTE_COLOURS, type NoteColour } from '../../workflows/notes.ts'
 import type { Acts } from '../graph/acts.ts'
-import { NOTE_COLOURS, type NoteColour } from '../graph/model.ts'
 import { type EditorStore, useEditor } from '../graph/store.ts'
 
 type ToolsProps = {

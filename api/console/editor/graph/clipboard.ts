@@ -1,15 +1,7 @@
 import type { GraphEdge } from '../../nodeform/contract.ts'
+import type { Note } from '../../workflows/notes.ts'
 import type { NodeTypes } from './kinds.ts'
-import {
-  type Draft,
-  type EditorNode,
-  findSpot,
-  makeId,
-  makeName,
-  type Note,
-  place,
-  withChildren,
-} from './model.ts'
+import { type Draft, type EditorNode, findSpot, makeId, makeName, place, withChildren } from './model.ts'
 
 const KIND = 'perdure/nodes'
 

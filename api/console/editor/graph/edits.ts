@@ -1,5 +1,6 @@
 import type { GraphEdge } from '../../nodeform/contract.ts'
 import { EMPTY_LOOP, LOOP_HEAD, LOOP_PAD, type Point } from '../../workflows/layout.ts'
+import type { Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, startConfig } from './kinds.ts'
 import {
   type Draft,
@@ -12,8 +13,7 @@ import {
   isEdge,
   makeId,
   makeName,
-  type Note,
-  place,
+  placeNoted,
   sizeCard,
   withChildren,
 } from './model.ts'
@@ -177,9 +177,9 @@ function renameIn(value: unknown, from: string, to: string): unknown {
   return changed ? Object.fromEntries(entries) : value
 }
 
-/** Lays the whole graph out anew. */
+/** Lays the whole graph out anew; notes go along with their nodes. */
 export function arrange(draft: Draft, types: NodeTypes): Draft {
-  return { ...draft, nodes: place(draft.nodes, draft.edges, types, true) }
+  return { ...draft, ...placeNoted(draft.nodes, draft.edges, draft.notes, types, true) }
 }
 
 export function addNote(draft: Draft, position: Point): { draft: Draft; id: string } {

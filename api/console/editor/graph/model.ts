@@ -9,13 +9,11 @@ import {
   placeNodes,
   type Size,
 } from '../../workflows/layout.ts'
+import { followNodes, type Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, type NodeTypes } from './kinds.ts'
 
 /** `position` is measured from the corner of the loop that the node is in. */
 export type EditorNode = GraphNode & { position: Point }
-export type Note = { id: string; text: string; position: Point; size: Size; colour: NoteColour }
-export const NOTE_COLOURS = ['yellow', 'blue', 'green', 'red', 'grey'] as const
-export type NoteColour = (typeof NOTE_COLOURS)[number]
 
 /** All that the page edits. It is never changed: each edit makes another one. */
 export type Draft = {
@@ -85,6 +83,26 @@ export function fitLoops(nodes: readonly EditorNode[], types: NodeTypes) {
     return x === node.position.x && y === node.position.y ? node : { ...node, position: { x, y } }
   })
   return { nodes: fitted, sizes: places as ReadonlyMap<string, Size> }
+}
+
+/** Nodes with a place for each, and the notes that went along with them. */
+export function placeNoted(
+  given: readonly Drawn[],
+  edges: readonly GraphEdge[],
+  notes: readonly Note[],
+  types: NodeTypes,
+  anew = false,
+): Pick<Draft, 'nodes' | 'notes'> {
+  const placed = given.filter((node): node is EditorNode => node.position !== undefined)
+  const { nodes } = fitLoops(place(given, edges, types, anew), types)
+  if (notes.length === 0) return { nodes, notes: [] }
+  return { nodes, notes: followNodes(notes, measureSpots(placed, types), measureSpots(nodes, types)) }
+}
+
+/** Where each node stands on the canvas, and how large it is. */
+function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<string, Place> {
+  const { sizes } = fitLoops(nodes, types)
+  return new Map(nodes.map(({ id }) => [id, { ...findSpot(nodes, id), ...sizes.get(id)! }]))
 }
 
 /** Where a node stands on the canvas. */

@@ -1,8 +1,9 @@
 import { createWorkflow, type EditedWorkflow, type SentWorkflow, saveWorkflow } from '../../data/editing.ts'
 import { problemsOf } from '../../data/refusal.ts'
+import type { Note } from '../../workflows/notes.ts'
 import { readFaults } from './faults.ts'
 import type { NodeTypes } from './kinds.ts'
-import { type Draft, type EditorNode, type Note, place } from './model.ts'
+import { type Draft, type EditorNode, placeNoted } from './model.ts'
 import type { EditorStore } from './store.ts'
 
 type Detail = EditedWorkflow['body']
@@ -18,8 +19,8 @@ export function newDraft(): Draft {
 
 export function draftOf({ name, description, nodes, edges, settings }: Detail, types: NodeTypes): Draft {
   const { notes = [], ...rest } = settings as Record<string, unknown> & { notes?: Note[] }
-  const placed = place(nodes as EditorNode[], edges, types)
-  return { name, description: description ?? '', nodes: placed, edges, notes, settings: rest }
+  const placed = placeNoted(nodes as EditorNode[], edges, notes, types)
+  return { name, description: description ?? '', ...placed, edges, settings: rest }
 }
 
 export function toSent({ name, description, nodes, edges, notes, settings }: Draft): SentWorkflow {
