@@ -586,6 +586,19 @@ test('node types are listed with the JSON Schema of their config', async () => {
   expect(strange).toEqual([])
 })
 
+test('what a workflow is made of besides its nodes is described too', async () => {
+  const { status, body } = await service.call('GET', '/api/workflow-schema', viewer)
+  expect(status).toBe(200)
+  expect(body.node.properties.retry.anyOf[0].properties).toHaveProperty('maxAttempts.description')
+  expect(body.edge.required).toEqual(['source', 'target'])
+  expect(body.settings.properties.saveData.default).toEqual({ inputs: true, outputs: true })
+  for (const part of ['node', 'edge', 'settings']) expect(listSilent(body[part], part)).toEqual([])
+  // The notes stand on the canvas.
+  const { notes: _, ...shown } = body.settings.properties
+  expect(body.settingGroups.flatMap(({ keys }: Body) => keys).sort()).toEqual(Object.keys(shown).sort())
+  expect((await service.call('GET', '/api/workflow-schema', undefined)).status).toBe(401)
+})
+
 /** The properties of a JSON Schema, at every depth, that say nothing about themselves. */
 function listSilent(schema: Body, path: string): string[] {
   const { properties = {}, anyOf = [], oneOf = [], items, additionalProperties } = schema
