@@ -78,6 +78,7 @@ import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
 import { createWidgetRoutes } from './widgets/widgets.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
+import { createSchemaRoutes } from './workflows/schema.ts'
 import { createTransferRoutes } from './workflows/transfer.ts'
 import { createVariableRoutes } from './workflows/variables.ts'
 import { createVersionRoutes } from './workflows/versions.ts'
@@ -137,6 +138,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createCredentialTestRoutes(deps))
     .route('/', createOAuthRoutes(deps))
     .route('/', createNodeTypeRoutes())
+    .route('/', createSchemaRoutes())
     .route('/', createEvaluateRoutes(deps))
     .route('/', createGuardrailRoutes(deps))
     .route('/', createGuardrailSettingsRoutes())

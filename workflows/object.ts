@@ -7,6 +7,18 @@ export function strictObject<const E extends v.ObjectEntries>(entries: E) {
   return refuseArrays(v.object(entries, 'must be an object'))
 }
 
+/**
+ * The entries of an object, each with what people are told about it: the forms, the JSON Schemas of the API and the
+ * guide's readers all get it from here.
+ */
+export function described<const E extends v.ObjectEntries>(entries: E, help: { [K in keyof E]: string }): E {
+  const said = Object.entries(entries).map(([key, schema]) => [
+    key,
+    v.pipe(schema as v.GenericSchema, v.description(help[key]!)),
+  ])
+  return Object.fromEntries(said) as E
+}
+
 /** Valibot's record schema with string keys, except that it refuses arrays. */
 export function strictRecord<const V extends v.GenericSchema>(
   value: V,

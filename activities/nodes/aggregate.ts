@@ -5,7 +5,7 @@ import {
   type AggregateMeasure,
   nameGroup,
   nameMeasure,
-} from '../../workflows/nodes/items.ts'
+} from '../../workflows/nodes/groups.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { compareValues, createOutputBound, readField, readFields, readItems, writeKey } from './kit/items.ts'

@@ -1,5 +1,5 @@
 import { isObject } from '../../workflows/json.ts'
-import type { HtmlTable } from '../../workflows/nodes/data.ts'
+import type { HtmlTable } from '../../workflows/nodes/documents.ts'
 import type { HtmlPick, PageField } from '../expressions/formats.ts'
 import { renderText } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'

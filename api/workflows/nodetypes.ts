@@ -29,10 +29,32 @@ const NodeTypeSchema = v.pipe(
       v.array(v.picklist(CREDENTIAL_USES)),
       v.description('What the credential of its `credentialId` must be good for; empty if it takes none'),
     ),
-    config: v.pipe(v.record(v.string(), v.unknown()), v.description('The JSON Schema of its config')),
+    main: v.pipe(
+      v.array(v.string()),
+      v.description(
+        'The settings of its config that most people set, in their order; the others are options',
+      ),
+      v.examples([['method', 'url']]),
+    ),
+    mainBy: v.pipe(
+      v.nullable(v.object({ key: v.string(), keys: v.record(v.string(), v.array(v.string())) })),
+      v.description(
+        'Further ones by the value of the setting `key`; the empty string stands for its absence',
+      ),
+    ),
+    config: v.pipe(
+      v.record(v.string(), v.unknown()),
+      v.description('The JSON Schema of its config, with a description of every setting'),
+    ),
   }),
   v.title('NodeType'),
 )
+
+function copyMain(given: NodeType['mainBy']) {
+  if (!given) return null
+  const keys = Object.entries(given.keys).map(([value, names]) => [value, [...names]] as const)
+  return { key: given.key, keys: Object.fromEntries(keys) }
+}
 
 /** The node types, each with the JSON Schema of its config. */
 export function createNodeTypeRoutes() {
@@ -44,6 +66,8 @@ export function createNodeTypeRoutes() {
     retry: row.retry,
     timeoutMs: row.timeoutMs,
     credentialUses: [...(row.credentialUses ?? [])],
+    main: [...(row.main ?? [])],
+    mainBy: copyMain(row.mainBy),
     // JSON Schema cannot express the checks that are functions. They are made when a workflow is saved.
     config: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...translateSchema(row.config) },
   }))

@@ -3,7 +3,7 @@ import { CONCURRENCY_POLICIES } from '../../db/workflows/settings.ts'
 import { readPathTemplate } from '../../workflows/expressions/paths.ts'
 import { findTimezone } from '../../workflows/graph/cron.ts'
 import { MAX_NOTE_SIZE, MAX_NOTE_TEXT, MAX_NOTES, NOTE_COLOURS } from '../../workflows/graph/notes.ts'
-import { strictObject } from '../../workflows/object.ts'
+import { described, strictObject } from '../../workflows/object.ts'
 import { boundedString, uuidField } from '../http/fields.ts'
 import { idSchema } from '../http/responses.ts'
 
@@ -30,21 +30,27 @@ const key = v.pipe(
       addIssue({ message: (error as Error).message })
     }
   }),
-  v.description(
-    'Executions with the same key share the limit. Its expressions can only be paths into the data that ' +
-      'starts the execution',
-  ),
   v.examples(['{{ $trigger.body.customer }}']),
 )
 
-const concurrency = strictObject({
-  limit: integerOf('executions', 1, 1_000),
-  key: v.optional(v.nullable(key), null),
-  policy: v.optional(
-    v.picklist(CONCURRENCY_POLICIES, `must be one of ${CONCURRENCY_POLICIES.join(', ')}`),
-    'queue',
+const concurrency = strictObject(
+  described(
+    {
+      limit: integerOf('executions', 1, 1_000),
+      key: v.optional(v.nullable(key), null),
+      policy: v.optional(
+        v.picklist(CONCURRENCY_POLICIES, `must be one of ${CONCURRENCY_POLICIES.join(', ')}`),
+        'queue',
+      ),
+    },
+    {
+      limit: 'How many may be under way at once.',
+      key: 'Executions with the same key share the limit. Its expressions can only be paths into the data that starts the execution.',
+      policy:
+        'What becomes of an execution that finds no place: it waits (queue), is refused (reject), or takes the place of the oldest (replace).',
+    },
   ),
-})
+)
 
 const timezone = v.pipe(
   boundedString(100),
@@ -52,10 +58,18 @@ const timezone = v.pipe(
   v.examples(['Europe/Berlin']),
 )
 
-const retention = strictObject({
-  days: v.optional(v.nullable(integerOf('days', 1, 3_650)), null),
-  count: v.optional(v.nullable(integerOf('executions', 1, 1_000_000)), null),
-})
+const retention = strictObject(
+  described(
+    {
+      days: v.optional(v.nullable(integerOf('days', 1, 3_650)), null),
+      count: v.optional(v.nullable(integerOf('executions', 1, 1_000_000)), null),
+    },
+    {
+      days: 'They are removed so many days after their end.',
+      count: 'They are removed once there are so many newer ones.',
+    },
+  ),
+)
 
 const coordinate = v.pipe(v.number('must be a number'), v.finite('must be finite'))
 const extent = v.pipe(
@@ -64,41 +78,94 @@ const extent = v.pipe(
   v.maxValue(MAX_NOTE_SIZE, `must be at most ${MAX_NOTE_SIZE}`),
 )
 
-const note = strictObject({
-  id: boundedString(100),
-  text: boundedString(MAX_NOTE_TEXT, 0),
-  position: strictObject({ x: coordinate, y: coordinate }),
-  size: strictObject({ width: extent, height: extent }),
-  colour: v.optional(v.picklist(NOTE_COLOURS, `must be one of ${NOTE_COLOURS.join(', ')}`), 'yellow'),
-})
+const note = strictObject(
+  described(
+    {
+      id: boundedString(100),
+      text: boundedString(MAX_NOTE_TEXT, 0),
+      position: strictObject(
+        described({ x: coordinate, y: coordinate }, { x: 'From the left.', y: 'From the top.' }),
+      ),
+      size: strictObject(
+        described({ width: extent, height: extent }, { width: 'Its width.', height: 'Its height.' }),
+      ),
+      colour: v.optional(v.picklist(NOTE_COLOURS, `must be one of ${NOTE_COLOURS.join(', ')}`), 'yellow'),
+    },
+    {
+      id: 'Names the note.',
+      text: 'What it says.',
+      position: 'Where its upper left corner is.',
+      size: 'How large it is.',
+      colour: 'Its colour.',
+    },
+  ),
+)
 
 /** The settings of a request. Each setting that is given replaces the stored one. */
-export const settingsField = strictObject({
-  timeoutMs: v.optional(
-    v.nullable(
-      v.pipe(
-        v.number('must be a number of milliseconds'),
-        v.integer('must be a whole number of milliseconds'),
-        v.minValue(1, 'must be at least 1'),
-        v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
+export const settingsField = strictObject(
+  described(
+    {
+      timeoutMs: v.optional(
+        v.nullable(
+          v.pipe(
+            v.number('must be a number of milliseconds'),
+            v.integer('must be a whole number of milliseconds'),
+            v.minValue(1, 'must be at least 1'),
+            v.maxValue(366 * DAY_MS, 'must be at most 366 days'),
+          ),
+        ),
       ),
-    ),
+      concurrency: v.optional(v.nullable(concurrency)),
+      errorWorkflowId: v.optional(v.nullable(uuidField)),
+      timezone: v.optional(v.nullable(timezone)),
+      retention: v.optional(v.nullable(retention)),
+      saveData: v.optional(
+        strictObject(
+          described(
+            { inputs: flag, outputs: flag },
+            {
+              inputs: 'The data that executions were started with is kept after their end.',
+              outputs: 'The outputs of their nodes are kept after their end.',
+            },
+          ),
+        ),
+      ),
+      strict: v.optional(v.boolean('must be true or false')),
+      chatHistoryTokens: v.optional(integerOf('tokens', 100, 1_000_000)),
+      notes: v.optional(
+        v.pipe(
+          v.array(note, 'must be an array'),
+          v.maxLength(MAX_NOTES, `must have at most ${MAX_NOTES} notes`),
+          v.check(
+            (notes) => new Set(notes.map(({ id }) => id)).size === notes.length,
+            'must not repeat an id',
+          ),
+        ),
+      ),
+    },
+    {
+      timeoutMs: 'The time limit of an execution, in milliseconds. Without it there is none.',
+      concurrency: 'How many executions may be under way at once.',
+      errorWorkflowId: 'The workflow that is started, at its ERROR_TRIGGER, when an execution has failed.',
+      timezone: 'The time zone of schedules and dates that name none, such as Europe/Berlin. Without it UTC.',
+      retention: 'When ended executions are removed. Without it all are kept.',
+      saveData: 'What is kept of executions that have ended. What is not kept cannot be run again.',
+      strict:
+        'An expression that reads a path which does not exist fails its node, instead of leaving a warning. It is kept with the version of the graph.',
+      chatHistoryTokens:
+        "About how many tokens of a chat's earlier messages an execution gets; what is older is summarised.",
+      notes: 'Notes on the canvas, with places in the units of the positions of nodes.',
+    },
   ),
-  concurrency: v.optional(v.nullable(concurrency)),
-  errorWorkflowId: v.optional(v.nullable(uuidField)),
-  timezone: v.optional(v.nullable(timezone)),
-  retention: v.optional(v.nullable(retention)),
-  saveData: v.optional(strictObject({ inputs: flag, outputs: flag })),
-  strict: v.optional(v.boolean('must be true or false')),
-  chatHistoryTokens: v.optional(integerOf('tokens', 100, 1_000_000)),
-  notes: v.optional(
-    v.pipe(
-      v.array(note, 'must be an array'),
-      v.maxLength(MAX_NOTES, `must have at most ${MAX_NOTES} notes`),
-      v.check((notes) => new Set(notes.map(({ id }) => id)).size === notes.length, 'must not repeat an id'),
-    ),
-  ),
-})
+)
+
+/** The settings that belong together, as a form shows them. */
+export const SETTING_GROUPS: { title: string; keys: (keyof typeof settingsField.entries)[] }[] = [
+  { title: 'Executions', keys: ['timeoutMs', 'concurrency', 'errorWorkflowId'] },
+  { title: 'Time and expressions', keys: ['timezone', 'strict'] },
+  { title: 'What is kept', keys: ['saveData', 'retention'] },
+  { title: 'Chats', keys: ['chatHistoryTokens'] },
+]
 
 /** The notes of a stored version. */
 export const notesSchema = v.array(

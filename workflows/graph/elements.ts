@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { isObject } from '../json.ts'
 import { NODES, nodeType } from '../nodes/nodes.ts'
 import { suggestType } from '../nodes/words.ts'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import { describeIssues, type Problem, quoteShort } from '../problem.ts'
 import { ON_ERROR } from '../run/plan.ts'
 import { explainMissing } from './advice/keys.ts'
@@ -40,52 +40,115 @@ function describeUnknownType(given: string): string {
 }
 
 /** A node without its config. Editors send null for what is not set, so null counts as missing. */
-export const GraphNodeSchema = v.object({
-  id: v.nullish(Id),
-  type: v.pipe(
-    v.string('must be a string'),
-    v.check(
-      (type) => nodeType(type) !== undefined,
-      ({ input }) => describeUnknownType(input),
-    ),
+export const GraphNodeSchema = v.object(
+  described(
+    {
+      id: v.nullish(Id),
+      type: v.pipe(
+        v.string('must be a string'),
+        v.check(
+          (type) => nodeType(type) !== undefined,
+          ({ input }) => describeUnknownType(input),
+        ),
+      ),
+      name: v.nullish(line(200)),
+      position: v.nullish(
+        strictObject(
+          described({ x: coordinate, y: coordinate }, { x: 'From the left.', y: 'From the top.' }),
+        ),
+      ),
+      parentId: v.nullish(line(100)),
+      retry: v.nullish(
+        strictObject(
+          described(
+            {
+              maxAttempts: v.optional(whole(1, 100)),
+              initialIntervalMs: v.optional(whole(1, DAY_MS)),
+              backoffCoefficient: v.optional(within(1, 100)),
+              maxIntervalMs: v.optional(whole(1, DAY_MS)),
+            },
+            {
+              maxAttempts: 'How often it is tried, the first time included.',
+              initialIntervalMs: 'How long it waits before the second attempt, in milliseconds.',
+              backoffCoefficient: 'How many times longer each further pause is.',
+              maxIntervalMs: 'The longest pause, in milliseconds.',
+            },
+          ),
+        ),
+      ),
+      timeoutMs: v.nullish(whole(1, DAY_MS)),
+      onError: v.nullish(v.picklist(ON_ERROR, 'must be FAIL, CONTINUE or BRANCH'), 'FAIL'),
+      disabled: v.nullish(v.boolean('must be true or false')),
+      perItem: v.nullish(
+        v.union(
+          [
+            v.boolean(),
+            strictObject(
+              described(
+                { concurrency: v.optional(whole(1, 64)) },
+                {
+                  concurrency: 'How many calls it makes at the same time.',
+                },
+              ),
+            ),
+          ],
+          'must be true, false or {concurrency}, with a whole number from 1 to 64',
+        ),
+      ),
+      allItems: v.nullish(v.boolean('must be true or false')),
+      itemOptions: v.nullish(
+        strictObject(
+          described(
+            {
+              firstOnly: v.optional(v.boolean('must be true or false')),
+              alwaysOne: v.optional(v.boolean('must be true or false')),
+              errors: v.optional(v.picklist(['text', 'pass'], 'must be text or pass')),
+            },
+            {
+              firstOnly: 'It works on the first item only.',
+              alwaysOne: 'If no item would leave by its first output, an empty one does.',
+              errors: 'How a failed item goes on: with the error as a text, or as it came.',
+            },
+          ),
+        ),
+      ),
+    },
+    {
+      id: 'What edges and expressions name it by.',
+      type: 'One of the node types.',
+      name: 'What people see.',
+      position: 'Where an editor draws it; within a loop it is measured from the corner of the loop.',
+      parentId: 'The loop that it is inside.',
+      retry: 'How often, and when, it is tried again. What is missing is as its type has it.',
+      timeoutMs: 'The limit of one attempt, in milliseconds.',
+      onError:
+        'What follows from an error: the execution fails, it goes on with the error as output, or leaves by the output error.',
+      disabled: 'It passes its input on, and leaves no record.',
+      perItem: 'It works on each of the items that come to it.',
+      allItems: 'It works once on all items that come to it, and not at all without any.',
+      itemOptions: 'How it works on items.',
+    },
   ),
-  name: v.nullish(line(200)),
-  position: v.nullish(strictObject({ x: coordinate, y: coordinate })),
-  parentId: v.nullish(line(100)),
-  retry: v.nullish(
-    strictObject({
-      maxAttempts: v.optional(whole(1, 100)),
-      initialIntervalMs: v.optional(whole(1, DAY_MS)),
-      backoffCoefficient: v.optional(within(1, 100)),
-      maxIntervalMs: v.optional(whole(1, DAY_MS)),
-    }),
-  ),
-  timeoutMs: v.nullish(whole(1, DAY_MS)),
-  onError: v.nullish(v.picklist(ON_ERROR, 'must be FAIL, CONTINUE or BRANCH'), 'FAIL'),
-  disabled: v.nullish(v.boolean('must be true or false')),
-  perItem: v.nullish(
-    v.union(
-      [v.boolean(), strictObject({ concurrency: v.optional(whole(1, 64)) })],
-      'must be true, false or {concurrency}, with a whole number from 1 to 64',
-    ),
-  ),
-  allItems: v.nullish(v.boolean('must be true or false')),
-  itemOptions: v.nullish(
-    strictObject({
-      firstOnly: v.optional(v.boolean('must be true or false')),
-      alwaysOne: v.optional(v.boolean('must be true or false')),
-      errors: v.optional(v.picklist(['text', 'pass'], 'must be text or pass')),
-    }),
-  ),
-})
+)
 
-export const GraphEdgeSchema = v.object({
-  id: v.nullish(line(200)),
-  source: line(100),
-  target: line(100),
-  sourceHandle: v.nullish(line(100), null),
-  targetHandle: v.nullish(line(200)),
-})
+export const GraphEdgeSchema = v.object(
+  described(
+    {
+      id: v.nullish(line(200)),
+      source: line(100),
+      target: line(100),
+      sourceHandle: v.nullish(line(100), null),
+      targetHandle: v.nullish(line(200)),
+    },
+    {
+      id: 'Kept for editors.',
+      source: 'The id of the node that it begins at.',
+      target: 'The id of the node that it leads to.',
+      sourceHandle: 'The output that it begins at; null is the main one.',
+      targetHandle: 'Kept for editors.',
+    },
+  ),
+)
 
 /**
  * Reads one node into its stored form and adds what is wrong with it to `problems`. Its name is empty if it has

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { refuseArrays, strictObject, strictRecord } from '../object.ts'
+import { described, refuseArrays, strictObject, strictRecord } from '../object.ts'
 
 const MAX_FIELDS = 100
 const MAX_TEXT = 10_000
@@ -19,18 +19,32 @@ const choices = v.pipe(
 const TYPES = ['string', 'number', 'integer', 'boolean', 'array'] as const
 const FORMATS = ['email', 'date', 'date-time', 'uri', 'multiline'] as const
 
-const KEYWORDS = {
-  type: v.optional(v.picklist(TYPES, `must be one of ${TYPES.join(', ')}`)),
-  title: v.optional(label),
-  description: v.optional(label),
-  default: v.optional(v.unknown()),
-  enum: v.optional(choices),
-  format: v.optional(v.picklist(FORMATS, `must be one of ${FORMATS.join(', ')}`)),
-  minLength: v.optional(size),
-  maxLength: v.optional(size),
-  minimum: v.optional(bound),
-  maximum: v.optional(bound),
-}
+const KEYWORDS = described(
+  {
+    type: v.optional(v.picklist(TYPES, `must be one of ${TYPES.join(', ')}`)),
+    title: v.optional(label),
+    description: v.optional(label),
+    default: v.optional(v.unknown()),
+    enum: v.optional(choices),
+    format: v.optional(v.picklist(FORMATS, `must be one of ${FORMATS.join(', ')}`)),
+    minLength: v.optional(size),
+    maxLength: v.optional(size),
+    minimum: v.optional(bound),
+    maximum: v.optional(bound),
+  },
+  {
+    type: 'What is filled in: a text, a number, yes or no, or a list.',
+    title: 'What the field is called.',
+    description: 'What is said about the field.',
+    default: 'What stands in the field at first.',
+    enum: 'The values of which one is chosen.',
+    format: 'What a text must be: an e-mail address, a date ... multiline has several lines.',
+    minLength: 'The fewest characters.',
+    maxLength: 'The most characters.',
+    minimum: 'The least number.',
+    maximum: 'The greatest number.',
+  },
+)
 
 const Field = only(KEYWORDS)
 type Field = v.InferOutput<typeof Field>
@@ -40,16 +54,30 @@ type Field = v.InferOutput<typeof Field>
  * dropped, because nothing would check them.
  */
 export const formSchema = v.pipe(
-  only({
-    type: v.optional(v.literal('object', 'must be object')),
-    title: v.optional(label),
-    description: v.optional(label),
-    properties: v.pipe(
-      strictRecord(Field, v.pipe(v.string(), v.maxLength(100, 'must have at most 100 characters'))),
-      v.check((fields) => Object.keys(fields).length <= MAX_FIELDS, `must have at most ${MAX_FIELDS} fields`),
+  only(
+    described(
+      {
+        type: v.optional(v.literal('object', 'must be object')),
+        title: v.optional(label),
+        description: v.optional(label),
+        properties: v.pipe(
+          strictRecord(Field, v.pipe(v.string(), v.maxLength(100, 'must have at most 100 characters'))),
+          v.check(
+            (fields) => Object.keys(fields).length <= MAX_FIELDS,
+            `must have at most ${MAX_FIELDS} fields`,
+          ),
+        ),
+        required: v.optional(v.array(v.string('must be a string'), 'must be an array'), []),
+      },
+      {
+        type: 'A form is an object.',
+        title: 'What stands above the form.',
+        description: 'What is said about the form.',
+        properties: 'The fields, by their names.',
+        required: 'The names of the fields that must be filled in.',
+      },
     ),
-    required: v.optional(v.array(v.string('must be a string'), 'must be an array'), []),
-  }),
+  ),
   v.forward(
     v.check(
       ({ properties, required }) => required.every((name) => Object.hasOwn(properties, name)),

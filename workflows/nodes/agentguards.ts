@@ -1,24 +1,34 @@
 import * as v from 'valibot'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import { GuardrailChecks } from './guardrails.ts'
 
 const MAX_REFUSAL = 10_000
 
 /** The guardrails of an agent: what its model is asked, what its tools answer, and what it says. */
 export const AgentGuards = v.pipe(
-  strictObject({
-    input: v.optional(GuardrailChecks),
-    toolResults: v.optional(GuardrailChecks),
-    output: v.optional(GuardrailChecks),
-    /** What is said instead of a reply that is blocked. */
-    refusal: v.optional(
-      v.pipe(
-        v.string('must be a string'),
-        v.check((text) => text.trim() !== '', 'must not be empty'),
-        v.maxLength(MAX_REFUSAL, `must have at most ${MAX_REFUSAL} characters`),
-      ),
+  strictObject(
+    described(
+      {
+        input: v.optional(GuardrailChecks),
+        toolResults: v.optional(GuardrailChecks),
+        output: v.optional(GuardrailChecks),
+        refusal: v.optional(
+          v.pipe(
+            v.string('must be a string'),
+            v.check((text) => text.trim() !== '', 'must not be empty'),
+            v.maxLength(MAX_REFUSAL, `must have at most ${MAX_REFUSAL} characters`),
+          ),
+        ),
+      },
+      {
+        input:
+          'What is checked of the prompt, in a chat of the message. The instructions are yours, and are not checked.',
+        toolResults: 'What is checked of the answers of tools before the model gets them.',
+        output: 'What is checked of what the model says, and of what it calls tools with.',
+        refusal: 'What is said in place of a reply that is blocked. Without it the node fails.',
+      },
     ),
-  }),
+  ),
   v.check(
     ({ input, toolResults, output }) => [input, toolResults, output].some((checks) => checks !== undefined),
     'must say what is checked: set input, toolResults or output',

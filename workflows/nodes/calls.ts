@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { strictObject, strictRecord } from '../object.ts'
+import { described, strictObject, strictRecord } from '../object.ts'
 import {
   anyObject,
   computed,
@@ -28,12 +28,22 @@ function orScript<S extends v.GenericSchema>(schema: S) {
 const flag = v.boolean('must be true or false')
 
 /** What an HTTP_REQUEST outputs of a response: without it {status, headers, body}. */
-const responseField = strictObject({
-  format: v.optional(v.picklist(['auto', 'json', 'text'], 'must be auto, json or text')),
-  full: v.optional(flag),
-  neverError: v.optional(flag),
-  field: v.optional(textField),
-})
+const responseField = strictObject(
+  described(
+    {
+      format: v.optional(v.picklist(['auto', 'json', 'text'], 'must be auto, json or text')),
+      full: v.optional(flag),
+      neverError: v.optional(flag),
+      field: v.optional(textField),
+    },
+    {
+      format: 'How the body is read: auto looks at the answer.',
+      full: 'Outputs {body, headers, statusCode, statusMessage} in place of the body.',
+      neverError: 'Takes every status, also those of 400 and more.',
+      field: 'The field that has the text of an answer that is no JSON.',
+    },
+  ),
+)
 export type ResponseShape = v.InferOutput<typeof responseField>
 
 /** The largest answer that a node may ask for, and what it gets if it does not say; a file may have more. */
@@ -56,24 +66,39 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
 }
 
 /** What a request over HTTP has, whoever sends it. */
-export const requestFields = {
-  url: textField,
-  method: v.optional(computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)), 'GET'),
-  headers: v.optional(orScript(strictRecord(scalar))),
-  query: v.optional(orScript(anyObject)),
-  body: v.optional(v.unknown()),
-  contentType: v.optional(textField),
-  credentialId: v.optional(credentialField),
-  timeoutMs: v.optional(
-    computed(
-      v.pipe(
-        durationField,
-        v.minValue(1, 'must be at least 1'),
-        v.maxValue(3_600_000, 'must be at most an hour'),
+export const requestFields = described(
+  {
+    url: textField,
+    method: v.optional(
+      computed(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`)),
+      'GET',
+    ),
+    headers: v.optional(orScript(strictRecord(scalar))),
+    query: v.optional(orScript(anyObject)),
+    body: v.optional(v.unknown()),
+    contentType: v.optional(textField),
+    credentialId: v.optional(credentialField),
+    timeoutMs: v.optional(
+      computed(
+        v.pipe(
+          durationField,
+          v.minValue(1, 'must be at least 1'),
+          v.maxValue(3_600_000, 'must be at most an hour'),
+        ),
       ),
     ),
-  ),
-}
+  },
+  {
+    url: 'The address, with expressions where parts of it are computed.',
+    method: 'The method of the request.',
+    headers: 'The headers of the request; one that is null is left out.',
+    query: 'What is added to the address after the question mark; what is null is left out.',
+    body: 'What is sent.',
+    contentType: 'The Content-Type header, if the usual one is not wanted.',
+    credentialId: 'How the request is signed in. Its secret is added when the request is sent.',
+    timeoutMs: 'How long a call may take with its redirects, in milliseconds. A minute unless it is set.',
+  },
+)
 
 /** Node types that send requests to other services. */
 export const CALL_NODES = {
@@ -82,20 +107,31 @@ export const CALL_NODES = {
     config: v.pipe(
       v.object({
         ...requestFields,
-        bodyType: v.optional(
-          v.picklist(
-            ['json', 'form', 'text', 'jsonText', 'file', 'multipart'],
-            'must be json, form, text, file, multipart or jsonText',
-          ),
-          'json',
+        ...described(
+          {
+            bodyType: v.optional(
+              v.picklist(
+                ['json', 'form', 'text', 'jsonText', 'file', 'multipart'],
+                'must be json, form, text, file, multipart or jsonText',
+              ),
+              'json',
+            ),
+            response: v.optional(responseField),
+            responseType: v.optional(v.picklist(['json', 'text', 'file'], 'must be json, text or file')),
+            // Not computed: it is read before anything else of the node.
+            maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
+          },
+          {
+            bodyType: 'How the body is sent.',
+            response: 'Makes items of the answer.',
+            responseType: 'How the answer is read. Without it as JSON where the answer says so.',
+            maxBytes: 'The most bytes that the answer may have. Less lets more calls be made at once.',
+          },
         ),
-        response: v.optional(responseField),
-        responseType: v.optional(v.picklist(['json', 'text', 'file'], 'must be json, text or file')),
-        // Not computed: it is read before anything else of the node.
-        maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
       }),
       checkFileAnswer(),
     ),
+    main: ['method', 'url', 'credentialId', 'query', 'headers', 'bodyType', 'body'],
     credentialUses: ['HTTP'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 300_000,

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { findTimezone } from '../graph/cron.ts'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import {
   anyObject,
   computed,
@@ -9,13 +9,13 @@ import {
   demandKeys,
   demandSecret,
   itemsField,
-  labelField,
   nodeTypeRow,
   oneOf,
   textField,
+  usuallyOn,
   wholeNumber,
 } from './fields.ts'
-import { intoField } from './into.ts'
+import { INTO, intoField } from './into.ts'
 
 const flag = v.boolean('must be true or false')
 const plain = v.string('must be a string')
@@ -37,48 +37,25 @@ const timezone = v.pipe(
 )
 const date = v.union([finite, textField], 'must be a date')
 
-/** What is picked of a page: a CSS selector, or one with what is taken of its element. */
-export const selection = v.union([
-  labelField,
-  strictObject({ selector: labelField, attribute: v.optional(labelField), all: v.optional(flag, false) }),
-])
-
-const pickFields = v.pipe(
-  v.array(
-    strictObject({
-      key: labelField,
-      selector: textField,
-      take: oneOf('text', 'words', 'html', 'value', 'attribute'),
-      attribute: v.optional(textField),
-      skip: v.optional(textField),
-      list: v.optional(flag),
-    }),
-    'must be an array',
-  ),
-  v.maxLength(200, 'must have at most 200 entries'),
-)
-
-const tableField = strictObject({
-  plain: v.optional(flag),
-  capitalize: v.optional(flag),
-  caption: v.optional(textField),
-  tableAttributes: v.optional(textField),
-  headerAttributes: v.optional(textField),
-  rowAttributes: v.optional(textField),
-  cellAttributes: v.optional(textField),
-})
-export type HtmlTable = v.InferOutput<typeof tableField>
-
 const setFields = v.pipe(
   v.array(
-    strictObject({
-      name: v.string('must be a string'),
-      type: v.optional(
-        oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth'),
-        'any',
+    strictObject(
+      described(
+        {
+          name: v.string('must be a string'),
+          type: v.optional(
+            oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth'),
+            'any',
+          ),
+          value: v.optional(v.unknown()),
+        },
+        {
+          name: 'The name of the field.',
+          type: 'What the value is converted to; any leaves it as it is.',
+          value: 'The value.',
+        },
       ),
-      value: v.optional(v.unknown()),
-    }),
+    ),
     'must be an array',
   ),
   v.maxLength(500, 'must have at most 500 entries'),
@@ -90,71 +67,112 @@ export const DATA_NODES = {
   SET: nodeTypeRow('pure', {
     summary: 'Outputs exactly its values.',
     config: v.pipe(
-      v.object({
-        values: v.optional(anyObject),
-        fields: v.optional(setFields),
-        json: v.optional(
-          v.union(
-            [textField, anyObject, v.array(v.string())],
-            'must be a string, an object or pieces of a string',
-          ),
+      v.object(
+        described(
+          {
+            values: v.optional(anyObject),
+            fields: v.optional(setFields),
+            json: v.optional(
+              v.union(
+                [textField, anyObject, v.array(v.string())],
+                'must be a string, an object or pieces of a string',
+              ),
+            ),
+            include: v.optional(oneOf('none', 'all', 'selected', 'except')),
+            names: v.optional(v.union([v.string(), v.array(v.string())], 'must be names')),
+            dots: v.optional(usuallyOn),
+            ignoreErrors: v.optional(flag),
+            nulls: v.optional(oneOf('keep', 'drop', 'refuse', 'text')),
+          },
+          {
+            values: 'The keys of the output and their values.',
+            fields: 'Fields with a type that their values are converted to, in place of values.',
+            json: 'An object, or a text that gives one, in place of values.',
+            include: 'With fields or json: which fields of the item are kept.',
+            names: 'With include selected or except: the names of these fields.',
+            dots: 'Whether names with dots lead into objects.',
+            ignoreErrors: 'A value that cannot be converted stays as it is, and the node does not fail.',
+            nulls:
+              'What becomes of a field without a value: it is kept as null, left out, refused, or written as a text.',
+          },
         ),
-        include: v.optional(oneOf('none', 'all', 'selected', 'except')),
-        names: v.optional(v.union([v.string(), v.array(v.string())], 'must be names')),
-        dots: v.optional(flag),
-        ignoreErrors: v.optional(flag),
-        nulls: v.optional(oneOf('keep', 'drop', 'refuse', 'text')),
-      }),
+      ),
       v.check(
         ({ values, fields, json }) => [values, fields, json].filter((one) => one !== undefined).length === 1,
         'must have either values, fields or json',
       ),
     ),
+    main: ['values'],
   }),
   TRANSFORM: nodeTypeRow('pure', {
+    main: ['expression'],
     summary: 'Outputs the value of its one expression.',
-    config: v.object({ expression: textField }),
+    config: v.object(
+      described({ expression: textField }, { expression: 'One expression; its value is the output.' }),
+    ),
     conditions: (config) => conditionAt('expression', config.expression),
   }),
   TEMPLATE: nodeTypeRow('pure', {
+    main: ['text'],
     summary: 'Outputs {text}: the text with its expressions filled in.',
-    config: v.object({ text: textField }),
+    config: v.object(described({ text: textField }, { text: 'The text; what stands in {{ }} is computed.' })),
   }),
   DATE: nodeTypeRow('pure', {
     summary:
       'Reads, moves, compares and writes dates; outputs {date, local, epochMs, text} or {difference}. Formats ' +
       "are luxon's: yyyy-MM-dd HH:mm. Without a timezone, the workflow's is used, else UTC.",
     config: v.pipe(
-      v.object({
-        operation: oneOf(
-          ...([
-            'now',
-            'parse',
-            'format',
-            'add',
-            'subtract',
-            'startOf',
-            'endOf',
-            'difference',
-            'roundUp',
-            'extract',
-          ] as const),
+      v.object(
+        described(
+          {
+            operation: oneOf(
+              ...([
+                'now',
+                'parse',
+                'format',
+                'add',
+                'subtract',
+                'startOf',
+                'endOf',
+                'difference',
+                'roundUp',
+                'extract',
+              ] as const),
+            ),
+            into: v.optional(intoField),
+            units: v.optional(v.array(plain, 'must be an array')),
+            iso: v.optional(flag),
+            midnight: v.optional(flag),
+            utc: v.optional(flag),
+            value: v.optional(date),
+            format: v.optional(textField),
+            inputFormat: v.optional(textField),
+            amount: v.optional(computed(finite)),
+            unit: v.optional(computed(timeUnitField)),
+            from: v.optional(date),
+            to: v.optional(date),
+            timezone: v.optional(computed(timezone)),
+            locale: v.optional(textField, 'en'),
+          },
+          {
+            operation: 'What is done with the date.',
+            into: 'Puts a text or a number into a field of the item, in place of the usual output.',
+            units: 'With into, of a difference: its units.',
+            iso: 'With into, of a difference: writes it as a text such as P3D.',
+            midnight: 'With into, of now: the begin of the day.',
+            utc: 'With into, of add and subtract: writes the date in UTC.',
+            value: 'The date: ISO 8601, the forms of SQL, mail and HTTP, or epoch milliseconds.',
+            format: 'How the text is written, such as yyyy-MM-dd HH:mm.',
+            inputFormat: 'How the date is written, if in another form: dd.MM.yyyy.',
+            amount: 'How much is added or subtracted.',
+            unit: 'The unit of time.',
+            from: 'The earlier date.',
+            to: 'The later date.',
+            timezone: "Such as Europe/Berlin. Without it the workflow's, else UTC.",
+            locale: 'The language of the names of months and days.',
+          },
         ),
-        into: v.optional(intoField),
-        units: v.optional(v.array(plain, 'must be an array')),
-        iso: v.optional(flag),
-        midnight: v.optional(flag),
-        utc: v.optional(flag),
-        value: v.optional(date),
-        format: v.optional(textField),
-        inputFormat: v.optional(textField),
-        amount: v.optional(computed(finite)),
-        unit: v.optional(computed(timeUnitField)),
-        from: v.optional(date),
-        to: v.optional(date),
-        timezone: v.optional(computed(timezone)),
-        locale: v.optional(textField, 'en'),
-      }),
+      ),
       demandKeys({
         parse: ['value'],
         format: ['value', 'format'],
@@ -167,115 +185,98 @@ export const DATA_NODES = {
         extract: ['value', 'unit', 'into'],
       }),
     ),
+    main: ['operation'],
+    mainBy: {
+      key: 'operation',
+      keys: {
+        now: ['format', 'timezone'],
+        parse: ['value', 'inputFormat', 'timezone'],
+        format: ['value', 'format', 'timezone', 'locale'],
+        add: ['value', 'amount', 'unit'],
+        subtract: ['value', 'amount', 'unit'],
+        startOf: ['value', 'unit', 'timezone'],
+        endOf: ['value', 'unit', 'timezone'],
+        difference: ['from', 'to', 'unit'],
+        roundUp: ['value', 'unit', 'into'],
+        extract: ['value', 'unit', 'into'],
+      },
+    },
   }),
   CRYPTO: nodeTypeRow('pure', {
     summary: 'Outputs {value}: a hash, an HMAC, a UUID, random bytes, or an encoded or decoded string.',
     config: v.pipe(
-      v.object({
-        operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
-        value: v.optional(v.unknown()),
-        algorithm: v.optional(
-          oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-384', 'sha3-512'),
-          'sha256',
+      v.object(
+        described(
+          {
+            operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
+            value: v.optional(v.unknown()),
+            algorithm: v.optional(
+              oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-384', 'sha3-512'),
+              'sha256',
+            ),
+            secret: v.optional(textField),
+            credentialId: v.optional(credentialField),
+            encoding: v.optional(encoding),
+            size: v.optional(computed(wholeNumber(1, 65_536)), 32),
+            chars: v.optional(computed(wholeNumber(1, 65_536))),
+            into: v.optional(intoField),
+          },
+          {
+            operation: 'What is made.',
+            value: 'What is hashed, encoded or decoded: a text counts as UTF-8, anything else as its JSON.',
+            algorithm: 'The hash.',
+            secret:
+              'The secret of an HMAC, if it is an expression. Better: a credential, which is stored sealed.',
+            credentialId: 'A credential that has the secret of an HMAC.',
+            encoding: 'How bytes are written. Without it hex; base64 to encode and decode.',
+            size: 'How many random bytes.',
+            chars: 'Cuts the random bytes to as many characters.',
+            into: INTO,
+          },
         ),
-        secret: v.optional(textField),
-        credentialId: v.optional(credentialField),
-        encoding: v.optional(encoding),
-        size: v.optional(computed(wholeNumber(1, 65_536)), 32),
-        chars: v.optional(computed(wholeNumber(1, 65_536))),
-        into: v.optional(intoField),
-      }),
+      ),
       demandKeys({ hash: ['value'], hmac: ['value'], encode: ['value'], decode: ['value'] }),
       demandSecret('secret', ({ operation }) => operation === 'hmac'),
     ),
+    main: ['operation'],
+    mainBy: {
+      key: 'operation',
+      keys: {
+        hash: ['value', 'algorithm', 'encoding'],
+        hmac: ['value', 'algorithm', 'credentialId', 'secret', 'encoding'],
+        randomBytes: ['size', 'encoding'],
+        encode: ['value', 'encoding'],
+        decode: ['value', 'encoding'],
+      },
+    },
     credentialUses: ['SIGNATURE'],
   }),
   RANDOM: nodeTypeRow('pure', {
     summary: 'Outputs {value}: a random whole number, fraction, UUID or item; or {items}, shuffled.',
     config: v.pipe(
-      v.object({
-        operation: oneOf('integer', 'float', 'uuid', 'pick', 'shuffle'),
-        min: v.optional(computed(finite), 0),
-        max: v.optional(computed(finite)),
-        items: v.optional(computed(itemsField)),
-      }),
+      v.object(
+        described(
+          {
+            operation: oneOf('integer', 'float', 'uuid', 'pick', 'shuffle'),
+            min: v.optional(computed(finite), 0),
+            max: v.optional(computed(finite)),
+            items: v.optional(computed(itemsField)),
+          },
+          {
+            operation:
+              'What is drawn: a whole number, a fraction, a UUID, an item, or all items in another order.',
+            min: 'The least number.',
+            max: 'The greatest number; a fraction stays below it.',
+            items: 'What is picked from, or shuffled.',
+          },
+        ),
+      ),
       demandKeys({ integer: ['max'], pick: ['items'], shuffle: ['items'] }),
     ),
-  }),
-  CSV: nodeTypeRow('pure', {
-    summary: 'Reads CSV into {items}, or writes items as {text}.',
-    config: v.pipe(
-      v.object({
-        operation: oneOf('parse', 'format'),
-        value: v.optional(textField),
-        items: v.optional(computed(itemsField)),
-        delimiter: v.optional(v.pipe(plain, v.length(1, 'must be one character')), ','),
-        header: v.optional(flag, true),
-        columns: v.optional(
-          v.pipe(
-            v.array(labelField, 'must be an array'),
-            v.maxLength(1_000, 'must have at most 1000 entries'),
-          ),
-        ),
-        escapeFormulas: v.optional(flag, false),
-      }),
-      demandKeys({ parse: ['value'], format: ['items'] }),
-    ),
-  }),
-  JSON: nodeTypeRow('pure', {
-    summary: 'Reads JSON into {value}, or writes a value as {text}.',
-    config: v.pipe(
-      v.object({
-        operation: oneOf('parse', 'format'),
-        value: v.optional(v.unknown()),
-        indent: v.optional(wholeNumber(0, 10), 0),
-      }),
-      demandKeys({ parse: ['value'], format: ['value'] }),
-    ),
-  }),
-  XML: nodeTypeRow('pure', {
-    summary:
-      'Reads XML into {value} (attributes under @name, text next to them under #text), or writes {text}.',
-    config: v.pipe(
-      v.object({
-        operation: oneOf('parse', 'build', 'read', 'write'),
-        value: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
-        source: v.optional(textField),
-        options: v.optional(anyObject),
-      }),
-      demandKeys({ parse: ['value'], build: ['value'], read: ['source'], write: ['source'] }),
-    ),
-  }),
-  HTML: nodeTypeRow('pure', {
-    summary: 'Outputs the {text} of an HTML page, or {values} found by CSS selectors.',
-    config: v.pipe(
-      v.object({
-        operation: oneOf('text', 'extract', 'pick', 'table', 'fromMarkdown', 'toMarkdown'),
-        value: v.optional(textField),
-        source: v.optional(textField),
-        pick: v.optional(pickFields),
-        trim: v.optional(flag),
-        clean: v.optional(flag),
-        table: v.optional(tableField),
-        options: v.optional(anyObject),
-        into: v.optional(intoField),
-        fields: v.optional(
-          v.pipe(
-            anyObject,
-            v.check(
-              (fields) => Object.values(fields).every((wanted) => v.is(selection, wanted)),
-              'must give each name a CSS selector or {selector, attribute, all}',
-            ),
-          ),
-        ),
-      }),
-      demandKeys({
-        text: ['value'],
-        extract: ['value', 'fields'],
-        pick: ['source', 'pick'],
-        fromMarkdown: ['value', 'into'],
-        toMarkdown: ['value', 'into'],
-      }),
-    ),
+    main: ['operation'],
+    mainBy: {
+      key: 'operation',
+      keys: { integer: ['min', 'max'], float: ['min', 'max'], pick: ['items'], shuffle: ['items'] },
+    },
   }),
 } as const

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { described } from '../object.ts'
 import { anyObject, computed, credentialField, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
 
 const MAX_SQL = 100_000
@@ -79,20 +80,40 @@ export function fitMode<T extends Modes>() {
 }
 
 /** What a statement, or an upsert, has. `fitMode` says which of it belongs together. */
-export const statementFields = {
-  credentialId: credentialField,
-  mode: v.optional(oneOf('query', 'upsert')),
-  query: v.optional(sqlField),
-  params: v.optional(computed(sqlParamsField)),
-  table: v.optional(identifier),
-  columns: v.optional(identifiers),
-  keys: v.optional(identifiers),
-  rows: v.optional(computed(sqlRowsField)),
-  readOnly: v.optional(flag),
-  repeat: v.optional(flag),
-  timeoutMs: v.optional(wholeNumber(1, 600_000), 30_000),
-  maxRows: v.optional(wholeNumber(1, 10_000)),
-}
+export const statementFields = described(
+  {
+    credentialId: credentialField,
+    mode: v.optional(oneOf('query', 'upsert')),
+    query: v.optional(sqlField),
+    params: v.optional(computed(sqlParamsField)),
+    table: v.optional(identifier),
+    columns: v.optional(identifiers),
+    keys: v.optional(identifiers),
+    rows: v.optional(computed(sqlRowsField)),
+    readOnly: v.optional(flag),
+    repeat: v.optional(flag),
+    timeoutMs: v.optional(wholeNumber(1, 600_000), 30_000),
+    maxRows: v.optional(wholeNumber(1, 10_000)),
+  },
+  {
+    credentialId: 'The database, and how to sign in there.',
+    mode: 'Whether a statement is carried out (query), or rows are written that are new or known (upsert).',
+    query:
+      'One SQL statement. Values do not belong into it, but into the parameters: $1, $2 … (PostgreSQL) or ? (MySQL).',
+    params: 'The values of $1, $2 … or ?, in their order, so that nothing is ever read as SQL.',
+    table: 'Upsert: the table, such as orders or shop.orders.',
+    columns: 'Upsert: the columns that are written.',
+    keys: 'Upsert: those of the columns that say which row it is. They need a unique index.',
+    rows: 'Upsert: the rows, as objects that have all of the columns.',
+    readOnly: 'The database refuses everything that would change it.',
+    repeat: 'The statement may be carried out twice, if nobody knows whether it was.',
+    timeoutMs: 'How long the statement may take, in milliseconds.',
+    maxRows: 'The most rows that it may give. 1,000 unless it is set.',
+  },
+)
+
+/** What is set in each mode; without one it is query. */
+const STATEMENT_MAIN = { '': ['query', 'params'], query: ['query', 'params'], upsert: NEEDED.upsert }
 
 /** Node types that talk to databases. */
 export const DATABASE_NODES = {
@@ -100,6 +121,8 @@ export const DATABASE_NODES = {
     summary:
       'Carries out one SQL statement, or writes rows that are new or known; outputs {rows, rowCount, columns}.',
     config: v.pipe(v.object(statementFields), fitMode()),
+    main: ['credentialId', 'mode'],
+    mainBy: { key: 'mode', keys: STATEMENT_MAIN },
     credentialUses: ['DATABASE'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 660_000,

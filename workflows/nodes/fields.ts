@@ -79,6 +79,9 @@ export const durationField = v.pipe(
 // Valibot's own record schema accepts arrays, and drops the keys `constructor` and `prototype`.
 export const anyObject = v.custom<Record<string, unknown>>(isObject, 'must be an object')
 
+/** A switch that is on where it is missing. The default is only told: what is stored stays as it was written. */
+export const usuallyOn = v.pipe(v.boolean('must be true or false'), v.metadata({ default: true }))
+
 export const itemsField = v.array(v.unknown(), 'must be an array or an expression in {{ }}')
 
 export const conditionField = v.union([v.boolean(), textField], 'must be an expression or a boolean')

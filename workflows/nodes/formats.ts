@@ -1,5 +1,6 @@
 import * as v from 'valibot'
-import { selection } from './data.ts'
+import { described } from '../object.ts'
+import { selection } from './documents.ts'
 import { anyObject, computed, labelField, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
 
 /** The formats that can be read from a file. */
@@ -86,54 +87,95 @@ export const FORMAT_NODES = {
   EXTRACT_FROM_FILE: nodeTypeRow('effect', {
     summary: 'Reads what is in a file: CSV, JSON, XML, HTML, text, XLSX, the text of a PDF, ZIP or ICS.',
     config: v.pipe(
-      v.object({
-        file: v.optional(v.union([textField, anyObject], 'must be a file or an expression that gives one')),
-        format: v.optional(oneOf('auto', ...READABLE_FORMATS), 'auto'),
-        encoding: v.optional(computed(encodingField)),
-        delimiter: v.optional(computed(delimiterField)),
-        header: v.optional(flag, true),
-        sheet: v.optional(computed(sheetField)),
-        range: v.optional(computed(rangeField)),
-        headerRow: v.optional(computed(headerRowField)),
-        dates: v.optional(oneOf('text', 'number'), 'text'),
-        pages: v.optional(computed(pagesField)),
-        entry: v.optional(textField),
-        as: v.optional(oneOf('text', 'file'), 'text'),
-        fields: v.optional(
-          v.pipe(
-            anyObject,
-            v.check(
-              (fields) => Object.values(fields).every((wanted) => v.is(selection, wanted)),
-              'must give each name a CSS selector or {selector, attribute, all}',
+      v.object(
+        described(
+          {
+            file: v.optional(
+              v.union([textField, anyObject], 'must be a file or an expression that gives one'),
             ),
-          ),
+            format: v.optional(oneOf('auto', ...READABLE_FORMATS), 'auto'),
+            encoding: v.optional(computed(encodingField)),
+            delimiter: v.optional(computed(delimiterField)),
+            header: v.optional(flag, true),
+            sheet: v.optional(computed(sheetField)),
+            range: v.optional(computed(rangeField)),
+            headerRow: v.optional(computed(headerRowField)),
+            dates: v.optional(oneOf('text', 'number'), 'text'),
+            pages: v.optional(computed(pagesField)),
+            entry: v.optional(textField),
+            as: v.optional(oneOf('text', 'file'), 'text'),
+            fields: v.optional(
+              v.pipe(
+                anyObject,
+                v.check(
+                  (fields) => Object.values(fields).every((wanted) => v.is(selection, wanted)),
+                  'must give each name a CSS selector or {selector, attribute, all}',
+                ),
+              ),
+            ),
+          },
+          {
+            file: 'An expression that gives a file, such as {{ $input.body.invoice }}. Without it the first file in the input.',
+            format: 'What is in the file. auto looks at it.',
+            encoding:
+              'The encoding of a text, such as utf-16le or windows-1252. Without it what the file says, else UTF-8.',
+            delimiter: 'CSV: what stands between two cells. Without it what the first line has most of.',
+            header: 'CSV and XLSX: the first row has the names of the columns.',
+            sheet: "XLSX: a sheet's name, or its number from 1.",
+            range: 'XLSX: the cells, such as B2:D20.',
+            headerRow: 'XLSX: the number of the row with the names, from 1.',
+            dates: "XLSX: dates as texts, or as Excel's own numbers.",
+            pages: 'PDF: which pages, such as 1-3,7.',
+            entry: 'ZIP: the name of a file in the archive. Without it the list of them.',
+            as: 'ZIP: whether that file is output as a text, or as a file.',
+            fields:
+              'HTML: for each name a CSS selector, or {selector, attribute, all}. Without it the text of the page.',
+          },
         ),
-      }),
+      ),
       demandFormat(READING_KEYS, { header: true, dates: 'text', as: 'text' }),
     ),
+    main: ['file', 'format'],
     timeoutMs: 120_000,
   }),
   CONVERT_TO_FILE: nodeTypeRow('effect', {
     summary: 'Writes its data into a file: CSV, JSON, XML, HTML, text, XLSX, ICS, or bytes given in base64.',
     config: v.pipe(
-      v.object({
-        format: oneOf(...WRITABLE_FORMATS),
-        data: v.optional(v.unknown()),
-        name: v.optional(computed(fileNameField)),
-        mimeType: v.optional(computed(mimeTypeField)),
-        delimiter: v.optional(computed(delimiterField)),
-        bom: v.optional(flag, false),
-        header: v.optional(flag, true),
-        columns: v.optional(
-          v.pipe(
-            v.array(labelField, 'must be an array'),
-            v.maxLength(1_000, 'must have at most 1000 entries'),
-          ),
+      v.object(
+        described(
+          {
+            format: oneOf(...WRITABLE_FORMATS),
+            data: v.optional(v.unknown()),
+            name: v.optional(computed(fileNameField)),
+            mimeType: v.optional(computed(mimeTypeField)),
+            delimiter: v.optional(computed(delimiterField)),
+            bom: v.optional(flag, false),
+            header: v.optional(flag, true),
+            columns: v.optional(
+              v.pipe(
+                v.array(labelField, 'must be an array'),
+                v.maxLength(1_000, 'must have at most 1000 entries'),
+              ),
+            ),
+            escapeFormulas: v.optional(flag, false),
+            sheet: v.optional(computed(sheetNameField)),
+            indent: v.optional(wholeNumber(0, 10), 0),
+          },
+          {
+            format: 'What is written. base64 is for any bytes.',
+            data: 'What goes into the file: a list for CSV, XLSX and ICS, an object for XML. Without it the input, where that will do.',
+            name: 'The name of the file. Without it data, with the end that the format has.',
+            mimeType: 'The type of the file, such as text/csv. Without it that of the format.',
+            delimiter: 'CSV: what stands between two cells.',
+            bom: 'CSV and text: begins with a byte order mark, which Excel needs.',
+            header: 'CSV and XLSX: the first row has the names of the columns.',
+            columns: 'CSV and XLSX: the columns, in their order. Without them all keys of the items.',
+            escapeFormulas: 'CSV: escapes cells that a spreadsheet would compute.',
+            sheet: 'XLSX: the name of the sheet.',
+            indent: 'JSON: by how many spaces it is indented.',
+          },
         ),
-        escapeFormulas: v.optional(flag, false),
-        sheet: v.optional(computed(sheetNameField)),
-        indent: v.optional(wholeNumber(0, 10), 0),
-      }),
+      ),
       demandFormat(WRITING_KEYS, { header: true, bom: false, escapeFormulas: false, indent: 0 }),
       v.rawCheck(({ dataset, addIssue }) => {
         if (!dataset.typed || dataset.value.data !== undefined) return
@@ -142,6 +184,7 @@ export const FORMAT_NODES = {
         addIssue({ message: `is required for the format ${format}`, path: [pathTo(dataset.value, 'data')] })
       }),
     ),
+    main: ['format', 'data', 'name'],
     timeoutMs: 120_000,
   }),
 } as const

@@ -8,7 +8,7 @@ import {
 } from '../guardrails/names.ts'
 import { isObject } from '../json.ts'
 import { checkTextSchema } from '../jsonschema/textschema.ts'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import { nodeTypeRow, oneOf, textField } from './fields.ts'
 
 const MAX_NAMES = 1_000
@@ -42,28 +42,43 @@ const textSchemaField = v.pipe(
 )
 
 /** The checks of a text, with the names, bounds and defaults that POST /api/guardrails/check has. */
-const checkFields = {
-  detectPromptInjection: isOn,
-  injectionSensitivity: v.optional(
-    v.pipe(
-      v.number('must be a number'),
-      v.minValue(0, 'must be at least 0'),
-      v.maxValue(1, 'must be at most 1'),
+const checkFields = described(
+  {
+    detectPromptInjection: isOn,
+    injectionSensitivity: v.optional(
+      v.pipe(
+        v.number('must be a number'),
+        v.minValue(0, 'must be at least 0'),
+        v.maxValue(1, 'must be at most 1'),
+      ),
+      DEFAULT_SENSITIVITY,
     ),
-    DEFAULT_SENSITIVITY,
-  ),
-  redactPii: isOn,
-  piiTypes: v.optional(namesOf(PII_TYPES)),
-  filterContent: isOn,
-  contentCategories: v.optional(namesOf(CONTENT_TYPES)),
-  validateSchema: isOn,
-  jsonSchema: v.optional(textSchemaField),
-  applyCustomRules: isOn,
-  detectSemanticManipulation: isOn,
-  onViolation: v.optional(oneOf(...ACTIONS), 'BLOCKED'),
-  /** Whether the team's model is asked too, about injection and content. */
-  askModel: isOn,
-}
+    redactPii: isOn,
+    piiTypes: v.optional(namesOf(PII_TYPES)),
+    filterContent: isOn,
+    contentCategories: v.optional(namesOf(CONTENT_TYPES)),
+    validateSchema: isOn,
+    jsonSchema: v.optional(textSchemaField),
+    applyCustomRules: isOn,
+    detectSemanticManipulation: isOn,
+    onViolation: v.optional(oneOf(...ACTIONS), 'BLOCKED'),
+    askModel: isOn,
+  },
+  {
+    detectPromptInjection: 'Looks for attempts to change what a model was told to do.',
+    injectionSensitivity: 'How readily it finds injection, from 0 to 1: higher flags more.',
+    redactPii: 'Puts markers such as [EMAIL] in the place of personal data and secrets.',
+    piiTypes: 'Which personal data, with commas between: email, ssn. Without it all.',
+    filterContent: 'Looks for content that many do not want.',
+    contentCategories: 'Which content, with commas between: hate, violence. Without it all.',
+    validateSchema: 'The text must be JSON that fits the JSON Schema.',
+    jsonSchema: 'The JSON Schema that the text must fit.',
+    applyCustomRules: "Applies the team's enabled rules.",
+    detectSemanticManipulation: 'Looks for texts that mean what known attacks mean.',
+    onViolation: 'What is done about a violation. Only BLOCKED keeps a text from passing.',
+    askModel: "Has the team's model for guardrails judge injection and content too.",
+  },
+)
 
 /** What checks are made of a text. */
 export type GuardrailChecks = v.InferOutput<v.ObjectSchema<typeof checkFields, undefined>>
@@ -113,9 +128,10 @@ export const GUARDRAIL_NODES = {
       'Checks a text; outputs {passed, text, violations, checks} by the handle passed or blocked. A blocked text without an ' +
       'edge at blocked fails the node.',
     config: v.pipe(
-      v.object({ text: textField, ...checkFields }),
+      v.object({ ...described({ text: textField }, { text: 'The text that is checked.' }), ...checkFields }),
       demandChecks<GuardrailChecks & { text: string }>(),
     ),
+    main: ['text', 'detectPromptInjection', 'redactPii', 'filterContent', 'onViolation'],
     // What failed leaves by the last one, if the node works on items: it must not be what has passed.
     handles: () => ['passed', 'blocked'],
     calls: callsOutside,

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { strictRecord } from '../object.ts'
+import { described, strictRecord } from '../object.ts'
 import { anyObject, credentialField, nodeTypeRow, oneOf, textField } from './fields.ts'
 
 const textOrList = v.union(
@@ -26,20 +26,38 @@ export const MESSAGE_NODES = {
   SEND_EMAIL: nodeTypeRow('effect', {
     summary: 'Sends a mail over SMTP, never twice; outputs {messageId, accepted, rejected, response}.',
     config: v.pipe(
-      v.object({
-        credentialId: credentialField,
-        from: v.optional(textField),
-        to: v.optional(textOrList),
-        cc: v.optional(textOrList),
-        bcc: v.optional(textOrList),
-        replyTo: v.optional(textOrList),
-        subject: v.string('must be a string'),
-        text: v.optional(v.string('must be a string')),
-        html: v.optional(v.string('must be a string')),
-        attachments: v.optional(files),
-        headers: v.optional(strictRecord(v.string('must be a string'))),
-        repeat,
-      }),
+      v.object(
+        described(
+          {
+            credentialId: credentialField,
+            from: v.optional(textField),
+            to: v.optional(textOrList),
+            cc: v.optional(textOrList),
+            bcc: v.optional(textOrList),
+            replyTo: v.optional(textOrList),
+            subject: v.string('must be a string'),
+            text: v.optional(v.string('must be a string')),
+            html: v.optional(v.string('must be a string')),
+            attachments: v.optional(files),
+            headers: v.optional(strictRecord(v.string('must be a string'))),
+            repeat,
+          },
+          {
+            credentialId: 'The mail server, and how to sign in there.',
+            from: 'Who it is from. Without it what the credential says.',
+            to: 'Whom it is to: ada@example.com or Ada Byron <ada@example.com>, several with commas.',
+            cc: 'Who gets a copy.',
+            bcc: 'Who gets a copy that the others do not see.',
+            replyTo: 'Where answers go.',
+            subject: 'The subject, one line.',
+            text: 'What it says, as plain text.',
+            html: 'What it says, as HTML.',
+            attachments: 'A file, or a list of files, of this execution.',
+            headers: 'Further headers, such as X-Campaign or List-Unsubscribe.',
+            repeat: 'Rather twice than never: sends it again if nobody knows whether it went out.',
+          },
+        ),
+      ),
       v.forward(
         v.check(
           ({ to, cc, bcc }) => [to, cc, bcc].some((field) => field !== undefined),
@@ -55,6 +73,7 @@ export const MESSAGE_NODES = {
         ['text'],
       ),
     ),
+    main: ['credentialId', 'to', 'subject', 'text', 'html', 'attachments'],
     credentialUses: ['MAIL'],
     // Servers that do not know a sender yet want them to come again some minutes later.
     retry: { maxAttempts: 5, initialIntervalMs: 5_000, backoffCoefficient: 4, maxIntervalMs: 300_000 },
@@ -63,17 +82,33 @@ export const MESSAGE_NODES = {
   CHAT_MESSAGE: nodeTypeRow('effect', {
     summary: 'Sends a message or files to Slack, Telegram or Discord; outputs {messageId, to, response}.',
     config: v.pipe(
-      v.object({
-        credentialId: credentialField,
-        to: idField,
-        text: v.optional(v.string('must be a string')),
-        format: v.optional(oneOf('plain', 'markdown', 'html')),
-        thread: v.optional(idField),
-        replyTo: v.optional(idField),
-        files: v.optional(files),
-        options: v.optional(anyObject),
-        repeat,
-      }),
+      v.object(
+        described(
+          {
+            credentialId: credentialField,
+            to: idField,
+            text: v.optional(v.string('must be a string')),
+            format: v.optional(oneOf('plain', 'markdown', 'html')),
+            thread: v.optional(idField),
+            replyTo: v.optional(idField),
+            files: v.optional(files),
+            options: v.optional(anyObject),
+            repeat,
+          },
+          {
+            credentialId: 'The account of Slack, Telegram or Discord that sends it.',
+            to: 'The channel or chat: C0123 or #general at Slack, a number or @name at Telegram, the id of a channel at Discord.',
+            text: 'What it says.',
+            format:
+              'How the text is read. Without it as Markdown at Slack and Discord, as plain text at Telegram.',
+            thread: 'The thread: thread_ts at Slack, the topic at Telegram, the id of the thread at Discord.',
+            replyTo: 'The id of the message that it answers.',
+            files: 'A file, or a list of at most 10 files, of this execution.',
+            options: "More of the vendor's own fields, such as blocks, reply_markup or embeds.",
+            repeat: 'Rather twice than never: sends it again if nobody knows whether it went out.',
+          },
+        ),
+      ),
       v.forward(
         v.check(
           ({ text, files, options }) => [text, files, options].some((field) => field !== undefined),
@@ -82,6 +117,7 @@ export const MESSAGE_NODES = {
         ['text'],
       ),
     ),
+    main: ['credentialId', 'to', 'text', 'format'],
     credentialUses: ['CHAT'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 120_000,

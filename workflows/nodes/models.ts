@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { checkJsonSchema } from '../jsonschema/schema.ts'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import {
   computed,
   credentialField,
@@ -10,7 +10,7 @@ import {
   textField,
   wholeNumber,
 } from './fields.ts'
-import { intoField } from './into.ts'
+import { INTO, intoField } from './into.ts'
 
 /** The handle of a CLASSIFY for what fits none of its categories. */
 export const OTHER = 'other'
@@ -60,7 +60,18 @@ const categoryName = v.pipe(
 )
 
 const categoriesField = v.pipe(
-  v.array(strictObject({ name: categoryName, description: v.optional(textField) }), 'must be an array'),
+  v.array(
+    strictObject(
+      described(
+        { name: categoryName, description: v.optional(textField) },
+        {
+          name: 'The category, and the output by which its texts leave.',
+          description: 'Tells the model what belongs in.',
+        },
+      ),
+    ),
+    'must be an array',
+  ),
   v.minLength(1, 'must not be empty'),
   v.maxLength(MAX_CATEGORIES, `must have at most ${MAX_CATEGORIES} entries`),
   v.check(
@@ -76,6 +87,14 @@ export type Category = v.InferOutput<typeof categoriesField>[number]
 
 const asked = { credentialId: credentialField, model: textField }
 
+/** What these two say about themselves, in every node that asks a model. */
+export const ASKED = {
+  credentialId: 'The vendor of the model, and how to sign in there.',
+  model: 'The name of the model, as its vendor writes it.',
+}
+
+const MORE_INSTRUCTIONS = 'More for the model, in your words.'
+
 /** A vendor that cannot answer now, or says that it has too much to do, often can some seconds later. */
 const MODEL_CALL = {
   credentialUses: ['LLM'],
@@ -89,17 +108,32 @@ export const MODEL_NODES = {
   LLM: nodeTypeRow('effect', {
     summary: 'Asks a model; outputs {text}, or with a JSON Schema an object that fits it.',
     config: v.pipe(
-      v.object({
-        ...asked,
-        system: v.optional(v.string('must be a string')),
-        prompt: textField,
-        temperature: v.optional(computed(temperatureField)),
-        maxTokens: v.optional(computed(maxTokensField)),
-        output: v.optional(oneOf('text', 'json'), 'text'),
-        schema: v.optional(computed(objectSchemaField)),
-        into: v.optional(intoField),
-        reply: v.optional(v.boolean('must be true or false')),
-      }),
+      v.object(
+        described(
+          {
+            ...asked,
+            system: v.optional(v.string('must be a string')),
+            prompt: textField,
+            temperature: v.optional(computed(temperatureField)),
+            maxTokens: v.optional(computed(maxTokensField)),
+            output: v.optional(oneOf('text', 'json'), 'text'),
+            schema: v.optional(computed(objectSchemaField)),
+            into: v.optional(intoField),
+            reply: v.optional(v.boolean('must be true or false')),
+          },
+          {
+            ...ASKED,
+            system: 'Who the model is, and how it is to answer.',
+            prompt: 'What the model is asked.',
+            temperature: 'How freely it answers: 0 is strict.',
+            maxTokens: 'The most tokens that the answer may have.',
+            output: 'Whether it answers with a text, or with an object.',
+            schema: 'The JSON Schema of the object. Without it any object.',
+            into: INTO,
+            reply: 'In a chat, the text of this node is the reply.',
+          },
+        ),
+      ),
       v.forward(
         v.check(
           ({ output, schema }) => output === 'json' || schema === undefined,
@@ -108,19 +142,34 @@ export const MODEL_NODES = {
         ['schema'],
       ),
     ),
+    main: ['credentialId', 'model', 'system', 'prompt', 'output', 'schema'],
     ...MODEL_CALL,
   }),
   CLASSIFY: nodeTypeRow('effect', {
     summary: 'Has a model choose a category for a text; passes its input on by the handle of that name.',
-    config: v.object({
-      ...asked,
-      input: textField,
-      categories: categoriesField,
-      instructions: v.optional(v.string('must be a string')),
-      multiple: v.optional(v.boolean('must be true or false'), false),
-      fallback: v.optional(v.boolean('must be true or false'), true),
-      into: v.optional(intoField),
-    }),
+    config: v.object(
+      described(
+        {
+          ...asked,
+          input: textField,
+          categories: categoriesField,
+          instructions: v.optional(v.string('must be a string')),
+          multiple: v.optional(v.boolean('must be true or false'), false),
+          fallback: v.optional(v.boolean('must be true or false'), true),
+          into: v.optional(intoField),
+        },
+        {
+          ...ASKED,
+          input: 'The text.',
+          categories: 'What the model chooses from.',
+          instructions: MORE_INSTRUCTIONS,
+          multiple: 'All categories that fit, each by its output.',
+          fallback: 'What fits none leaves by other. Off: the model has to choose a category.',
+          into: 'Puts the category into a field of what is passed on.',
+        },
+      ),
+    ),
+    main: ['credentialId', 'model', 'input', 'categories', 'instructions'],
     // What failed leaves by the last one, if the node works on items: it must be no category.
     handles: ({ categories }) => [
       ...(Array.isArray(categories) ? categories.map((one) => String(one?.name)) : []),
@@ -130,25 +179,50 @@ export const MODEL_NODES = {
   }),
   EXTRACT: nodeTypeRow('effect', {
     summary: 'Has a model find data in a text; outputs an object that fits a JSON Schema.',
-    config: v.object({
-      ...asked,
-      input: textField,
-      schema: computed(objectSchemaField),
-      instructions: v.optional(v.string('must be a string')),
-      into: v.optional(intoField),
-    }),
+    config: v.object(
+      described(
+        {
+          ...asked,
+          input: textField,
+          schema: computed(objectSchemaField),
+          instructions: v.optional(v.string('must be a string')),
+          into: v.optional(intoField),
+        },
+        {
+          ...ASKED,
+          input: 'The text.',
+          schema: 'The JSON Schema of what is found. The descriptions of its properties help the model.',
+          instructions: MORE_INSTRUCTIONS,
+          into: INTO,
+        },
+      ),
+    ),
+    main: ['credentialId', 'model', 'input', 'schema', 'instructions'],
     ...MODEL_CALL,
   }),
   SUMMARIZE: nodeTypeRow('agent', {
     summary: 'Has a model summarize a text, a long one in parts, each a step of its own; outputs {text}.',
-    config: v.object({
-      ...asked,
-      input: textField,
-      instructions: v.optional(v.string('must be a string')),
-      maxTokens: v.optional(computed(maxTokensField)),
-      into: v.optional(intoField),
-      style: v.optional(oneOf('paragraphs', 'bullets', 'sentence'), 'paragraphs'),
-    }),
+    config: v.object(
+      described(
+        {
+          ...asked,
+          input: textField,
+          instructions: v.optional(v.string('must be a string')),
+          maxTokens: v.optional(computed(maxTokensField)),
+          into: v.optional(intoField),
+          style: v.optional(oneOf('paragraphs', 'bullets', 'sentence'), 'paragraphs'),
+        },
+        {
+          ...ASKED,
+          input: 'The text.',
+          instructions: 'More for the model: for whom the summary is, how long it is to be.',
+          maxTokens: 'The most tokens that an answer of the model may have.',
+          into: INTO,
+          style: 'What the summary looks like.',
+        },
+      ),
+    ),
+    main: ['credentialId', 'model', 'input', 'style', 'instructions'],
     ...MODEL_CALL,
   }),
 } as const

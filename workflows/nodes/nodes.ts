@@ -4,8 +4,10 @@ import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
 import { DATA_NODES } from './data.ts'
 import { DATABASE_NODES } from './databases.ts'
+import { DOCUMENT_NODES } from './documents.ts'
 import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
+import { GROUP_NODES } from './groups.ts'
 import { GUARDRAIL_NODES } from './guardrails.ts'
 import { ITEM_NODES } from './items.ts'
 import { MESSAGE_NODES } from './messages.ts'
@@ -20,8 +22,10 @@ export const NODES = {
   ...TRIGGER_NODES,
   ...FLOW_NODES,
   ...DATA_NODES,
+  ...DOCUMENT_NODES,
   ...CODE_NODES,
   ...ITEM_NODES,
+  ...GROUP_NODES,
   ...CALL_NODES,
   ...FORMAT_NODES,
   ...DATABASE_NODES,

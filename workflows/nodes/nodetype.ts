@@ -11,6 +11,10 @@ export type NodeType = {
    * What a config must be when it is saved. A string with `{{ }}` may take the place of a `computed` value.
    */
   config: v.GenericSchema<unknown, Record<string, unknown>>
+  /** The settings that most people set, in their order. The others are options. */
+  main?: readonly string[]
+  /** Further ones by the value of one setting, '' being its absence. */
+  mainBy?: { key: string; keys: Record<string, readonly string[]> }
   /** The handles by which the node may leave, which may depend on its config. `null` is the main handle. */
   handles: (config: Record<string, unknown>) => (string | null)[]
   /**

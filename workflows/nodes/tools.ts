@@ -3,6 +3,7 @@ import { MAX_CODE } from '../javascript/code.ts'
 import { DEFAULT_CODE_MS, MAX_CODE_MS, MAX_MEMORY_MB, MIN_MEMORY_MB } from '../javascript/limits.ts'
 import { isObject } from '../json.ts'
 import { checkJsonSchema } from '../jsonschema/schema.ts'
+import { described } from '../object.ts'
 import type { Path } from '../problem.ts'
 import { requestFields } from './calls.ts'
 import { fitMode, statementFields } from './databases.ts'
@@ -51,7 +52,23 @@ const parameters = v.pipe(
   }),
 )
 
-const told = { name: toolName, description, parameters, approval: v.optional(flag) }
+const IDEMPOTENT = 'A call may be made again if nobody knows what came of it.'
+const APPROVAL = 'Each call waits until somebody has approved it.'
+
+const told = described(
+  { name: toolName, description, parameters, approval: v.optional(flag) },
+  {
+    name: 'What the model calls the tool by.',
+    description: 'Tells the model what the tool is good for.',
+    parameters:
+      'What the model calls it with, as the JSON Schema of an object. Expressions read it as $args.',
+    approval: APPROVAL,
+  },
+)
+
+/** The setting that says what a tool is. */
+const kindOf = <const T extends string>(type: T) =>
+  described({ type: v.literal(type) }, { type: 'What the tool does.' })
 
 const list = <S extends v.GenericSchema>(entry: S) =>
   v.pipe(
@@ -75,12 +92,21 @@ function isMixed(body: unknown): boolean {
 const TOOLS = {
   HTTP: v.pipe(
     v.object({
-      type: v.literal('HTTP'),
+      ...kindOf('HTTP'),
       ...told,
       ...requestFields,
-      bodyType: v.optional(oneOf('json', 'form', 'text'), 'json'),
-      responseType: v.optional(oneOf('json', 'text')),
-      idempotent: v.optional(flag),
+      ...described(
+        {
+          bodyType: v.optional(oneOf('json', 'form', 'text'), 'json'),
+          responseType: v.optional(oneOf('json', 'text')),
+          idempotent: v.optional(flag),
+        },
+        {
+          bodyType: 'How the body is sent.',
+          responseType: 'How the answer is read. Without it as JSON where the answer says so.',
+          idempotent: IDEMPOTENT,
+        },
+      ),
     }),
     v.forward(
       v.check(
@@ -92,39 +118,70 @@ const TOOLS = {
     ),
   ),
   SUB_WORKFLOW: v.object({
-    type: v.literal('SUB_WORKFLOW'),
+    ...kindOf('SUB_WORKFLOW'),
     ...told,
-    workflowId: workflowIdField,
-    input: v.optional(computed(anyObject)),
+    ...described(
+      { workflowId: workflowIdField, input: v.optional(computed(anyObject)) },
+      {
+        workflowId: 'The workflow that is executed.',
+        input: 'What its trigger outputs. Without it the arguments of the call.',
+      },
+    ),
   }),
   CODE: v.object({
-    type: v.literal('CODE'),
+    ...kindOf('CODE'),
     ...told,
-    code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
-    timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
-    memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB)),
+    ...described(
+      {
+        code: v.pipe(textField, v.maxLength(MAX_CODE, `must have at most ${MAX_CODE} characters`)),
+        timeoutMs: v.optional(wholeNumber(1, MAX_CODE_MS), DEFAULT_CODE_MS),
+        memoryMb: v.optional(wholeNumber(MIN_MEMORY_MB, MAX_MEMORY_MB)),
+      },
+      {
+        code: 'What stands in an async function: it reads $args and what expressions read, and returns the answer.',
+        timeoutMs: 'How long it may take, in milliseconds of processor time.',
+        memoryMb: 'How much memory its values may take, in MB.',
+      },
+    ),
   }),
-  DATABASE_QUERY: v.pipe(
-    v.object({ type: v.literal('DATABASE_QUERY'), ...told, ...statementFields }),
-    fitMode(),
-  ),
+  DATABASE_QUERY: v.pipe(v.object({ ...kindOf('DATABASE_QUERY'), ...told, ...statementFields }), fitMode()),
   MCP: v.object({
-    type: v.literal('MCP'),
-    name: toolName,
-    description: v.optional(description),
-    url: textField,
-    headers: requestFields.headers,
-    credentialId: v.optional(credentialField),
-    include: v.optional(list(textField)),
-    timeoutMs: v.optional(wholeNumber(1_000, 600_000), 60_000),
-    idempotent: v.optional(flag),
-    approval: v.optional(flag),
+    ...kindOf('MCP'),
+    ...described(
+      {
+        name: toolName,
+        description: v.optional(description),
+        url: textField,
+        headers: requestFields.headers,
+        credentialId: v.optional(credentialField),
+        include: v.optional(list(textField)),
+        timeoutMs: v.optional(wholeNumber(1_000, 600_000), 60_000),
+        idempotent: v.optional(flag),
+        approval: v.optional(flag),
+      },
+      {
+        name: 'The name of the server, for tools whose name another one has.',
+        description: 'What the model is told before the description of each of its tools.',
+        url: 'The address of the server (streamable HTTP).',
+        headers: 'The headers of the requests; one that is null is left out.',
+        credentialId: 'How to sign in at the server.',
+        include: 'The only tools of the server that the agent gets.',
+        timeoutMs: 'How long a call may take, in milliseconds.',
+        idempotent: IDEMPOTENT,
+        approval: APPROVAL,
+      },
+    ),
   }),
   RUN: v.object({
-    type: v.literal('RUN'),
-    name: v.optional(toolName, 'run'),
-    description: v.optional(description),
-    nodes: list(unbraced),
+    ...kindOf('RUN'),
+    ...described(
+      { name: v.optional(toolName, 'run'), description: v.optional(description), nodes: list(unbraced) },
+      {
+        name: 'What the model calls the tool by.',
+        description: 'Tells the model what the tool is good for.',
+        nodes: 'The ids of the nodes before the agent whose outputs it shows.',
+      },
+    ),
   }),
 } as const
 

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { findTimezone, parseCron } from '../graph/cron.ts'
+import { described } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
 import { responseFields, secretHeaderField, signatureField, webhookFilesField } from './webhooks.ts'
 
@@ -28,14 +29,31 @@ export const TRIGGER_NODES = {
     summary:
       'Starts an execution for each request to /hooks/:workflowId/:path; its output is {body, query, ' +
       'headers, method}.',
-    config: v.object({
-      path: nameField,
-      method: v.optional(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`), 'POST'),
-      secretHeader: v.optional(secretHeaderField),
-      signature: v.optional(signatureField),
-      files: v.optional(webhookFilesField),
-      ...responseFields,
-    }),
+    config: v.object(
+      described(
+        {
+          path: nameField,
+          method: v.optional(v.picklist(HTTP_METHODS, `must be one of ${HTTP_METHODS.join(', ')}`), 'POST'),
+          secretHeader: v.optional(secretHeaderField),
+          signature: v.optional(signatureField),
+          files: v.optional(webhookFilesField),
+          ...responseFields,
+        },
+        {
+          path: 'The end of the address: /hooks/<workflow>/<path>.',
+          method: 'The method of the calls that it takes.',
+          secretHeader: 'Only calls that have this header with its value are taken.',
+          signature: 'Only calls whose body is signed with the secret are taken.',
+          files: 'What callers send as files becomes files of the execution.',
+          responseMode:
+            'What the caller gets: an answer at once, the output of the execution, or what a RESPOND_TO_WEBHOOK says.',
+          responseTimeoutMs: 'How long the caller is kept waiting, in milliseconds.',
+          shape: "Gives the data the shape that n8n's webhooks have.",
+          respond: 'What the caller gets where no RESPOND_TO_WEBHOOK says it.',
+        },
+      ),
+    ),
+    main: ['path', 'method', 'responseMode', 'secretHeader'],
     credentialUses: ['SIGNATURE'],
     credentialPaths: [
       ['secretHeader', 'credentialId'],
@@ -46,20 +64,34 @@ export const TRIGGER_NODES = {
     summary:
       'Starts an execution whenever its cron expression matches the time in its time zone, while the ' +
       'workflow is active; its output is {scheduledAt, firedAt, cron, timezone, nodeId}.',
-    config: v.object({
-      cron,
-      timezone: v.optional(
-        v.pipe(
-          textField,
-          v.check((name) => findTimezone(name) !== undefined, 'must be a time zone such as Europe/Berlin'),
-        ),
+    config: v.object(
+      described(
+        {
+          cron,
+          timezone: v.optional(
+            v.pipe(
+              textField,
+              v.check(
+                (name) => findTimezone(name) !== undefined,
+                'must be a time zone such as Europe/Berlin',
+              ),
+            ),
+          ),
+          overlap: v.optional(v.picklist(OVERLAPS, `must be one of ${OVERLAPS.join(', ')}`), 'skip'),
+          catchupWindowMs: v.optional(
+            v.pipe(durationField, v.minValue(10_000, 'must be at least 10000 (10 s)')),
+            CATCHUP_MS,
+          ),
+        },
+        {
+          cron: 'Five fields: minute, hour, day of the month, month, day of the week. 0 9 * * 1-5 is 9:00 on weekdays.',
+          timezone: "Such as Europe/Berlin. Without it the workflow's, else UTC.",
+          overlap: 'What is done with a firing while the execution of an earlier one goes on.',
+          catchupWindowMs: 'How late a firing that was missed is still made up for, in milliseconds.',
+        },
       ),
-      overlap: v.optional(v.picklist(OVERLAPS, `must be one of ${OVERLAPS.join(', ')}`), 'skip'),
-      catchupWindowMs: v.optional(
-        v.pipe(durationField, v.minValue(10_000, 'must be at least 10000 (10 s)')),
-        CATCHUP_MS,
-      ),
-    }),
+    ),
+    main: ['cron', 'timezone', 'overlap'],
   }),
   CHAT_TRIGGER: nodeTypeRow('trigger', {
     summary:

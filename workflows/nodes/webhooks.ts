@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { strictObject } from '../object.ts'
+import { described, strictObject } from '../object.ts'
 import {
   anyObject,
   computed,
@@ -72,43 +72,90 @@ const headers = v.pipe(
 
 /** How a webhook's caller proves its identity: by an HMAC of the body. */
 export const signatureField = v.pipe(
-  strictObject({
-    header: headerName,
-    secret: v.optional(textField),
-    credentialId: v.optional(credentialField),
-    algorithm: v.optional(oneOf('sha256', 'sha1', 'sha512'), 'sha256'),
-    encoding: v.optional(oneOf('hex', 'base64'), 'hex'),
-    prefix: v.optional(v.string('must be a string')),
-    timestampHeader: v.optional(headerName),
-    toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
-    deliveryHeader: v.optional(headerName),
-  }),
+  strictObject(
+    described(
+      {
+        header: headerName,
+        secret: v.optional(textField),
+        credentialId: v.optional(credentialField),
+        algorithm: v.optional(oneOf('sha256', 'sha1', 'sha512'), 'sha256'),
+        encoding: v.optional(oneOf('hex', 'base64'), 'hex'),
+        prefix: v.optional(v.string('must be a string')),
+        timestampHeader: v.optional(headerName),
+        toleranceSeconds: v.optional(wholeNumber(1, 86_400)),
+        deliveryHeader: v.optional(headerName),
+      },
+      {
+        header: 'The header that has the signature.',
+        secret: 'The secret of the HMAC. It is moved into a credential when the workflow is saved.',
+        credentialId: 'A credential that has the secret.',
+        algorithm: 'The hash of the HMAC.',
+        encoding: 'How the signature is written.',
+        prefix: 'What stands before the signature, such as sha256=.',
+        timestampHeader:
+          'The header that has the time in Unix seconds; the signature is then of the time, a dot and the body.',
+        toleranceSeconds: 'How old the time may be, in seconds. 300 unless it is set.',
+        deliveryHeader:
+          'The header that has an id of the delivery, so that one that is repeated starts nothing.',
+      },
+    ),
+  ),
   demandSecret('secret'),
 )
 
 /** A header that must hold a secret. */
 export const secretHeaderField = v.pipe(
-  strictObject({ name: textField, value: v.optional(textField), credentialId: v.optional(credentialField) }),
+  strictObject(
+    described(
+      { name: textField, value: v.optional(textField), credentialId: v.optional(credentialField) },
+      {
+        name: 'The name of the header.',
+        value: 'What it must hold. It is moved into a credential when the workflow is saved.',
+        credentialId: 'A credential that has the value.',
+      },
+    ),
+  ),
   demandSecret('value'),
 )
 
 /** What the caller gets whose answer no RESPOND_TO_WEBHOOK defines. Without it the execution's whole output. */
-const respondField = strictObject({
-  data: v.optional(oneOf('first', 'all', 'none')),
-  status: v.optional(responseStatusField),
-  headers: v.optional(headers),
-  field: v.optional(v.string('must be a string')),
-  contentType: v.optional(v.string('must be a string')),
-  text: v.optional(v.string('must be a string')),
-  ends: v.optional(v.pipe(v.array(v.string('must be a string'), 'must be an array'), v.maxLength(500))),
-})
+const respondField = strictObject(
+  described(
+    {
+      data: v.optional(oneOf('first', 'all', 'none')),
+      status: v.optional(responseStatusField),
+      headers: v.optional(headers),
+      field: v.optional(v.string('must be a string')),
+      contentType: v.optional(v.string('must be a string')),
+      text: v.optional(v.string('must be a string')),
+      ends: v.optional(v.pipe(v.array(v.string('must be a string'), 'must be an array'), v.maxLength(500))),
+    },
+    {
+      data: 'The first item of the node that ended last, all of its items, or nothing.',
+      status: 'The status of the answer.',
+      headers: 'Headers of the answer.',
+      field: 'The only field of the first item that is sent.',
+      contentType: 'The Content-Type of the answer.',
+      text: 'What a caller gets who is answered at once.',
+      ends: 'The ids of the nodes that may be the last one, in their order.',
+    },
+  ),
+)
 export type WebhookRespond = v.InferOutput<typeof respondField>
 
 /** Which bodies of requests become files, and their limits. */
-export const webhookFilesField = strictObject({
-  maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
-  maxCount: v.optional(wholeNumber(1, MAX_RUN_FILES)),
-})
+export const webhookFilesField = strictObject(
+  described(
+    {
+      maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
+      maxCount: v.optional(wholeNumber(1, MAX_RUN_FILES)),
+    },
+    {
+      maxBytes: 'The most bytes that a file may have.',
+      maxCount: 'The most files that a call may have.',
+    },
+  ),
+)
 export type WebhookFiles = v.InferOutput<typeof webhookFilesField>
 
 /** The keys of a WEBHOOK_TRIGGER's config that say when to respond, and how long to wait for the response. */
@@ -126,13 +173,26 @@ export const WEBHOOK_NODES = {
       'Responds to the webhook request that started the execution, if its trigger waits for that ' +
       '(responseMode responseNode); the first response counts. Its output is {status, headers, body}; a ' +
       'string is sent as it is, null as no body, any other value as JSON; with as: file, the bytes of a file.',
-    config: v.object({
-      status: v.optional(computed(responseStatusField), 200),
-      headers: v.optional(headers, {}),
-      body: v.optional(v.unknown()),
-      as: v.optional(oneOf('json', 'text', 'first', 'all', 'file')),
-      key: v.optional(textField),
-      passOn: v.optional(v.boolean('must be true or false')),
-    }),
+    config: v.object(
+      described(
+        {
+          status: v.optional(computed(responseStatusField), 200),
+          headers: v.optional(headers, {}),
+          body: v.optional(v.unknown()),
+          as: v.optional(oneOf('json', 'text', 'first', 'all', 'file')),
+          key: v.optional(textField),
+          passOn: v.optional(v.boolean('must be true or false')),
+        },
+        {
+          status: 'The status of the answer.',
+          headers: 'Headers of the answer; one that is null is left out.',
+          body: 'What the caller gets: a text as it is, nothing as no body, any other value as JSON.',
+          as: 'What the body is: JSON (also from a text), a text, the first or all of its items, or the bytes of a file.',
+          key: 'Of items: puts them into an object under this key.',
+          passOn: 'The node outputs its items, and not the answer.',
+        },
+      ),
+    ),
+    main: ['status', 'body', 'headers'],
   }),
 } as const

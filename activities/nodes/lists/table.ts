@@ -1,5 +1,5 @@
 import { getOwn, isObject } from '../../../workflows/json.ts'
-import type { HtmlTable } from '../../../workflows/nodes/data.ts'
+import type { HtmlTable } from '../../../workflows/nodes/documents.ts'
 
 const TABLE = "style='border-spacing:0; font-family:helvetica,arial,sans-serif'"
 const CELL = "style='margin:0; padding:7px 20px 7px 0px; border-bottom:1px solid #eee"

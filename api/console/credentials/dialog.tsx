@@ -11,6 +11,7 @@ import { problemAt, tellError } from '../data/refusal.ts'
 import { Dialog, FormDialog } from '../kit/dialog.tsx'
 import { Field } from '../kit/field.tsx'
 import { Checkbox, Select, TextInput } from '../kit/input.tsx'
+import { nameType } from '../kit/names.ts'
 import { notify } from '../kit/notices.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { useTeam } from '../shell/role.tsx'
@@ -74,7 +75,7 @@ export function CredentialDialog({ onClose, types, onMade }: NewProps) {
             <Select
               value={kind.type}
               onChange={setChosen}
-              choices={fitting.map(({ type }) => ({ value: type, label: type }))}
+              choices={fitting.map(({ type }) => ({ value: type, label: nameType(type) }))}
             />
           </Field>
           <KeyFields

@@ -1,6 +1,7 @@
 import type { CredentialKey } from '../data/credentials.ts'
 import { Field } from '../kit/field.tsx'
 import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { nameKey } from '../kit/names.ts'
 
 /** What was typed for each key; a key in `dropped` is to be removed. */
 export type Typed = { texts: Record<string, string>; dropped: Record<string, boolean> }
@@ -46,7 +47,7 @@ export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsPr
     const known = has?.includes(name) ?? false
     const help = [
       known ? (key.secret ? 'set, and never shown' : 'set') : '',
-      requiredUnless ? `required unless ${requiredUnless.join(' and ')} are given` : '',
+      requiredUnless ? `required unless ${requiredUnless.map(nameKey).join(' and ')} are given` : '',
       kind === 'list' ? 'one a line' : '',
     ].filter(Boolean)
     const dropped = typed.dropped[name] ?? false
@@ -55,7 +56,7 @@ export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsPr
     return (
       <div key={name}>
         <Field
-          label={name}
+          label={nameKey(name)}
           required={required && !has}
           help={help.length > 0 ? help.join(', ') : undefined}
           error={problemOf(name)}
@@ -67,7 +68,7 @@ export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsPr
             checked={dropped}
             onChange={(drop) => onChange({ ...typed, dropped: { ...typed.dropped, [name]: drop } })}
           >
-            Remove {name}
+            Remove {nameKey(name)}
           </Checkbox>
         )}
       </div>

@@ -9,3 +9,12 @@ export function useNodeTypes() {
     staleTime: Number.POSITIVE_INFINITY,
   })
 }
+
+/** The JSON Schemas of what a workflow is made of besides its nodes' configs. */
+export function useWorkflowSchema() {
+  return useQuery({
+    queryKey: ['workflow-schema'],
+    queryFn: () => read(api.api['workflow-schema'].$get()),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}

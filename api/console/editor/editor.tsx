@@ -1,19 +1,18 @@
 import { useReactFlow } from '@xyflow/react'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo, useRef, useState } from 'react'
 import { isRefused, problemsOf } from '../data/refusal.ts'
 import { go, useQueryState } from '../kit/address.ts'
 import { useConfirm } from '../kit/confirm.tsx'
 import { Dialog } from '../kit/dialog.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
-import { Loading } from '../kit/states.tsx'
 import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
 import { Connections } from './connections.tsx'
+import { Dock } from './dock.tsx'
 import { ExecuteDialog } from './execute.tsx'
 import { createActs } from './graph/acts.ts'
-import { replaceNode, type Target } from './graph/edits.ts'
-import { faultsOf } from './graph/faults.ts'
+import type { Target } from './graph/edits.ts'
 import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
 import { moveStore, send } from './graph/save.ts'
@@ -23,8 +22,6 @@ import { Header } from './header.tsx'
 import { JsonView } from './jsonview.tsx'
 import { KEYS, useKeys } from './keys.ts'
 import { Problems } from './problems.tsx'
-
-const NodePanel = lazy(async () => ({ default: (await import('../nodeform/panel.tsx')).NodePanel }))
 
 export type EditorProps = {
   store: EditorStore
@@ -149,7 +146,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       onFit: fit,
       onEscape: () => {
         if (target) setTarget(null)
-        else store.set({ selected: new Set(), open: undefined })
+        else store.set({ selected: new Set(), open: undefined, settings: false })
       },
     },
     readOnly,
@@ -169,6 +166,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
         onSave={() => void saveHere()}
         onExecute={() => setShown('execute')}
         onHelp={() => setShown('help')}
+        onSettings={() => store.set({ open: undefined, settings: true })}
       />
       <div className="editor-body">
         <div className="editor-canvas" ref={canvas}>
@@ -198,7 +196,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
           )}
           <Problems store={store} onJump={jump} />
         </div>
-        <Settings store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
+        <Dock store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
       </div>
       {connecting && (
         <Connections
@@ -253,55 +251,4 @@ function tellTarget(
   }
   if ('edge' in target) return `Between ${name(target.edge.source)} and ${name(target.edge.target)}`
   return 'inside' in target ? `Inside ${name(target.inside)}` : 'Onto the canvas'
-}
-
-type SettingsProps = {
-  store: EditorStore
-  teamId: string
-  workflowId: string | undefined
-  readOnly: boolean
-  onClosed: (id: string) => void
-}
-
-/** The settings of the node that is open, beside the canvas. */
-function Settings({ store, teamId, workflowId, readOnly, onClosed }: SettingsProps) {
-  const open = useEditor(store, (state) => state.open)
-  const draft = useEditor(store, (state) => state.draft)
-  const faults = useEditor(store, (state) => state.faults)
-  const dock = useRef<HTMLElement>(null)
-  const node = draft.nodes.find(({ id }) => id === open)
-  const own = useMemo(() => (node ? faultsOf(faults, node.id) : []), [faults, node])
-  useEffect(() => {
-    // Who gives a node another id stays in the field.
-    const within = dock.current?.contains(document.activeElement)
-    if (open !== undefined && !within) dock.current?.focus({ preventScroll: true })
-  }, [open])
-  if (!node) return null
-  return (
-    <aside className="node-dock" aria-label={`Settings of ${nameNode(node)}`} tabIndex={-1} ref={dock}>
-      <Suspense fallback={<Loading />}>
-        <NodePanel
-          teamId={teamId}
-          workflowId={workflowId}
-          node={node}
-          graph={draft}
-          faults={own}
-          readOnly={readOnly}
-          onChange={(next) => {
-            const now = store.get()
-            const edited = replaceNode(now.draft, node.id, next as EditorNode)
-            const renamed = next.id !== node.id && edited.nodes.some(({ id }) => id === next.id)
-            store.edit(edited, {
-              key: `node ${node.id}`,
-              ...(renamed ? { open: next.id, selected: new Set([next.id]) } : {}),
-            })
-          }}
-          onClose={() => {
-            store.set({ open: undefined })
-            onClosed(node.id)
-          }}
-        />
-      </Suspense>
-    </aside>
-  )
 }

@@ -24,6 +24,7 @@ type HeaderProps = {
   onSave: () => void
   onExecute: () => void
   onHelp: () => void
+  onSettings: () => void
 }
 
 /** The workflow's name, and what can be done with it as a whole. */
@@ -38,6 +39,7 @@ export function Header({
   onSave,
   onExecute,
   onHelp,
+  onSettings,
 }: HeaderProps) {
   const name = useEditor(store, ({ draft }) => draft.name)
   const dirty = useEditor(store, isDirty)
@@ -86,6 +88,7 @@ export function Header({
             ...(readOnly
               ? []
               : [{ label: 'Description', icon: 'edit' as const, onClick: () => setDescribing(true) }]),
+            { label: 'Settings', icon: 'settings', onClick: onSettings },
             ...(id
               ? [
                   { label: 'Versions', icon: 'schedules' as const, href: `/workflows/${id}/versions` },

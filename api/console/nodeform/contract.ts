@@ -15,6 +15,9 @@ export type GraphNode = {
   timeoutMs?: number
   onError?: 'FAIL' | 'CONTINUE' | 'BRANCH'
   disabled?: boolean
+  perItem?: boolean | { concurrency?: number }
+  allItems?: boolean
+  itemOptions?: Record<string, unknown>
   parentId?: string
 }
 
@@ -26,6 +29,8 @@ export type GraphEdge = {
   targetHandle?: string | null
 }
 
+export type NodeEdit = (now: GraphNode) => GraphNode
+
 export type NodePanelProps = {
   teamId: string
   workflowId: string | undefined // undefined: not saved yet
@@ -33,7 +38,9 @@ export type NodePanelProps = {
   graph: { nodes: GraphNode[]; edges: GraphEdge[] }
   faults: { path: string; message: string; warning?: true }[] // of this node, path relative to it, e.g. config.url
   readOnly: boolean
-  onChange(node: GraphNode): void // the whole node, also a changed id/name
+  /** An edit is made of the node as it is by then, which may be newer than the one that was drawn last. */
+  onEdit(edit: NodeEdit): void
+  onRename(id: string): void
   onClose(): void
 }
 

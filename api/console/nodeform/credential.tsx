@@ -1,35 +1,26 @@
 import { useState } from 'react'
-import { useCredentials } from '../data/credentials.ts'
+import { CredentialDialog } from '../credentials/dialog.tsx'
+import { connectCredential, testCredential, useCredentials, useCredentialTypes } from '../data/credentials.ts'
 import { tellError } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
 import { Icon } from '../kit/icon.tsx'
-import { Select, TextInput } from '../kit/input.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
+import { Select } from '../kit/input.tsx'
+import { nameType } from '../kit/names.ts'
+import { notifyError } from '../kit/notices.tsx'
 import { useRole } from '../shell/role.tsx'
-import {
-  type CredentialType,
-  connectCredential,
-  createCredential,
-  testCredential,
-  useCredentialTypes,
-} from './credentials.ts'
-import { faultsAt, tellFaults, useForm } from './scope.ts'
-import { CredentialKeys, readKeys } from './secrets.tsx'
-import type { ValueProps } from './value.tsx'
-import { nameType } from './words.ts'
-
-export type { CredentialUse } from './credentials.ts'
+import type { ValueProps } from './field.ts'
+import { Labelled } from './leaf.tsx'
+import { useForm } from './scope.ts'
 
 type Tested = { id: string; good: boolean; message: string }
 
 /** Chooses a credential of a type that the node takes; one is made and tested in place. */
-export function CredentialField({ path, label, value, onChange, required }: ValueProps) {
-  const { teamId, uses, faults, readOnly } = useForm()
+export function CredentialField(props: ValueProps) {
+  const { path, value, edit, required } = props
+  const { teamId, uses, readOnly } = useForm()
   const mayRead = useRole()('BUILDER')
   const { data: all } = useCredentials(mayRead ? teamId : '')
-  const { data: types = [] } = useCredentialTypes(mayRead)
+  const { data: types = [] } = useCredentialTypes()
   const [isOpen, setOpen] = useState(false)
   const [busy, setBusy] = useState(false)
   const [tested, setTested] = useState<Tested | null>(null)
@@ -48,7 +39,7 @@ export function CredentialField({ path, label, value, onChange, required }: Valu
   const test = async () => {
     setBusy(true)
     try {
-      const { status, message } = await testCredential(id, teamId)
+      const { status, message } = await testCredential(teamId, id)
       setTested({ id, good: status === 'SUCCESS', message })
     } catch (error) {
       setTested({ id, good: false, message: tellError(error) })
@@ -66,15 +57,15 @@ export function CredentialField({ path, label, value, onChange, required }: Valu
   }
   return (
     <div className="credential">
-      <Field label={label} error={tellFaults(faultsAt(faults, path))} required={required ?? false}>
+      <Labelled {...props}>
         <Select
           value={id}
           disabled={readOnly || !mayRead}
           empty={required ? 'Choose a credential' : 'None'}
           choices={choices}
-          onChange={(next) => onChange(next === '' ? undefined : next)}
+          onChange={(next) => edit(() => (next === '' ? undefined : next))}
         />
-      </Field>
+      </Labelled>
       {mayRead && !readOnly && (
         <div className="row">
           <Button small icon="plus" onClick={() => setOpen(true)}>
@@ -99,51 +90,12 @@ export function CredentialField({ path, label, value, onChange, required }: Valu
         </p>
       )}
       {isOpen && (
-        <NewCredential
-          types={fitting}
-          teamId={teamId}
+        <CredentialDialog
+          types={[...names]}
           onClose={() => setOpen(false)}
-          onMade={(made) => onChange(made)}
+          onMade={(made) => edit(() => made.id)}
         />
       )}
     </div>
-  )
-}
-
-type NewProps = { types: CredentialType[]; teamId: string; onClose: () => void; onMade: (id: string) => void }
-
-function NewCredential({ types, teamId, onClose, onMade }: NewProps) {
-  const [name, setName] = useState('')
-  const [type, setType] = useState<string>(types[0]?.type ?? '')
-  const [values, setValues] = useState<Record<string, string>>({})
-  const kind = types.find((one) => one.type === type)
-  const create = async () => {
-    const made = await createCredential({
-      teamId,
-      name,
-      type: kind!.type,
-      data: readKeys(kind!.keys, values),
-    })
-    notify('Credential created')
-    onMade(made.id)
-  }
-  return (
-    <FormDialog open wide onClose={onClose} title="New credential" label="Create" onSubmit={create}>
-      <Field label="Name" required>
-        <TextInput value={name} maxLength={200} onChange={setName} />
-      </Field>
-      <Field label="Type" help={kind?.summary}>
-        <Select
-          value={type}
-          choices={types.map((one) => ({ value: one.type, label: nameType(one.type) }))}
-          onChange={(next) => {
-            setType(next)
-            setValues({})
-          }}
-        />
-      </Field>
-      <CredentialKeys keys={kind?.keys ?? []} values={values} onChange={setValues} />
-      <p className="quiet">What is secret is stored sealed, and never shown again.</p>
-    </FormDialog>
   )
 }

@@ -1,17 +1,16 @@
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select } from '../kit/input.tsx'
-import type { GraphNode, Retry } from './contract.ts'
-import { faultsAt, tellFaults, useForm } from './scope.ts'
+import { Checkbox, Select } from '../kit/input.tsx'
+import { nameKey } from '../kit/names.ts'
+import type { GraphNode, NodeEdit, Retry } from './contract.ts'
+import { type Edit, editKey } from './field.ts'
+import { Labelled } from './leaf.tsx'
+import type { NodeSchema, Schema } from './schema.ts'
+import { useForm } from './scope.ts'
+import { ValueField } from './value.tsx'
 
-type Defaults = { retry: Required<Retry>; timeoutMs: number }
-type FailureProps = { defaults: Defaults; onChange: (node: GraphNode) => void }
+type Defaults = { kind: string; retry: Required<Retry>; timeoutMs: number }
+type FailureProps = { defaults: Defaults; schemas: NodeSchema; onEdit: (edit: NodeEdit) => void }
 
-const RETRY = [
-  ['maxAttempts', 'Attempts', 'How often it is tried, the first time included.', 1, 100],
-  ['initialIntervalMs', 'First pause (ms)', 'How long it waits before the second attempt.', 1, 86_400_000],
-  ['backoffCoefficient', 'Factor', 'How many times longer each pause is.', 1, 100],
-  ['maxIntervalMs', 'Longest pause (ms)', undefined, 1, 86_400_000],
-] as const
+export const FAILURE_PATHS = ['onError', 'retry', 'timeoutMs', 'disabled']
 
 const ON_ERROR = [
   { value: 'FAIL', label: 'The execution fails' },
@@ -20,55 +19,67 @@ const ON_ERROR = [
 ]
 
 /** Attempts, time limits and what follows from an error. */
-export function FailureFields({ defaults, onChange }: FailureProps) {
-  const { node, faults, readOnly } = useForm()
-  const wrong = (path: string) => tellFaults(faultsAt(faults, path))
-  const change = (key: keyof GraphNode, value: unknown) => onChange(setField(node, key, value))
-  const setRetry = (key: keyof Retry, value: number | undefined) => {
-    const { [key]: _, ...rest } = node.retry ?? {}
-    const retry = value === undefined ? rest : { ...rest, [key]: value }
-    change('retry', Object.keys(retry).length > 0 ? retry : undefined)
-  }
+export function FailureFields({ defaults, schemas, onEdit }: FailureProps) {
+  const { node, readOnly } = useForm()
+  const edit = (key: keyof GraphNode) => (make: Edit) => onEdit((now) => editKey(now, key, make))
+  const retry = schemas.retry?.anyOf?.find(({ properties }) => properties)?.properties ?? {}
+  const own = { schema: schemas.onError ?? {}, path: 'onError', label: 'If it fails', value: node.onError }
+  // Loops, and what waits for somebody, have attempts and limits of their own.
+  const retries = !['loop', 'pause'].includes(defaults.kind) || node.retry || node.timeoutMs
+  const number = (
+    schema: Schema,
+    path: string,
+    usual: number,
+    value: unknown,
+    change: (make: Edit) => void,
+  ) => (
+    <ValueField
+      key={path}
+      schema={{ ...schema, default: usual }}
+      path={path}
+      label={LABELS[path] ?? nameKey(path)}
+      value={value}
+      edit={change}
+    />
+  )
   return (
     <div className="fields">
-      <Field label="If it fails" error={wrong('onError')}>
+      <Labelled {...own} edit={edit('onError')}>
         <Select
           disabled={readOnly}
           value={node.onError ?? 'FAIL'}
           choices={ON_ERROR}
-          onChange={(next) => change('onError', next)}
+          onChange={(next) => edit('onError')(() => next)}
         />
-      </Field>
-      <div className="pairs">
-        {RETRY.map(([key, label, help, min, max]) => (
-          <Field key={key} label={label} help={help} error={wrong(`retry.${key}`)}>
-            <NumberInput
-              min={min}
-              max={max}
-              step={key === 'backoffCoefficient' ? 'any' : 1}
-              placeholder={String(defaults.retry[key])}
-              readOnly={readOnly}
-              value={node.retry?.[key]}
-              onChange={(next) => setRetry(key, next)}
-            />
-          </Field>
-        ))}
-        <Field label="Time limit (ms)" help="Of one attempt." error={wrong('timeoutMs')}>
-          <NumberInput
-            min={1}
-            max={86_400_000}
-            step={1}
-            placeholder={String(defaults.timeoutMs)}
-            readOnly={readOnly}
-            value={node.timeoutMs}
-            onChange={(next) => change('timeoutMs', next)}
-          />
-        </Field>
-      </div>
+      </Labelled>
+      {retries && (
+        <div className="pairs">
+          {Object.entries(retry).map(([key, schema]) =>
+            number(
+              schema,
+              `retry.${key}`,
+              defaults.retry[key as keyof Retry],
+              node.retry?.[key as keyof Retry],
+              (make) =>
+                edit('retry')((now) => {
+                  const next = editKey(Object(now ?? {}), key, make)
+                  return Object.keys(next).length > 0 ? next : undefined
+                }),
+            ),
+          )}
+          {number(
+            schemas.timeoutMs ?? {},
+            'timeoutMs',
+            defaults.timeoutMs,
+            node.timeoutMs,
+            edit('timeoutMs'),
+          )}
+        </div>
+      )}
       <Checkbox
         checked={node.disabled ?? false}
         disabled={readOnly}
-        onChange={(on) => change('disabled', on || undefined)}
+        onChange={(on) => edit('disabled')(() => on || undefined)}
       >
         Disabled: it passes its input on
       </Checkbox>
@@ -76,9 +87,21 @@ export function FailureFields({ defaults, onChange }: FailureProps) {
   )
 }
 
-/** The node with another value of a field; undefined takes the field out. */
-export function setField(node: GraphNode, key: keyof GraphNode, value: unknown): GraphNode {
-  if (value !== undefined) return { ...node, [key]: value }
-  const { [key]: _, ...rest } = node
-  return rest as GraphNode
+const LABELS: Record<string, string> = {
+  'retry.maxAttempts': 'Attempts',
+  'retry.initialIntervalMs': 'First pause (ms)',
+  'retry.backoffCoefficient': 'Factor',
+  'retry.maxIntervalMs': 'Longest pause (ms)',
+  timeoutMs: 'Time limit (ms)',
+}
+
+/** What of it is not as usual, for the closed section. */
+export function tellFailure({ onError, retry, timeoutMs, disabled }: GraphNode): string {
+  const said = [
+    disabled ? 'disabled' : '',
+    onError === 'CONTINUE' ? 'goes on' : onError === 'BRANCH' ? 'output “error”' : '',
+    retry?.maxAttempts ? `${retry.maxAttempts} ${retry.maxAttempts === 1 ? 'attempt' : 'attempts'}` : '',
+    timeoutMs ? `${timeoutMs} ms` : '',
+  ]
+  return said.filter(Boolean).join(', ')
 }

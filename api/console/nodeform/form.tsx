@@ -1,16 +1,17 @@
-import { useState } from 'react'
 import { Button } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
 import { Icon } from '../kit/icon.tsx'
-import { TextInput } from '../kit/input.tsx'
+import { nameKey } from '../kit/names.ts'
 import { WebhookAddress } from './address.tsx'
-import type { GraphNode, NodeFault, Retry } from './contract.ts'
-import { FailureFields, setField } from './failure.tsx'
-import { setKey } from './object.tsx'
-import type { Schema } from './schema.ts'
-import { faultsAt, tellFaults, useForm } from './scope.ts'
+import type { NodeEdit, NodeFault, Retry } from './contract.ts'
+import { FAILURE_PATHS, FailureFields, tellFailure } from './failure.tsx'
+import { type Edit, editKey } from './field.ts'
+import { ITEM_PATHS, ItemFields, wayOf, worksOnItems } from './items.tsx'
+import { NameFields } from './names.tsx'
+import { flattenConfig, isRecord, type NodeSchema, type Schema } from './schema.ts'
+import { faultsAt, useForm } from './scope.ts'
+import { Section } from './section.tsx'
+import { UnknownKeys } from './unknown.tsx'
 import { ValueField } from './value.tsx'
-import { groupKeys, labelFor } from './words.ts'
 
 export type NodeType = {
   type: string
@@ -18,39 +19,48 @@ export type NodeType = {
   summary: string
   retry: Required<Retry>
   timeoutMs: number
+  /** What stands above the options, and what more by the value of one of these. */
+  main: string[]
+  mainBy: { key: string; keys: Record<string, readonly string[]> } | null
   config: Schema
 }
 
-type FormProps = { nodeType: NodeType; onChange: (node: GraphNode) => void }
+type FormProps = {
+  nodeType: NodeType
+  schemas: NodeSchema
+  onEdit: (edit: NodeEdit) => void
+  onRename: (id: string) => void
+}
 
-const FAILURE_PATHS = ['onError', 'retry', 'timeoutMs', 'disabled']
-
-/** The form of a node: its name, its main settings, its options, and what is done when it fails. */
-export function NodeForm({ nodeType, onChange }: FormProps) {
+/** The form of a node: its name, its main settings, its options, its items, and what is done when it fails. */
+export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
   const { node, faults, readOnly } = useForm()
-  const schema = nodeType.config
-  const properties = schema.properties ?? {}
-  const { main, more } = groupKeys(node.type, schema, node.config)
-  const setConfig = (key: string, value: unknown) =>
-    onChange({ ...node, config: setKey(node.config, key, value) })
+  const { kind } = nodeType
+  const { properties = {}, required: due = [] } = flattenConfig(nodeType.config)
+  const { main, more } = groupKeys(nodeType, Object.keys(properties), due, node.config)
   const set = more.filter((key) => node.config[key] !== undefined)
-  const isTrigger = nodeType.kind === 'trigger'
-  const failing = FAILURE_PATHS.some((path) => faultsAt(faults, path).length > 0)
+  const isWrong = (path: string) => faultsAt(faults, path).length > 0
+  const editConfig = (make: Edit) =>
+    onEdit((now) => {
+      const config = make(now.config)
+      return isRecord(config) ? { ...now, config } : now
+    })
   const field = (key: string) => (
     <ValueField
       key={key}
       schema={properties[key]!}
       path={`config.${key}`}
-      label={labelFor(key)}
-      required={schema.required?.includes(key) ?? false}
+      label={nameKey(key)}
+      required={due.includes(key)}
       value={node.config[key]}
-      onChange={(value) => setConfig(key, value)}
+      edit={(make) => editConfig((config) => editKey(Object(config), key, make))}
     />
   )
   return (
     <div className="fields">
-      <NameFields onChange={onChange} />
-      <Others properties={Object.keys(properties)} onChange={onChange} />
+      <NameFields onEdit={onEdit} onRename={onRename} />
+      <OtherFaults known={Object.keys(properties)} />
+      <UnknownKeys held={node.config} known={Object.keys(properties)} path="config" edit={editConfig} />
       {node.type === 'WEBHOOK_TRIGGER' && <WebhookAddress />}
       {main.map(field)}
       {main.length + more.length === 0 && <p className="quiet">There is nothing to set here.</p>}
@@ -58,18 +68,27 @@ export function NodeForm({ nodeType, onChange }: FormProps) {
         <Section
           title="Options"
           note={set.length > 0 ? `${set.length} set` : ''}
-          open={set.length > 0 || more.some((key) => faultsAt(faults, `config.${key}`).length > 0)}
+          open={set.length > 0 || more.some((key) => isWrong(`config.${key}`))}
         >
           <div className="fields">{more.map(field)}</div>
         </Section>
       )}
-      {!isTrigger && (
-        <Section title="When it fails" note={tellFailure(node)} open={failing}>
-          <FailureFields defaults={nodeType} onChange={onChange} />
+      {(worksOnItems(node.type, kind) || wayOf(node) !== '') && (
+        <Section
+          title="Items"
+          note={{ '': '', each: 'on each item', all: 'on all items' }[wayOf(node)]}
+          open={ITEM_PATHS.some(isWrong)}
+        >
+          <ItemFields kind={kind} schemas={schemas} onEdit={onEdit} />
         </Section>
       )}
-      {isTrigger && node.disabled && !readOnly && (
-        <Button small onClick={() => onChange(setField(node, 'disabled', undefined))}>
+      {kind !== 'trigger' && (
+        <Section title="When it fails" note={tellFailure(node)} open={FAILURE_PATHS.some(isWrong)}>
+          <FailureFields defaults={nodeType} schemas={schemas} onEdit={onEdit} />
+        </Section>
+      )}
+      {kind === 'trigger' && node.disabled && !readOnly && (
+        <Button small onClick={() => onEdit((now) => editKey(now, 'disabled', () => undefined))}>
           Enable it
         </Button>
       )}
@@ -77,121 +96,30 @@ export function NodeForm({ nodeType, onChange }: FormProps) {
   )
 }
 
-/** What of it is not as usual, for the closed section. */
-function tellFailure({ onError, retry, disabled }: GraphNode): string {
-  const said = [
-    disabled ? 'disabled' : '',
-    onError === 'CONTINUE' ? 'goes on' : onError === 'BRANCH' ? 'output “error”' : '',
-    retry?.maxAttempts ? `${retry.maxAttempts} ${retry.maxAttempts === 1 ? 'attempt' : 'attempts'}` : '',
-  ]
-  return said.filter(Boolean).join(', ')
+/** The keys of a config that everybody sets, in their order, and the others. */
+function groupKeys(
+  { main, mainBy }: NodeType,
+  all: string[],
+  due: readonly string[],
+  config: Record<string, unknown>,
+) {
+  const by = mainBy?.keys[String(config[mainBy.key] ?? '')] ?? []
+  const first = [...new Set([...main, ...by, ...due])].filter((key) => all.includes(key))
+  return { main: first, more: all.filter((key) => !first.includes(key)) }
 }
 
-type SectionProps = { title: string; note: string; open: boolean; children: React.ReactNode }
-
-/** It opens for what is set or wrong in it, and stays as one has left it. */
-function Section({ title, note, open, children }: SectionProps) {
-  const [chosen, setChosen] = useState<boolean | null>(null)
-  const isOpen = chosen ?? open
-  return (
-    <details className="section" open={isOpen}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: a summary is a button */}
-      <summary
-        onClick={(event) => {
-          event.preventDefault()
-          setChosen(!isOpen)
-        }}
-      >
-        {title} {note && <span className="quiet">{note}</span>}
-      </summary>
-      {isOpen && children}
-    </details>
-  )
-}
-
-/** The id is what expressions name it by, so it changes when it is whole. */
-function NameFields({ onChange }: { onChange: (node: GraphNode) => void }) {
-  const { node, graph, faults, readOnly } = useForm()
-  const [id, setId] = useState(node.id)
-  const taken = id !== node.id && graph.nodes.some((one) => one.id === id)
-  const broken = !/^[A-Za-z0-9_-]{1,100}$/.test(id)
-  const wrong = taken
-    ? 'Another node has this id'
-    : broken
-      ? 'An id has 1 to 100 letters, digits, _ or -'
-      : tellFaults(faultsAt(faults, 'id'))
-  const settle = () => {
-    if (id !== node.id && !taken && !broken) onChange({ ...node, id })
-  }
-  return (
-    <div className="pairs">
-      <Field label="Name" error={tellFaults(faultsAt(faults, 'name'))}>
-        <TextInput
-          maxLength={200}
-          readOnly={readOnly}
-          value={node.name ?? ''}
-          onChange={(name) => onChange(setField(node, 'name', name === '' ? undefined : name))}
-        />
-      </Field>
-      <Field label="Id" error={wrong}>
-        <TextInput
-          maxLength={100}
-          spellCheck={false}
-          readOnly={readOnly}
-          value={id}
-          onChange={setId}
-          onBlur={settle}
-          onKeyDown={(event) => event.key === 'Enter' && settle()}
-        />
-      </Field>
-    </div>
-  )
-}
-
-/** Faults that no field shows, and keys that nobody reads. */
-function Others({ properties, onChange }: { properties: string[]; onChange: (node: GraphNode) => void }) {
-  const { node, faults, readOnly } = useForm()
-  const unknown = Object.keys(node.config).filter((key) => !properties.includes(key))
-  const shown = [...FAILURE_PATHS, 'id', 'name']
-  const rest = faults.filter(
-    (one) =>
-      !shown.some((path) => faultsAt([one], path).length > 0) &&
-      ![...properties, ...unknown].some((key) => faultsAt([one], `config.${key}`).length > 0),
-  )
-  if (rest.length + unknown.length === 0) return null
-  const rename = (key: string, to: string) => {
-    const entries = Object.entries(node.config).map(([one, value]) => [one === key ? to : one, value])
-    onChange({ ...node, config: Object.fromEntries(entries) })
-  }
+/** Faults that no field shows. */
+function OtherFaults({ known }: { known: string[] }) {
+  const { node, faults } = useForm()
+  const keys = [...known, ...Object.keys(node.config)].map((key) => `config.${key}`)
+  const shown = [...FAILURE_PATHS, ...ITEM_PATHS, 'id', 'name', ...keys]
+  const rest = faults.filter((one) => !shown.some((path) => faultsAt([one], path).length > 0))
+  if (rest.length === 0) return null
   return (
     <div className="others">
       {rest.map((one) => (
         <Fault key={`${one.path} ${one.message}`} fault={one} />
       ))}
-      {unknown.map((key) => {
-        const said = tellFaults(faultsAt(faults, `config.${key}`))
-        const similar = suggestKey(said ?? '', key, properties)
-        return (
-          <div key={key} className="other" role="status">
-            <p>
-              <Icon name="warning" size={13} /> {said ?? `The key “${key}” is unknown here, and left out.`}
-            </p>
-            {!readOnly && (
-              <div className="row">
-                {similar && !(similar in node.config) && (
-                  <Button small onClick={() => rename(key, similar)}>{`Rename it to ${similar}`}</Button>
-                )}
-                <Button
-                  small
-                  onClick={() => onChange({ ...node, config: setKey(node.config, key, undefined) })}
-                >
-                  {`Remove ${key}`}
-                </Button>
-              </div>
-            )}
-          </div>
-        )
-      })}
     </div>
   )
 }
@@ -203,12 +131,4 @@ function Fault({ fault }: { fault: NodeFault }) {
       {fault.message}
     </p>
   )
-}
-
-/** What the API suggests; before it was asked, a key with the same letters. */
-function suggestKey(said: string, key: string, known: string[]): string | undefined {
-  const named = /did you mean "([^"]+)"/.exec(said)?.[1]
-  if (named && known.includes(named)) return named
-  const letters = (text: string) => [...text.toLowerCase()].sort().join('')
-  return known.find((one) => letters(one) === letters(key) || one.toLowerCase() === key.toLowerCase())
 }

@@ -1,9 +1,8 @@
 import { useEffect, useRef, useState } from 'react'
 import { Button } from '../kit/button.tsx'
+import type { NestedProps } from './field.ts'
 import { isRecord, type Schema } from './schema.ts'
 import { faultsAt, tellFaults, useForm } from './scope.ts'
-import { ValueField, type ValueProps } from './value.tsx'
-import { helpFor } from './words.ts'
 
 type Row = { id: number; key: string; value: unknown }
 
@@ -19,39 +18,41 @@ function asValue(rows: Row[]): Record<string, unknown> {
 }
 
 /** Keys and their values, such as headers; a key may be half written, so the rows are more than the value. */
-export function MapField({ schema, path, label, value, onChange, required, hideLabel }: ValueProps) {
-  const { node, faults, readOnly } = useForm()
+export function MapField({ schema, path, label, value, edit, required, hideLabel, Value }: NestedProps) {
+  const { faults, readOnly } = useForm()
   const [rows, setRows] = useState(() => asRows(value))
+  const latest = useRef(rows)
   const told = useRef(JSON.stringify(value ?? {}))
   useEffect(() => {
     const now = JSON.stringify(value ?? {})
     if (now === told.current) return
     told.current = now
-    setRows(asRows(value))
+    latest.current = asRows(value)
+    setRows(latest.current)
   }, [value])
-  const set = (next: Row[]) => {
+  const change = (make: (rows: Row[]) => Row[]) => {
+    const next = make(latest.current)
     const written = asValue(next)
+    const before = told.current
+    latest.current = next
     told.current = JSON.stringify(written)
     setRows(next)
-    onChange(next.length === 0 && !required && path !== 'config.values' ? undefined : written)
+    // A row without a key is none yet.
+    if (told.current === before && next.length > 0) return
+    edit(() => (next.length === 0 && !required && path !== 'config.values' ? undefined : written))
   }
-  const change = (at: number, part: Partial<Row>) => set(rows.with(at, { ...rows[at]!, ...part }))
+  const set = (id: number, make: (row: Row) => Partial<Row>) =>
+    change((all) => all.map((row) => (row.id === id ? { ...row, ...make(row) } : row)))
   const inner: Schema = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
-  const help = hideLabel ? undefined : helpFor(node.type, path, schema)
-  const wrong = tellFaults(
-    faultsAt(
-      faults,
-      path,
-      rows.map(({ key }) => key),
-    ),
-  )
+  const keys = rows.map(({ key }) => key)
+  const wrong = tellFaults(faultsAt(faults, path, keys))
   return (
     <fieldset className="field form-group">
       <legend className={hideLabel ? 'hidden' : undefined}>
         {label}
         {required && <span className="star"> *</span>}
       </legend>
-      {help && <p className="help">{help}</p>}
+      {schema.description && !hideLabel && <p className="help">{schema.description}</p>}
       {rows.map(({ id, key, value: one }, at) => (
         <div key={id} className="pair">
           <input
@@ -61,20 +62,21 @@ export function MapField({ schema, path, label, value, onChange, required, hideL
             autoComplete="off"
             spellCheck={false}
             readOnly={readOnly}
-            aria-invalid={
-              rows.some((other) => other.id !== id && other.key === key && key !== '') || undefined
-            }
+            aria-invalid={(key !== '' && keys.indexOf(key) !== keys.lastIndexOf(key)) || undefined}
             value={key}
-            onChange={(event) => change(at, { key: event.target.value })}
+            onChange={(event) => {
+              const { value: typed } = event.target
+              set(id, () => ({ key: typed }))
+            }}
           />
-          <ValueField
+          <Value
             schema={inner}
             path={`${path}.${key}`}
             label={key === '' ? `Value ${at + 1}` : `Value of ${key}`}
             hideLabel
             required
             value={one}
-            onChange={(next) => change(at, { value: next ?? '' })}
+            edit={(make) => set(id, (row) => ({ value: make(row.value) ?? '' }))}
           />
           {!readOnly && (
             <Button
@@ -82,13 +84,17 @@ export function MapField({ schema, path, label, value, onChange, required, hideL
               look="plain"
               icon="trash"
               aria-label={`Remove ${key || `key ${at + 1}`}`}
-              onClick={() => set(rows.toSpliced(at, 1))}
+              onClick={() => change((all) => all.filter((row) => row.id !== id))}
             />
           )}
         </div>
       ))}
       {!readOnly && (
-        <Button small icon="plus" onClick={() => setRows([...rows, { id: ++made, key: '', value: '' }])}>
+        <Button
+          small
+          icon="plus"
+          onClick={() => change((all) => [...all, { id: ++made, key: '', value: '' }])}
+        >
           {`Add ${label === 'Headers' ? 'header' : 'key'}`}
         </Button>
       )}

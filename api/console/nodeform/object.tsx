@@ -1,67 +1,58 @@
 import { Button } from '../kit/button.tsx'
+import { nameKey } from '../kit/names.ts'
+import { editKey, type NestedProps } from './field.ts'
 import { isRecord, startValue } from './schema.ts'
 import { faultsAt, tellFaults, useForm } from './scope.ts'
-import { ValueField, type ValueProps } from './value.tsx'
-import { helpFor, labelFor } from './words.ts'
+import { UnknownKeys } from './unknown.tsx'
 
 /** An object with fields of its own; one that may be missing is added and removed as a whole. */
-export function ObjectField({ schema, path, label, value, onChange, required, hideLabel }: ValueProps) {
-  const { node, faults, readOnly } = useForm()
+export function ObjectField({ schema, path, label, value, edit, required, hideLabel, Value }: NestedProps) {
+  const { faults, readOnly } = useForm()
   const properties = Object.entries(schema.properties ?? {})
+  const keys = properties.map(([key]) => key)
   const due = schema.required ?? []
-  const wrong = tellFaults(
-    faultsAt(
-      faults,
-      path,
-      properties.map(([key]) => key),
-    ),
-  )
-  const help = helpFor(node.type, path, schema)
-  const isThere = isRecord(value)
-  if (!isThere && !required) {
+  const help = schema.description && <p className="help">{schema.description}</p>
+  const said = tellFaults(faultsAt(faults, path, keys))
+  const wrong = said && <p className="wrong">{said}</p>
+  const name = `${label.charAt(0).toLowerCase()}${label.slice(1)}`
+  if (!isRecord(value) && !required) {
     if (readOnly) return null
     return (
       <div className="field">
-        <Button small icon="plus" onClick={() => onChange(startValue(schema))}>
-          {`Add ${label.charAt(0).toLowerCase()}${label.slice(1)}`}
+        <Button small icon="plus" onClick={() => edit(() => startValue(schema))}>
+          {`Add ${name}`}
         </Button>
-        {help && <p className="help">{help}</p>}
-        {wrong && <p className="wrong">{wrong}</p>}
+        {help}
+        {wrong}
       </div>
     )
   }
-  const held: Record<string, unknown> = isThere ? value : {}
+  const held = isRecord(value) ? value : {}
   const ordered = properties.toSorted(([a], [b]) => Number(due.includes(b)) - Number(due.includes(a)))
   return (
     <fieldset className="field form-group inset">
       <legend className={hideLabel ? 'hidden' : undefined}>{label}</legend>
-      {help && <p className="help">{help}</p>}
+      {help}
       {ordered.map(([key, inner]) =>
         inner.const !== undefined && due.includes(key) ? null : (
-          <ValueField
+          <Value
             key={key}
             schema={inner}
             path={`${path}.${key}`}
-            label={labelFor(key)}
+            label={nameKey(key)}
             required={due.includes(key)}
             value={held[key]}
-            onChange={(next) => onChange(setKey(held, key, next))}
+            edit={(make) => edit((now) => editKey(isRecord(now) ? now : {}, key, make))}
           />
         ),
       )}
+      <UnknownKeys {...{ held, path, edit }} known={keys} />
       {!required && !readOnly && (
-        <Button small look="danger" icon="trash" onClick={() => onChange(undefined)}>
-          {`Remove ${label.charAt(0).toLowerCase()}${label.slice(1)}`}
+        <Button small look="danger" icon="trash" onClick={() => edit(() => undefined)}>
+          {`Remove ${name}`}
         </Button>
       )}
-      {wrong && <p className="wrong">{wrong}</p>}
+      {wrong}
     </fieldset>
   )
-}
-
-/** The object with another value of a key; undefined takes the key out. */
-export function setKey(held: Record<string, unknown>, key: string, value: unknown): Record<string, unknown> {
-  if (value !== undefined) return { ...held, [key]: value }
-  const { [key]: _, ...rest } = held
-  return rest
 }

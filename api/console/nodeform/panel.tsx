@@ -1,28 +1,29 @@
 import { useRef, useState } from 'react'
-import { useNodeTypes } from '../data/nodetypes.ts'
+import { useNodeTypes, useWorkflowSchema } from '../data/nodetypes.ts'
 import { Button } from '../kit/button.tsx'
+import { nameType } from '../kit/names.ts'
 import { Loaded } from '../kit/states.tsx'
 import { Tabs } from '../kit/tabs.tsx'
-import type { GraphNode, NodePanelProps } from './contract.ts'
+import type { GraphNode, NodeEdit, NodePanelProps } from './contract.ts'
 import { NodeForm, type NodeType } from './form.tsx'
 import { JsonInput } from './json.tsx'
 import './nodeform.css'
 import { usePlace } from './run.ts'
-import { isRecord } from './schema.ts'
+import { isRecord, type NodeSchema } from './schema.ts'
 import { FormContext, type FormScope, type Taker } from './scope.ts'
 import { InputTree } from './tree.tsx'
-import { nameType } from './words.ts'
 
 /** The side panel for one node: its form, the same as JSON, and beside it what it can read. */
 export function NodePanel(props: NodePanelProps) {
-  const { node, onChange, onClose } = props
+  const { node, onRename, onClose } = props
   const types = useNodeTypes()
+  const schemas = useWorkflowSchema()
   const [body, setBody] = useState({ id: node.id, turn: 0 })
   // Another node begins afresh. One that is renamed here is still the same: what is open stays open.
   if (body.id !== node.id) setBody({ id: node.id, turn: body.turn + 1 })
-  const change = (next: GraphNode) => {
-    if (next.id !== body.id) setBody({ ...body, id: next.id })
-    onChange(next)
+  const rename = (id: string) => {
+    setBody({ ...body, id })
+    onRename(id)
   }
   return (
     <aside className="node-panel" aria-label={`Settings of ${node.name || node.id}`}>
@@ -31,7 +32,8 @@ export function NodePanel(props: NodePanelProps) {
           <Body
             key={body.turn}
             {...props}
-            onChange={change}
+            onRename={rename}
+            schemas={(schemas.data?.node.properties ?? {}) as NodeSchema}
             nodeType={all.find(({ type }) => type === node.type)}
           />
         )}
@@ -46,10 +48,12 @@ function Close({ onClose }: { onClose: () => void }) {
 }
 
 type BodyProps = NodePanelProps & {
+  schemas: NodeSchema
   nodeType: (Omit<NodeType, 'config'> & { config: object; credentialUses: readonly string[] }) | undefined
 }
 
-function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, onClose, nodeType }: BodyProps) {
+function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyProps) {
+  const { teamId, workflowId, node, graph, faults, readOnly } = given
   const [view, setView] = useState('form')
   const [hasTree, setTree] = useState(
     () => nodeType?.kind !== 'trigger' && matchMedia('(width >= 700px)').matches,
@@ -58,7 +62,7 @@ function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, onC
   const { data: place, isLoading, error } = usePlace(teamId, workflowId, node, graph.edges)
   const uses = (nodeType?.credentialUses ?? []) as FormScope['uses']
   const scope = { teamId, workflowId, node, graph, faults, readOnly, uses, place, taker }
-  const json = <NodeJson node={node} onChange={onChange} />
+  const json = <NodeJson node={node} onEdit={onEdit} />
   return (
     <FormContext value={scope}>
       <div className={hasTree ? 'node-body with-tree' : 'node-body'}>
@@ -92,7 +96,7 @@ function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, onC
                 {
                   id: 'form',
                   label: 'Form',
-                  content: <NodeForm nodeType={nodeType as NodeType} onChange={onChange} />,
+                  content: <NodeForm nodeType={nodeType as NodeType} {...{ schemas, onEdit, onRename }} />,
                 },
                 { id: 'json', label: 'JSON', content: json },
               ]}
@@ -107,10 +111,10 @@ function Body({ teamId, workflowId, node, graph, faults, readOnly, onChange, onC
 }
 
 /** The same node as JSON, but for where it stands on the canvas. */
-function NodeJson({ node, onChange }: { node: GraphNode; onChange: (node: GraphNode) => void }) {
-  const { position, ...shown } = node
+function NodeJson({ node, onEdit }: { node: GraphNode; onEdit: (edit: NodeEdit) => void }) {
+  const { position: _, ...shown } = node
   const take = (value: unknown) => {
-    if (isNode(value)) onChange({ ...value, ...(position ? { position } : {}) })
+    if (isNode(value)) onEdit(({ position }) => ({ ...value, ...(position ? { position } : {}) }))
   }
   return (
     <JsonInput

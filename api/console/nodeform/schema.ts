@@ -1,3 +1,5 @@
+import { nameKey } from '../kit/names.ts'
+
 /** The part of JSON Schema that the configs of nodes are described by. */
 export type Schema = {
   type?: string
@@ -21,6 +23,9 @@ export type Schema = {
   minItems?: number
   maxItems?: number
 }
+
+/** The parts of the JSON Schema of a node that are the same for all types. */
+export type NodeSchema = Record<string, Schema>
 
 export type Kind =
   | 'any'
@@ -54,6 +59,42 @@ export function kindOf(schema: Schema): Kind {
     : 'any'
 }
 
+/** Whether the control of a schema can show a value. What it cannot show is shown as JSON, and kept. */
+export function canShow(schema: Schema, value: unknown): boolean {
+  switch (kindOf(schema)) {
+    case 'choice':
+      return schema.enum!.includes(value as string)
+    case 'constant':
+      return value === schema.const
+    case 'flag':
+      return typeof value === 'boolean'
+    case 'number':
+      return typeof value === 'number'
+    case 'text':
+    case 'expression':
+      return typeof value === 'string'
+    case 'list':
+      return Array.isArray(value)
+    case 'map':
+    case 'object':
+      return isRecord(value)
+    default:
+      return true
+  }
+}
+
+/** The schema of a whole config; of one that has several forms, all that any of them has. */
+export function flattenConfig(schema: Schema): Schema {
+  if (schema.properties || !schema.anyOf) return schema
+  const forms = schema.anyOf.map(flattenConfig)
+  const due = forms.map(({ required = [] }) => required)
+  return {
+    type: 'object',
+    properties: Object.assign({}, ...forms.map(({ properties }) => properties).reverse()),
+    required: due[0]!.filter((key) => due.every((keys) => keys.includes(key))),
+  }
+}
+
 /** What may stand where anything may. */
 const ANYTHING: readonly Schema[] = [
   { type: 'string' },
@@ -67,8 +108,9 @@ const ANYTHING: readonly Schema[] = [
 /** The ways to give a value, of which one is chosen: flat, and with one text at most. */
 export function listVariants(schema: Schema): readonly Schema[] {
   if (kindOf(schema) === 'any') return ANYTHING
+  // Null is the same as nothing: the field is empty then.
   const flat = (schema.anyOf ?? schema.oneOf ?? [schema]).flatMap((one) =>
-    one.anyOf ? listVariants(one) : [one],
+    one.type === 'null' ? [] : one.anyOf ? listVariants(one) : [one],
   )
   const texts = flat.filter((one) => one.type === 'string' && !one.enum)
   const loosest = texts.find((one) => kindOf(one) === 'expression') ?? texts[0]
@@ -185,37 +227,4 @@ export function startValue(schema: Schema): unknown {
     default:
       return ''
   }
-}
-
-const SHORT = new Set([
-  'url',
-  'id',
-  'json',
-  'html',
-  'sql',
-  'xml',
-  'csv',
-  'cc',
-  'bcc',
-  'utc',
-  'iso',
-  'bom',
-  'pii',
-  'mb',
-  'http',
-  'n8n',
-])
-
-/** maxBytes -> Max bytes; sourceUrl -> Source URL; timeoutMs -> Timeout (ms). */
-export function nameKey(key: string): string {
-  const words = key
-    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
-    .split(/[\s_-]+/)
-    .filter(Boolean)
-    .map((word) =>
-      SHORT.has(word.toLowerCase()) && word !== 'n8n' ? word.toUpperCase() : word.toLowerCase(),
-    )
-  const unit = words.length > 1 && /^(ms|MB|seconds)$/.test(words.at(-1)!) ? ` (${words.pop()})` : ''
-  const text = words.join(' ')
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${unit}`
 }

@@ -1,6 +1,6 @@
 import { createContext, type RefObject, useContext } from 'react'
+import type { CredentialType } from '../data/credentials.ts'
 import type { GraphEdge, GraphNode, NodeFault } from './contract.ts'
-import type { CredentialUse } from './credential.tsx'
 import type { Place } from './run.ts'
 
 /** An editor that takes what is chosen in the tree of the input. */
@@ -15,7 +15,7 @@ export type FormScope = {
   faults: readonly NodeFault[]
   readOnly: boolean
   /** What its credential must be good for. */
-  uses: readonly CredentialUse[]
+  uses: CredentialType['uses']
   place: Place | undefined
   /** The expression that had the focus last. */
   taker: RefObject<Taker | null>

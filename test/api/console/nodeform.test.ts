@@ -133,6 +133,85 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(config).toEqual({ cases: [{ handle: 'small', condition: '$input.total > 0' }] })
   })
 
+  test('what is typed and clicked within one frame is all taken, in its order', async () => {
+    await show({ id: 'choose', type: 'SWITCH', config: { cases: [] } })
+    for (const handle of ['a', 'b']) {
+      await page.getByRole('button', { name: 'Add case' }).click()
+      await page.getByLabel('Handle').last().fill(handle)
+    }
+    const editors = page.getByRole('textbox', { name: 'Condition' })
+    await editors.nth(1).waitFor()
+    await editors.nth(0).click()
+    for (const turn of Array(20).keys()) {
+      // Nothing is drawn between the letter and the click: what is clicked was drawn before both.
+      await page.evaluate((letter) => {
+        const editor = document.querySelectorAll<HTMLElement>('.entry .cm-content')[0]!
+        editor.focus()
+        getSelection()!.selectAllChildren(editor)
+        getSelection()!.collapseToEnd()
+        document.execCommand('insertText', false, letter)
+        document.querySelector<HTMLElement>('[aria-label="Move Case 2 up"]')!.click()
+      }, 'abcdefghijklmnopqrst'[turn]!)
+      const words = async () =>
+        ((await config()).cases as { condition?: string }[]).map(({ condition = '' }) => condition).join('')
+      await expect.poll(async () => (await words()).length).toBe(turn + 1)
+    }
+    const cases = [
+      { handle: 'a', condition: 'acegikmoqs' },
+      { handle: 'b', condition: 'bdfhjlnprt' },
+    ]
+    await expect.poll(config).toEqual({ cases })
+    // Two clicks on what was drawn once are two edits too.
+    await page.evaluate(() => {
+      const add = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Add case')!
+      add.click()
+      add.click()
+    })
+    await expect.poll(async () => ((await config()).cases as unknown[]).length).toBe(4)
+  })
+
+  test('each type is opened with all of its settings, and nothing changes by that', async () => {
+    const { body: types } = await host.call('GET', '/api/node-types', host.admin)
+    const nodes = types.map(({ type, config: schema }: { type: string; config: Schema }) => ({
+      ...{ id: type, type, retry: { maxAttempts: 2 }, timeoutMs: 1, onError: 'CONTINUE', disabled: true },
+      ...{ perItem: { concurrency: 2 }, itemOptions: { firstOnly: true }, config: makeSample(schema) },
+    }))
+    await show(nodes[0], { graph: { nodes, edges: [] } })
+    for (const { id, config: given } of nodes) {
+      await page.evaluate((next) => Reflect.get(globalThis, 'showNode')(next), id)
+      await page.locator(`.node-panel[aria-label="Settings of ${id}"]`).waitFor()
+      const closed = page.locator('details.section:not([open]) > summary')
+      while ((await closed.count()) > 0) await closed.first().click()
+      const shown = page.locator('.node-main')
+      for (const key of Object.keys(given))
+        expect(await shown.getByText(labelOf(key)).count(), `${id}.${key}`).toBeGreaterThan(0)
+      expect(await shown.getByText(/is unknown here|does not take this value/).count(), id).toBe(0)
+    }
+    expect(await page.evaluate(() => Reflect.get(globalThis, 'nodes'))).toEqual(nodes)
+  })
+
+  test('a value that no control can show is kept, and shown as what it is', async () => {
+    const strange = { maxBytes: '{{ $input.size }}', method: 7, response: { format: 'auto', depth: 3 } }
+    await show(http({ url: 'https://a.example', ...strange }))
+    await text('Max bytes').getByText('{{ $input.size }}').waitFor()
+    await page.getByText('“depth” is unknown here').waitFor()
+    await page.getByText('The setting does not take this value').nth(1).waitFor()
+    await page.getByText('Items', { exact: true }).click()
+    await page.getByLabel('Works on').selectOption('Each item')
+    await page.getByLabel('Calls at the same time').fill('4')
+    await page.getByRole('button', { name: 'Add item options' }).click()
+    await page.getByLabel('First only').check()
+    await expectAccessible(page)
+    await expect.poll(node).toEqual({
+      ...http({ url: 'https://a.example', ...strange }),
+      perItem: { concurrency: 4 },
+      itemOptions: { firstOnly: true },
+    })
+    await page.getByLabel('Works on').selectOption('All items at once')
+    await expect.poll(node).toMatchObject({ allItems: true, itemOptions: { firstOnly: true } })
+    expect(await node()).not.toHaveProperty('perItem')
+  })
+
   test('each tool of an agent has the fields of its kind', async () => {
     await show({ id: 'agent', type: 'AI_AGENT', config: { model: 'm', instructions: 'i' } })
     await page.getByRole('button', { name: 'Add tool' }).click()
@@ -343,3 +422,40 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.getByText('Closed').waitFor()
   })
 })
+
+type Schema = { [key: string]: unknown; type?: string; properties?: Record<string, Schema>; items?: Schema }
+
+/** A value with all that the schema has at every depth; of several kinds it is the last one. */
+function makeSample(schema: Schema): unknown {
+  const { enum: choices, const: only, anyOf, oneOf } = schema as Record<string, Schema[] | undefined>
+  const variants = anyOf ?? oneOf
+  const inner = schema.additionalProperties
+  if (schema.properties || (variants?.every(({ properties }) => properties) && !schema.items)) {
+    const all = schema.properties ?? Object.assign({}, ...variants!.map(({ properties }) => properties))
+    // Half of the kinds of a tool are another one's.
+    const own = oneOf ? variants![0]!.properties! : all
+    return Object.fromEntries(Object.entries<Schema>(own).map(([key, inner]) => [key, makeSample(inner)]))
+  }
+  if (variants) return makeSample(variants.at(-1)!)
+  if (only !== undefined) return only
+  if (choices) return choices.at(-1)
+  switch (schema.type) {
+    case 'array':
+      return schema.items ? [makeSample(schema.items)] : []
+    case 'object':
+      return { some: typeof inner === 'object' ? makeSample(inner as Schema) : 'value' }
+    case 'number':
+    case 'integer':
+      return 1
+    case 'boolean':
+      return true
+    default:
+      return schema.format === 'uuid' || schema.pattern ? randomUUID() : 'some text'
+  }
+}
+
+/** The words of a key: maxBytes is Max bytes. */
+function labelOf(key: string): RegExp {
+  const words = key.replace(/(Id|Ms|Mb)$/, '').replace(/([a-z])([A-Z])/g, '$1 $2')
+  return new RegExp(`^(Add |Remove )?${words}\\b`, 'i')
+}

@@ -592,13 +592,51 @@ test('node types are listed with the JSON Schema of their config', async () => {
     handles: [null],
     retry: { maxAttempts: 1, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 60_000 },
     timeoutMs: 10_000,
+    main: ['text'],
+    mainBy: null,
     config: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
-      properties: { text: { type: 'string', minLength: 1 } },
+      properties: { text: { type: 'string', minLength: 1, description: expect.any(String) } },
       required: ['text'],
     },
   })
   expect(body.find((row: Body) => row.type === 'IF_ELSE').handles).toEqual(['true', 'false'])
   expect((await service.call('GET', '/api/node-types', undefined)).status).toBe(401)
+
+  // Forms and programs say of each setting what the schema says, so none is without words, at any depth.
+  const silent = body.flatMap(({ type, config }: Body) => listSilent(config, type))
+  expect(silent).toEqual([])
+  // What comes first in a form is a setting that there is.
+  const strange = body.flatMap(({ type, main, mainBy, config }: Body) => {
+    const known = [config, ...(config.anyOf ?? [])].flatMap(({ properties = {} }) => Object.keys(properties))
+    expect(main.length === 0, type).toBe(known.length === 0)
+    const named = [...main, ...(mainBy ? [mainBy.key, ...Object.values(mainBy.keys).flat()] : [])]
+    return named.filter((key) => !known.includes(key)).map((key) => `${type}.${key}`)
+  })
+  expect(strange).toEqual([])
 })
+
+test('what a workflow is made of besides its nodes is described too', async () => {
+  const { status, body } = await service.call('GET', '/api/workflow-schema', viewer)
+  expect(status).toBe(200)
+  expect(body.node.properties.retry.anyOf[0].properties).toHaveProperty('maxAttempts.description')
+  expect(body.edge.required).toEqual(['source', 'target'])
+  expect(body.settings.properties.saveData.default).toEqual({ inputs: true, outputs: true })
+  for (const part of ['node', 'edge', 'settings']) expect(listSilent(body[part], part)).toEqual([])
+  // The notes stand on the canvas.
+  const { notes: _, ...shown } = body.settings.properties
+  expect(body.settingGroups.flatMap(({ keys }: Body) => keys).sort()).toEqual(Object.keys(shown).sort())
+  expect((await service.call('GET', '/api/workflow-schema', undefined)).status).toBe(401)
+})
+
+/** The properties of a JSON Schema, at every depth, that say nothing about themselves. */
+function listSilent(schema: Body, path: string): string[] {
+  const { properties = {}, anyOf = [], oneOf = [], items, additionalProperties } = schema
+  const own = Object.entries<Body>(properties).flatMap(([key, inner]) => [
+    ...(/^\p{Lu}.*\.$/su.test(inner.description ?? '') ? [] : [`${path}.${key}`]),
+    ...listSilent(inner, `${path}.${key}`),
+  ])
+  const parts = [...anyOf, ...oneOf, items, additionalProperties].filter((one) => typeof one === 'object')
+  return [...own, ...parts.flatMap((part) => listSilent(part, path))]
+}

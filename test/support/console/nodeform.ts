@@ -30,14 +30,18 @@ function Editor() {
   const [closed, setClosed] = useState(false)
   const node = nodes.find((one) => one.id === id)
   window.node = node
-  const change = (next) => {
-    setNodes(nodes.map((one) => (one.id === id ? next : one)))
-    setId(next.id)
+  window.nodes = nodes
+  const edit = (make) => setNodes((now) => now.map((one) => (one.id === id ? make(one) : one)))
+  const rename = (next) => {
+    edit((now) => ({ ...now, id: next }))
+    setId(next)
   }
+  // Another node is opened by the test.
+  window.showNode = setId
   if (closed) return <p>Closed</p>
   return (
     <div style={{ width, height: '100vh' }}>
-      <NodePanel {...given} node={node} graph={{ nodes, edges: graph.edges }} onChange={change} onClose={() => setClosed(true)} />
+      <NodePanel {...given} node={node} graph={{ nodes, edges: graph.edges }} onEdit={edit} onRename={rename} onClose={() => setClosed(true)} />
     </div>
   )
 }

@@ -24,6 +24,8 @@ export type EditorState = {
   selected: ReadonlySet<string>
   /** The node whose settings are open. */
   open: string | undefined
+  /** Whether the settings of the workflow are open, where no node's are. */
+  settings: boolean
   /** The tag of what the service has, for If-Match. */
   tag: string | null
 }
@@ -37,7 +39,7 @@ const MERGE_MS = 1_000
 export function createStore(draft: Draft, saved: Draft | undefined, tag: string | null = null) {
   let state: EditorState = {
     ...{ draft, saved, past: [], future: [], faults: [] },
-    ...{ selected: new Set<string>(), open: undefined, tag },
+    ...{ selected: new Set<string>(), open: undefined, settings: false, tag },
   }
   const readers = new Set<() => void>()
   let last = { key: '', at: 0 }

@@ -30,7 +30,7 @@ export function ExpressionInput(props: ExpressionProps) {
   const [focused, setFocused] = useState(false)
   // A program is tried by running the node.
   const reads =
-    language === 'javascript'
+    language === 'javascript' || node.id === ''
       ? false
       : mode === 'whole'
         ? value.trim() !== ''

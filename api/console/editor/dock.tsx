@@ -1,0 +1,99 @@
+import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { Loading } from '../kit/states.tsx'
+import type { NodeEdit } from '../nodeform/contract.ts'
+import { replaceNode } from './graph/edits.ts'
+import { faultsOf } from './graph/faults.ts'
+import { nameNode } from './graph/kinds.ts'
+import type { EditorNode } from './graph/model.ts'
+import { type EditorStore, useEditor } from './graph/store.ts'
+
+const NodePanel = lazy(async () => ({ default: (await import('../nodeform/panel.tsx')).NodePanel }))
+const SettingsPanel = lazy(async () => ({
+  default: (await import('../nodeform/settings.tsx')).SettingsPanel,
+}))
+
+type DockProps = {
+  store: EditorStore
+  teamId: string
+  workflowId: string | undefined
+  readOnly: boolean
+  onClosed: (id: string) => void
+}
+
+/** Beside the canvas: the settings of the node that is open, or of the workflow. */
+export function Dock(props: DockProps) {
+  const { store } = props
+  const open = useEditor(store, (state) => state.open)
+  const settings = useEditor(store, (state) => state.settings)
+  const node = useEditor(store, ({ draft }) => draft.nodes.find(({ id }) => id === open))
+  const dock = useRef<HTMLElement>(null)
+  const shown = node ? node.id : settings
+  useEffect(() => {
+    // Who gives a node another id stays in the field.
+    const within = dock.current?.contains(document.activeElement)
+    if (shown !== false && !within) dock.current?.focus({ preventScroll: true })
+  }, [shown])
+  if (shown === false) return null
+  return (
+    <aside
+      className="node-dock"
+      aria-label={node ? `Settings of ${nameNode(node)}` : 'Settings'}
+      tabIndex={-1}
+      ref={dock}
+    >
+      <Suspense fallback={<Loading />}>
+        {node ? <OfNode {...props} node={node} /> : <OfWorkflow {...props} />}
+      </Suspense>
+    </aside>
+  )
+}
+
+function OfNode({ store, onClosed, node, ...given }: DockProps & { node: EditorNode }) {
+  const draft = useEditor(store, (state) => state.draft)
+  const faults = useEditor(store, (state) => state.faults)
+  const own = useMemo(() => faultsOf(faults, node.id), [faults, node.id])
+  /** Several edits may come before the next drawing: each is made of what the one before has left. */
+  const edit = (make: NodeEdit) => {
+    const { draft: now } = store.get()
+    const before = now.nodes.find(({ id }) => id === node.id)
+    return before ? replaceNode(now, node.id, make(before) as EditorNode) : now
+  }
+  return (
+    <NodePanel
+      {...given}
+      node={node}
+      graph={draft}
+      faults={own}
+      onEdit={(make) => store.edit(edit(make), { key: `node ${node.id}` })}
+      onRename={(id) => {
+        const edited = edit((now) => ({ ...now, id }))
+        const renamed = edited.nodes.some((one) => one.id === id)
+        store.edit(edited, {
+          key: `node ${node.id}`,
+          ...(renamed ? { open: id, selected: new Set([id]) } : {}),
+        })
+      }}
+      onClose={() => {
+        store.set({ open: undefined, settings: false })
+        onClosed(node.id)
+      }}
+    />
+  )
+}
+
+function OfWorkflow({ store, onClosed: _, ...given }: DockProps) {
+  const settings = useEditor(store, ({ draft }) => draft.settings)
+  const faults = useEditor(store, (state) => state.faults)
+  return (
+    <SettingsPanel
+      {...given}
+      settings={settings}
+      faults={faults.filter(({ path }) => path.startsWith('settings.'))}
+      onEdit={(make) => {
+        const { draft } = store.get()
+        store.edit({ ...draft, settings: make(draft.settings) }, { key: 'settings' })
+      }}
+      onClose={() => store.set({ settings: false })}
+    />
+  )
+}
