@@ -859,6 +859,17 @@ export interface MonitoringConfigs {
   updatedAt: Generated<Timestamp>;
 }
 
+export interface NodeAttempts {
+  attempt: number;
+  counted: Generated<boolean>;
+  endedAt: Timestamp | null;
+  errorMessage: string | null;
+  errorType: string | null;
+  executionId: string;
+  recordId: string;
+  startedAt: Timestamp | null;
+}
+
 export interface NodeExecutions {
   agent: unknown | null;
   changed: Generated<string | null>;
@@ -1343,6 +1354,7 @@ export interface DB {
   modelCalls: ModelCalls;
   modelPrices: ModelPrices;
   monitoringConfigs: MonitoringConfigs;
+  nodeAttempts: NodeAttempts;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   notices: Notices;
