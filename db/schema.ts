@@ -879,6 +879,7 @@ export interface NodeExecutions {
   givenBy: string | null;
   handle: string | null;
   id: string;
+  itemCount: number | null;
   iteration: Generated<string>;
   loop: unknown | null;
   nextAttemptAt: Timestamp | null;
@@ -896,6 +897,7 @@ export interface NodeExecutions {
   status: string;
   step: number | null;
   tool: string | null;
+  waitingUntil: Timestamp | null;
 }
 
 export interface NodeRequests {

@@ -138,6 +138,29 @@ const NodeExecutionSchema = v.pipe(
       v.nullable(timeSchema),
       v.description('When the next attempt comes, while the node (RUNNING) waits for it after a failed one'),
     ),
+    waitingUntil: v.pipe(
+      v.nullable(timeSchema),
+      v.description(
+        'Until when the node (RUNNING) waits: the end of a WAIT, the time limit of an APPROVAL or WAIT_FOR_EVENT. Null ' +
+          'if it does not wait, or without a limit',
+      ),
+    ),
+    itemCount: v.pipe(
+      v.nullable(countSchema),
+      v.description(
+        'How many items a loop has: of a FOR_EACH, and of a node that is called once for each. Null for others, a REPEAT ' +
+          'among them',
+      ),
+    ),
+    itemsTaken: v.optional(
+      v.pipe(
+        countSchema,
+        v.description(
+          'How many of them have no records here, because they succeeded in the execution that this one retries; left ' +
+            'out if none',
+        ),
+      ),
+    ),
     pinned: v.pipe(
       v.boolean(),
       v.description(

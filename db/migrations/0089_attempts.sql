@@ -16,3 +16,15 @@ create table node_attempts (
   counted boolean not null default false,
   primary key (execution_id, record_id, attempt)
 );
+
+-- Until when a node waits at the latest, and how many items a loop has: a client that follows an execution is told of
+-- both. The first is meaningless once the record has ended.
+alter table node_executions add column waiting_until timestamptz(3), add column item_count integer;
+drop trigger node_executions_changed on node_executions;
+create trigger node_executions_changed before update on node_executions for each row
+  when ((old.status, old.started_at, old.completed_at, old.error_message, old.retry_count, old.next_attempt_at,
+      old.waiting_until, old.item_count)
+    is distinct from
+    (new.status, new.started_at, new.completed_at, new.error_message, new.retry_count, new.next_attempt_at,
+      new.waiting_until, new.item_count))
+  execute function tell_node();

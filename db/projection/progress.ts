@@ -61,6 +61,7 @@ type CarriedRecord = {
   loop: LoopItems | null
   output: Envelope | null
   handle: string | null
+  waitingUntil: number | null
 }
 
 /** What a run carries over from the run before: the records that are open, and the outcomes at the root. */
@@ -71,16 +72,21 @@ export function listCarried({ root }: Carried): {
 } {
   const open: CarriedRecord[] = []
   const under: ReturnType<typeof listCarried>['agents'] = []
-  const whole = { step: null, tool: null, loop: null }
+  const whole = { step: null, tool: null, loop: null, waitingUntil: null }
   for (const { iteration, loops, waits, outputs, agents = {} } of listFrames(root)) {
     for (const [nodeId, { count, pages }] of Object.entries(loops))
       open.push({ ...whole, nodeId, iteration, loop: { count, pages }, output: null, handle: null })
-    for (const [nodeId, { handle }] of Object.entries(waits))
-      open.push({ ...whole, nodeId, iteration, output: outputs[nodeId] ?? null, handle })
+    for (const [nodeId, { handle, until }] of Object.entries(waits))
+      open.push({
+        ...whole,
+        ...{ nodeId, iteration, output: outputs[nodeId] ?? null, handle, waitingUntil: until },
+      })
     for (const [nodeId, agent] of Object.entries(agents)) {
       under.push({ nodeId, iteration, agent })
-      const none = { nodeId, iteration, loop: null, output: null, handle: null }
-      if (!Object.hasOwn(waits, nodeId)) open.push({ ...whole, ...none })
+      const wait = Object.hasOwn(waits, nodeId) ? waits[nodeId] : undefined
+      const waitingUntil = wait?.until ?? null
+      const none = { nodeId, iteration, loop: null, output: null, handle: null, waitingUntil }
+      if (!wait) open.push({ ...whole, ...none })
       else open.push({ ...none, step: agent.step, tool: taskOf(agent)?.tool ?? null })
     }
   }
