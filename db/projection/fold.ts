@@ -6,7 +6,7 @@ import type { LoopItems, NodeError, NodeRecord } from '../../workflows/run/recor
 import { joinStep, readActivityId, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import { openRecord, type ProjectedNode, type Projection, weigh } from '../records/projection.ts'
 import { closeMessage, closeStatus, type HistoryEvent, type RunHistory } from './history.ts'
-import { listCarried, type Progress, UNKNOWN_END } from './progress.ts'
+import { keyOf, listCarried, type Progress, type RecordPlace, UNKNOWN_END, WHOLE } from './progress.ts'
 
 /** A projection that reads histories part by part, so that long ones need not be read again each time. */
 export type ProjectionFold = {
@@ -393,14 +393,6 @@ export function createFold(executionId: string, progress: Progress | null = null
     },
     confirm,
   }
-}
-
-const WHOLE = { step: null, tool: null }
-
-type RecordPlace = Pick<ProjectedNode, 'nodeId' | 'iteration' | 'step' | 'tool'>
-
-function keyOf({ nodeId, iteration, step }: RecordPlace): string {
-  return stepKey(nodeId, joinStep(iteration, step))
 }
 
 function notedIn({ notes }: Pick<ProjectedNode, 'notes'>): Pick<ProjectedNode, 'notes'> {
