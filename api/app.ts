@@ -22,6 +22,7 @@ import { createBatchRoutes } from './evaluation/batches.ts'
 import { createBatchEventRoutes } from './evaluation/batchevents.ts'
 import { createEvalConfigRoutes } from './evaluation/config.ts'
 import { createEvaluationRoutes } from './evaluation/evaluations.ts'
+import { createAttemptRoutes } from './executions/attempts.ts'
 import { createBulkRoutes } from './executions/bulk.ts'
 import { createEventRoutes } from './executions/events.ts'
 import { createExecutionRoutes } from './executions/executions.ts'
@@ -121,6 +122,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createBulkRoutes())
     .route('/', createEventRoutes(deps))
     .route('/', createRequestRoutes())
+    .route('/', createAttemptRoutes())
     .route('/', createFileRoutes())
     .route('/', createWaitRoutes(deps))
     .route('/', createApprovalRoutes(deps))

@@ -11,6 +11,7 @@ import type { Tracing } from '../activities/tracing.ts'
 import type { PrefixChecker } from '../db/audit/parallel/prefixes.ts'
 import type { ChainVerifier } from '../db/audit/parallel/verifyteam.ts'
 import type { Bus } from '../db/bus.ts'
+import type { TemporalUi } from '../db/executions/temporal.ts'
 import type { Exposure } from '../db/operation/exposure.ts'
 import type { CountedCaller, RequestCount } from '../db/operation/limits.ts'
 import type { Errand } from '../db/outbox.ts'
@@ -136,6 +137,8 @@ export type ApiDeps = {
   mailer?: Mailer | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand) => Promise<boolean>
+  /** Temporal's own web UI, if it has one that people can reach. */
+  temporalUi?: TemporalUi | undefined
   /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */
   describeSchedules?: ((workflowId: string, nodeIds: string[]) => Promise<RegisteredSchedule[]>) | undefined
 }

@@ -859,6 +859,17 @@ export interface MonitoringConfigs {
   updatedAt: Generated<Timestamp>;
 }
 
+export interface NodeAttempts {
+  attempt: number;
+  counted: Generated<boolean>;
+  endedAt: Timestamp | null;
+  errorMessage: string | null;
+  errorType: string | null;
+  executionId: string;
+  recordId: string;
+  startedAt: Timestamp | null;
+}
+
 export interface NodeExecutions {
   agent: unknown | null;
   changed: Generated<string | null>;
@@ -868,6 +879,7 @@ export interface NodeExecutions {
   givenBy: string | null;
   handle: string | null;
   id: string;
+  itemCount: number | null;
   iteration: Generated<string>;
   loop: unknown | null;
   nextAttemptAt: Timestamp | null;
@@ -885,6 +897,7 @@ export interface NodeExecutions {
   status: string;
   step: number | null;
   tool: string | null;
+  waitingUntil: Timestamp | null;
 }
 
 export interface NodeRequests {
@@ -1344,6 +1357,7 @@ export interface DB {
   modelCalls: ModelCalls;
   modelPrices: ModelPrices;
   monitoringConfigs: MonitoringConfigs;
+  nodeAttempts: NodeAttempts;
   nodeExecutions: NodeExecutions;
   nodeRequests: NodeRequests;
   notices: Notices;

@@ -28,9 +28,13 @@ export type Config = {
     apiKey: string | undefined
     /** Further ports of its host that workflows must not call: its HTTP API, its metrics. */
     guardedPorts: number[]
+    /** Where people's browsers find its web UI; has no slash at the end. */
+    uiUrl: string | undefined
   }
   temporalCli: string | undefined
   temporalPort: Port
+  /** The port of the embedded server's web UI; undefined if it has none. */
+  temporalUiPort: number | undefined
   postgresPort: Port
   taskQueue: string
   /** The name that Temporal has for this installation's workers, over all of their versions. */
@@ -147,7 +151,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       tls,
       apiKey: set.TEMPORAL_API_KEY,
       guardedPorts: set.TEMPORAL_GUARDED_PORTS.map(Number),
+      uiUrl: set.TEMPORAL_UI_URL?.replace(/\/+$/, ''),
     },
+    temporalUiPort: set.TEMPORAL_UI_PORT,
     temporalCli: set.TEMPORAL_CLI,
     temporalPort: choose(set.TEMPORAL_PORT, 7233),
     postgresPort: choose(set.POSTGRES_PORT, 54_329),

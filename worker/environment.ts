@@ -83,6 +83,10 @@ export const environment = v.object({
     commaList('must be port numbers, separated by commas', (part) => v.is(port, part)),
     '7243',
   ),
+  TEMPORAL_UI_URL: v.optional(
+    stringThat('must be an http or https URL', (value) => isUrl(value, ['http:', 'https:'])),
+  ),
+  TEMPORAL_UI_PORT: port,
   TEMPORAL_CLI: v.optional(v.string()),
   TEMPORAL_PORT: port,
   POSTGRES_PORT: port,

@@ -57,10 +57,12 @@ async function start(config: Config): Promise<void> {
   const temporalPort = config.temporal.address
     ? 0
     : await chooseFor('TEMPORAL_PORT', config.temporalPort, local)
+  const uiPort = config.temporal.address ? undefined : config.temporalUiPort
+  if (uiPort !== undefined) await chooseFor('TEMPORAL_UI_PORT', { number: uiPort, byHand: true }, local)
   const port = await chooseFor('PORT', config.port, config.host)
   const [{ url: databaseUrl, serviceUrl }, temporalEnv] = await Promise.all([
     startPostgres(config, postgresPort),
-    startTemporal(config, temporalPort),
+    startTemporal(config, temporalPort, uiPort),
   ])
 
   const { db, close } = openDatabase(databaseUrl, { max: 2, name: 'perdure start' })
@@ -120,10 +122,10 @@ async function startPostgres(config: Config, port: number): Promise<{ url: strin
   return cluster
 }
 
-type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string }
+type TemporalEnv = { TEMPORAL_ADDRESS: string; TEMPORAL_GUARDED_PORTS?: string; TEMPORAL_UI_URL?: string }
 
 /** Starts the embedded server, unless Temporal is the operator's. Returns what the service must know of it. */
-async function startTemporal(config: Config, port: number): Promise<TemporalEnv> {
+async function startTemporal(config: Config, port: number, uiPort: number | undefined): Promise<TemporalEnv> {
   const { dataDir, temporal } = config
   if (temporal.address) {
     say(`Temporal: yours at ${temporal.address}, from TEMPORAL_ADDRESS`)
@@ -139,12 +141,17 @@ async function startTemporal(config: Config, port: number): Promise<TemporalEnv>
     cache,
     namespace,
     byHand: config.temporalCli,
+    uiPort,
   })
   const child = supervise(found.program)
   base.push(child)
   await child.ready
   say(`Temporal: ${found.address}, CLI: ${found.from}`)
-  return { TEMPORAL_ADDRESS: found.address, TEMPORAL_GUARDED_PORTS: found.guardedPorts.join(',') }
+  const known = { TEMPORAL_ADDRESS: found.address, TEMPORAL_GUARDED_PORTS: found.guardedPorts.join(',') }
+  if (uiPort === undefined) return known
+  const url = `http://127.0.0.1:${uiPort}`
+  say(`Temporal: its UI is at ${url}, for everybody on this machine`)
+  return { ...known, TEMPORAL_UI_URL: temporal.uiUrl ?? url }
 }
 
 function supervise(program: Program): SupervisedChild {

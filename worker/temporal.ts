@@ -29,11 +29,15 @@ const DYNAMIC = {
   'frontend.httpAllowedHosts': '["none.invalid"]',
 }
 
-/** The arguments of the embedded server. It listens on loopback, has no UI, and keeps its state in `file`. */
+/**
+ * The arguments of the embedded server. It listens on loopback, and keeps its state in `file`. It has a web UI at
+ * `uiPort`: without one, none.
+ */
 export function listServerArguments(options: {
   port: number
   httpPort: number
   metricsPort: number
+  uiPort: number | undefined
   file: string
   namespace: string
   durable: boolean
@@ -41,7 +45,7 @@ export function listServerArguments(options: {
   return [
     'server',
     'start-dev',
-    '--headless',
+    ...(options.uiPort === undefined ? ['--headless'] : ['--ui-ip=127.0.0.1', `--ui-port=${options.uiPort}`]),
     // With another loopback address its parts do not find each other: they dial 127.0.0.1.
     '--ip=127.0.0.1',
     `--port=${options.port}`,

@@ -13,6 +13,7 @@ import type { ActivityDeps } from '../deps.ts'
 import { isTurnedAway, kindOfSlot } from '../fairness/turns.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { abandonPauses } from './abandon.ts'
+import type { AttemptFailure } from './attemptlog.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
 import { retryOutages } from './outages.ts'
 import { NoRoom, weighInputs } from './share.ts'
@@ -60,11 +61,14 @@ export async function runNode(deps: ActivityDeps, input: AttemptInput): Promise<
     if (error instanceof NoRoom) deps.metrics?.turnedAway.inc({ kind: kindOfSlot(input.node) })
     // From now on the end of this process says nothing about the node. Before it has begun, another's may.
     const process = hasBegun && !(error instanceof AtItElsewhere) ? undefined : notes.process
-    const hasFailed = counts.failures > notes.failures
+    const counted = counts.failures > notes.failures
+    const gaveBack = counts.returned > notes.returned
     notes = { ...notes, ...counts, process }
-    if (failure instanceof ApplicationFailure && !failure.nonRetryable) {
-      beat()
-      if (hasFailed) await log?.fail(describeRetry(failure))
+    if (failure instanceof ApplicationFailure) {
+      if (!failure.nonRetryable) beat()
+      const noted = gaveBack ? undefined : log?.fail(describeEnd(failure, counted))
+      // The next attempt must not be noted before the failure of this one.
+      if (counted && !failure.nonRetryable) await noted
     }
     await leaveIteration(deps, input, failure)
     throw failure
@@ -131,9 +135,13 @@ async function leaveIteration(
   }
 }
 
-/** What a node's record says of a failure until the next attempt comes. */
-function describeRetry({ message, nextRetryDelay }: ApplicationFailure): { message: string; nextAt: Date } {
-  return { message, nextAt: new Date(Date.now() + Number(nextRetryDelay ?? 0)) }
+/** What is noted of a failed attempt; its node's record says why until the next one comes. */
+function describeEnd(
+  { type, message, nonRetryable, nextRetryDelay }: ApplicationFailure,
+  counted: boolean,
+): AttemptFailure {
+  const nextAt = new Date(Date.now() + Number(nextRetryDelay ?? 0))
+  return { type: type ?? 'Error', message, counted, ...(counted && !nonRetryable ? { nextAt } : {}) }
 }
 
 /** The failure to report to Temporal for a failed attempt, and the counts with it; `before` has those until then. */

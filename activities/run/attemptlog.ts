@@ -1,5 +1,8 @@
 import type { Logger } from 'pino'
+import { type AttemptNote, saveAttemptNotes } from '../../db/attempts/notes.ts'
+import { judgeError } from '../../db/operation/outage.ts'
 import { type StartedAttempt, saveAttempts } from '../../db/records/attempts.ts'
+import { nodeExecutionId } from '../../db/records/projection.ts'
 import { type Exchange, type RequestRow, sealExchange } from '../../db/requests/exchange.ts'
 import type { Store } from '../../db/scope.ts'
 import { takeTurn } from '../../workflows/turns.ts'
@@ -15,14 +18,23 @@ const FAILURE_MS = 1_000
 /** The most characters of requests that wait to be written: beyond that, others are not kept. */
 const MAX_WAITING = 16_000_000
 
+/** How many notes of attempts wait for a database that is away; others are lost. */
+const MAX_OWED = 1_000
+
+/** How many attempts before a new one are noted as over: those of workers that were lost at once. */
+const NOTED_BEFORE = 5
+
 /** How long requests are sealed before others get their turn. */
 const TURN_MS = 10
+
+/** How an attempt failed. `nextAt`: another one comes because the node itself has failed, and when that does. */
+export type AttemptFailure = { type: string; message: string; counted: boolean; nextAt?: Date }
 
 /** Notes attempts as they start, so that clients that poll a long execution see how far it is. */
 export type AttemptLog = {
   begin(attempt: StartedAttempt): {
-    /** Notes that it has failed and another one comes. Resolves when that is written, or cannot be soon. */
-    fail(failure: NonNullable<StartedAttempt['failure']>): Promise<void>
+    /** Notes that it has failed. If another one comes, resolves when that is written, or cannot be soon. */
+    fail(failure: AttemptFailure): Promise<void>
     end(): void
   }
   /** Notes what an attempt sends. `withdraw` says whether that was written; if it is still to come, it is not. */
@@ -41,6 +53,7 @@ export type AttemptLog = {
  */
 export function createAttemptLog(store: Store, log: Logger): AttemptLog {
   let waiting = new Set<StartedAttempt>()
+  let notes: AttemptNote[] = []
   let exchanges = new Map<string, Exchange>()
   let chars = 0
   const batches = new WeakMap<StartedAttempt, Promise<boolean>>()
@@ -53,7 +66,7 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
     if (at >= dueAt) return
     clearTimeout(timer)
     dueAt = at
-    timer = setTimeout(flush, ms)
+    timer = setTimeout(flush, ms).unref()
   }
 
   async function flush(): Promise<void> {
@@ -61,11 +74,14 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
     dueAt = Number.POSITIVE_INFINITY
     const batch = [...waiting]
     const made = [...exchanges.values()]
+    const noted = notes
     waiting = new Set()
     exchanges = new Map()
+    notes = []
     chars = 0
-    // One after the other: the beginning of a request must not be written after its end.
-    const saved = writing.then(() => save(batch, made))
+    // One after the other: the beginning of a request must not be written after its end. Whoever reads in a record that
+    // an attempt has failed finds it in the list.
+    const saved = writing.then(() => saveNotes(noted)).then(() => save(batch, made))
     for (const attempt of batch) batches.set(attempt, saved)
     writing = saved
     await saved
@@ -82,6 +98,19 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
       log.warn(about, 'attempts in progress could not be written')
     }
     return made.length > 0 && batch.length > 0 ? save(batch, []) : false
+  }
+
+  async function saveNotes(noted: AttemptNote[]): Promise<void> {
+    try {
+      await saveAttemptNotes(store, noted)
+    } catch (error) {
+      const keeps = judgeError(error) === 'away' && notes.length + noted.length <= MAX_OWED
+      if (keeps) {
+        notes = [...noted, ...notes]
+        flushWithin(FAILURE_MS)
+      }
+      log.warn({ err: error, attempts: noted.length, keeps }, 'attempts could not be noted')
+    }
   }
 
   async function sealAll(made: Exchange[]): Promise<RequestRow[]> {
@@ -104,11 +133,16 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
   return {
     flush,
     begin(attempt) {
+      const startedAt = new Date()
+      const begun = { ...placeOf(attempt), startedAt }
+      if (attempt.attempt > 1) notes.push(...listBefore(begun), begun)
       add(attempt)
       return {
-        async fail(failure) {
+        async fail({ nextAt, ...failure }) {
+          notes.push({ ...begun, failure: { at: new Date(), ...failure } })
+          if (!nextAt) return flushWithin(ENDED_MS)
           waiting.delete(attempt)
-          waiting.add({ ...attempt, failure })
+          waiting.add({ ...attempt, failure: { message: failure.message, nextAt } })
           await Promise.race([flush(), new Promise((resolve) => setTimeout(resolve, FAILURE_MS).unref())])
         },
         end() {
@@ -137,6 +171,16 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
       flushWithin(endedAt === null ? FLUSH_MS : ENDED_MS)
     },
   }
+}
+
+function placeOf({ executionId, nodeId, iteration, attempt }: StartedAttempt): AttemptNote {
+  return { executionId, recordId: nodeExecutionId(executionId, nodeId, iteration), attempt }
+}
+
+/** The attempts right before one that begins: whatever is not known of them, they are over. */
+function listBefore({ executionId, recordId, attempt }: AttemptNote): AttemptNote[] {
+  const count = Math.min(NOTED_BEFORE, attempt - 1)
+  return Array.from({ length: count }, (_, at) => ({ executionId, recordId, attempt: attempt - count + at }))
 }
 
 function weigh({ url, body, response }: Exchange): number {

@@ -28,7 +28,8 @@ export function createEventRoutes(deps: ApiDeps) {
       description:
         'Streams Server-Sent Events: `execution` {id, status, startedAt, completedAt, durationMs, ' +
         'errorMessage, cancelRequested}, `node` {id, nodeId, iteration, step, tool, nodeName, nodeType, status, ' +
-        'startedAt, completedAt, durationMs, errorMessage, handle, retryCount, nextAttemptAt}, and finally ' +
+        'startedAt, completedAt, durationMs, errorMessage, handle, retryCount, nextAttemptAt, waitingUntil, ' +
+        'itemCount}, and finally ' +
         '`end` {status}. The stream begins with the current state of the execution and its nodes. After that, ' +
         'each change is an event with the full new state. A client that reconnects with `Last-Event-ID` ' +
         'receives what it missed, or 204 if it has already received `end`. A person and a team with too ' +

@@ -18,6 +18,7 @@ import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
 import { UsageSchema } from '../monitoring/amounts.ts'
 import { carryOutEach } from '../outbox.ts'
+import { NodeExecutionSchema, valuesSchema } from './records.ts'
 import type { Seats } from './seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
 
@@ -49,10 +50,6 @@ const NodeExecutionsQuery = v.object({
 })
 
 const status = v.picklist(EXECUTION_STATUSES)
-const values = v.pipe(
-  v.record(v.string(), v.unknown()),
-  v.description('A value that is not an object is shown as `{value}`; expressions read the value itself'),
-)
 const trigger = v.picklist(EXECUTION_TRIGGERS)
 const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
 const retriedFrom = v.pipe(
@@ -74,102 +71,6 @@ const ExecutionItemSchema = v.pipe(
     retriedFrom,
   }),
   v.title('ExecutionItem'),
-)
-const NodeExecutionSchema = v.pipe(
-  v.object({
-    id: idSchema,
-    nodeId: v.pipe(v.string(), v.description("The node's id in the graph"), v.examples(['fetch'])),
-    nodeName: v.pipe(v.string(), v.examples(['Fetch'])),
-    nodeType: v.pipe(v.string(), v.examples(['HTTP_REQUEST'])),
-    iteration: v.pipe(
-      v.nullable(v.string()),
-      v.description(
-        "The number of the loop's iteration, from 0; `3.0` for a loop inside a loop; null outside of loops",
-      ),
-      v.examples(['0']),
-    ),
-    step: v.pipe(
-      v.nullable(versionSchema),
-      v.description(
-        "For a step of an agent, its number, from 1: its record comes right under the agent's own, and has " +
-          "the agent's nodeId. Null in all other records",
-      ),
-      v.examples([null]),
-    ),
-    tool: v.pipe(
-      v.nullable(v.string()),
-      v.description('The tool that the step calls; null in a turn of the model, and in all other records'),
-      v.examples([null]),
-    ),
-    status,
-    startedAt: timeSchema,
-    completedAt: v.nullable(timeSchema),
-    durationMs: v.nullable(countSchema),
-    inputData: values,
-    outputData: v.nullable(values),
-    errorMessage: v.pipe(
-      v.nullable(v.string()),
-      v.description('Why the node failed; while it retries, why its last attempt failed'),
-      v.examples(['connect ECONNREFUSED']),
-    ),
-    handle: v.pipe(
-      v.nullable(v.string()),
-      v.description(
-        'The source handle that the node took: a branch, `timeout` or `error`. Null for the main handle, ' +
-          'and as long as the node has not taken one',
-      ),
-    ),
-    handles: v.optional(
-      v.pipe(
-        v.array(v.nullable(v.string())),
-        v.description(
-          'Instead of `handle`, the source handles that a node with perItem or allItems left by: all that have ' +
-            'items. Null is the main handle',
-        ),
-      ),
-    ),
-    retryCount: v.pipe(
-      countSchema,
-      v.description(
-        'The number of attempts after the first, so far: 2 while the third is made or has failed',
-      ),
-    ),
-    nextAttemptAt: v.pipe(
-      v.nullable(timeSchema),
-      v.description('When the next attempt comes, while the node (RUNNING) waits for it after a failed one'),
-    ),
-    pinned: v.pipe(
-      v.boolean(),
-      v.description(
-        'Whether its output was given when the execution was started, instead of executing the node',
-      ),
-    ),
-    takenFrom: v.pipe(v.nullable(idSchema), v.description('The earlier execution whose output was reused')),
-    childExecutionId: v.pipe(
-      v.nullable(idSchema),
-      v.description('The execution that a SUB_WORKFLOW node has started'),
-    ),
-    warnings: v.optional(
-      v.pipe(
-        v.array(v.object({ path: v.string(), message: v.string() })),
-        v.description(
-          'What its expressions read that is not there, by the path in its config; left out if nothing',
-        ),
-        v.examples([
-          [{ path: 'config.url', message: '`$input.emial`: no such field; there are `email`, `name`' }],
-        ]),
-      ),
-    ),
-    console: v.optional(
-      v.pipe(
-        v.array(v.object({ level: v.string(), text: v.string() })),
-        v.description('What its code wrote to the console; left out if nothing'),
-        v.examples([[{ level: 'log', text: '3 orders' }]]),
-      ),
-    ),
-    usage: v.optional(UsageSchema),
-  }),
-  v.title('NodeExecution'),
 )
 const CallbackSchema = v.pipe(
   v.object({
@@ -205,8 +106,8 @@ export const ExecutionSchema = v.pipe(
           'outputs, errors, requests and files, and no steps of agents',
       ),
     ),
-    inputData: values,
-    outputData: v.nullable(values),
+    inputData: valuesSchema,
+    outputData: v.nullable(valuesSchema),
     errorMessage,
     createdAt: timeSchema,
     queuedAt: v.pipe(
@@ -243,6 +144,21 @@ export const ExecutionSchema = v.pipe(
       v.nullable(UsageSchema),
       v.description(
         'What its calls to models took, those of its sub-workflows not included; null if it has made none',
+      ),
+    ),
+    temporal: v.pipe(
+      v.nullable(
+        v.object({
+          namespace: v.pipe(v.string(), v.examples(['default'])),
+          workflowId: idSchema,
+          runId: v.pipe(v.string(), v.description('Of its newest run: a long execution goes on in others')),
+          url: v.pipe(v.string(), v.description("The history of that run in Temporal's UI")),
+          runsUrl: v.pipe(v.string(), v.description('All runs of the execution there')),
+        }),
+      ),
+      v.description(
+        "Where it is in Temporal's UI, for the instance's admin, since all teams are seen there; null for others, if " +
+          'TEMPORAL_UI_URL is not set, and at the beginning',
       ),
     ),
     nodeExecutions: v.pipe(
@@ -323,7 +239,7 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
         const { id } = c.req.valid('param')
         const wait = readWait(c, c.req.valid('query'))
         if (wait.ms > 0) await awaitEnd(deps, c, id, { seats, ...wait })
-        return c.json(await readExecution(c.get('scope'), id))
+        return c.json(await readExecution(c.get('scope'), id, deps.temporalUi))
       },
     )
     .get(

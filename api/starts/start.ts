@@ -105,7 +105,7 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
       if (awaited) awaited.catch(() => {})
       const response = await startAndRespond(deps, c, started)
       if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
-      const ended = await readExecution(c.get('scope'), executionId)
+      const ended = await readExecution(c.get('scope'), executionId, deps.temporalUi)
       return c.json({ executionId, ...ended, ...warnOfKeys(c) }, 200)
     },
   )

@@ -11,6 +11,7 @@ import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
+import { showTemporal, type TemporalPlace, type TemporalUi } from './temporal.ts'
 import type { Recovery } from './triggers.ts'
 
 export type ExecutionDetail = {
@@ -45,6 +46,8 @@ export type ExecutionDetail = {
   callback: CallbackView | null
   /** What its calls to models took; null if it has made none. */
   usage: Usage | null
+  /** Where it is in Temporal's UI; null for those who may not see that, or without a UI. */
+  temporal: TemporalPlace | null
 } & ExecutionRecords
 
 /** A team's executions, newest first (VIEWER). A `workflowId` of another team matches nothing. */
@@ -71,8 +74,8 @@ export async function listWorkflowExecutions(
   return listExecutions(scope, 'workflowId', workflowId, query)
 }
 
-/** An execution with its node records (VIEWER). Throws NOT_FOUND. */
-export async function readExecution(scope: Scope, id: string): Promise<ExecutionDetail> {
+/** An execution with its node records (VIEWER), and where it is in `ui`. Throws NOT_FOUND. */
+export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): Promise<ExecutionDetail> {
   const row = await scope.store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowName', 'workflowVersion', 'status', 'trigger'])
@@ -90,6 +93,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
       'recovery',
       'onlyNode',
       'recordCount',
+      'runId',
     ])
     .select(
       sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
@@ -129,6 +133,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     onlyNode: row.onlyNode,
     callback: showCallback(row.callback),
     usage: sums && readSums(sums),
+    temporal: showTemporal(scope, ui, row),
     hidden,
     ...nodes,
   }

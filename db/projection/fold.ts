@@ -2,11 +2,11 @@ import { mergeNodeNotes } from '../../workflows/notes.ts'
 import { beginAgent, moveAgent, taskOf } from '../../workflows/run/agents.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
 import type { Agent, PlanNode } from '../../workflows/run/plan.ts'
-import type { NodeError, NodeRecord } from '../../workflows/run/records.ts'
+import type { LoopItems, NodeError, NodeRecord } from '../../workflows/run/records.ts'
 import { joinStep, readActivityId, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import { openRecord, type ProjectedNode, type Projection, weigh } from '../records/projection.ts'
 import { closeMessage, closeStatus, type HistoryEvent, type RunHistory } from './history.ts'
-import { listCarried, type Progress, UNKNOWN_END } from './progress.ts'
+import { keyOf, listCarried, type Progress, type RecordPlace, UNKNOWN_END, WHOLE } from './progress.ts'
 
 /** A projection that reads histories part by part, so that long ones need not be read again each time. */
 export type ProjectionFold = {
@@ -134,12 +134,18 @@ export function createFold(executionId: string, progress: Progress | null = null
     row.output = ('output' in record && record.output) || null
     row.handle = record.handle
     if (record.notes) row.notes = mergeNodeNotes(row.notes, record.notes)
-    if (status === 'LOOPING') row.loop = record.loop
+    if (status === 'LOOPING') takeLoop(row, record.loop)
+    if (status === 'WAITING') row.waitingUntil = record.until
     if (status === 'LOOPING' || status === 'WAITING') held += weigh(row)
     if (status === 'SUCCESS' || status === 'FAILED') {
       const errorMessage = record.status === 'FAILED' ? record.error.message : null
       end(row, within(record.completedAt), { status, errorMessage })
     }
+  }
+
+  function takeLoop(row: ProjectedNode, loop: LoopItems | null): void {
+    row.loop = loop
+    row.itemCount = loop && plan.get(row.nodeId)?.loop?.mode === 'each' ? loop.count : null
   }
 
   /** What was noted when REPEAT's condition was tested belongs to the loop. */
@@ -182,12 +188,14 @@ export function createFold(executionId: string, progress: Progress | null = null
       return Object.assign(row, was)
     }
     for (const one of opened) {
-      const { loop, output, handle } = one
+      const { loop, output, handle, waitingUntil } = one
       const key = keyOf(one)
       if (known && !left.has(key)) stored.add(key)
       const row = take(one)
       left.delete(key)
-      if (row) Object.assign(row, { output, handle, loop: row.loop ?? loop })
+      if (!row) continue
+      Object.assign(row, { output, handle, waitingUntil })
+      takeLoop(row, row.loop ?? loop)
     }
     for (const { nodeId, iteration, agent } of under) {
       const row = rows.get(stepKey(nodeId, iteration))
@@ -320,7 +328,8 @@ export function createFold(executionId: string, progress: Progress | null = null
     } else {
       const { record, pause } = event.result.agent!
       row.agent = { input: record.input }
-      if (!pause) end(row, at, { status: 'SUCCESS', output: record.output, ...notedIn(event.result) })
+      if (pause) row.waitingUntil = pause.until
+      else end(row, at, { status: 'SUCCESS', output: record.output, ...notedIn(event.result) })
     }
     const outcome = event.kind === 'failed' ? { error: event.error } : event.result
     const next = moveAgent(agents.get(key)!, outcome)
@@ -384,14 +393,6 @@ export function createFold(executionId: string, progress: Progress | null = null
     },
     confirm,
   }
-}
-
-const WHOLE = { step: null, tool: null }
-
-type RecordPlace = Pick<ProjectedNode, 'nodeId' | 'iteration' | 'step' | 'tool'>
-
-function keyOf({ nodeId, iteration, step }: RecordPlace): string {
-  return stepKey(nodeId, joinStep(iteration, step))
 }
 
 function notedIn({ notes }: Pick<ProjectedNode, 'notes'>): Pick<ProjectedNode, 'notes'> {

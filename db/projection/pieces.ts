@@ -5,11 +5,12 @@ import { cleanText } from '../text.ts'
 /** A record as it is written: its values are JSON, its times ISO 8601, and its iteration has the step behind. */
 export type RecordRow = Omit<
   ProjectedNode,
-  'startedAt' | 'completedAt' | 'output' | 'loop' | 'agent' | 'notes'
+  'startedAt' | 'completedAt' | 'waitingUntil' | 'output' | 'loop' | 'agent' | 'notes'
 > & {
   executionId: string
   startedAt: string
   completedAt: string | null
+  waitingUntil: string | null
   output: string | null
   loop: string | null
   agent: string | null
@@ -55,6 +56,7 @@ function makeRow(executionId: string, node: ProjectedNode, values: boolean): Rec
     nodeName: cleanText(node.nodeName),
     startedAt: new Date(node.startedAt).toISOString(),
     completedAt: node.completedAt === null ? null : new Date(node.completedAt).toISOString(),
+    waitingUntil: node.waitingUntil === null ? null : new Date(node.waitingUntil).toISOString(),
     output: values && node.output ? JSON.stringify(node.output) : null,
     loop: node.loop ? JSON.stringify(node.loop) : null,
     agent: values && node.agent ? JSON.stringify(node.agent) : null,

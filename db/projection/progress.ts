@@ -4,7 +4,7 @@ import { listFrames } from '../../workflows/run/frame.ts'
 import type { Carried } from '../../workflows/run/messages.ts'
 import type { Agent, Envelope } from '../../workflows/run/plan.ts'
 import type { LoopItems, NodeNotes } from '../../workflows/run/records.ts'
-import { stepKey } from '../../workflows/run/walk.ts'
+import { joinStep, stepKey } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 
 /** How far the stored rows of an execution have come, so that its projection can go on from there. */
@@ -53,14 +53,20 @@ export async function readProgress(store: Store, executionId: string): Promise<P
   return row ? { ...row, startedAt: row.startedAt === null ? null : Math.round(row.startedAt) } : null
 }
 
-type CarriedRecord = {
-  nodeId: string
-  iteration: string
-  step: number | null
-  tool: string | null
+/** Which record is meant; WHOLE if it is none of a step. */
+export type RecordPlace = { nodeId: string; iteration: string; step: number | null; tool: string | null }
+
+export const WHOLE = { step: null, tool: null }
+
+export function keyOf({ nodeId, iteration, step }: RecordPlace): string {
+  return stepKey(nodeId, joinStep(iteration, step))
+}
+
+type CarriedRecord = RecordPlace & {
   loop: LoopItems | null
   output: Envelope | null
   handle: string | null
+  waitingUntil: number | null
 }
 
 /** What a run carries over from the run before: the records that are open, and the outcomes at the root. */
@@ -71,16 +77,21 @@ export function listCarried({ root }: Carried): {
 } {
   const open: CarriedRecord[] = []
   const under: ReturnType<typeof listCarried>['agents'] = []
-  const whole = { step: null, tool: null, loop: null }
+  const whole = { ...WHOLE, loop: null, waitingUntil: null }
   for (const { iteration, loops, waits, outputs, agents = {} } of listFrames(root)) {
     for (const [nodeId, { count, pages }] of Object.entries(loops))
       open.push({ ...whole, nodeId, iteration, loop: { count, pages }, output: null, handle: null })
-    for (const [nodeId, { handle }] of Object.entries(waits))
-      open.push({ ...whole, nodeId, iteration, output: outputs[nodeId] ?? null, handle })
+    for (const [nodeId, { handle, until }] of Object.entries(waits))
+      open.push({
+        ...whole,
+        ...{ nodeId, iteration, output: outputs[nodeId] ?? null, handle, waitingUntil: until },
+      })
     for (const [nodeId, agent] of Object.entries(agents)) {
       under.push({ nodeId, iteration, agent })
-      const none = { nodeId, iteration, loop: null, output: null, handle: null }
-      if (!Object.hasOwn(waits, nodeId)) open.push({ ...whole, ...none })
+      const wait = Object.hasOwn(waits, nodeId) ? waits[nodeId] : undefined
+      const waitingUntil = wait?.until ?? null
+      const none = { nodeId, iteration, loop: null, output: null, handle: null, waitingUntil }
+      if (!wait) open.push({ ...whole, ...none })
       else open.push({ ...none, step: agent.step, tool: taskOf(agent)?.tool ?? null })
     }
   }

@@ -34,6 +34,8 @@ export type NodeChange = {
   handles?: (string | null)[]
   retryCount: number
   nextAttemptAt: string | null
+  waitingUntil: string | null
+  itemCount: number | null
 }
 
 export type ExecutionChange = {
@@ -99,7 +101,8 @@ export async function readChanges(
         select n.id, n.node_id as "nodeId", nullif(split_part(n.iteration, '!', 1), '') as iteration, n.step, n.tool, n.node_name as "nodeName",
           n.node_type as "nodeType", n.status, n.started_at as "startedAt", n.completed_at as "completedAt",
           n.error_message as "errorMessage", n.handle, n.retry_count as "retryCount",
-          case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt"
+          case when n.status = 'RUNNING' then n.next_attempt_at end as "nextAttemptAt",
+          case when n.status = 'RUNNING' then n.waiting_until end as "waitingUntil", n.item_count as "itemCount"
         from node_executions n where n.execution_id = e.id and ${isFresh('n.changed')} and (${!hidden} or n.step is null)
           and (${after === undefined} or not b.known
             or (n.started_at, n.id) > (${after?.startedAt ?? null}::timestamptz, ${after?.id ?? null}::uuid))
@@ -185,5 +188,6 @@ function readNode(row: Omit<NodeChange, 'durationMs'>, hidden: boolean): NodeCha
     completedAt: completedAt?.toISOString() ?? null,
     durationMs: durationOf(startedAt, completedAt),
     nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt).toISOString(),
+    waitingUntil: row.waitingUntil === null ? null : new Date(row.waitingUntil).toISOString(),
   }
 }

@@ -26,6 +26,10 @@ export type ProjectedNode = {
   position: number
   /** A loop's items; null for other nodes. */
   loop: LoopItems | null
+  /** How many they are; null for a REPEAT, which does not know, and for other nodes. */
+  itemCount: number | null
+  /** Until when it waits at the latest; null without a limit. Of no meaning once it is settled. */
+  waitingUntil: number | null
   /** What an agent's step got, or of an agent that is not done, where it is; null in all other records. */
   agent: StepInput | Agent | null
   /**
@@ -82,6 +86,8 @@ export function openRecord(
     errorMessage: null,
     retryCount: 0,
     loop: null,
+    itemCount: null,
+    waitingUntil: null,
     agent: null,
     givenBy: node.given?.from ?? null,
     ...begun,

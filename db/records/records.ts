@@ -1,6 +1,6 @@
 import { isObject } from '../../workflows/json.ts'
 import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
-import type { NodeNotes } from '../../workflows/run/records.ts'
+import type { NodeNotes, TakenIterations } from '../../workflows/run/records.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { isEnded } from '../executions/status.ts'
@@ -47,6 +47,12 @@ export type NodeExecution = {
   retryCount: number
   /** When the next attempt comes, while the node waits for it; `errorMessage` then says why the last one failed. */
   nextAttemptAt: Date | null
+  /** Until when the node waits at the latest, while it does; null without a limit of time. */
+  waitingUntil: Date | null
+  /** Of a loop over items, how many it has; null of others, and of one of a release before. */
+  itemCount: number | null
+  /** How many of them were taken over from the execution that this one retries; left out if none was. */
+  itemsTaken?: number
   /** `takenFrom` is the execution that the output was taken over from, unless it was made here or pinned. */
   pinned: boolean
   takenFrom: string | null
@@ -171,6 +177,8 @@ async function showNodes(
       startedAt,
       completedAt,
       nextAttemptAt: row.nextAttemptAt === null ? null : new Date(row.nextAttemptAt),
+      waitingUntil: row.waitingUntil === null ? null : new Date(row.waitingUntil),
+      ...(loop?.taken ? { itemsTaken: countTaken(loop.taken) } : {}),
       durationMs: completedAt ? completedAt.getTime() - startedAt.getTime() : null,
       ...(values ? await showValues(row, { output, agent }, values) : { inputData: {}, outputData: null }),
       pinned: givenBy === 'PINNED',
@@ -180,6 +188,10 @@ async function showNodes(
     })
   }
   return shown
+}
+
+function countTaken({ ranges }: TakenIterations): number {
+  return ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0)
 }
 
 async function showValues(

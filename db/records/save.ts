@@ -169,23 +169,25 @@ function upsert(rows: RecordRow[]) {
     insert into node_executions as n
       (id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
        output, handle, error_message, retry_count, settled, position, loop, given_by, notes, step, tool,
-       agent)
+       agent, waiting_until, item_count)
     select r.id, r.execution_id, r.node_id, r.iteration, r.node_name, r.node_type, r.status, r.started_at,
       r.completed_at,
       -- Outputs that are not kept are stored while somebody waits for them. The trigger's output is the input.
       case when keep_outputs and (keep_inputs or r.node_id <> trigger_node_id) then r.output::json end,
       r.handle, r.error_message, r.retry_count, r.status <> 'RUNNING', r.position,
       case when keep_outputs then r.loop::json end, r.given_by, case when keep_outputs then r.notes::json end,
-      r.step, r.tool, case when keep_inputs and keep_outputs then r.agent::json end
+      r.step, r.tool, case when keep_inputs and keep_outputs then r.agent::json end, r.waiting_until, r.item_count
     from guard join unnest(
       ${of('id')}::uuid[], ${of('executionId')}::uuid[], ${of('nodeId')}::text[], ${of('iteration')}::text[],
       ${of('nodeName')}::text[], ${of('nodeType')}::text[], ${of('status')}::text[],
       ${of('startedAt')}::timestamptz[], ${of('completedAt')}::timestamptz[], ${of('output')}::text[],
       ${of('handle')}::text[], ${of('errorMessage')}::text[], ${of('retryCount')}::int[],
       ${of('position')}::int[], ${of('loop')}::text[], ${of('givenBy')}::text[],
-      ${of('notes')}::text[], ${of('step')}::int[], ${of('tool')}::text[], ${of('agent')}::text[]
+      ${of('notes')}::text[], ${of('step')}::int[], ${of('tool')}::text[], ${of('agent')}::text[],
+      ${of('waitingUntil')}::timestamptz[], ${of('itemCount')}::int[]
     ) as r(id, execution_id, node_id, iteration, node_name, node_type, status, started_at, completed_at,
-           output, handle, error_message, retry_count, position, loop, given_by, notes, step, tool, agent) on r.execution_id = guard.id
+           output, handle, error_message, retry_count, position, loop, given_by, notes, step, tool, agent,
+           waiting_until, item_count) on r.execution_id = guard.id
     where open or r.status <> 'RUNNING'
     -- Attempts are written in the same order, so that the two cannot deadlock.
     order by r.id
@@ -194,13 +196,16 @@ function upsert(rows: RecordRow[]) {
       output = excluded.output, handle = excluded.handle, error_message = ${message},
       retry_count = ${retries}, settled = excluded.settled, position = excluded.position,
       loop = excluded.loop, given_by = excluded.given_by, notes = excluded.notes, step = excluded.step,
-      tool = excluded.tool, agent = excluded.agent
+      tool = excluded.tool, agent = excluded.agent, waiting_until = excluded.waiting_until,
+      item_count = excluded.item_count
     where (excluded.settled or not n.settled)
       and (n.status, n.started_at, n.completed_at, n.output::text, n.handle, n.error_message, n.retry_count,
-        n.settled, n.position, n.loop::text, n.given_by, n.notes::text, n.tool, n.agent::text)
+        n.settled, n.position, n.loop::text, n.given_by, n.notes::text, n.tool, n.agent::text,
+        n.waiting_until, n.item_count)
       is distinct from (excluded.status, excluded.started_at, excluded.completed_at, excluded.output::text,
         excluded.handle, ${message}, ${retries}, excluded.settled, excluded.position,
-        excluded.loop::text, excluded.given_by, excluded.notes::text, excluded.tool, excluded.agent::text)`
+        excluded.loop::text, excluded.given_by, excluded.notes::text, excluded.tool, excluded.agent::text,
+        excluded.waiting_until, excluded.item_count)`
 }
 
 /** How far an execution's row is; null if it is deleted. */

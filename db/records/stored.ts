@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { itemNodeId, type Plan } from '../../workflows/run/plan.ts'
-import type { ItemPage, NodeNotes } from '../../workflows/run/records.ts'
+import type { ItemPage, NodeNotes, TakenIterations } from '../../workflows/run/records.ts'
 import { findNode, isEntry, nodesIn } from '../../workflows/run/walk.ts'
 import type { Store } from '../scope.ts'
 import type { StepInput } from './projection.ts'
@@ -23,7 +23,9 @@ export type StoredNode = {
   errorMessage: string | null
   retryCount: number
   nextAttemptAt: string | null
-  loop: { pages: ItemPage[] } | null
+  waitingUntil: string | null
+  itemCount: number | null
+  loop: { pages: ItemPage[]; taken?: TakenIterations } | null
   /** Of a step. */
   agent: StepInput | null
   givenBy: string | null
@@ -39,6 +41,7 @@ const NODE_AS_JSON = sql`json_build_object('id', id, 'nodeId', node_id, 'nodeNam
   'iteration', ${ITERATION}, 'step', step, 'tool', tool, 'status', status, 'startedAt', started_at, 'completedAt', completed_at,
   'output', output, 'handle', handle, 'errorMessage', error_message, 'retryCount', retry_count,
   'nextAttemptAt', case when status = 'RUNNING' then next_attempt_at end,
+  'waitingUntil', case when status = 'RUNNING' then waiting_until end, 'itemCount', item_count,
   'loop', loop, 'agent', agent, 'givenBy', given_by, 'notes', notes, 'childExecutionId', case when node_type = 'SUB_WORKFLOW' or tool is not null
     then (select child.id from executions child where child.id = shown.id) end)`
 
@@ -243,7 +246,7 @@ export async function readRecordsBefore(
     }
   }
   const columns = sql`id, node_id, node_name, node_type, iteration, step, tool, agent, status, started_at, completed_at, output, handle,
-    error_message, retry_count, null as next_attempt_at, loop, given_by, null as notes, null as child_execution_id`
+    error_message, retry_count, null as next_attempt_at, null as waiting_until, item_count, loop, given_by, null as notes, null as child_execution_id`
   const { rows } = await sql<StoredNode>`
     with recursive ${recordsOutside(executionId)}
     select ${columns} from outside

@@ -11,6 +11,9 @@ export type NodeBody = {
   status: string
   retryCount: number
   nextAttemptAt: string | null
+  waitingUntil: string | null
+  itemCount: number | null
+  itemsTaken?: number
   startedAt: string
   completedAt: string | null
   durationMs: number | null

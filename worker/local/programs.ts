@@ -42,7 +42,12 @@ export async function describePostgres(
  * downloaded CLI. The returned `from` says where the CLI was found, `guardedPorts` where it serves HTTP.
  */
 export async function describeTemporal(
-  place: ProgramPlace & { cache: string; namespace: string; byHand: string | undefined },
+  place: ProgramPlace & {
+    cache: string
+    namespace: string
+    byHand: string | undefined
+    uiPort?: number | undefined
+  },
 ): Promise<{ program: Program; address: string; from: string; file: string; guardedPorts: number[] }> {
   const { path, from } = await findTemporal(place.byHand, place.cache, place.say)
   const folder = join(place.dataDir, 'temporal')
@@ -57,6 +62,7 @@ export async function describeTemporal(
       port: place.port,
       httpPort,
       metricsPort,
+      uiPort: place.uiPort,
       file,
       namespace: place.namespace,
       durable: place.durable,

@@ -32,6 +32,12 @@ function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host }
     const ports = [Number(own), ...temporal.guardedPorts, ...listEmbeddedPorts(dataDir, Number(own))]
     for (const each of new Set(ports)) places.push({ what: TEMPORAL, host: at!, port: each })
   }
+  if (temporal.uiUrl) {
+    const { protocol, hostname, port } = new URL(temporal.uiUrl)
+    const at = { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+    // Behind a public name, other services may be at the same address.
+    places.push({ what: TEMPORAL, ...at, byName: !isLoopback(hostname) })
+  }
   if (workerMetricsPort) places.push({ what: 'this service itself', host, port: workerMetricsPort })
   return places
 }

@@ -118,6 +118,7 @@ export async function startApi(
     replyStreams: config.replyStreams,
     carryOut: carry,
     describeSchedules: describe,
+    temporalUi: config.temporal.uiUrl === undefined ? undefined : { url: config.temporal.uiUrl, namespace },
   })
   const listener = await startListener(app.fetch, config.port.number, config.host)
   log.info({ host: config.host, port: listener.port }, 'the API is listening')

@@ -11,7 +11,14 @@ export type RecordState = Pick<
 > &
   Pick<
     NodeRecord,
-    'completedAt' | 'durationMs' | 'errorMessage' | 'handle' | 'retryCount' | 'nextAttemptAt'
+    | 'completedAt'
+    | 'durationMs'
+    | 'errorMessage'
+    | 'handle'
+    | 'retryCount'
+    | 'nextAttemptAt'
+    | 'waitingUntil'
+    | 'itemCount'
   > & { handles?: (string | null)[] | undefined }
 
 const SIZE = 25
@@ -49,6 +56,35 @@ export function useRecord(
   const record = found.data && found.data.id === state?.id ? found.data : undefined
   return { record, error: found.error, isPending: state !== undefined && found.isFetching && !record }
 }
+
+/** The attempts of a record, read again whenever it tells of another one or of an end. */
+export function useAttempts(
+  executionId: string,
+  { id, status, retryCount, nextAttemptAt, completedAt }: RecordState,
+  { page = 0, enabled }: { page?: number; enabled: boolean },
+) {
+  return useQuery({
+    queryKey: ['executions', 'attempts', executionId, id, page, status, retryCount, nextAttemptAt],
+    queryFn: () =>
+      read(
+        api.api.executions[':id'].nodes[':recordId'].attempts.$get({
+          param: { id: executionId, recordId: id },
+          query: { page: String(page), size: '50' },
+        }),
+      ),
+    enabled,
+    refetchInterval: ({ state }) => {
+      // The type of the last failure, and the beginning of the attempt under way, are noted a moment later.
+      const last = state.data?.content.at(-1)
+      const late = last && (last.startedAt === null || (last.error && last.error.type === null))
+      const fresh = completedAt === null || Date.now() - Date.parse(completedAt) < LATE_MS
+      return late && fresh ? POLL_MS : false
+    },
+    ...keepRows,
+  })
+}
+
+export type NodeAttempt = NonNullable<ReturnType<typeof useAttempts>['data']>['content'][number]
 
 const POLL_MS = 1_500
 const LATE_MS = 60_000

@@ -21,7 +21,7 @@ import { Outcome } from './outcome.tsx'
 import { iterationKey, listRows, type Pick } from './rows.ts'
 import { Steps } from './steps.tsx'
 import { Timeline } from './timeline.tsx'
-import { countItems, countLoop, findLoop, placeOf, plantTree } from './tree.ts'
+import { countLoop, findLoop, placeOf, plantTree } from './tree.ts'
 import { Waiting } from './waiting.tsx'
 
 const STATE = { view: 'graph', node: '', at: '', step: '', failed: '' }
@@ -127,14 +127,12 @@ function Followed({ run }: { run: Run }) {
     onView: (next) => setState({ view: next }, { replace: true }),
   })
 
-  const nodes = useMemo(() => new Map(graph?.nodes.map((node) => [node.id, node])), [graph])
   const countOf = useCallback(
     (loop: RecordState) => {
-      const input = known.get(loop.id)?.inputData
-      const total = countItems(nodes.get(loop.nodeId)?.config, input)
-      return countLoop(tree.loops.get(placeOf(loop)) ?? [], total, !isOpen(loop.status))
+      const taken = known.get(loop.id)?.itemsTaken ?? 0
+      return countLoop(tree.loops.get(placeOf(loop)) ?? [], loop, taken)
     },
-    [known, nodes, tree],
+    [known, tree],
   )
   const list = {
     ...{ rows, chosen: record?.id, countOf, now },
@@ -160,6 +158,8 @@ function Followed({ run }: { run: Run }) {
         approvals={shownApprovals}
         more={Math.max(0, (approvals.data?.totalElements ?? 0) - APPROVALS)}
         waits={shownWaits}
+        records={run.records}
+        now={now}
         onShow={onChoose}
       />
       <div className={state.node ? 'run-view split' : 'run-view'}>

@@ -123,14 +123,15 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
   const status = worstOf(records)
   const loop = isLoop && records.length === 1 ? countOf(records[0]!) : null
   const count = loop ? tellLoop(loop) : records.length > 1 ? tellMany(records) : ''
+  const plan = records.length === 1 ? tellPlan(records[0]!) : ''
   const state = status ? nameStatus(status) : node.disabled ? 'Off' : over ? 'Not executed' : 'Not yet'
-  const said = `${name}, ${node.type}: ${state}${count ? `, ${count}` : ''}`
+  const said = `${name}, ${node.type}: ${state}${count ? `, ${count}` : ''}${plan && `, ${plan}`}`
   const keys = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return
     event.preventDefault()
     onChoose(node.id)
   }
-  const below = count || (node.disabled ? `${node.type} · off` : node.type)
+  const below = count || plan || (node.disabled ? `${node.type} · off` : node.type)
   return (
     // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons of its own
     <g
@@ -166,6 +167,14 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
       {status && <StatusSign status={status} x={width - 24} y={8} />}
     </g>
   )
+}
+
+/** What a node has come to that waits: its next attempt, or the end of its wait. */
+function tellPlan({ status, retryCount, nextAttemptAt, waitingUntil }: RecordState): string {
+  const clock = (at: string) => new Date(at).toLocaleTimeString()
+  if (status === 'RUNNING' && nextAttemptAt) return `attempt ${retryCount + 2} at ${clock(nextAttemptAt)}`
+  if (status === 'RUNNING' && waitingUntil) return `until ${clock(waitingUntil)}`
+  return retryCount > 0 ? `${retryCount + 1} attempts` : ''
 }
 
 /** How the records of a node in a loop stand: "188 success, 3 failed". */

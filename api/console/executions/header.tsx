@@ -69,7 +69,7 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
   }, [confirm, run.id, run.hidden, run.onlyNode, open, failed, least, may, teamId])
   useCommands(useMemo(() => acts.map(({ label, start }) => ({ id: label, label, run: start })), [acts]))
   const save = () => {
-    const { records, attempts, cancelRequested, ...document } = run
+    const { records, cancelRequested, ...document } = run
     saveText(`execution-${run.id}.json`, JSON.stringify(document, null, 2))
   }
   const began = run.startedAt ?? run.createdAt
@@ -146,6 +146,19 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
             ),
           ],
           ['Callback', run.callback && tellCallback(run.callback)],
+          [
+            'Temporal',
+            run.temporal && (
+              <span key="temporal" className="row">
+                <a href={run.temporal.url} target="_blank" rel="noreferrer">
+                  History
+                </a>
+                <a href={run.temporal.runsUrl} target="_blank" rel="noreferrer">
+                  All runs
+                </a>
+              </span>
+            ),
+          ],
           [
             'Id',
             <span key="id" className="id row" title={run.id}>

@@ -5,25 +5,20 @@ import type { NodeRecord, RecordState } from '../data/records.ts'
 import { isOpen } from '../kit/status.tsx'
 import { useStream } from '../kit/stream.ts'
 
-/** A failed attempt of a node, as the stream told of it while somebody looked. */
-export type FailedAttempt = { attempt: number; message: string; at: string; next: string | null }
-
 type Head = Pick<Execution, 'status' | 'startedAt' | 'completedAt' | 'durationMs' | 'errorMessage'>
 type Change = Head & { id: string; cancelRequested: boolean }
 type Live = {
   head: Change | null
   states: ReadonlyMap<string, RecordState>
-  attempts: ReadonlyMap<string, readonly FailedAttempt[]>
 }
 
 export type Run = Execution & {
   cancelRequested: boolean
   /** All records without their values, as they started; `nodeExecutions` has the values of those that are shown. */
   records: readonly RecordState[]
-  attempts: Live['attempts']
 }
 
-const NOTHING: Live = { head: null, states: new Map(), attempts: new Map() }
+const NOTHING: Live = { head: null, states: new Map() }
 const BURST_MS = 200
 
 /** How often values are read again while the execution goes on, by how much there is to read. */
@@ -77,7 +72,7 @@ export function useRun(id: string) {
 
   const run = useMemo((): Run | undefined => {
     if (!data) return undefined
-    const { head, states, attempts } = live
+    const { head, states } = live
     const use = head && further(head, data)
     const shown = use
       ? {
@@ -89,7 +84,7 @@ export function useRun(id: string) {
         }
       : {}
     const records = mergeRecords(data.nodeExecutions, states)
-    return { ...data, ...shown, cancelRequested: head?.cancelRequested ?? false, records, attempts }
+    return { ...data, ...shown, cancelRequested: head?.cancelRequested ?? false, records }
   }, [data, live])
   return { ...query, data: run }
 }
@@ -97,21 +92,13 @@ export function useRun(id: string) {
 function apply(before: Live, news: readonly { name: string; data: string }[]): Live {
   let { head } = before
   const states = new Map(before.states)
-  const attempts = new Map(before.attempts)
   for (const { name, data } of news) {
     if (name === 'execution') head = JSON.parse(data) as Change
     if (name !== 'node') continue
     const state = JSON.parse(data) as RecordState
     states.set(state.id, state)
-    const { errorMessage, nextAttemptAt, retryCount, id } = state
-    if (!errorMessage || (isOpen(state.status) && !nextAttemptAt)) continue
-    const seen = attempts.get(id) ?? []
-    const attempt = retryCount + 1
-    if (seen.some((one) => one.attempt === attempt)) continue
-    const at = state.completedAt ?? new Date().toISOString()
-    attempts.set(id, [...seen, { attempt, message: errorMessage, at, next: nextAttemptAt }])
   }
-  return { head, states, attempts }
+  return { head, states }
 }
 
 /** Of two states the one that came later in the life of what it tells of; `a` if they are alike. */

@@ -5,7 +5,7 @@ import { Icon } from '../kit/icon.tsx'
 import { Checkbox, NumberInput } from '../kit/input.tsx'
 import { Empty } from '../kit/states.tsx'
 import { isOpen, nameStatus, Pill, StatusSign } from '../kit/status.tsx'
-import { formatDuration, Time } from '../kit/time.tsx'
+import { formatDuration, formatLeft, formatTime, Time } from '../kit/time.tsx'
 import { Windowed } from '../kit/windowed.tsx'
 import { ALL, type Pick, type Row } from './rows.ts'
 import './steps.css'
@@ -90,7 +90,9 @@ function RecordRow({ row, chosen, known, onChoose, onFold, countOf, now }: Recor
             </span>
           ) : (
             <span className="quiet">
-              {count ? `${describeRecord(record)}: ${count}` : describeRecord(record)}
+              {describeRecord(record)}
+              {count && `: ${count}`}
+              {tellWait(record, now)}
             </span>
           )}
         </span>
@@ -235,6 +237,12 @@ export function Marks({ record, known }: { record: RecordState; known: NodeRecor
       {known?.childExecutionId && <Pill title="It started another execution">Sub workflow</Pill>}
     </span>
   )
+}
+
+/** Until when it waits, and how long that is: ", until Nov 27, 10:00:00 (in 12 s)"; empty if it does not. */
+export function tellWait({ status, waitingUntil }: RecordState, now: number): string {
+  if (status !== 'RUNNING' || !waitingUntil) return ''
+  return `, until ${formatTime(waitingUntil)} (${formatLeft(waitingUntil, now)})`
 }
 
 /** Why it failed, or why its last attempt did and when the next one comes. */

@@ -1,10 +1,11 @@
 import { type CSSProperties, useRef, useState, type WheelEvent } from 'react'
-import { type RecordState, useRequests } from '../data/records.ts'
+import type { RecordState } from '../data/records.ts'
 import { Button } from '../kit/button.tsx'
 import { Empty } from '../kit/states.tsx'
 import { isOpen, nameStatus, StatusSign } from '../kit/status.tsx'
-import { formatDuration } from '../kit/time.tsx'
+import { formatDuration, formatLeft } from '../kit/time.tsx'
 import { Windowed } from '../kit/windowed.tsx'
+import { Bar, Bars, percent, planOf, type Span } from './bars.tsx'
 import type { Run } from './live.ts'
 import type { Row } from './rows.ts'
 import { Fold, type ListProps, lengthOf, tellError } from './steps.tsx'
@@ -14,23 +15,18 @@ import { nameRecord, placeOf, tellLoop } from './tree.ts'
 const ROW = 32
 const ZOOM = 1.6
 const TICKS = 5
-const WAITS = new Set(['APPROVAL', 'WAIT', 'WAIT_FOR_EVENT', 'SUB_WORKFLOW'])
 
-/** The part of the execution's time that is shown, in milliseconds since its start. */
-type Span = { from: number; to: number }
+/** What is planned is in the picture if it comes within as long again as it has taken, or within this time. */
+const SOON_MS = 60_000
+
+const WAITS = new Set(['APPROVAL', 'WAIT', 'WAIT_FOR_EVENT', 'SUB_WORKFLOW'])
 
 type TimelineProps = ListProps & { run: Run }
 
 /** A bar a record, over the execution's time: attempts, waits, and retries to come. */
 export function Timeline({ run, rows, chosen, now, ...acts }: TimelineProps) {
   const begin = Date.parse(run.startedAt ?? run.createdAt)
-  const next = Math.max(
-    0,
-    ...run.records.map(({ status, nextAttemptAt }) =>
-      nextAttemptAt && isOpen(status) ? Date.parse(nextAttemptAt) : 0,
-    ),
-  )
-  const end = run.completedAt ? Date.parse(run.completedAt) : Math.max(now, next)
+  const end = run.completedAt ? Date.parse(run.completedAt) : Math.max(now, findPlanned(run, begin, now))
   const whole: Span = { from: 0, to: Math.max(1, end - begin) }
   const [zoomed, setZoomed] = useState<Span | null>(null)
   const span = zoomed ?? whole
@@ -110,10 +106,10 @@ export function Timeline({ run, rows, chosen, now, ...acts }: TimelineProps) {
           <i className="gantt-bar wait running" /> waits for somebody or a time
         </span>
         <span>
-          <i className="gantt-mark" /> a failed attempt
+          <i className="gantt-bar failed" /> a failed attempt
         </span>
         <span>
-          <i className="gantt-next" /> until the next attempt
+          <i className="gantt-next" /> until the next attempt, or the end of a wait
         </span>
         <span>Alt and wheel zoom</span>
       </p>
@@ -164,111 +160,41 @@ function Line({ row, run, begin, span, now, chosen, onChoose, onFold, countOf }:
               {record.iteration !== null && ` #${record.iteration}`}
               {count}
             </span>
-            <span className="hidden">{`: ${nameStatus(record.status)}, ${length}${tries}`}</span>
+            <span className="hidden">{`: ${nameStatus(record.status)}, ${length}${tries}${tellNext(record, now)}`}</span>
           </span>
         </button>
       </span>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the name beside it is the button */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the name beside it is the button */}
       <span className="track" title={tellError(record) || undefined} onClick={() => onChoose(record)}>
-        <Bar
-          of={record}
-          begin={begin}
-          span={span}
-          now={now}
+        <Bars
+          record={record}
+          run={run}
+          {...{ begin, span, now }}
           kind={WAITS.has(record.nodeType) ? 'wait' : loop ? 'loop' : ''}
-          text={`${length}${tries}`}
+          text={`${length}${tries}${tellNext(record, now)}`}
         />
-        <Attempts record={record} run={run} begin={begin} span={span} now={now} />
       </span>
     </div>
   )
 }
 
-type BarProps = {
-  of: { startedAt: string; completedAt: string | null; status: string }
-  begin: number
-  span: Span
-  now: number
-  kind: string
-  text?: string
+/** The last instant that nodes wait for and that the picture has room for; those later lie beyond its edge. */
+function findPlanned({ records }: Run, begin: number, now: number): number {
+  const most = now + Math.max(SOON_MS, now - begin)
+  let last = 0
+  for (const record of records) {
+    const at = planOf(record)
+    if (at !== null && at <= most) last = Math.max(last, at)
+  }
+  return last
 }
 
-function Bar({ of, begin, span, now, kind, text }: BarProps) {
-  const from = Date.parse(of.startedAt) - begin
-  const to = from + lengthOf(of, now)
-  if (to < span.from || from > span.to) return null
-  const left = Math.max(from, span.from)
-  const width = Math.min(to, span.to) - left
-  const share = width / (span.to - span.from)
-  // Where the bar leaves no room behind it, its length stands before it, or in it.
-  const start = (left - span.from) / (span.to - span.from)
-  const late = start + share > 0.82
-  const side = !late ? '' : start > 0.35 ? 'before' : 'inside'
-  const end = late && side === 'before' ? left : left + width
-  // What is striped or thin has no room for a text.
-  const told = text && !(side === 'inside' && kind !== '')
-  return (
-    <>
-      <i
-        className={`gantt-bar ${of.status.toLowerCase()} ${kind}`}
-        style={{ left: percent(left, span), width: `max(3px, ${(share * 100).toFixed(3)}%)` }}
-      />
-      {told && (
-        <span
-          className={`bar-length ${side}`}
-          style={
-            late
-              ? { right: `calc(100% - ${percent(end, span)} + 6px)` }
-              : { left: `calc(${percent(end, span)} + 8px)` }
-          }
-        >
-          {text}
-        </span>
-      )}
-    </>
-  )
-}
-
-type AttemptProps = { record: RecordState; run: Run; begin: number; span: Span; now: number }
-
-/** Where attempts failed, and the wait for the next one. */
-function Attempts({ record, run, begin, span, now }: AttemptProps) {
-  const { id, nodeType, retryCount, status, nextAttemptAt } = record
-  const sends = nodeType === 'HTTP_REQUEST' && retryCount > 0 && !run.hidden
-  const { data } = useRequests(run.id, id, { page: 0, enabled: sends })
-  const sent = (data?.content ?? []).flatMap(({ attempt, startedAt, durationMs }) =>
-    attempt <= retryCount ? [{ attempt, at: Date.parse(startedAt) + (durationMs ?? 0) }] : [],
-  )
-  const seen = (run.attempts.get(id) ?? []).map(({ attempt, at }) => ({ attempt, at: Date.parse(at) }))
-  const marks = sent.length > 0 ? sent : seen
-  const next = isOpen(status) && nextAttemptAt ? Date.parse(nextAttemptAt) - begin : null
-  const from = Math.max(now - begin, span.from)
-  return (
-    <>
-      {marks.map(({ attempt, at }) => (
-        <i
-          key={`${attempt} ${at}`}
-          className="gantt-mark"
-          title={`Attempt ${attempt} failed`}
-          style={{ left: percent(at - begin, span) }}
-        />
-      ))}
-      {next !== null && next > from && (
-        <i
-          className="gantt-next"
-          style={{
-            left: percent(from, span),
-            width: `${(((Math.min(next, span.to) - from) / (span.to - span.from)) * 100).toFixed(3)}%`,
-          }}
-        />
-      )}
-    </>
-  )
-}
-
-function percent(at: number, { from, to }: Span): string {
-  return `${(((at - from) / (to - from)) * 100).toFixed(3)}%`
+/** ", next in 12 s" for an attempt, or ", ends in 59 min" for a wait. */
+function tellNext({ status, nextAttemptAt, waitingUntil }: RecordState, now: number): string {
+  if (!isOpen(status)) return ''
+  if (nextAttemptAt) return `, next ${formatLeft(nextAttemptAt, now)}`
+  return waitingUntil ? `, ends ${formatLeft(waitingUntil, now)}` : ''
 }
 
 /** Round times within the span. */

@@ -140,32 +140,22 @@ function orderNodes(graph: Graph | undefined): Map<string, number> {
 /** What a row says of a loop: how many iterations have ended, of how many, and how many hold what failed. */
 export type LoopCount = { done: number; failed: number; seen: number; total: number | null }
 
-export function countLoop(iterations: readonly Iteration[], total: number | null, over: boolean): LoopCount {
+/** `taken`: how many items have no iteration here, because an earlier execution has done them. */
+export function countLoop(
+  iterations: readonly Iteration[],
+  { itemCount, status }: Pick<RecordState, 'itemCount' | 'status'>,
+  taken: number,
+): LoopCount {
   const failed = iterations.filter(({ status }) => status === 'FAILED').length
-  const done = iterations.filter(({ status }) => !isOpen(status)).length
-  return { done, failed, seen: iterations.length, total: total ?? (over ? iterations.length : null) }
+  const done = taken + iterations.filter(({ status }) => !isOpen(status)).length
+  const total = itemCount ?? (isOpen(status) ? null : iterations.length + taken)
+  return { done, failed, seen: iterations.length, total }
 }
 
 /** "188 of 200", and "3 failed". */
 export function tellLoop({ done, total, failed }: LoopCount): string {
   const count = total === null ? `${done} done` : `${done} of ${Math.max(total, done)}`
   return failed > 0 ? `${count}, ${failed} failed` : count
-}
-
-/**
- * How many items a FOR_EACH has: of a list in its config, or of one that a plain path reads from its input. Null where
- * that is not known.
- */
-export function countItems(config: unknown, input: unknown): number | null {
-  const { items } = Object(config) as { items?: unknown }
-  if (Array.isArray(items)) return items.length
-  const path = /^\s*\{\{\s*\$input((?:\.[A-Za-z_]\w*)*)\s*\}\}\s*$/.exec(String(items))?.[1]
-  if (path === undefined || input === undefined) return null
-  const steps = path.split('.').slice(1)
-  // An input that is no object is shown as {value}.
-  const whole = Object(input) as { value?: unknown }
-  const found = steps.length === 0 ? whole.value : steps.reduce<unknown>((at, key) => Object(at)[key], whole)
-  return Array.isArray(found) ? found.length : null
 }
 
 /** A node that was given no name has its type's. */

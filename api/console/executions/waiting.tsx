@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { Decide, nameApproval, useDecide } from '../approvals/decide.tsx'
 import type { Approval } from '../data/approvals.ts'
+import type { RecordState } from '../data/records.ts'
 import { sendEvent, type Wait, writeCurl } from '../data/waits.ts'
 import { Button } from '../kit/button.tsx'
 import { Code } from '../kit/code.tsx'
@@ -8,25 +9,34 @@ import { copyText } from '../kit/copy.tsx'
 import { FormDialog } from '../kit/dialog.tsx'
 import { Field } from '../kit/field.tsx'
 import { notify } from '../kit/notices.tsx'
-import { Age } from '../kit/time.tsx'
+import { Age, Until } from '../kit/time.tsx'
 import { readJson } from './starting.tsx'
+import { nameRecord } from './tree.ts'
 
 type WaitingProps = {
   executionId: string
   approvals: readonly Approval[]
   more: number
   waits: readonly Wait[]
-  onShow: (wait: { nodeId: string; iteration: string | null }) => void
+  records: readonly RecordState[]
+  now: number
+  onShow: (wait: Shown) => void
 }
 
+type Shown = { nodeId: string; iteration: string | null; step?: number | null }
+
+/** How many nodes that wait for a time, or for their next attempt, have a line. */
+const MOST_TIMED = 5
+
 /** What the execution waits for, with what brings it on: one line each. */
-export function Waiting({ executionId, approvals, more, waits, onShow }: WaitingProps) {
+export function Waiting({ executionId, approvals, more, waits, records, now, onShow }: WaitingProps) {
   const { onDecide, dialog } = useDecide()
   const events = waits.filter(({ kind }) => kind === 'EVENT')
+  const timed = records.filter(isTimed)
   return (
     <>
       {dialog}
-      {approvals.length + events.length > 0 && (
+      {approvals.length + events.length + timed.length > 0 && (
         <section className="waiting" aria-label="Waits for">
           <ul>
             {approvals.map((approval) => (
@@ -63,12 +73,37 @@ export function Waiting({ executionId, approvals, more, waits, onShow }: Waiting
                 <EventActs executionId={executionId} wait={wait} />
               </li>
             ))}
+            {timed.slice(0, MOST_TIMED).map((record) => (
+              <li key={record.id}>
+                <button type="button" className="waiting-what" onClick={() => onShow(record)}>
+                  <span className="name">
+                    {record.nextAttemptAt
+                      ? `Waits for attempt ${record.retryCount + 2} of ${nameRecord(record)}`
+                      : `Waits at ${nameRecord(record)}`}
+                    {record.iteration !== null && <span className="quiet"> #{record.iteration}</span>}
+                  </span>
+                  <span className="quiet">
+                    {record.nextAttemptAt ? 'Comes ' : 'Until '}
+                    <Until at={(record.nextAttemptAt ?? record.waitingUntil)!} now={now} />
+                  </span>
+                </button>
+              </li>
+            ))}
           </ul>
           {more > 0 && <p className="quiet">{more} more approvals</p>}
+          {timed.length > MOST_TIMED && (
+            <p className="quiet">{(timed.length - MOST_TIMED).toLocaleString()} more nodes wait for a time</p>
+          )}
         </section>
       )}
     </>
   )
+}
+
+/** Whether a node waits for a time or for its next attempt: what waits for somebody has a line of its own. */
+function isTimed({ status, nodeType, nextAttemptAt, waitingUntil }: RecordState): boolean {
+  if (status !== 'RUNNING') return false
+  return nextAttemptAt !== null || (nodeType === 'WAIT' && waitingUntil !== null)
 }
 
 function nameWait({ nodeName, nodeId, iteration }: Wait): string {

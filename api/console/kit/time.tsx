@@ -15,13 +15,16 @@ type Instant = string | null | undefined
 /** An instant as people read it, with its year if that is another; the exact one in UTC on hover. */
 export function Time({ at }: { at: Instant }) {
   if (!at) return <span className="quiet">–</span>
-  const date = new Date(at)
-  const format = date.getFullYear() === new Date().getFullYear() ? SHORT : FULL
   return (
     <time dateTime={at} title={at}>
-      {format.format(date)}
+      {formatTime(at)}
     </time>
   )
+}
+
+export function formatTime(at: string): string {
+  const date = new Date(at)
+  return (date.getFullYear() === new Date().getFullYear() ? SHORT : FULL).format(date)
 }
 
 /** How long ago, or in how long. */
@@ -32,6 +35,21 @@ export function Age({ at }: { at: Instant }) {
       {formatAge(at)}
     </time>
   )
+}
+
+/** An instant to come, and how long it is until then; `now` makes it count down. */
+export function Until({ at, now }: { at: string; now: number }) {
+  return (
+    <>
+      <Time at={at} /> <span className="quiet countdown">({formatLeft(at, now)})</span>
+    </>
+  )
+}
+
+/** "in 12 s", in whole seconds; "now" from then on. */
+export function formatLeft(at: string, now: number): string {
+  const seconds = Math.ceil((Date.parse(at) - now) / 1_000)
+  return seconds > 0 ? `in ${seconds < 60 ? `${seconds} s` : formatDuration(seconds * 1_000)}` : 'now'
 }
 
 export function formatAge(at: string): string {

@@ -17,6 +17,10 @@ type Request = { attempt: number; durationMs: number | null; error: string | nul
   response: { status: number; body: string } | null
 }
 
+type Attempt = { status: string; startedAt: string; endedAt: string | null; counted: boolean } & {
+  error: { type: string } | null
+}
+
 /** Whether Temporal knows that an attempt of the execution has failed. */
 async function knowsFailure(id: string): Promise<boolean> {
   const connection = await Connection.connect({ address: host.holder().addresses.temporalAddress })
@@ -84,4 +88,14 @@ test('kill -9 in the pause and in the next attempt: the record stays true, and n
     [2, undefined, expect.stringContaining('worker was lost'), '{"order":7}'],
     [3, 'answer 3', null, '{"order":7}'],
   ])
+  // The second attempt did not count: three do.
+  const { content } = await host.ask<{ content: Attempt[] }>('GET', path.replace('requests', 'attempts'))
+  expect(
+    content.map(({ status, error, counted, endedAt }) => [status, error?.type, counted, endedAt]),
+  ).toEqual([
+    ['FAILED', 'Http503', true, expect.any(String)],
+    ['LOST', undefined, false, null],
+    ['SUCCESS', undefined, false, nodeOf(run, 'call').completedAt],
+  ])
+  expect(Math.abs(Date.parse(content[1]!.startedAt!) - Date.parse(nextAttemptAt!))).toBeLessThan(3_000)
 }, 240_000)

@@ -132,13 +132,14 @@ test('what a chat holds is seen by its owner and by ADMINs, in every view of its
     const statuses = []
     for (const path of [
       `/api/executions/${id}/nodes/${turn.id}/requests`,
+      `/api/executions/${id}/nodes/${turn.id}/attempts`,
       `/api/executions/${id}/files`,
       `/api/executions/${id}/files/${file}`,
       `/api/executions/${id}/waits`,
       `/api/executions/${childId}/files`,
     ])
       statuses.push((await send(path, as)).status)
-    expect([who, statuses]).toEqual([who, [403, 403, 403, 403, 403]])
+    expect([who, statuses]).toEqual([who, [403, 403, 403, 403, 403, 403]])
     const tried = { teamId, executionId: id, nodeId: 'agent', expression: '{{ $trigger.message }}' }
     expect((await call('POST', '/api/expressions/evaluate', as, tried)).status).toBe(403)
   }

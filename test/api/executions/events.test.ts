@@ -103,6 +103,8 @@ test('an ended execution is sent completely, then `end`; a client can resume aft
     handle: null,
     retryCount: 0,
     nextAttemptAt: null,
+    waitingUntil: null,
+    itemCount: null,
   })
   for (const [at, { id }] of events.slice(0, -1).entries()) {
     expect((await (await follow(run, id)).all()).map(brief)).toEqual(events.slice(at + 1).map(brief))

@@ -13,6 +13,7 @@ test('the places of a service on this machine', () => {
     DATABASE_URL: 'postgres://perdure:secret@127.0.0.1:54329/perdure',
     TEMPORAL_ADDRESS: '127.0.0.1:7233',
     TEMPORAL_GUARDED_PORTS: '20001, 20002',
+    TEMPORAL_UI_URL: 'http://localhost:8080/',
     WORKER_METRICS_PORT: '9464',
     PUBLIC_URL: 'http://localhost:3000',
   }
@@ -21,6 +22,7 @@ test('the places of a service on this machine', () => {
     'the Temporal server 127.0.0.1:7233',
     'the Temporal server 127.0.0.1:20001',
     'the Temporal server 127.0.0.1:20002',
+    'the Temporal server localhost:8080',
     'this service itself 127.0.0.1:9464',
     'this service itself 127.0.0.1:3000 api',
     'this service itself localhost:3000 api',
@@ -32,6 +34,7 @@ test('the places of a service behind a proxy, with servers elsewhere', () => {
     HOST: '0.0.0.0',
     DATABASE_URL: 'postgres://db.example/perdure',
     TEMPORAL_ADDRESS: '[2001:db8::7]:7233',
+    TEMPORAL_UI_URL: 'https://temporal.example.com',
     PUBLIC_URL: 'https://example.com/perdure/',
     ALLOWED_HOSTS: 'flows.example.com, *.example.net',
   }
@@ -39,6 +42,7 @@ test('the places of a service behind a proxy, with servers elsewhere', () => {
     'the database db.example:5432',
     'the Temporal server [2001:db8::7]:7233',
     'the Temporal server [2001:db8::7]:7243',
+    'the Temporal server temporal.example.com:443 by name',
     'this service itself 0.0.0.0:3000 api',
     ...['example.com', 'flows.example.com'].flatMap((name) =>
       [80, 443, 3000].map((port) => `this service itself ${name}:${port}/perdure api by name`),

@@ -8,19 +8,21 @@ import { Button } from '../../kit/button.tsx'
 import { Facts } from '../../kit/header.tsx'
 import { JsonTree } from '../../kit/jsontree.tsx'
 import { Refused } from '../../kit/states.tsx'
-import { isOpen, nameConstant, Pill, StatusBadge, StatusSign } from '../../kit/status.tsx'
-import { formatDuration, formatMoney, Time } from '../../kit/time.tsx'
+import { isOpen, nameConstant, Pill, StatusBadge } from '../../kit/status.tsx'
+import { formatDuration, Time, Until } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
-import { NodeDialog, PinDialog } from '../starting.tsx'
 import { lengthOf, Marks, tellError } from '../steps.tsx'
-import { describeRecord, findLoop, nameRecord, placeOf, type Tree } from '../tree.ts'
+import { describeRecord, nameRecord, placeOf, type Tree } from '../tree.ts'
 import { tellUsage } from '../usage.ts'
 import { EventActs } from '../waiting.tsx'
+import { AskedStart } from './again.tsx'
+import { Attempts } from './attempts.tsx'
 import './detail.css'
 import { Files } from './files.tsx'
-import { Attempts } from './requests.tsx'
+import { Siblings } from './siblings.tsx'
+import { Turns } from './turns.tsx'
 import { Raw, Value } from './value.tsx'
 
 type DetailProps = {
@@ -83,60 +85,6 @@ export function Detail(props: DetailProps) {
   )
 }
 
-type SiblingProps = {
-  records: readonly RecordState[]
-  record: RecordState
-  onChoose: (record: RecordState) => void
-}
-
-/** The same node in the other iterations. */
-function Siblings({ records, record, onChoose }: SiblingProps) {
-  const [failedOnly, setFailedOnly] = useState(false)
-  const failed = records.filter(({ status }) => status === 'FAILED')
-  const among = failedOnly ? failed : records
-  const at = among.findIndex(({ iteration }) => iteration === record.iteration)
-  const go = (to: number) => {
-    const next = among[to]
-    if (next) onChoose(next)
-  }
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is laid out in its own way
-    <div className="row" role="group" aria-label="Iterations of this node">
-      <Button
-        small
-        icon="back"
-        aria-label="Iteration before"
-        onClick={() => go(at < 0 ? among.length - 1 : at - 1)}
-        disabled={at === 0}
-      />
-      <span className="quiet">
-        {at < 0 ? '–' : (at + 1).toLocaleString()} of {among.length.toLocaleString()}
-        {failedOnly ? ' failed' : ''}
-      </span>
-      <Button
-        small
-        icon="right"
-        aria-label="Next iteration"
-        onClick={() => go(at + 1)}
-        disabled={at === among.length - 1}
-      />
-      {failed.length > 0 && (
-        <Button
-          small
-          look="plain"
-          aria-pressed={failedOnly}
-          onClick={() => {
-            setFailedOnly(!failedOnly)
-            if (!failedOnly && record.status !== 'FAILED') onChoose(failed[0]!)
-          }}
-        >
-          Failed only ({failed.length})
-        </Button>
-      )}
-    </div>
-  )
-}
-
 type ContentProps = DetailProps & {
   record: RecordState
   name: string
@@ -166,8 +114,17 @@ function Content(props: ContentProps) {
           ['Attempts', record.retryCount + 1],
           [
             'Next attempt',
-            record.nextAttemptAt && isOpen(record.status) && <Time key="n" at={record.nextAttemptAt} />,
+            record.nextAttemptAt && isOpen(record.status) && (
+              <Until key="n" at={record.nextAttemptAt} now={now} />
+            ),
           ],
+          [
+            'Waits until',
+            record.waitingUntil && isOpen(record.status) && (
+              <Until key="w" at={record.waitingUntil} now={now} />
+            ),
+          ],
+          ['Items', whole?.itemsTaken && `${whole.itemsTaken} of ${whole.itemCount} were taken over`],
           ['Node', <code key="id">{record.nodeId}</code>],
           ['Taken over from', whole?.takenFrom && <ExecutionLink key="t" id={whole.takenFrom} />],
           ['Sub workflow', whole?.childExecutionId && <ExecutionLink key="c" id={whole.childExecutionId} />],
@@ -194,7 +151,7 @@ function Content(props: ContentProps) {
           <code>{path}</code> {message}
         </p>
       ))}
-      {steps.length > 0 && <Steps steps={steps} run={run} onChoose={onChoose} />}
+      {steps.length > 0 && <Turns steps={steps} run={run} onChoose={onChoose} />}
       {whole?.console && (
         <section aria-label="Console">
           <h3>Console</h3>
@@ -225,12 +182,7 @@ function Content(props: ContentProps) {
           </>
         )
       )}
-      <Attempts
-        executionId={run.id}
-        record={record}
-        seen={run.attempts.get(record.id) ?? []}
-        hidden={run.hidden}
-      />
+      <Attempts executionId={run.id} record={record} hidden={run.hidden} now={now} />
       {alone && teamId && may('BUILDER') && (
         <div className="row">
           <Button small icon="play" onClick={() => setAsked('node')}>
@@ -254,33 +206,6 @@ function Content(props: ContentProps) {
   )
 }
 
-type StartProps = {
-  how: 'node' | 'pin'
-  run: Run
-  tree: Tree
-  teamId: string
-  name: string
-  record: RecordState
-  whole: NodeRecord
-  onClose: () => void
-}
-
-function AskedStart({ how, run, tree, teamId, name, record, whole, onClose }: StartProps) {
-  const loop = findLoop(record, tree.parents)
-  // The first record of an iteration has taken the item.
-  const first = loop && tree.loops.get(loop.place)?.find(({ number }) => number === loop.number)?.records[0]
-  const item = first && run.nodeExecutions.find(({ id }) => id === first.id)?.inputData
-  const about = {
-    ...{ run, name, onClose },
-    nodeId: record.nodeId,
-    input: whole.inputData,
-    item,
-    output: whole.outputData,
-    handle: whole.handle,
-  }
-  return how === 'node' ? <NodeDialog {...about} /> : <PinDialog {...about} teamId={teamId} />
-}
-
 /** Whether a wait is this record's. */
 function isAt(
   wait: { nodeId: string; iteration: string | null; step?: number | null },
@@ -296,34 +221,4 @@ function isAt(
 
 function nameRoot(nodeId: string): string {
   return /^[A-Za-z_]\w*$/.test(nodeId) ? `$nodes.${nodeId}` : `$nodes.\`${nodeId}\``
-}
-
-type StepsProps = { steps: readonly RecordState[]; run: Run; onChoose: (record: RecordState) => void }
-
-/** The turns of an agent's model and the tools that it called, with what each took. */
-function Steps({ steps, run, onChoose }: StepsProps) {
-  const values = new Map(run.nodeExecutions.map((one) => [one.id, one]))
-  return (
-    <section aria-label="Steps of the agent">
-      <h3>Steps of the agent</h3>
-      <ol className="agent-steps">
-        {steps.map((step) => {
-          const usage = values.get(step.id)?.usage
-          return (
-            <li key={step.id}>
-              <button type="button" onClick={() => onChoose(step)}>
-                <StatusSign status={step.status} />
-                <span className="name">{step.tool === null ? 'The model' : `The tool ${step.tool}`}</span>
-                <span className="quiet">
-                  {usage &&
-                    `${(usage.inputTokens + usage.outputTokens).toLocaleString()} tokens, ${usage.cost === null ? 'cost not known' : formatMoney(usage.cost)}`}
-                </span>
-                <span>{formatDuration(step.durationMs)}</span>
-              </button>
-            </li>
-          )
-        })}
-      </ol>
-    </section>
-  )
 }
