@@ -3,13 +3,19 @@ import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
-import { makePage, type Page } from '../page.ts'
+import { makePage } from '../page.ts'
 import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
 import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
-import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
+import {
+  durationOf,
+  type ExecutionItem,
+  type ExecutionPage,
+  type ExecutionQuery,
+  listExecutions,
+} from './list.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import type { Recovery } from './triggers.ts'
 
@@ -52,13 +58,15 @@ export async function listTeamExecutions(
   scope: Scope,
   teamId: string,
   query: ExecutionQuery & { workflowId?: string | undefined },
-): Promise<Page<ExecutionItem>> {
+): Promise<ExecutionPage> {
   await demandTeam(scope, teamId, 'VIEWER')
   const { workflowId } = query
-  if (workflowId === undefined) return listExecutions(scope, 'teamId', teamId, query)
-  const owner = await findWorkflowTeam(scope.store, workflowId)
-  if (owner !== teamId) return makePage([], 0, query)
-  return listExecutions(scope, 'workflowId', workflowId, query)
+  const owner = workflowId === undefined ? teamId : await findWorkflowTeam(scope.store, workflowId)
+  if (owner !== teamId) {
+    const none = makePage<ExecutionItem>([], 0, query)
+    return query.search || query.trigger ? { ...none, searchedFrom: null } : none
+  }
+  return listExecutions(scope, { teamId, workflowId }, query)
 }
 
 /** A workflow's executions, newest first (VIEWER). Throws NOT_FOUND. */
@@ -66,9 +74,10 @@ export async function listWorkflowExecutions(
   scope: Scope,
   workflowId: string,
   query: ExecutionQuery,
-): Promise<Page<ExecutionItem>> {
-  demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
-  return listExecutions(scope, 'workflowId', workflowId, query)
+): Promise<ExecutionPage> {
+  const teamId = await readOwner(scope.store, 'workflows', workflowId)
+  demand(scope, teamId, 'VIEWER')
+  return listExecutions(scope, { teamId, workflowId }, query)
 }
 
 /** An execution with its node records (VIEWER). Throws NOT_FOUND. */

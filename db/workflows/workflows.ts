@@ -14,7 +14,7 @@ import { findBrokenCredentials } from '../credentials/references.ts'
 import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
-import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { containing, countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { type Difference, describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
@@ -64,10 +64,7 @@ export async function listWorkflows(
 ): Promise<Page<WorkflowItem>> {
   await demandTeam(scope, query.teamId, 'VIEWER')
   let found = scope.store.db.selectFrom('workflows as w').where('w.teamId', '=', query.teamId)
-  if (query.search) {
-    const pattern = `%${query.search.replace(/[\\%_]/g, '\\$&')}%`
-    found = found.where('w.name', 'ilike', pattern)
-  }
+  if (query.search) found = found.where('w.name', 'ilike', containing(query.search))
   if (query.active !== undefined) found = found.where('w.active', '=', query.active)
   const total = await countRows(found)
   const content = await found
