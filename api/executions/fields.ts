@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { CALLBACK_STATUSES } from '../../db/executions/callbacks.ts'
+import { STARTER_KINDS } from '../../db/executions/starter.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { EXECUTION_TRIGGERS, RECOVERIES } from '../../db/executions/triggers.ts'
 import { countSchema, idSchema, timeSchema, versionSchema } from '../http/responses.ts'
@@ -16,6 +17,31 @@ const retriedFrom = v.pipe(
   v.nullable(idSchema),
   v.description('The execution that this one retries or reruns'),
 )
+const startedBy = v.pipe(
+  v.nullable(
+    v.object({
+      kind: v.pipe(
+        v.picklist(STARTER_KINDS),
+        v.description(
+          'Of a retry or a rerun, who asked for it. EXECUTION: as its sub-workflow. FAILURE: of another workflow. VISITOR: ' +
+            'of a widget',
+        ),
+      ),
+      id: v.pipe(
+        v.nullable(idSchema),
+        v.description('Of a user, an SDK token or an execution; null for others'),
+      ),
+      name: v.pipe(
+        v.nullable(v.string()),
+        v.description(
+          "The user's, the token's, or the workflow's of that execution; null for others, and if it has been deleted",
+        ),
+        v.examples(['Ada Byron']),
+      ),
+    }),
+  ),
+  v.description('Who or what started it; null for a VIEWER, and if the execution is hidden from the caller'),
+)
 export const ExecutionItemSchema = v.pipe(
   v.object({
     id: idSchema,
@@ -29,6 +55,7 @@ export const ExecutionItemSchema = v.pipe(
     nodeCount: countSchema,
     errorMessage,
     retriedFrom,
+    startedBy,
   }),
   v.title('ExecutionItem'),
 )
@@ -165,6 +192,7 @@ export const ExecutionSchema = v.pipe(
     inputData: values,
     outputData: v.nullable(values),
     errorMessage,
+    startedBy,
     createdAt: timeSchema,
     queuedAt: v.pipe(
       v.nullable(timeSchema),

@@ -16,6 +16,7 @@ import {
   type ExecutionQuery,
   listExecutions,
 } from './list.ts'
+import { type Starter, showStarter, starterOf } from './starter.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import type { Recovery } from './triggers.ts'
 
@@ -30,6 +31,8 @@ export type ExecutionDetail = {
   /** Its values are not shown: it is part of a chat of somebody else. */
   hidden: boolean
   errorMessage: string | null
+  /** Null if the caller may not see it. */
+  startedBy: Starter | null
   createdAt: Date
   /** Since when it waits for a place at its workflow's limit; null if it does not. */
   queuedAt: Date | null
@@ -108,6 +111,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     .select(STORED_NODES.as('nodes'))
     .select(RUN_SUMS.as('sums'))
     .select(chatPrivacyOf().as('privacy'))
+    .select(starterOf().as('starter'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('execution')
@@ -125,6 +129,7 @@ export async function readExecution(scope: Scope, id: string): Promise<Execution
     inputData: hidden ? {} : (row.inputData as Record<string, unknown>),
     outputData,
     errorMessage: hidden ? null : row.errorMessage,
+    startedBy: showStarter(scope, { ...row, hidden }),
     createdAt: row.createdAt,
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,

@@ -5,6 +5,7 @@ import { perDatabase } from '../cache.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { Scope, Store } from '../scope.ts'
 import { searchExecutions } from './search.ts'
+import { type Starter, showStarter, starterOf } from './starter.ts'
 import type { ExecutionStatus } from './status.ts'
 import type { Trigger } from './triggers.ts'
 
@@ -21,6 +22,8 @@ export type ExecutionItem = {
   errorMessage: string | null
   /** The execution that this one retries or reruns. */
   retriedFrom: string | null
+  /** Null if the caller may not see it. */
+  startedBy: Starter | null
 }
 
 /** `from` (inclusive) and `to` (exclusive) are on createdAt. */
@@ -84,23 +87,28 @@ async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> 
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
     .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId'])
     .select(chatPrivacyOf('e').as('privacy'))
+    .select(starterOf('e').as('starter'))
     .where('e.id', 'in', ids)
     .orderBy('e.createdAt', 'desc')
     .orderBy('e.id', 'desc')
     .execute()
-  return rows.map(({ trigger, completedAt, privacy, ...row }) => ({
-    id: row.id,
-    workflowId: row.workflowId,
-    workflowName: row.workflowName,
-    status: row.status,
-    startedAt: row.startedAt,
-    finishedAt: completedAt,
-    durationMs: durationOf(row.startedAt, completedAt),
-    triggerType: trigger,
-    nodeCount: row.nodeCount,
-    errorMessage: isHiddenFrom(scope, row.teamId, privacy) ? null : row.errorMessage,
-    retriedFrom: row.retriedFrom,
-  }))
+  return rows.map(({ trigger, completedAt, privacy, ...row }) => {
+    const hidden = isHiddenFrom(scope, row.teamId, privacy)
+    return {
+      id: row.id,
+      workflowId: row.workflowId,
+      workflowName: row.workflowName,
+      status: row.status,
+      startedAt: row.startedAt,
+      finishedAt: completedAt,
+      durationMs: durationOf(row.startedAt, completedAt),
+      triggerType: trigger,
+      nodeCount: row.nodeCount,
+      errorMessage: hidden ? null : row.errorMessage,
+      retriedFrom: row.retriedFrom,
+      startedBy: showStarter(scope, { ...row, hidden }),
+    }
+  })
 }
 
 /**
