@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { cancelExecution } from '../../db/executions/cancel.ts'
+import { deleteExecution } from '../../db/executions/delete.ts'
 import {
   hasEnded,
   listTeamExecutions,
@@ -14,7 +15,7 @@ import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
-import { pageSchema, timeSchema } from '../http/responses.ts'
+import { messageResponse, pageSchema, timeSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
 import { ExecutionItemSchema, ExecutionSchema, NodeExecutionSchema } from './fields.ts'
 import type { Seats } from './seats.ts'
@@ -82,7 +83,7 @@ const EXECUTION_PAGE = {
   ),
 }
 
-/** The routes that list, read and cancel executions. */
+/** The routes that list, read, cancel and delete executions. */
 export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
   return new Hono<AppEnv>()
     .get(
@@ -197,6 +198,29 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
           )
         }
         return c.body(null, 200)
+      },
+    )
+    .delete(
+      '/api/executions/:id',
+      accept({
+        id: 'deleteExecution',
+        tag: 'Executions',
+        summary: 'Delete an execution',
+        description:
+          'With its values, records and files, and its history in Temporal. Cannot be undone. One that has not ended ' +
+          'cannot be deleted (409), nor one of which an execution that waits for it, an error workflow or a chat has yet ' +
+          'to read what it came to. What it has started, and what repeats it, stays; so do usage, statistics and audit.',
+        role: 'BUILDER',
+        of: 'executions',
+        params: ById,
+        responses: { 200: messageResponse('Execution deleted') },
+        faults: [409],
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        await deleteExecution(c.get('scope'), id)
+        await carryOutEach(deps, 'DELETE', [id])
+        return c.json({ message: 'Execution deleted' })
       },
     )
 }
