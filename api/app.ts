@@ -119,7 +119,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createSingleRoutes(deps))
     .route('/', createExecutionRoutes(deps, seats))
     .route('/', createRetryRoutes(deps))
-    .route('/', createBulkRoutes())
+    .route('/', createBulkRoutes(deps))
     .route('/', createEventRoutes(deps))
     .route('/', createRequestRoutes())
     .route('/', createAttemptRoutes())

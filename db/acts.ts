@@ -88,6 +88,8 @@ export const ACTS = {
   EXECUTIONS_CANCELLED: { role: 'OPERATOR', resource: 'EXECUTION', urgent: true },
   EXECUTION_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTION_RERUN: { role: 'OPERATOR', resource: 'EXECUTION' },
+  EXECUTION_DELETED: { role: 'BUILDER', resource: 'EXECUTION' },
+  EXECUTIONS_DELETED: { role: 'BUILDER', resource: 'EXECUTION' },
   EVENT_SENT: { role: 'OPERATOR', resource: 'EXECUTION' },
   EXECUTIONS_RETRIED: { role: 'OPERATOR', resource: 'EXECUTION' },
   /** Messages are no acts: they are private, and the executions say when there was one. */

@@ -24,3 +24,8 @@ export async function countRows<D, T extends keyof D>(
   const counted = await found.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   return (counted as { total: number }).total
 }
+
+/** A pattern for `ilike` that finds a text anywhere: its wildcards are plain characters. */
+export function containing(text: string): string {
+  return `%${text.replace(/[\\%_]/g, '\\$&')}%`
+}

@@ -1,13 +1,14 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { bulkCancel, bulkRetry } from '../../db/executions/bulk.ts'
-import { type ExecutionStatus, OPEN_STATUSES } from '../../db/executions/status.ts'
+import { bulkCancel, bulkDelete, bulkRetry } from '../../db/executions/bulk.ts'
+import { type ExecutionStatus, FINAL_STATUSES, OPEN_STATUSES } from '../../db/executions/status.ts'
 import { strictObject } from '../../workflows/object.ts'
-import type { AppEnv } from '../env.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { InTeam, instantField, uuidField } from '../http/fields.ts'
 import { checkTimeRange } from '../http/query.ts'
 import { countSchema, idSchema } from '../http/responses.ts'
+import { carryOutEach } from '../outbox.ts'
 import { versionChoiceField } from '../starts/retry.ts'
 
 const MAX_IDS = 1_000
@@ -41,6 +42,7 @@ function filterField<const S extends ExecutionStatus>(statuses: readonly S[]) {
 }
 
 const NewBulkCancel = v.object({ filter: filterField(OPEN_STATUSES) })
+const NewBulkDelete = v.object({ filter: filterField(FINAL_STATUSES) })
 const NewBulkRetry = v.object({ filter: filterField(['FAILED', 'CANCELLED']), version: versionChoiceField })
 
 const skippedSchema = v.pipe(
@@ -57,6 +59,11 @@ const tallyEntries = {
 const CANCELLED_RESPONSE = {
   description: 'The executions were cancelled. They can only end CANCELLED now',
   schema: v.pipe(v.object({ ...tallyEntries, cancelled: countSchema }), v.title('BulkCancelled')),
+}
+
+const DELETED_RESPONSE = {
+  description: 'The executions are deleted',
+  schema: v.pipe(v.object({ ...tallyEntries, deleted: countSchema }), v.title('BulkDeleted')),
 }
 
 const RETRIED_RESPONSE = {
@@ -77,8 +84,8 @@ const RETRIED_RESPONSE = {
 
 const EXAMPLE_FILTER = { status: 'FAILED', from: '2026-01-01T00:00:00Z' }
 
-/** The routes that cancel or retry many executions of a team. */
-export function createBulkRoutes() {
+/** The routes that cancel, retry or delete many executions of a team. */
+export function createBulkRoutes(deps: ApiDeps) {
   return new Hono<AppEnv>()
     .post(
       '/api/executions/team/:teamId/cancel',
@@ -120,6 +127,29 @@ export function createBulkRoutes() {
       async (c) => {
         const { filter, version } = c.req.valid('json')
         return c.json(await bulkRetry(c.get('scope'), c.req.valid('param').teamId, filter, version))
+      },
+    )
+    .post(
+      '/api/executions/team/:teamId/delete',
+      accept({
+        id: 'deleteExecutions',
+        tag: 'Executions',
+        summary: 'Delete many executions',
+        description:
+          'Deletes the executions that match the filter and have ended, oldest first, each as deleteExecution does: up ' +
+          'to 10,000 in one request, or as many as fit into 20 seconds. Those that are part of chats of somebody else ' +
+          'do not match.',
+        role: 'BUILDER',
+        params: InTeam,
+        json: NewBulkDelete,
+        example: { filter: { status: 'SUCCESS', to: '2026-01-01T00:00:00Z' } },
+        responses: { 200: DELETED_RESPONSE },
+      }),
+      async (c) => {
+        const { filter } = c.req.valid('json')
+        const { ids, ...tally } = await bulkDelete(c.get('scope'), c.req.valid('param').teamId, filter)
+        await carryOutEach(deps, 'DELETE', ids)
+        return c.json(tally)
       },
     )
 }

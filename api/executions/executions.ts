@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { CALLBACK_STATUSES } from '../../db/executions/callbacks.ts'
 import { cancelExecution } from '../../db/executions/cancel.ts'
+import { deleteExecution } from '../../db/executions/delete.ts'
 import {
   hasEnded,
   listTeamExecutions,
@@ -9,16 +9,16 @@ import {
   readExecution,
 } from '../../db/executions/executions.ts'
 import { EXECUTION_STATUSES, isEnded } from '../../db/executions/status.ts'
-import { EXECUTION_TRIGGERS, RECOVERIES } from '../../db/executions/triggers.ts'
+import { EXECUTION_TRIGGERS } from '../../db/executions/triggers.ts'
 import { listNodeExecutions } from '../../db/records/records.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
-import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../http/responses.ts'
-import { UsageSchema } from '../monitoring/amounts.ts'
+import { messageResponse, pageSchema, timeSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { NodeExecutionSchema, valuesSchema } from './records.ts'
+import { ExecutionItemSchema, ExecutionSchema } from './fields.ts'
+import { NodeExecutionSchema } from './records.ts'
 import type { Seats } from './seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitFor, waitMsField } from './wait.ts'
 
@@ -28,6 +28,16 @@ const filters = {
   ...paging,
   ...timeRange,
   status: v.optional(v.picklist(EXECUTION_STATUSES, `must be one of ${EXECUTION_STATUSES.join(', ')}`)),
+  search: v.pipe(
+    v.optional(boundedString(200, 0)),
+    v.description(
+      "Any part of the id, the workflow's name, the error message or the input (as JSON without spaces), ignoring case",
+    ),
+  ),
+  trigger: v.pipe(
+    v.optional(v.picklist(EXECUTION_TRIGGERS, `must be one of ${EXECUTION_TRIGGERS.join(', ')}`)),
+    v.description('What started the executions, as `triggerType` has it'),
+  ),
 }
 
 const TeamExecutionsQuery = v.pipe(
@@ -49,137 +59,32 @@ const NodeExecutionsQuery = v.object({
   ),
 })
 
-const status = v.picklist(EXECUTION_STATUSES)
-const trigger = v.picklist(EXECUTION_TRIGGERS)
-const errorMessage = v.nullable(v.pipe(v.string(), v.examples(['connect ECONNREFUSED'])))
-const retriedFrom = v.pipe(
-  v.nullable(idSchema),
-  v.description('The execution that this one retries or reruns'),
-)
-const ExecutionItemSchema = v.pipe(
-  v.object({
-    id: idSchema,
-    workflowId: idSchema,
-    workflowName: v.string(),
-    status,
-    startedAt: v.nullable(timeSchema),
-    finishedAt: v.nullable(timeSchema),
-    durationMs: v.nullable(countSchema),
-    triggerType: trigger,
-    nodeCount: countSchema,
-    errorMessage,
-    retriedFrom,
-  }),
-  v.title('ExecutionItem'),
-)
-const CallbackSchema = v.pipe(
-  v.object({
-    id: v.pipe(idSchema, v.description('What the header X-Perdure-Delivery has')),
-    url: v.pipe(
-      v.string(),
-      v.description('Without the secrets in it'),
-      v.examples(['https://example.com/ended']),
-    ),
-    status: v.pipe(
-      v.picklist(CALLBACK_STATUSES),
-      v.description('WAITING for the end, PENDING until it is DELIVERED, or FAILED for good'),
-    ),
-    attempts: countSchema,
-    nextAttemptAt: v.nullable(timeSchema),
-    deliveredAt: v.nullable(timeSchema),
-    lastError: v.nullable(v.string()),
-  }),
-  v.title('Callback'),
-)
-export const ExecutionSchema = v.pipe(
-  v.object({
-    id: idSchema,
-    workflowId: idSchema,
-    workflowName: v.string(),
-    workflowVersion: versionSchema,
-    status,
-    trigger,
-    hidden: v.pipe(
-      v.boolean(),
-      v.description(
-        'Whether its values are not shown, because it is part of a chat of somebody else: then there are no inputs, ' +
-          'outputs, errors, requests and files, and no steps of agents',
-      ),
-    ),
-    inputData: valuesSchema,
-    outputData: v.nullable(valuesSchema),
-    errorMessage,
-    createdAt: timeSchema,
-    queuedAt: v.pipe(
-      v.nullable(timeSchema),
-      v.description("When it began to wait, PENDING, because its workflow's concurrency limit was reached"),
-    ),
-    startedAt: v.nullable(timeSchema),
-    completedAt: v.nullable(timeSchema),
-    durationMs: v.nullable(countSchema),
-    parentExecutionId: v.pipe(
-      v.nullable(idSchema),
-      v.description('The execution whose SUB_WORKFLOW node started this one'),
-    ),
-    parentNodeId: v.nullable(v.string()),
-    retriedFrom,
-    recovery: v.pipe(
-      v.nullable(v.picklist(RECOVERIES)),
-      v.description('How it repeats that execution: RETRY from the failed nodes, RERUN from the start'),
-    ),
-    retries: v.pipe(
-      v.array(idSchema),
-      v.maxLength(100),
-      v.description('The newest executions that retry or rerun this one, at most 100'),
-    ),
-    onlyNode: v.pipe(
-      v.nullable(v.string()),
-      v.description('The node that was executed alone; null if the whole workflow was executed'),
-    ),
-    callback: v.pipe(
-      v.nullable(CallbackSchema),
-      v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),
-    ),
-    usage: v.pipe(
-      v.nullable(UsageSchema),
-      v.description(
-        'What its calls to models took, those of its sub-workflows not included; null if it has made none',
-      ),
-    ),
-    temporal: v.pipe(
-      v.nullable(
-        v.object({
-          namespace: v.pipe(v.string(), v.examples(['default'])),
-          workflowId: idSchema,
-          runId: v.pipe(v.string(), v.description('Of its newest run: a long execution goes on in others')),
-          url: v.pipe(v.string(), v.description("The history of that run in Temporal's UI")),
-          runsUrl: v.pipe(v.string(), v.description('All runs of the execution there')),
-        }),
-      ),
-      v.description(
-        "Where it is in Temporal's UI, for the instance's admin, since all teams are seen there; null for others, if " +
-          'TEMPORAL_UI_URL is not set, and at the beginning',
-      ),
-    ),
-    nodeExecutions: v.pipe(
-      v.array(NodeExecutionSchema),
-      v.maxLength(1_000),
-      v.description(
-        'At most 1,000, in the order they started. If there are more: those outside of loops first, then ' +
-          'failed ones, then the newest',
-      ),
-    ),
-    nodeExecutionsTotal: countSchema,
-  }),
-  v.title('Execution'),
-)
 const TIME_RANGE = '`from` (inclusive) and `to` (exclusive) select executions by their creation time.'
+const SEARCH =
+  ' With `search` or `trigger` the list has the newest executions that fit: at most 1,000, as far back as one gets in about ' +
+  'a second. `searchedFrom` says from when on all were looked at; send it as `to` to look further back. An execution ' +
+  'whose id begins with what is searched for (8 characters or more) is found however old it is. Values that are hidden ' +
+  'from the caller are not looked at.'
 const EXECUTION_PAGE = {
   description: 'One page, newest first',
-  schema: pageSchema('ExecutionPage', ExecutionItemSchema),
+  schema: v.pipe(
+    v.object({
+      ...pageSchema('ExecutionPage', ExecutionItemSchema).entries,
+      searchedFrom: v.optional(
+        v.pipe(
+          v.nullable(timeSchema),
+          v.description(
+            'Only with `search` or `trigger`: executions created before were not looked at, and are in no total; null if ' +
+              'all were',
+          ),
+        ),
+      ),
+    }),
+    v.title('ExecutionPage'),
+  ),
 }
 
-/** The routes that list, read and cancel executions. */
+/** The routes that list, read, cancel and delete executions. */
 export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
   return new Hono<AppEnv>()
     .get(
@@ -188,7 +93,7 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
         id: 'listWorkflowExecutions',
         tag: 'Executions',
         summary: "List a workflow's executions",
-        description: TIME_RANGE,
+        description: TIME_RANGE + SEARCH,
         role: 'member',
         query: WorkflowExecutionsQuery,
         responses: { 200: EXECUTION_PAGE },
@@ -204,7 +109,7 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
         id: 'listTeamExecutions',
         tag: 'Executions',
         summary: "List a team's executions",
-        description: TIME_RANGE,
+        description: TIME_RANGE + SEARCH,
         role: 'member',
         params: InTeam,
         query: TeamExecutionsQuery,
@@ -294,6 +199,29 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
           )
         }
         return c.body(null, 200)
+      },
+    )
+    .delete(
+      '/api/executions/:id',
+      accept({
+        id: 'deleteExecution',
+        tag: 'Executions',
+        summary: 'Delete an execution',
+        description:
+          'With its values, records and files, and its history in Temporal. Cannot be undone. One that has not ended ' +
+          'cannot be deleted (409), nor one of which an execution that waits for it, an error workflow or a chat has yet ' +
+          'to read what it came to. What it has started, and what repeats it, stays; so do usage, statistics and audit.',
+        role: 'BUILDER',
+        of: 'executions',
+        params: ById,
+        responses: { 200: messageResponse('Execution deleted') },
+        faults: [409],
+      }),
+      async (c) => {
+        const { id } = c.req.valid('param')
+        await deleteExecution(c.get('scope'), id)
+        await carryOutEach(deps, 'DELETE', [id])
+        return c.json({ message: 'Execution deleted' })
       },
     )
 }

@@ -16,13 +16,22 @@ export function chatPrivacyOf(table = 'executions'): RawBuilder<ChatPrivacy> {
 /**
  * Whether the values of an execution are hidden from the caller: what went into its nodes and came out of them, their
  * steps, errors, requests and files. Those of a chat are for its owner and the team's ADMINs only; others see status and
- * times, and what its calls to models took. The only place that decides it.
+ * times, and what its calls to models took. Only this file decides it.
  */
 export function isHiddenFrom({ roles, actor }: Scope, teamId: string, privacy: ChatPrivacy): boolean {
   if (privacy === null) return false
   const role = roles.get(teamId)
   const isAdmin = role !== undefined && covers(role, 'ADMIN')
   return !isAdmin && (privacy.ownerId === null || privacy.ownerId !== actor.id)
+}
+
+/** The same in SQL: whether an execution of the table that is named so is not hidden from the caller. */
+export function isShownTo({ roles, actor }: Scope, teamId: string, table: string): RawBuilder<boolean> {
+  const role = roles.get(teamId)
+  if (role !== undefined && covers(role, 'ADMIN')) return sql<boolean>`true`
+  const [session, trigger] = [sql.ref(`${table}.chat_session_id`), sql.ref(`${table}.trigger`)]
+  return sql<boolean>`((${session} is null and ${trigger} <> 'CHAT') or exists (
+    select from agent_chat_sessions s where s.id = ${session} and s.owner_id = ${actor.id}::uuid))`
 }
 
 /**

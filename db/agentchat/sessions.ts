@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import { Fault, missing } from '../fault.ts'
-import { makePage, type Page, type PageRequest } from '../page.ts'
+import { containing, makePage, type Page, type PageRequest } from '../page.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { readStartable } from '../starts/startable.ts'
 import {
@@ -87,7 +87,7 @@ export async function listChatSessions(
     : sql`team_id = ${teamId} and owner_id = ${ownerOf(scope).id}`
   const of = widgetId === undefined ? sql`widget_id is null` : sql`widget_id = ${widgetId}`
   const owned = sql`${spoken} and ${of}`
-  const pattern = search && `%${search.replace(/[\\%_]/g, '\\$&')}%`
+  const pattern = search && containing(search)
   // Each half has an index of its own. A session without a match is none, whichever of its texts were looked at.
   const matching = pattern
     ? sql`and id in (

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { isPrivate, isShownTo } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
@@ -6,6 +7,7 @@ import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { IN_CHAT, recoverExecution, type VersionChoice } from '../starts/retry.ts'
 import { cancelOpen } from './cancel.ts'
+import { removeEnded, STILL_NEEDED } from './delete.ts'
 import { isEnded } from './status.ts'
 
 /**
@@ -26,9 +28,11 @@ type Skipped = { id: string; reason: string }
 const MAX_CANCELLED = 10_000
 const MAX_RETRIED = 1_000
 const MAX_SKIPPED = 1_000
+const MAX_DELETED = 10_000
 
 /** How many rows a transaction locks at most. */
 const CHUNK = 500
+const DELETED_AT_ONCE = 200
 const RETRIES_AT_ONCE = 4
 const MAX_MS = 20_000
 
@@ -131,6 +135,43 @@ export async function bulkRetry(
   }
 }
 
+/**
+ * Deletes a team's ended executions (BUILDER), the oldest first: at most 10,000 in one call, and for at most 20 seconds.
+ * Works in small transactions, each with its audit entry. Those that are hidden from the caller, or still needed, stay.
+ */
+export async function bulkDelete(
+  scope: Scope,
+  teamId: string,
+  filter: BulkFilter,
+): Promise<BulkTally & { deleted: number; ids: string[] }> {
+  const { store } = scope
+  await demandTeam(scope, teamId, 'BUILDER')
+  await write(store, (tx) => demandStill(tx, { scope, least: 'BUILDER' }, teamId))
+  const ended = sql`status in ('SUCCESS', 'FAILED', 'CANCELLED') and ${isShownTo(scope, teamId, 'e')}`
+  const rows = await findMatches(store, teamId, filter, ended, sql`created_at, id limit ${MAX_DELETED}`)
+  const skipped = await explainUnmatched(store, teamId, filter, rows, {
+    shown: isShownTo(scope, teamId, 'executions'),
+  })
+  const matched = rows[0]?.total ?? 0
+  const until = Date.now() + MAX_MS
+  const ids: string[] = []
+  let seen = 0
+  while (seen < rows.length && Date.now() < until) {
+    const chunk = rows.slice(seen, seen + DELETED_AT_ONCE).map(({ id }) => id)
+    const done = await change(scope, 'EXECUTIONS_DELETED', teamId, async (tx) => {
+      const result = await removeEnded(tx, scope, teamId, chunk)
+      if (result.length === 0) return { result, unchanged: true }
+      return { result, ...describeCall(filter, { matched, deleted: result.length }) }
+    })
+    ids.push(...done)
+    const gone = new Set(done)
+    skipped.push(...chunk.filter((id) => !gone.has(id)).map((id) => ({ id, reason: STILL_NEEDED })))
+    seen += chunk.length
+  }
+  const left = { skipped: skipped.slice(0, MAX_SKIPPED), remaining: matched - seen }
+  return { matched, deleted: ids.length, ids, ...left }
+}
+
 /** Locks those that are still open and that nobody else is cancelling, so that of several calls one counts them. */
 async function holdUncancelled(tx: Tx, ids: string[]): Promise<string[]> {
   const rows = await tx
@@ -171,7 +212,7 @@ async function explainUnmatched(
   teamId: string,
   { ids = [] }: BulkFilter,
   rows: Match[],
-  { retry = false } = {},
+  { retry = false, shown = sql<boolean>`true` } = {},
 ): Promise<Skipped[]> {
   const found = new Set(rows.map(({ id }) => id))
   const left = [...new Set(ids)].filter((id) => !found.has(id))
@@ -179,6 +220,7 @@ async function explainUnmatched(
   const existing = await db
     .selectFrom('executions')
     .select(['id', 'status', 'cancelRequestedAt', 'trigger'])
+    .select(shown.as('shown'))
     .select(
       sql<boolean>`exists (select from executions r
         where r.retried_from = executions.id and r.recovery = 'RETRY')`.as('retried'),
@@ -190,6 +232,7 @@ async function explainUnmatched(
   return left.map((id) => {
     const row = byId.get(id)
     if (!row) return { id, reason: 'There is no such execution' }
+    if (!row.shown) return { id, reason: isPrivate().message }
     if (retry && row.trigger === 'CHAT') return { id, reason: IN_CHAT }
     const cancels = !isEnded(row.status) && row.cancelRequestedAt !== null
     const how = cancels ? ', being cancelled' : row.retried ? ', retried already' : ''

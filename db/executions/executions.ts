@@ -3,13 +3,20 @@ import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
-import { makePage, type Page } from '../page.ts'
+import { makePage } from '../page.ts'
 import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
 import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
-import { durationOf, type ExecutionItem, type ExecutionQuery, listExecutions } from './list.ts'
+import {
+  durationOf,
+  type ExecutionItem,
+  type ExecutionPage,
+  type ExecutionQuery,
+  listExecutions,
+} from './list.ts'
+import { type Starter, showStarter, starterOf } from './starter.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import { showTemporal, type TemporalPlace, type TemporalUi } from './temporal.ts'
 import type { Recovery } from './triggers.ts'
@@ -25,6 +32,8 @@ export type ExecutionDetail = {
   /** Its values are not shown: it is part of a chat of somebody else. */
   hidden: boolean
   errorMessage: string | null
+  /** Null if the caller may not see it. */
+  startedBy: Starter | null
   createdAt: Date
   /** Since when it waits for a place at its workflow's limit; null if it does not. */
   queuedAt: Date | null
@@ -55,13 +64,15 @@ export async function listTeamExecutions(
   scope: Scope,
   teamId: string,
   query: ExecutionQuery & { workflowId?: string | undefined },
-): Promise<Page<ExecutionItem>> {
+): Promise<ExecutionPage> {
   await demandTeam(scope, teamId, 'VIEWER')
   const { workflowId } = query
-  if (workflowId === undefined) return listExecutions(scope, 'teamId', teamId, query)
-  const owner = await findWorkflowTeam(scope.store, workflowId)
-  if (owner !== teamId) return makePage([], 0, query)
-  return listExecutions(scope, 'workflowId', workflowId, query)
+  const owner = workflowId === undefined ? teamId : await findWorkflowTeam(scope.store, workflowId)
+  if (owner !== teamId) {
+    const none = makePage<ExecutionItem>([], 0, query)
+    return query.search || query.trigger ? { ...none, searchedFrom: null } : none
+  }
+  return listExecutions(scope, { teamId, workflowId }, query)
 }
 
 /** A workflow's executions, newest first (VIEWER). Throws NOT_FOUND. */
@@ -69,9 +80,10 @@ export async function listWorkflowExecutions(
   scope: Scope,
   workflowId: string,
   query: ExecutionQuery,
-): Promise<Page<ExecutionItem>> {
-  demand(scope, await readOwner(scope.store, 'workflows', workflowId), 'VIEWER')
-  return listExecutions(scope, 'workflowId', workflowId, query)
+): Promise<ExecutionPage> {
+  const teamId = await readOwner(scope.store, 'workflows', workflowId)
+  demand(scope, teamId, 'VIEWER')
+  return listExecutions(scope, { teamId, workflowId }, query)
 }
 
 /** An execution with its node records (VIEWER), and where it is in `ui`. Throws NOT_FOUND. */
@@ -103,6 +115,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     .select(STORED_NODES.as('nodes'))
     .select(RUN_SUMS.as('sums'))
     .select(chatPrivacyOf().as('privacy'))
+    .select(starterOf().as('starter'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('execution')
@@ -120,6 +133,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     inputData: hidden ? {} : (row.inputData as Record<string, unknown>),
     outputData,
     errorMessage: hidden ? null : row.errorMessage,
+    startedBy: showStarter(scope, { ...row, hidden }),
     createdAt: row.createdAt,
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,

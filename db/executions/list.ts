@@ -1,11 +1,13 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { perDatabase } from '../cache.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
-import type { DB } from '../schema.ts'
 import type { Scope, Store } from '../scope.ts'
+import { searchExecutions } from './search.ts'
+import { type Starter, showStarter, starterOf } from './starter.ts'
 import type { ExecutionStatus } from './status.ts'
+import type { Trigger } from './triggers.ts'
 
 export type ExecutionItem = {
   id: string
@@ -20,6 +22,8 @@ export type ExecutionItem = {
   errorMessage: string | null
   /** The execution that this one retries or reruns. */
   retriedFrom: string | null
+  /** Null if the caller may not see it. */
+  startedBy: Starter | null
 }
 
 /** `from` (inclusive) and `to` (exclusive) are on createdAt. */
@@ -27,52 +31,84 @@ export type ExecutionQuery = PageRequest & {
   status?: ExecutionStatus | undefined
   from?: Date | undefined
   to?: Date | undefined
+  /** Only what the newest executions have in their texts, or how they were started: see search.ts. */
+  search?: string | undefined
+  trigger?: Trigger | undefined
 }
+
+/** `searchedFrom` only of a list that was searched, as Found has it. */
+export type ExecutionPage = Page<ExecutionItem> & { searchedFrom?: Date | null }
+
+/** Whose executions are listed: a team's, or those of one of its workflows. */
+export type Listed = { teamId: string; workflowId?: string | undefined }
 
 /**
  * One page of a team's or a workflow's executions, newest first. The caller must have checked the right. If
- * `from` or `to` is given, a total for which more than 10,000 rows were counted may be ten seconds old.
+ * `from` or `to` is given, a total for which more than 10,000 rows were counted may be ten seconds old. With `search` or
+ * `trigger` the total is of those that were found.
  */
 export async function listExecutions(
   scope: Scope,
-  by: 'teamId' | 'workflowId',
-  owner: string,
+  { teamId, workflowId }: Listed,
   query: ExecutionQuery,
-): Promise<Page<ExecutionItem>> {
+): Promise<ExecutionPage> {
   const { store } = scope
-  const total = await countExecutions(store, by, owner, query)
+  const [by, owner] =
+    workflowId === undefined ? (['teamId', teamId] as const) : (['workflowId', workflowId] as const)
   const offset = query.page * query.size
+  if (query.search || query.trigger) {
+    const { status, from, to } = query
+    const among = { teamId, where: select(by, owner, query), key: JSON.stringify([owner, status, from, to]) }
+    const { ids, searchedFrom } = await searchExecutions(scope, among, query)
+    const content = await readItems(scope, ids.slice(offset, offset + query.size))
+    return { ...makePage(content, ids.length, query), searchedFrom }
+  }
+  const total = await countExecutions(store, by, owner, query)
   if (offset >= total) return makePage([], total, query)
   // The ids come from an index alone, so that a large offset is cheap; only the page's own rows are fetched.
-  const page = filter(store.db.selectFrom('executions'), by, owner, query)
-    .select('id')
-    .orderBy('createdAt', 'desc')
-    .orderBy('id', 'desc')
-    .limit(query.size)
-    .offset(offset)
-  const rows = await store.db
-    .selectFrom(page.as('page'))
-    .innerJoin('executions as e', 'e.id', 'page.id')
+  const page = await sql<{ id: string }>`
+    select id from executions e where ${select(by, owner, query)}
+    order by created_at desc, id desc limit ${query.size} offset ${offset}`.execute(store.db)
+  return makePage(
+    await readItems(
+      scope,
+      page.rows.map(({ id }) => id),
+    ),
+    total,
+    query,
+  )
+}
+
+/** The executions with these ids, as a list shows them, the newest first. */
+async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> {
+  if (ids.length === 0) return []
+  const rows = await scope.store.db
+    .selectFrom('executions as e')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
     .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId'])
     .select(chatPrivacyOf('e').as('privacy'))
+    .select(starterOf('e').as('starter'))
+    .where('e.id', 'in', ids)
     .orderBy('e.createdAt', 'desc')
     .orderBy('e.id', 'desc')
     .execute()
-  const content = rows.map(({ trigger, completedAt, privacy, ...row }) => ({
-    id: row.id,
-    workflowId: row.workflowId,
-    workflowName: row.workflowName,
-    status: row.status,
-    startedAt: row.startedAt,
-    finishedAt: completedAt,
-    durationMs: durationOf(row.startedAt, completedAt),
-    triggerType: trigger,
-    nodeCount: row.nodeCount,
-    errorMessage: isHiddenFrom(scope, row.teamId, privacy) ? null : row.errorMessage,
-    retriedFrom: row.retriedFrom,
-  }))
-  return makePage(content, total, query)
+  return rows.map(({ trigger, completedAt, privacy, ...row }) => {
+    const hidden = isHiddenFrom(scope, row.teamId, privacy)
+    return {
+      id: row.id,
+      workflowId: row.workflowId,
+      workflowName: row.workflowName,
+      status: row.status,
+      startedAt: row.startedAt,
+      finishedAt: completedAt,
+      durationMs: durationOf(row.startedAt, completedAt),
+      triggerType: trigger,
+      nodeCount: row.nodeCount,
+      errorMessage: hidden ? null : row.errorMessage,
+      retriedFrom: row.retriedFrom,
+      startedBy: showStarter(scope, { ...row, hidden }),
+    }
+  })
 }
 
 /**
@@ -148,17 +184,19 @@ async function countSpan(
   return total
 }
 
-function filter<O>(
-  executions: SelectQueryBuilder<DB, 'executions', O>,
+/** Selects executions `e` by what their indexes have. */
+function select(
   by: 'teamId' | 'workflowId',
   owner: string,
   { status, from, to }: ExecutionQuery,
-) {
-  return executions
-    .where(by, '=', owner)
-    .$if(status !== undefined, (query) => query.where('status', '=', status!))
-    .$if(from !== undefined, (query) => query.where('createdAt', '>=', from!))
-    .$if(to !== undefined, (query) => query.where('createdAt', '<', to!))
+): RawBuilder<unknown> {
+  const conditions = [
+    sql`${sql.ref(`e.${by}`)} = ${owner}`,
+    ...(status === undefined ? [] : [sql`e.status = ${status}`]),
+    ...(from === undefined ? [] : [sql`e.created_at >= ${writeTime(from.getTime())}::timestamptz`]),
+    ...(to === undefined ? [] : [sql`e.created_at < ${writeTime(to.getTime())}::timestamptz`]),
+  ]
+  return sql.join(conditions, sql` and `)
 }
 
 /** A duration in milliseconds; null while open, 0 for an execution that ended without having started. */

@@ -61,6 +61,45 @@ export async function readOneByHours(
   return readHours(db, teamId, { from, to }, workflowId ?? NO_WORKFLOW)
 }
 
+/** The same of each workflow, over the whole span together; `hour` is its beginning. */
+export async function readByWorkflow(
+  db: Db,
+  teamId: string,
+  { from, to }: { from: Date; to: Date },
+): Promise<ExecutionHour[]> {
+  // Sums of positions are much faster than to take each array apart.
+  const buckets = Array.from(
+    { length: DURATION_BOUNDS.length + 1 },
+    (_, at) => sql`coalesce(sum(durations[${sql.lit(at + 1)}]), 0)::integer`,
+  )
+  const { rows } = await sql<ExecutionHour>`
+    with live as (${countLive(sql`e.workflow_id`, teamId, { from, to })}), hours as (
+      select workflow_id, ended, failed, cancelled, retries, durations from execution_hours
+      where team_id = ${teamId} and hour >= ${from}::timestamptz and hour < ${to}::timestamptz
+        and workflow_id <> ${NO_WORKFLOW}
+      union all select workflow_id, ended, failed, cancelled, retries, durations from live
+    )
+    select workflow_id, ${from}::timestamptz as hour, sum(ended)::integer as ended, sum(failed)::integer as failed,
+      sum(cancelled)::integer as cancelled, sum(retries)::integer as retries, array[${sql.join(buckets)}] as durations
+    from hours group by workflow_id having sum(ended) > 0`.execute(db)
+  return rows
+}
+
+/** Counts what is not folded yet. */
+function countLive(
+  workflow: RawBuilder<unknown>,
+  teamId: string,
+  { from, to }: { from: Date; to: Date },
+  ofWorkflow: RawBuilder<unknown> = sql`true`,
+) {
+  return countEnded(
+    workflow,
+    sql`e.team_id = ${teamId} and e.completed_at >= greatest(${from}::timestamptz,
+      (select until from execution_hour_folds where team_id = ${teamId})) and e.completed_at < ${to}::timestamptz
+      and ${ofWorkflow}`,
+  )
+}
+
 /** Of each workflow, or of `only`; that is NO_WORKFLOW for all together. */
 async function readHours(
   db: Db,
@@ -73,14 +112,7 @@ async function readHours(
   const workflow = together ? sql`${NO_WORKFLOW}::uuid` : sql`e.workflow_id`
   const ofWorkflow = only === undefined || together ? sql`true` : sql`e.workflow_id = ${only}`
   const { rows } = await sql<ExecutionHour>`
-    with live as (
-      ${countEnded(
-        workflow,
-        sql`e.team_id = ${teamId} and e.completed_at >= greatest(${from}::timestamptz,
-          (select until from execution_hour_folds where team_id = ${teamId})) and e.completed_at < ${to}::timestamptz
-          and ${ofWorkflow}`,
-      )}
-    ), kept as (
+    with live as (${countLive(workflow, teamId, span, ofWorkflow)}), kept as (
       select workflow_id, hour, ended, failed, cancelled, retries, durations from execution_hours
       where team_id = ${teamId} and hour >= ${from}::timestamptz and hour < ${to}::timestamptz
         and ${only === undefined ? sql`workflow_id <> ${NO_WORKFLOW}` : sql`workflow_id = ${only}`}
@@ -113,6 +145,17 @@ export function estimateDuration(durations: readonly number[], fraction: number)
   const [low, high] = [DURATION_BOUNDS[bucket - 1] ?? 0, DURATION_BOUNDS[bucket]]
   if (high === undefined) return low
   return Math.round(low + (high - low) * ((rank - below) / durations[bucket]!))
+}
+
+/** About how long they took on average, in milliseconds: each counts as the middle of its bucket. Null if there are none. */
+export function estimateAverage(durations: readonly number[]): number | null {
+  const total = durations.reduce((sum, n) => sum + n, 0)
+  if (total <= 0) return null
+  const middle = (bucket: number) => {
+    const low = DURATION_BOUNDS[bucket - 1] ?? 0
+    return (low + (DURATION_BOUNDS[bucket] ?? low)) / 2
+  }
+  return Math.round(durations.reduce((sum, n, bucket) => sum + n * middle(bucket), 0) / total)
 }
 
 /** Selects the sums of executions `e` by hour and by what `workflow` is. */

@@ -1,5 +1,16 @@
+import { LRUCache } from 'lru-cache'
+import { perDatabase } from '../cache.ts'
+import type { Db } from '../connection.ts'
+import { inLine } from '../operation/lines.ts'
 import { demandTeam, type Scope } from '../scope.ts'
-import { DURATION_BOUNDS, type ExecutionHour, estimateDuration, readOneByHours } from './executionhours.ts'
+import {
+  DURATION_BOUNDS,
+  type ExecutionHour,
+  estimateAverage,
+  estimateDuration,
+  readByWorkflow,
+  readOneByHours,
+} from './executionhours.ts'
 
 /** How executions ended. Those that evaluations and playbooks started do not count. */
 export type ExecutionStatistics = {
@@ -43,6 +54,69 @@ export async function readExecutionStatistics(
       return { hour: new Date(time), ...describe(one ? [one] : []) }
     }),
   }
+}
+
+/** By what workflows can be sorted, the largest first. */
+export const WORKFLOW_ORDERS = [
+  'executions',
+  'failed',
+  'failureRate',
+  'durationAverageMs',
+  'durationP95Ms',
+] as const
+
+/** `workflowName` is null if the workflow has been deleted. */
+export type WorkflowStatistics = ExecutionStatistics & {
+  workflowId: string
+  workflowName: string | null
+  durationAverageMs: number | null
+}
+
+/** What took longer than this to read is not read again within so long. */
+const LONG_MS = 200
+const KEPT_MS = 30_000
+const statisticsOf = perDatabase(() => new LRUCache<string, WorkflowStatistics[]>({ max: 50, ttl: KEPT_MS }))
+
+/**
+ * How the executions of each of a team's workflows ended in a span (VIEWER), as readExecutionStatistics has it: the
+ * first `size` of those by which something ended, and how many these are.
+ */
+export async function readWorkflowStatistics(
+  scope: Scope,
+  teamId: string,
+  { from, to, sort, size }: { from: Date; to: Date; sort: (typeof WORKFLOW_ORDERS)[number]; size: number },
+): Promise<{ workflows: WorkflowStatistics[]; workflowsTotal: number }> {
+  await demandTeam(scope, teamId, 'VIEWER')
+  const { db } = scope.store
+  const known = statisticsOf(db)
+  const key = JSON.stringify([teamId, from, to])
+  const began = performance.now()
+  const all =
+    known.get(key) ?? (await inLine(db, `statistics ${teamId}`, 1, () => readAll(db, teamId, { from, to })))
+  if (performance.now() - began > LONG_MS) known.set(key, all)
+  const sorted = all.toSorted(
+    (a, b) =>
+      (b[sort] ?? -1) - (a[sort] ?? -1) ||
+      b.executions - a.executions ||
+      (a.workflowId < b.workflowId ? -1 : 1),
+  )
+  return { workflows: sorted.slice(0, size), workflowsTotal: all.length }
+}
+
+async function readAll(
+  db: Db,
+  teamId: string,
+  span: { from: Date; to: Date },
+): Promise<WorkflowStatistics[]> {
+  const found = await readByWorkflow(db, teamId, span)
+  const named = await db.selectFrom('workflows').select(['id', 'name']).where('teamId', '=', teamId).execute()
+  const names = new Map(named.map(({ id, name }) => [id, name]))
+  return found.map((one) => ({
+    workflowId: one.workflowId,
+    workflowName: names.get(one.workflowId) ?? null,
+    ...describe([one]),
+    durationAverageMs: estimateAverage(one.durations),
+  }))
 }
 
 function describe(hours: ExecutionHour[]): ExecutionStatistics {

@@ -43,7 +43,7 @@ function waitIn(line: Line): Promise<void> {
     const timer = setTimeout(() => {
       line.waiting = line.waiting.filter((other) => other !== begin)
       reject(
-        new Fault('UNAVAILABLE', 'Too many changes of this team are waiting: try again', { retryAfter: 1 }),
+        new Fault('UNAVAILABLE', 'Too many requests of this team are waiting: try again', { retryAfter: 1 }),
       )
     }, MAX_WAIT_MS)
     line.waiting.push(begin)

@@ -14,7 +14,7 @@ import { findBrokenCredentials } from '../credentials/references.ts'
 import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
-import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
+import { containing, countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { type Difference, describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { auditMoved, type Moved, type MovedSecret, moveSecrets } from '../secrets/moves.ts'
@@ -72,10 +72,7 @@ type WorkflowQuery = PageRequest & {
 export async function listWorkflows(scope: Scope, query: WorkflowQuery): Promise<Page<WorkflowItem>> {
   await demandTeam(scope, query.teamId, 'VIEWER')
   let found = scope.store.db.selectFrom('workflows as w').where('w.teamId', '=', query.teamId)
-  if (query.search) {
-    const pattern = `%${query.search.replace(/[\\%_]/g, '\\$&')}%`
-    found = found.where('w.name', 'ilike', pattern)
-  }
+  if (query.search) found = found.where('w.name', 'ilike', containing(query.search))
   if (query.active !== undefined) found = found.where('w.active', '=', query.active)
   if (query.agent !== undefined) {
     const agents = sql<boolean>`w.id = any(${await findAgents(scope.store, query.teamId)}::uuid[])`

@@ -203,6 +203,7 @@ test('lists filter by status, workflow and time, count what matches, and page ne
     nodeCount: 2,
     errorMessage: 'broke',
     retriedFrom: null,
+    startedBy: { kind: 'USER', id: expect.any(String), name: 'Ada Byron' },
   })
   for (const [query, expected] of [
     ['?status=FAILED', [6, 1]],
@@ -254,4 +255,62 @@ test.each([
   )
   expect(status).toBe(400)
   expect(body.errors).toEqual([{ path: query.split('=')[0], message: expect.any(String) }])
+})
+
+test('who or what started an execution stands in the list and in it', async () => {
+  const workflowId = await create({ name: 'Started' })
+  const put = (id: string, values: object) =>
+    service.store.db.updateTable('executions').set(values).where('id', '=', id).execute()
+  const starter = async (id: string, as = operator) => {
+    const one = (await service.call('GET', `/api/executions/${id}`, as)).body.startedBy
+    const { body } = await service.call('GET', `/api/executions?workflowId=${workflowId}&size=100`, as)
+    const listed = body.content.find((item: Body) => item.id === id).startedBy
+    expect(listed).toEqual(one)
+    return one
+  }
+  const person = await service.signUp('OPERATOR')
+  const token = await service.token('OPERATOR')
+  const { body: me } = await service.call('GET', '/api/auth/me', person.cookie)
+  const executeAs = async (as: string): Promise<string> =>
+    (await execute(workflowId, { teamId: service.teamId }, as)).body.executionId
+  const byPerson = await executeAs(person.cookie)
+  const name = `${me.firstName} ${me.lastName}`
+  expect(await starter(byPerson)).toEqual({ kind: 'USER', id: me.id, name })
+  expect(await starter(byPerson, viewer)).toBeNull()
+  const byToken = await executeAs(token)
+  const { startedById } = await service.store.db
+    .selectFrom('executions')
+    .select('startedById')
+    .where('id', '=', byToken)
+    .executeTakeFirstOrThrow()
+  const { name: tokenName } = await service.store.db
+    .selectFrom('sdkTokens')
+    .select('name')
+    .where('id', '=', startedById)
+    .executeTakeFirstOrThrow()
+  expect(await starter(byToken)).toEqual({ kind: 'SDK_TOKEN', id: startedById, name: tokenName })
+  const child = await executeAs(token)
+  await put(child, { parentId: byPerson, parentKey: 'sub', trigger: 'SUB_WORKFLOW' })
+  expect(await starter(child)).toEqual({ kind: 'EXECUTION', id: byPerson, name: 'Started' })
+  const system = { startedByKind: 'SYSTEM', startedById: null }
+  for (const [trigger, kind] of [
+    ['SCHEDULE', 'SCHEDULE'],
+    ['WEBHOOK', 'WEBHOOK'],
+    ['ERROR', 'FAILURE'],
+    ['PLAYBOOK', 'PLAYBOOK'],
+    ['EVALUATION', 'EVALUATION'],
+    ['CHAT', 'VISITOR'],
+  ] as const) {
+    await put(byToken, { ...system, trigger })
+    expect(await starter(byToken, service.admin), trigger).toEqual({ kind, id: null, name: null })
+  }
+  // A chat of somebody else does not tell whose it is.
+  expect(await starter(byToken)).toBeNull()
+  await put(byToken, { trigger: 'SCHEDULE', status: 'FAILED' })
+  const { body: rerun } = await service.call('POST', `/api/executions/${byToken}/rerun`, person.cookie, {})
+  expect(await starter(rerun.executionId)).toEqual({ kind: 'USER', id: me.id, name })
+  // Of somebody who has been deleted, the id is left.
+  const gone = crypto.randomUUID()
+  await put(byPerson, { startedById: gone })
+  expect(await starter(byPerson)).toEqual({ kind: 'USER', id: gone, name: null })
 })

@@ -161,6 +161,8 @@ const ENTRIES: Record<string, string[]> = {
   updateEvalDimensions: ['EVAL_DIMENSIONS_UPDATED'],
   cancelExecution: ['EXECUTION_CANCELLED'],
   cancelExecutions: ['EXECUTIONS_CANCELLED'],
+  deleteExecution: ['EXECUTION_DELETED'],
+  deleteExecutions: ['EXECUTIONS_DELETED'],
   retryExecution: ['EXECUTION_RETRIED'],
   rerunExecution: ['EXECUTION_RERUN'],
   retryExecutions: ['EXECUTIONS_RETRIED'],
@@ -467,7 +469,7 @@ const NODES = [...HOOKS, { id: 'pass', type: 'NO_OP', config: {} }]
 const EDGES = [{ source: 'GET', target: 'pass' }]
 
 /** Fills the parameters of a path. What an `id` refers to follows from the segment before it. */
-function fillPath(path: string, world: World): string {
+function fillPath(path: string, world: World, verb: string): string {
   const ids: Record<string, string> = {
     teamId: world.teamId,
     workflowId: world.workflowId,
@@ -477,8 +479,8 @@ function fillPath(path: string, world: World): string {
     other: '2',
     '/workflows': world.workflowId,
     runId: world.batchId,
-    // Only an ended execution can be retried or executed again.
-    '/executions': /\/(retry|rerun)$/.test(path) ? world.endedId : world.executionId,
+    // Only an ended execution can be retried, executed again or deleted.
+    '/executions': /\/(retry|rerun)$/.test(path) || verb === 'delete' ? world.endedId : world.executionId,
     nodeId: 'pass',
     recordId: world.recordId,
     fileId: world.fileId,
@@ -536,6 +538,7 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   const body = JSON.parse(text.replaceAll('ada@example.com', address))
   if (operationId === 'signIn') body.password = PASSWORD
   if (operationId === 'cancelExecutions') return { filter: { ids: [world.executionId] } }
+  if (operationId === 'deleteExecutions') return { filter: { ids: [world.endedId] } }
   if (operationId === 'acknowledgeAlerts') return { alertIds: [world.alertId], type: 'ANOMALY' }
   if (operationId === 'updateAuditRetention') body.retentionDays = 400
   if (operationId === 'extractCredentials') body.workflowId = world.workflowId
@@ -601,7 +604,7 @@ test.each(table)(
       const emailToken = randomBytes(32).toString('base64url')
       const as = await findCredentials(who, caller, world, throwaway ? emailToken : undefined)
       const json = fillBody(operation, world, emailToken)
-      const url = fillPath(path, world) + fillQuery(operation, world)
+      const url = fillPath(path, world, verb) + fillQuery(operation, world)
       const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
       return { who, status: response.status, entries: await readEntries(response) }
     }
@@ -652,7 +655,7 @@ test.each(acts)(
       // As the removal of a member does.
       await sql`select hold_team(${world.teamId}, true)`.execute(tx)
       const json = fillBody(operation, world, '')
-      const url = fillPath(path, world) + fillQuery(operation, world)
+      const url = fillPath(path, world, verb) + fillQuery(operation, world)
       answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json })
       // Acts that need the team together with others try again and again, so nobody can see them wait.
       await sleep(80)

@@ -68,6 +68,29 @@ test('executions are counted in the hours in which they ended, of one workflow o
       [20, body.hours[3].durationP95Ms],
     ])
       expect(Math.abs(shown / ms - 1)).toBeLessThan(0.25)
+    const workflows = async (query: Record<string, string> = {}) => {
+      const span = { from: hour(6).toISOString(), to: hour(2).toISOString() }
+      const asked = new URLSearchParams({ ...span, ...query })
+      return (await service.call('GET', `${team.path}/workflows?${asked}`, team.cookie)).body
+    }
+    const all = await workflows()
+    expect(all.workflowsTotal).toBe(2)
+    expect(all.period).toEqual(body.period)
+    expect(all.workflows).toMatchObject([
+      { workflowId: one, workflowName: expect.any(String), ...mixed },
+      { workflowId: other, executions: 3, failed: 0, failureRate: 0 },
+    ])
+    // 96 took one second, four a minute.
+    const [{ durationAverageMs, durationP95Ms }] = all.workflows
+    expect(Math.abs(durationAverageMs / (0.96 * 1_000 + 0.04 * 60_000) - 1)).toBeLessThan(0.25)
+    expect(Math.abs(durationP95Ms / 1_000 - 1)).toBeLessThan(0.25)
+    const first = async (sort: string) => {
+      const { workflows: found, workflowsTotal } = await workflows({ sort, size: '1' })
+      expect([found.length, workflowsTotal]).toEqual([1, 2])
+      return found[0].workflowId
+    }
+    expect(await first('failureRate')).toBe(one)
+    expect(await first('durationAverageMs')).toBe(one)
     const own = await team.ask({ from: hour(6).toISOString(), workflowId: one })
     expect(own.body.totals).toMatchObject(mixed)
     // An hour that is only touched counts as a whole.
@@ -100,4 +123,16 @@ test('every member may read them, and nobody else', async () => {
   expect((await team.ask({}, viewer)).status).toBe(200)
   expect((await team.ask({}, service.admin)).status).toBe(403)
   expect((await service.call('GET', team.path)).status).toBe(401)
+})
+
+test('a workflow counts on after its deletion, without its name', async () => {
+  const team = await openTeam()
+  const gone = await team.runs.addWorkflow()
+  await team.add(gone, 2, 4, 'FAILED')
+  await foldExecutionHours(service.store)
+  await db.deleteFrom('workflows').where('id', '=', gone).execute()
+  const { body } = await service.call('GET', `${team.path}/workflows?sort=failed`, team.cookie)
+  expect(body.workflows).toMatchObject([{ workflowId: gone, workflowName: null, failed: 2, failureRate: 1 }])
+  const wrong = await service.call('GET', `${team.path}/workflows?sort=name&size=500`, team.cookie)
+  expect(wrong.body.errors.map(({ path }: { path: string }) => path)).toEqual(['sort', 'size'])
 })

@@ -33,6 +33,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     inputData: { n: 1 },
     outputData: null,
     errorMessage: null,
+    startedBy: null,
     retriedFrom: null,
     recovery: null,
     retries: [],
@@ -95,6 +96,7 @@ test('`trigger` says how the execution was started; lists call it `triggerType`'
       triggerType: 'API',
       nodeCount: 2,
       errorMessage: null,
+      startedBy: null,
       retriedFrom: null,
     },
   ])

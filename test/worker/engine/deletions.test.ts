@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { claimErrands } from '../../../db/outbox.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
@@ -31,6 +32,38 @@ test('thousands of deletions do not stand before the starts and signals of their
       throw rollback
     }),
   ).rejects.toBe(rollback)
+})
+
+test('a deleted execution does not come back, also if the process dies before Temporal is told', async () => {
+  const id = await host.execute(await host.create({ nodes: [start], edges: [] }))
+  await host.ended(id)
+  // As a process that is killed right after its commit: nobody carries the errand out.
+  host.use(undefined)
+  const said = await host.ask('DELETE', `/api/executions/${id}`).finally(() => host.use(host.engine))
+  expect(said).toMatchObject({ message: 'Execution deleted' })
+  const { client, sealer } = host.engine
+  const describe = () => client.workflow.getHandle(id).describe()
+  expect((await describe()).status.name).toBe('COMPLETED')
+  const left = async () => {
+    const { rows } = await sql<{ n: number }>`
+      select (select count(*) from executions where id = ${id}) + (select count(*) from node_executions
+        where execution_id = ${id}) + (select count(*) from blobs where execution_id = ${id}) as n`.execute(
+      host.store.db,
+    )
+    return rows[0]!.n
+  }
+  const rebuild = () => rebuildExecution({ store: host.store, client, sealer }, id)
+  expect([await left(), await rebuild(), await left()]).toEqual([0, null, 0])
+  const later = sql`update outbox set due_at = now() - interval '1 second' where subject_id = ${id}`
+  // The second pass is for a start that may have been under way.
+  for (let pass = 0; pass < 2; pass++) {
+    await later.execute(host.store.db)
+    await host.engine.sweep()
+    await expect.poll(() => describe().catch(String), { timeout: 10_000 }).toMatch(/not ?found/i)
+  }
+  const errands = host.store.db.selectFrom('outbox').select('kind').where('subjectId', '=', id)
+  expect(await errands.execute()).toEqual([])
+  expect([await left(), await rebuild(), await left()]).toEqual([0, null, 0])
 })
 
 test('a sub-workflow ends while thousands of executions of its team are still being deleted', async () => {
