@@ -100,7 +100,7 @@ export function Bar({ of, begin, span, now, kind, text = '', plan = null }: BarP
         className={`gantt-bar ${of.status.toLowerCase()} ${kind}`}
         style={{ left: toPercent(start), width: `max(3px, ${toPercent(end - start)})` }}
       />
-      {text && (
+      {text && place && (
         <span className={place.className} style={place.style}>
           {text}
         </span>
@@ -111,7 +111,10 @@ export function Bar({ of, begin, span, now, kind, text = '', plan = null }: BarP
 
 type TextPlace = { start: number; end: number; last: number; length: number; kind: string }
 
-/** Where a bar's text stands: behind all that is drawn; without room there, before the bar, in it, or over dashes. */
+/**
+ * Where a bar's text stands: behind all that is drawn; without room there, before the bar, in it, or over dashes. Null
+ * if it would hide attempts.
+ */
 function placeText({ start, end, last, length, kind }: TextPlace) {
   const room = Math.min(0.8, length * CHARACTER)
   const behind = (at: number) => ({ left: `calc(${toPercent(at)} + 8px)` })
@@ -121,6 +124,7 @@ function placeText({ start, end, last, length, kind }: TextPlace) {
   }
   if (end <= 1 - room && (kind === 'pauses' || end - start < room))
     return { className: 'bar-length over', style: behind(end) }
+  if (kind === 'pauses') return null
   const over = kind === '' ? '' : 'over'
   return { className: `bar-length inside ${over}`, style: { right: `calc(${toPercent(1 - end)} + 6px)` } }
 }
