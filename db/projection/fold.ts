@@ -5,7 +5,7 @@ import type { Agent, PlanNode } from '../../workflows/run/plan.ts'
 import type { LoopItems, NodeError, NodeRecord } from '../../workflows/run/records.ts'
 import { joinStep, readActivityId, settleFailure, stepKey } from '../../workflows/run/walk.ts'
 import { openRecord, type ProjectedNode, type Projection, weigh } from '../records/projection.ts'
-import { closeMessage, closeStatus, type HistoryEvent, type RunHistory } from './history.ts'
+import { closeMessage, closeStatus, type HistoryEvent, notedIn, type RunHistory } from './history.ts'
 import { keyOf, listCarried, type Progress, type RecordPlace, UNKNOWN_END, WHOLE } from './progress.ts'
 
 /** A projection that reads histories part by part, so that long ones need not be read again each time. */
@@ -393,8 +393,4 @@ export function createFold(executionId: string, progress: Progress | null = null
     },
     confirm,
   }
-}
-
-function notedIn({ notes }: Pick<ProjectedNode, 'notes'>): Pick<ProjectedNode, 'notes'> {
-  return notes ? { notes } : {}
 }

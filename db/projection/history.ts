@@ -44,3 +44,8 @@ export function closeMessage({ how, message }: Close): string | null {
   if (how === 'TIMED_OUT') return 'The execution timed out in Temporal'
   return message
 }
+
+/** The notes of an event, to be spread into a record: none leave those that it has. */
+export function notedIn({ notes }: { notes?: NodeNotes | undefined }): { notes?: NodeNotes } {
+  return notes ? { notes } : {}
+}

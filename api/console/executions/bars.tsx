@@ -25,9 +25,9 @@ export function Bars({ record, run, begin, span, now, kind, text }: BarsProps) {
   const apart = enabled && attempts.length > 0
   return (
     <>
-      <Bar of={record} kind={apart ? 'pauses' : kind} {...{ begin, span, now, text }} />
-      {apart && attempts.map((one) => <OneAttempt key={one.attempt} of={one} {...{ begin, span, now }} />)}
       {plan !== null && <Planned at={plan} {...{ begin, span, now }} />}
+      <Bar of={record} kind={apart ? 'pauses' : kind} {...{ begin, span, now, text }} plan={plan} />
+      {apart && attempts.map((one) => <OneAttempt key={one.attempt} of={one} {...{ begin, span, now }} />)}
     </>
   )
 }
@@ -56,7 +56,7 @@ function Planned({ at, begin, span, now }: { at: number; begin: number; span: Sp
   if (to <= from) return null
   return (
     <i
-      className="gantt-next"
+      className={at - begin > span.to ? 'gantt-next beyond' : 'gantt-next'}
       style={{
         left: percent(from, span),
         width: `${(((to - from) / (span.to - span.from)) * 100).toFixed(3)}%`,
@@ -78,37 +78,30 @@ type BarProps = {
   now: number
   kind: string
   text?: string
+  /** Until when it goes on waiting, in milliseconds since 1970. */
+  plan?: number | null
 }
 
-export function Bar({ of, begin, span, now, kind, text }: BarProps) {
+/** About which part of a narrow track a character takes. */
+const CHARACTER = 0.017
+
+export function Bar({ of, begin, span, now, kind, text = '', plan = null }: BarProps) {
   const from = Date.parse(of.startedAt) - begin
   const to = from + lengthOf(of, now)
   if (to < span.from || from > span.to) return null
-  const left = Math.max(from, span.from)
-  const width = Math.min(to, span.to) - left
-  const share = width / (span.to - span.from)
-  // Where the bar leaves no room behind it, its length stands before it, or in it.
-  const start = (left - span.from) / (span.to - span.from)
-  const late = start + share > 0.82
-  const side = !late ? '' : start > 0.35 ? 'before' : 'inside'
-  const end = late && side === 'before' ? left : left + width
-  // What is striped or thin has no room for a text.
-  const told = text && !(side === 'inside' && kind !== '')
+  const shareOf = (at: number) => (at - span.from) / (span.to - span.from)
+  const start = shareOf(Math.max(from, span.from))
+  const end = shareOf(Math.min(to, span.to))
+  const last = plan === null ? end : shareOf(Math.min(plan - begin, span.to))
+  const place = placeText({ start, end, last, length: text.length, kind })
   return (
     <>
       <i
         className={`gantt-bar ${of.status.toLowerCase()} ${kind}`}
-        style={{ left: percent(left, span), width: `max(3px, ${(share * 100).toFixed(3)}%)` }}
+        style={{ left: toPercent(start), width: `max(3px, ${toPercent(end - start)})` }}
       />
-      {told && (
-        <span
-          className={`bar-length ${side}`}
-          style={
-            late
-              ? { right: `calc(100% - ${percent(end, span)} + 6px)` }
-              : { left: `calc(${percent(end, span)} + 8px)` }
-          }
-        >
+      {text && place && (
+        <span className={place.className} style={place.style}>
           {text}
         </span>
       )}
@@ -116,6 +109,30 @@ export function Bar({ of, begin, span, now, kind, text }: BarProps) {
   )
 }
 
+type TextPlace = { start: number; end: number; last: number; length: number; kind: string }
+
+/**
+ * Where a bar's text stands: behind all that is drawn; without room there, before the bar, in it, or over dashes. Null
+ * if it would hide attempts.
+ */
+function placeText({ start, end, last, length, kind }: TextPlace) {
+  const room = Math.min(0.8, length * CHARACTER)
+  const behind = (at: number) => ({ left: `calc(${toPercent(at)} + 8px)` })
+  if (last <= 1 - room) return { className: 'bar-length', style: behind(last) }
+  if (start > room) {
+    return { className: 'bar-length', style: { right: `calc(${toPercent(1 - start)} + 6px)` } }
+  }
+  if (end <= 1 - room && (kind === 'pauses' || end - start < room))
+    return { className: 'bar-length over', style: behind(end) }
+  if (kind === 'pauses') return null
+  const over = kind === '' ? '' : 'over'
+  return { className: `bar-length inside ${over}`, style: { right: `calc(${toPercent(1 - end)} + 6px)` } }
+}
+
+function toPercent(share: number): string {
+  return `${(share * 100).toFixed(3)}%`
+}
+
 export function percent(at: number, { from, to }: Span): string {
-  return `${(((at - from) / (to - from)) * 100).toFixed(3)}%`
+  return toPercent((at - from) / (to - from))
 }

@@ -47,7 +47,7 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
                     Approval at {nameApproval(approval)}, asked <Age at={approval.createdAt} />
                     {approval.deadline && (
                       <>
-                        , until <Age at={approval.deadline} />
+                        , until <Until at={approval.deadline} now={now} />
                       </>
                     )}
                   </span>
@@ -65,7 +65,7 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
                     At {nameWait(wait)}, since <Age at={wait.createdAt} />
                     {wait.deadline && (
                       <>
-                        , until <Age at={wait.deadline} />
+                        , until <Until at={wait.deadline} now={now} />
                       </>
                     )}
                   </span>

@@ -39,8 +39,14 @@ describe.skipIf(missing)('the page of an execution', () => {
       await signIn(`#/executions/${run}?view=steps&node=call`)
       const failing = /^Attempt 1 failed, the next one comes at .*: POST .* responded with 503/
       await detail().getByText(failing).waitFor()
+      const attempts = detail().getByRole('region', { name: 'Attempts' }).locator('li')
+      await attempts.filter({ hasText: /^Attempt 1FailedHttp503/ }).waitFor()
+      await attempts.filter({ hasText: /Attempt 2\s*comes .*\(in \d+ s\)/ }).waitFor()
+      const line = page.getByRole('region', { name: 'Waits for' })
+      await line.getByText('Waits for attempt 2 of Http request 1').waitFor()
       await tab('Timeline')
       await page.locator('.line-row[data-node=call] .gantt-next').waitFor()
+      await page.locator('.line-row[data-node=call] .attempt-bar.failed').waitFor()
       await tab(/^Steps/)
       // Nobody reloads anything: the same page shows the end.
       await step('call').locator('[data-status=SUCCESS]').waitFor({ timeout: 30_000 })
@@ -54,7 +60,9 @@ describe.skipIf(missing)('the page of an execution', () => {
       expect(await page.locator('img[src="x"], img[onerror], svg[onload]').count()).toBe(0)
       await expectAccessible(page)
       await tab('Timeline')
-      await page.locator('.line-row[data-node=call] .gantt-mark').waitFor()
+      await page.locator('.line-row[data-node=call] .attempt-bar.success').waitFor()
+      expect(await attempts.count()).toBe(2)
+      expect(await line.count()).toBe(0)
       await page.getByRole('button', { name: 'Zoom in' }).click()
       await page.getByRole('button', { name: 'Fit' }).waitFor()
       await expectAccessible(page)
@@ -251,6 +259,8 @@ describe.skipIf(missing)('the page of an execution', () => {
       .click()
     await dialog.getByRole('button', { name: 'Approve' }).click()
     await expect.poll(() => asked.count()).toBe(1)
+    // The engine says how many items there are, before all of them have begun or ended.
+    await page.getByRole('button', { name: 'For each 1, FOR_EACH: Running, 1 of 2' }).waitFor()
     await asked.first().getByRole('button', { name: 'Reject' }).click()
     await dialog.getByRole('button', { name: 'Reject' }).click()
     await expect.poll(() => asked.count()).toBe(0)
@@ -270,13 +280,20 @@ describe.skipIf(missing)('the page of an execution', () => {
       nodes: [
         start,
         { id: 'first', type: 'SET', config: { values: { n: '{{ $input.n }}' } } },
-        { id: 'hold', type: 'WAIT_FOR_EVENT', config: { name: 'never' } },
+        { id: 'hold', type: 'WAIT_FOR_EVENT', config: { name: 'never', timeoutMs: 3_600_000 } },
       ],
       edges: edges('start -> first', 'first -> hold'),
     })
     const run = await host.execute(id, { n: 7 })
     await signIn(`#/executions/${run}?node=first`)
-    await page.locator('.graph .node.running[data-node=hold]').waitFor()
+    await page
+      .locator('.graph .node.running[data-node=hold]')
+      .getByText(/^until /)
+      .waitFor()
+    await page
+      .locator('.waiting')
+      .getByText(/until .*\(in (59 min|1 h)/)
+      .waitFor()
     await page.getByRole('button', { name: 'Cancel execution' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel execution' }).click()
     await page.locator('.page-header [data-status=CANCELLED]').waitFor()

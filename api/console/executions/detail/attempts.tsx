@@ -22,7 +22,7 @@ export function Attempts({ executionId, record, hidden, now }: AttemptsProps) {
   const sends = (record.nodeType === 'HTTP_REQUEST' || record.step !== null) && !hidden
   const sent = useRequests(executionId, record.id, { page: sentPage, enabled: sends, until: record })
   const requests = sent.data?.content ?? []
-  const many = record.retryCount > 0 || record.status === 'FAILED' || record.nextAttemptAt !== null
+  const many = record.retryCount > 0 || record.nextAttemptAt !== null
   const shown = !hidden && (many || requests.length > 0)
   const { data, error } = useAttempts(executionId, record, { page, enabled: shown })
   if (!shown) return null

@@ -103,6 +103,8 @@ function Content(props: ContentProps) {
   const error = tellError(record)
   const file = `${record.nodeId}${record.iteration === null ? '' : `-${record.iteration}`}`
   const alone = record.step === null && !/TRIGGER$/.test(record.nodeType) && whole && !run.hidden
+  // Of what has not succeeded they say why, so they come first.
+  const attempts = <Attempts executionId={run.id} record={record} hidden={run.hidden} now={now} />
   return (
     <>
       {dialog}
@@ -151,6 +153,7 @@ function Content(props: ContentProps) {
           <code>{path}</code> {message}
         </p>
       ))}
+      {record.status !== 'SUCCESS' && attempts}
       {steps.length > 0 && <Turns steps={steps} run={run} onChoose={onChoose} />}
       {whole?.console && (
         <section aria-label="Console">
@@ -182,7 +185,7 @@ function Content(props: ContentProps) {
           </>
         )
       )}
-      <Attempts executionId={run.id} record={record} hidden={run.hidden} now={now} />
+      {record.status === 'SUCCESS' && attempts}
       {alone && teamId && may('BUILDER') && (
         <div className="row">
           <Button small icon="play" onClick={() => setAsked('node')}>
