@@ -1,6 +1,7 @@
 import { useReactFlow } from '@xyflow/react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { isRefused, problemsOf } from '../data/refusal.ts'
+import { ExecuteDialog } from '../executions/execute.tsx'
 import { go, useQueryState } from '../kit/address.ts'
 import { useConfirm } from '../kit/confirm.tsx'
 import { Dialog } from '../kit/dialog.tsx'
@@ -10,7 +11,6 @@ import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
 import { Connections } from './connections.tsx'
-import { ExecuteDialog } from './execute.tsx'
 import { createActs } from './graph/acts.ts'
 import { replaceNode, type Target } from './graph/edits.ts'
 import { faultsOf } from './graph/faults.ts'
@@ -215,6 +215,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       )}
       {shown === 'execute' && (
         <ExecuteDialog
+          open
           teamId={teamId}
           id={id}
           name={store.get().draft.name}
