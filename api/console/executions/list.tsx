@@ -149,7 +149,7 @@ const COLUMNS: Column<ExecutionItem>[] = [
       return (
         <>
           {nameConstant(triggerType)}
-          {starter && <div className="quiet line">{starter}</div>}
+          {starter && <div className="quiet starter">{starter}</div>}
         </>
       )
     },
@@ -194,7 +194,7 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
           {
             heading: 'Status',
             cell: ({ id, status }) => (
-              <div className="row">
+              <div className="pick">
                 {onChoose && (
                   <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
                     <span className="hidden">Choose {id.slice(-12)}</span>

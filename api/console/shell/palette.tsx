@@ -139,7 +139,8 @@ function useFound(text: string): { found: Command[]; searching: boolean } {
   const rows = searching ? [] : (executions.data?.content ?? [])
   const runs = rows.map(({ id, workflowName, status, startedAt, errorMessage }): Command => {
     const hint = [nameStatus(status), startedAt && formatAge(startedAt)].filter(Boolean).join(' · ')
-    const label = [`${workflowName} ${id.slice(-12)}`, errorMessage].filter(Boolean).join(': ')
+    const isAsked = errorMessage?.toLowerCase().includes(text.toLowerCase())
+    const label = text && isAsked ? `${workflowName}: ${errorMessage}` : `${workflowName} ${id.slice(-12)}`
     return { id, label, group: 'Executions', icon: 'executions', hint, run: () => go(`/executions/${id}`) }
   })
   // The whole id opens it at once, also in another team.
