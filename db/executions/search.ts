@@ -24,7 +24,7 @@ const QUERY_CANCELED = '57014'
 const OF_TEAM = 2
 const AT_ONCE = 4
 
-/** What took longer than this is not looked for again within ten seconds: its pages need it too. */
+/** What took longer than this is not looked for again for the pages after the first, within ten seconds. */
 const LONG_MS = 200
 const foundOf = perDatabase(() => new LRUCache<string, Found>({ max: 200, ttl: 10_000 }))
 
@@ -49,7 +49,7 @@ type Among = { teamId: string; where: RawBuilder<unknown>; key: string }
 export async function searchExecutions(
   scope: Scope,
   { teamId, where, key: among }: Among,
-  asked: { search?: string | undefined; trigger?: string | undefined },
+  asked: { search?: string | undefined; trigger?: string | undefined; page: number },
 ): Promise<Found> {
   const { db } = scope.store
   const found = foundOf(db)
@@ -61,7 +61,7 @@ export async function searchExecutions(
     scope.actor.id,
     scope.roles.get(teamId),
   ])
-  const known = found.get(key)
+  const known = asked.page > 0 && found.get(key)
   if (known) return known
   const look = async () => {
     const began = performance.now()

@@ -22,7 +22,7 @@ export const STARTER_KINDS = [
 export type Starter = { kind: (typeof STARTER_KINDS)[number]; id: string | null; name: string | null }
 
 /** Reads the Starter of a row of `executions`, or of a table that is named so in the query. */
-export function starterOf(table = 'executions'): RawBuilder<Starter> {
+export function starterOf(table = 'executions'): RawBuilder<Starter | null> {
   const of = (column: string) => sql.ref(`${table}.${column}`)
   const [trigger, by, id, parent] = [
     of('trigger'),
@@ -34,21 +34,21 @@ export function starterOf(table = 'executions'): RawBuilder<Starter> {
   const kind = sql`case when ${parent} is not null then 'EXECUTION'
     when ${trigger} in ('SCHEDULE', 'WEBHOOK', 'EVALUATION', 'PLAYBOOK') and ${of('retried_from')} is null then ${trigger}
     when ${trigger} = 'ERROR' and ${of('retried_from')} is null then 'FAILURE'
-    when ${by} in ('USER', 'SDK_TOKEN') then ${by} else 'VISITOR' end`
-  return sql<Starter>`(select json_build_object('kind', kind,
+    when ${by} in ('USER', 'SDK_TOKEN') then ${by} when ${trigger} = 'CHAT' then 'VISITOR' end`
+  return sql<Starter | null>`(select json_build_object('kind', kind,
       'id', case kind when 'EXECUTION' then ${parent} when 'USER' then ${id} when 'SDK_TOKEN' then ${id} end,
       'name', case kind
         when 'EXECUTION' then (select p.workflow_name from executions p where p.id = ${parent})
         when 'USER' then (select coalesce(nullif(trim(u.first_name || ' ' || u.last_name), ''), u.email)
           from users u where u.id = ${id})
         when 'SDK_TOKEN' then (select t.name from sdk_tokens t where t.id = ${id}) end)
-    from (select ${kind} as kind) starter)`
+    from (select ${kind} as kind) starter where kind is not null)`
 }
 
 /** What the caller may see of it: nothing if they may not see a team's people (VIEWER), or if the execution is hidden. */
 export function showStarter(
   { roles }: Scope,
-  { teamId, hidden, starter }: { teamId: string; hidden: boolean; starter: Starter },
+  { teamId, hidden, starter }: { teamId: string; hidden: boolean; starter: Starter | null },
 ): Starter | null {
   const role = roles.get(teamId)
   return !hidden && role !== undefined && covers(role, 'OPERATOR') ? starter : null

@@ -47,14 +47,3 @@ export async function saveWorkflow(
   })
   return saved
 }
-
-/** Starts an execution with the trigger's data; the same key never starts a second one. */
-export async function startExecution(id: string, teamId: string, data: unknown, key: string) {
-  const asked = api.api.workflows[':id'].execute.$post(
-    { param: { id }, json: { teamId, data: data as Record<string, unknown> } },
-    { headers: { 'Idempotency-Key': key } },
-  )
-  const started = await read(asked)
-  await queries.invalidateQueries({ queryKey: ['executions'] })
-  return started
-}

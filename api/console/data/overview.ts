@@ -3,7 +3,7 @@ import { api, keepRows, read } from './client.ts'
 
 const FRESH_MS = 15_000
 
-type Span = { from: string; to?: string; workflowId?: string }
+type Span = { from: string; to?: string }
 
 async function readStatistics(teamId: string, query: Span) {
   return read(api.api.monitoring.teams[':teamId'].executions.$get({ param: { teamId }, query }))
@@ -22,19 +22,25 @@ export function useStatistics(teamId: string, hours: number) {
   })
 }
 
-/** The same of each of these workflows. */
-export function useStatisticsOf(teamId: string, hours: number, workflowIds: readonly string[]) {
+type Order = 'failed' | 'durationP95Ms'
+
+async function readWorkflows(teamId: string, query: Span & { sort: Order; size: string }) {
+  const { executions } = api.api.monitoring.teams[':teamId']
+  return read(executions.workflows.$get({ param: { teamId }, query }))
+}
+
+export type WorkflowStatistics = Awaited<ReturnType<typeof readWorkflows>>['workflows'][number]
+
+/** The same of each workflow: the first five of all, by their failures or by their durations. */
+export function useWorkflowStatistics(teamId: string, hours: number, sort: Order) {
   return useQuery({
-    queryKey: ['overview', teamId, 'workflows', hours, workflowIds],
-    queryFn: async () => {
+    queryKey: ['overview', teamId, 'workflows', hours, sort],
+    queryFn: () => {
       const from = new Date(Date.now() - hours * 3_600_000).toISOString()
-      const found = workflowIds.map(async (workflowId) => {
-        const { totals } = await readStatistics(teamId, { from, workflowId })
-        return { workflowId, ...totals }
-      })
-      return Promise.all(found)
+      return readWorkflows(teamId, { from, sort, size: '5' })
     },
-    enabled: workflowIds.length > 0,
+    enabled: teamId !== '',
+    refetchInterval: 4 * FRESH_MS,
     ...keepRows,
   })
 }

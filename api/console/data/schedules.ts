@@ -18,3 +18,17 @@ export function useSchedules(teamId: string, page: number) {
     ...keepRows,
   })
 }
+
+async function listOwn(id: string) {
+  return read(api.api.workflows[':id'].schedules.$get({ param: { id } }))
+}
+
+/** Those of one workflow; Temporal keeps them, and may be slow to answer. */
+export function useWorkflowSchedules(id: string, enabled: boolean) {
+  return useQuery({
+    queryKey: ['workflows', 'one', id, 'schedules'],
+    queryFn: () => listOwn(id),
+    enabled,
+    staleTime: 30_000,
+  })
+}

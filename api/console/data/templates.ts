@@ -3,8 +3,8 @@ import { changeWorkflow, createWorkflow } from './changes.ts'
 import { addressOf, api, askRaw, queries, read } from './client.ts'
 import { listCredentials } from './credentials.ts'
 import { listExecutions } from './executions.ts'
-import { executeWorkflow, makeKey } from './launch.ts'
 import { Refusal } from './refusal.ts'
+import { executeWorkflow, makeKey } from './starts.ts'
 import { listWorkflows } from './workflows.ts'
 
 /** Takes a template: makes its workflow, starts its first execution, and returns the id of that. */
@@ -15,7 +15,7 @@ export async function takeTemplate(template: Template, teamId: string): Promise<
   const { id } = await createWorkflow({ ...draft, teamId, name: await findName(draft, teamId) })
   const { first } = template
   if (first.by === 'hand') {
-    return (await executeWorkflow({ id, teamId, data: first.data, key: makeKey() })).executionId
+    return (await executeWorkflow(id, { teamId, data: first.data }, makeKey())).executionId
   }
   await changeWorkflow(id, { active: true })
   if (first.by === 'webhook') {

@@ -1,6 +1,7 @@
 import { useReactFlow } from '@xyflow/react'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { isRefused, problemsOf } from '../data/refusal.ts'
+import { ExecuteDialog } from '../executions/execute.tsx'
 import { go, useQueryState } from '../kit/address.ts'
 import { useConfirm } from '../kit/confirm.tsx'
 import { Dialog } from '../kit/dialog.tsx'
@@ -10,7 +11,6 @@ import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
 import { Connections } from './connections.tsx'
 import { Dock } from './dock.tsx'
-import { ExecuteDialog } from './execute.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
@@ -213,6 +213,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       )}
       {shown === 'execute' && (
         <ExecuteDialog
+          open
           teamId={teamId}
           id={id}
           name={store.get().draft.name}

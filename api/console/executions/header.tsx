@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { cancelExecution } from '../data/executions.ts'
+import { cancelExecution, deleteExecution } from '../data/executions.ts'
+import { go } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
 import { CopyButton, copyText } from '../kit/copy.tsx'
@@ -14,6 +15,7 @@ import { type Role, useRole } from '../shell/role.tsx'
 import { saveText } from './detail/save.ts'
 import { ExecutionLink } from './list.tsx'
 import type { Run } from './live.ts'
+import { tellStarter } from './starter.tsx'
 import { InputDialog, RecoverDialog } from './starting.tsx'
 import { tellUsage } from './usage.ts'
 
@@ -68,6 +70,18 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
     return all.filter((one): one is Act => one !== false && teamId !== undefined && may(one.role))
   }, [confirm, run.id, run.hidden, run.onlyNode, open, failed, least, may, teamId])
   useCommands(useMemo(() => acts.map(({ label, start }) => ({ id: label, label, run: start })), [acts]))
+  const remove = () =>
+    confirm({
+      title: 'Delete this execution?',
+      text: 'Its input, outputs, records and files go, and its history in Temporal. It cannot be undone.',
+      label: 'Delete execution',
+      danger: true,
+      work: async () => {
+        await deleteExecution(run.id)
+        go('/executions', { replace: true })
+        notify('The execution is deleted')
+      },
+    })
   const save = () => {
     const { records, cancelRequested, ...document } = run
     saveText(`execution-${run.id}.json`, JSON.stringify(document, null, 2))
@@ -109,6 +123,12 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
             { label: 'Save as JSON', icon: 'download', onClick: save },
             { label: "Copy the execution's id", icon: 'copy', onClick: () => void copyText(run.id) },
             { label: 'Open the workflow', icon: 'workflows', href: `/workflows/${run.workflowId}` },
+            ...(!open && may('BUILDER')
+              ? [
+                  'line' as const,
+                  { label: 'Delete execution', icon: 'trash' as const, danger: true, onClick: remove },
+                ]
+              : []),
           ]}
         />
       </PageHeader>
@@ -138,11 +158,13 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
           ['Taken up by', run.retries.length > 0 && <Links key="t" ids={run.retries} />],
           [
             'Started by',
-            run.parentExecutionId && (
+            run.parentExecutionId ? (
               <span key="p">
                 <ExecutionLink id={run.parentExecutionId} />
                 {run.parentNodeId && ` at ${run.parentNodeId}`}
               </span>
+            ) : (
+              tellStarter(run.startedBy, run.trigger)
             ),
           ],
           ['Callback', run.callback && tellCallback(run.callback)],

@@ -5,24 +5,42 @@ import { go, readPage, useQueryState } from '../kit/address.ts'
 import { LinkButton } from '../kit/button.tsx'
 import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { DateInput, Select, TextInput } from '../kit/input.tsx'
+import { Checkbox, DateInput, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
+import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
 import { type Column, Table } from '../kit/table.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'
 import { useCommands } from '../shell/commands.tsx'
-import { useTeam } from '../shell/role.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
+import { BulkActions } from './bulk.tsx'
+import { tellStarter } from './starter.tsx'
 
-const FILTERS = { status: '', workflowId: '', from: '', to: '', page: '' }
+const FILTERS = { search: '', status: '', trigger: '', workflowId: '', from: '', to: '', page: '' }
+const TRIGGERS = [
+  'MANUAL',
+  'API',
+  'WEBHOOK',
+  'SCHEDULE',
+  'CHAT',
+  'SUB_WORKFLOW',
+  'ERROR',
+  'EVALUATION',
+  'PLAYBOOK',
+]
 
 /** The team's executions: filters and the page stand in the address; the first page keeps itself fresh. */
 export function ExecutionsPage() {
   const { teamId } = useTeam()
   const [query, setQuery, linkTo] = useQueryState(FILTERS)
   const { page, ...filters } = query
+  const search = useSearch(query.search, (next) => setQuery({ search: next }, { replace: true }))
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const found = useExecutions(teamId, { ...filters, page: readPage(page) })
+  const picked = (found.data?.content ?? []).filter(({ id }) => chosen.has(id))
+  const operates = useRole()('OPERATOR')
   const filtered = Object.values(filters).some(Boolean)
   useCommands(
     useMemo(
@@ -40,6 +58,16 @@ export function ExecutionsPage() {
     <>
       <PageHeader title="Executions" />
       <div className="filters">
+        <Field label="Search">
+          <TextInput
+            type="search"
+            className="wide"
+            placeholder="Id, workflow, error or input"
+            maxLength={200}
+            value={search.text}
+            onChange={search.follow}
+          />
+        </Field>
         <Field label="Status">
           <Select
             value={query.status}
@@ -51,8 +79,13 @@ export function ExecutionsPage() {
         <Field label="Workflow">
           <WorkflowChoice value={query.workflowId} onChange={(workflowId) => setQuery({ workflowId })} />
         </Field>
-        <Field label="Id">
-          <IdInput />
+        <Field label="Trigger">
+          <Select
+            value={query.trigger}
+            onChange={(trigger) => setQuery({ trigger })}
+            empty="Any trigger"
+            choices={TRIGGERS.map((value) => ({ value, label: nameConstant(value) }))}
+          />
         </Field>
         <Field label="From">
           <DateInput value={query.from} onChange={(from) => setQuery({ from })} />
@@ -61,14 +94,28 @@ export function ExecutionsPage() {
           <DateInput value={query.to} onChange={(to) => setQuery({ to })} />
         </Field>
         {filtered && <LinkButton href="/executions">Clear</LinkButton>}
+        {picked.length > 0 && (
+          <BulkActions teamId={teamId} chosen={picked} onDone={() => setChosen(new Set())} />
+        )}
       </div>
       <Loaded query={found}>
         {(list) =>
           list.totalElements > 0 ? (
             <>
-              <ExecutionTable rows={list.content} named />
+              <ExecutionTable
+                rows={list.content}
+                named
+                {...(operates ? { chosen, onChoose: setChosen } : {})}
+              />
               <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
+              {list.searchedFrom && (
+                <Older from={list.searchedFrom} href={linkTo({ to: list.searchedFrom })} />
+              )}
             </>
+          ) : list.searchedFrom ? (
+            <Empty title="Nothing found yet" text="None of the executions that were looked at fits.">
+              <Older from={list.searchedFrom} href={linkTo({ to: list.searchedFrom })} />
+            </Empty>
           ) : filtered ? (
             <Empty title="Nothing found" text="No execution fits these filters." />
           ) : (
@@ -80,58 +127,108 @@ export function ExecutionsPage() {
   )
 }
 
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
-/** Opens the execution whose whole id is typed or pasted. */
-function IdInput() {
-  const [text, setText] = useState('')
-  const follow = (next: string) => {
-    setText(next)
-    if (ID.test(next.trim())) go(`/executions/${next.trim().toLowerCase()}`)
-  }
-  return <TextInput value={text} maxLength={60} placeholder="Paste it to open it" onChange={follow} />
+/** A search looks back for about a second; this says how far it came, and goes on from there. */
+function Older({ from, href }: { from: string; href: string }) {
+  return (
+    <p className="quiet row searched">
+      <span>
+        Looked back to <Time at={from} />.
+      </span>
+      <LinkButton small href={href}>
+        Look further back
+      </LinkButton>
+    </p>
+  )
 }
 
 const COLUMNS: Column<ExecutionItem>[] = [
-  { heading: 'Trigger', cell: ({ triggerType }) => nameConstant(triggerType) },
+  {
+    heading: 'Started by',
+    cell: ({ triggerType, startedBy }) => {
+      const starter = tellStarter(startedBy, triggerType)
+      return (
+        <>
+          {nameConstant(triggerType)}
+          {starter && <div className="quiet starter">{starter}</div>}
+        </>
+      )
+    },
+  },
   { heading: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
   { heading: 'Duration', cell: ({ durationMs }) => formatDuration(durationMs) },
 ]
 
-/** The rows of a list of executions; `named` is whether each says its workflow. */
-export function ExecutionTable({ rows, named }: { rows: readonly ExecutionItem[]; named?: boolean }) {
+type Chosen = ReadonlySet<string>
+type TableProps = {
+  rows: readonly ExecutionItem[]
+  /** Whether each says its workflow. */
+  named?: boolean
+  chosen?: Chosen
+  /** With it the rows can be chosen. */
+  onChoose?: (chosen: Chosen) => void
+}
+
+/** The rows of a list of executions. */
+export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: TableProps) {
+  const all = rows.map(({ id }) => id)
+  const toggle = (id: string, on: boolean) =>
+    onChoose?.(new Set(on ? [...chosen, id] : [...chosen].filter((one) => one !== id)))
   return (
-    <Table
-      label="Executions"
-      rows={rows}
-      keyOf={({ id }) => id}
-      onOpen={({ id }) => go(`/executions/${id}`)}
-      columns={[
-        { heading: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
-        named && {
-          heading: 'Workflow',
-          cell: ({ workflowId, workflowName }) => (
-            <Link className="name" href={`/workflows/${workflowId}`}>
-              {workflowName}
-            </Link>
-          ),
-        },
-        {
-          heading: 'Execution',
-          cell: ({ id, errorMessage }) => (
-            <>
-              <ExecutionLink id={id} />
-              {errorMessage && (
-                <div className="quiet line" title={errorMessage}>
-                  {errorMessage}
-                </div>
-              )}
-            </>
-          ),
-        },
-        ...COLUMNS,
-      ]}
-    />
+    <>
+      {onChoose && rows.length > 1 && (
+        <div className="choose-all">
+          <Checkbox
+            checked={all.every((id) => chosen.has(id))}
+            onChange={(on) => onChoose(new Set(on ? all : []))}
+          >
+            Choose all {rows.length} on this page
+          </Checkbox>
+        </div>
+      )}
+      <Table
+        label="Executions"
+        rows={rows}
+        keyOf={({ id }) => id}
+        onOpen={({ id }) => go(`/executions/${id}`)}
+        columns={[
+          {
+            heading: 'Status',
+            cell: ({ id, status }) => (
+              <div className="pick">
+                {onChoose && (
+                  <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
+                    <span className="hidden">Choose {id.slice(-12)}</span>
+                  </Checkbox>
+                )}
+                <StatusBadge status={status} />
+              </div>
+            ),
+          },
+          named && {
+            heading: 'Workflow',
+            cell: ({ workflowId, workflowName }) => (
+              <Link className="name" href={`/workflows/${workflowId}`}>
+                {workflowName}
+              </Link>
+            ),
+          },
+          {
+            heading: 'Execution',
+            cell: ({ id, errorMessage }) => (
+              <>
+                <ExecutionLink id={id} />
+                {errorMessage && (
+                  <div className="quiet line" title={errorMessage}>
+                    {errorMessage}
+                  </div>
+                )}
+              </>
+            ),
+          },
+          ...COLUMNS,
+        ]}
+      />
+    </>
   )
 }
 

@@ -12,7 +12,7 @@ import { PageHeader } from '../kit/header.tsx'
 import { Select } from '../kit/input.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
-import { Age, formatDuration } from '../kit/time.tsx'
+import { Age, formatDuration, formatRate } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import './home.css'
 import { gather, PERIODS, readPeriod } from './periods.ts'
@@ -56,7 +56,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
         <Tile
           name="Failure rate"
           href={linkTo('FAILED')}
-          value={data && tellRate(data.totals.failureRate)}
+          value={data && formatRate(data.totals.failureRate)}
           bad={(data?.totals.failed ?? 0) > 0}
         >
           {data && `${data.totals.failed.toLocaleString()} failed`}
@@ -173,9 +173,4 @@ function AlertLine({ alert }: { alert: OpenAlert }) {
       <span>{alert.message}</span>
     </span>
   )
-}
-
-function tellRate(rate: number | null): string {
-  if (rate === null) return '–'
-  return rate.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: rate < 0.1 ? 1 : 0 })
 }

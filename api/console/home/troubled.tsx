@@ -1,44 +1,32 @@
 import { Link } from 'wouter'
-import { useStatisticsOf } from '../data/overview.ts'
-import { useWorkflows } from '../data/workflows.ts'
+import { useWorkflowStatistics, type WorkflowStatistics } from '../data/overview.ts'
 import { linkWith } from '../kit/address.ts'
+import { Refused } from '../kit/states.tsx'
 import { Table } from '../kit/table.tsx'
-import { formatDuration } from '../kit/time.tsx'
+import { formatDuration, formatRate } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 
-/** Of so many workflows, the newest ones, the statistics are asked for: each is a question of its own. */
-const ASKED = 25
-const SHOWN = 5
-
-/** The workflows that fail most, and those that take longest. */
+/** The workflows that fail most, and those that take longest, of all that were executed in the time. */
 export function Troubled({ hours, from }: { hours: number; from: string }) {
   const { teamId } = useTeam()
-  const { data: list } = useWorkflows(teamId, { size: ASKED })
-  const names = new Map((list?.content ?? []).map(({ id, name }) => [id, name]))
-  const { data } = useStatisticsOf(teamId, hours, [...names.keys()])
-  if (!data) return null
-  const failing = data
-    .filter(({ failed }) => failed > 0)
-    .sort((a, b) => b.failed - a.failed)
-    .slice(0, SHOWN)
-  const slowest = data
-    .filter(({ durationP95Ms }) => durationP95Ms !== null)
-    .sort((a, b) => b.durationP95Ms! - a.durationP95Ms!)
-    .slice(0, SHOWN)
-  const named = (id: string) => (
-    <Link className="name" href={`/workflows/${id}`}>
-      {names.get(id)}
-    </Link>
-  )
-  const among = (list?.totalElements ?? 0) > ASKED && (
-    <span className="quiet">among the {ASKED} newest workflows</span>
-  )
+  const failed = useWorkflowStatistics(teamId, hours, 'failed')
+  const slow = useWorkflowStatistics(teamId, hours, 'durationP95Ms')
+  if (!failed.data || !slow.data) return <Refused error={failed.error ?? slow.error} />
+  const failing = failed.data.workflows.filter((one) => one.failed > 0)
+  const slowest = slow.data.workflows.filter(({ durationP95Ms }) => durationP95Ms !== null)
+  const named = ({ workflowId, workflowName }: WorkflowStatistics) =>
+    workflowName === null ? (
+      <span className="quiet">A deleted workflow</span>
+    ) : (
+      <Link className="name" href={`/workflows/${workflowId}`}>
+        {workflowName}
+      </Link>
+    )
   return (
     <div className="charts">
       <section>
         <div className="section-head">
           <h2>Failing workflows</h2>
-          {among}
         </div>
         {failing.length === 0 ? (
           <p className="panel quiet">None failed in this time.</p>
@@ -48,7 +36,7 @@ export function Troubled({ hours, from }: { hours: number; from: string }) {
             rows={failing}
             keyOf={({ workflowId }) => workflowId}
             columns={[
-              { heading: 'Workflow', cell: ({ workflowId }) => named(workflowId) },
+              { heading: 'Workflow', cell: named },
               {
                 heading: 'Failed',
                 number: true,
@@ -58,6 +46,7 @@ export function Troubled({ hours, from }: { hours: number; from: string }) {
                   </Link>
                 ),
               },
+              { heading: 'Rate', number: true, cell: ({ failureRate }) => formatRate(failureRate) },
             ]}
           />
         )}
@@ -65,7 +54,6 @@ export function Troubled({ hours, from }: { hours: number; from: string }) {
       <section>
         <div className="section-head">
           <h2>Slowest workflows</h2>
-          {among}
         </div>
         {slowest.length === 0 ? (
           <p className="panel quiet">None ended in this time.</p>
@@ -75,8 +63,8 @@ export function Troubled({ hours, from }: { hours: number; from: string }) {
             rows={slowest}
             keyOf={({ workflowId }) => workflowId}
             columns={[
-              { heading: 'Workflow', cell: ({ workflowId }) => named(workflowId) },
-              { heading: 'Median', number: true, cell: (one) => formatDuration(one.durationP50Ms) },
+              { heading: 'Workflow', cell: named },
+              { heading: 'Average', number: true, cell: (one) => formatDuration(one.durationAverageMs) },
               {
                 heading: 'p95',
                 number: true,

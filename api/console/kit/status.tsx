@@ -25,6 +25,7 @@ export function nameStatus(status: string): string {
 
 /** A constant of the API as people read it: SUB_WORKFLOW is "Sub workflow". */
 export function nameConstant(constant: string): string {
+  if (constant === 'API') return constant
   const words = constant.toLowerCase().replaceAll('_', ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

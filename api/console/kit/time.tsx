@@ -87,3 +87,9 @@ export function toLocal(iso: string | undefined): string {
 export function fromLocal(local: string): string | undefined {
   return local === '' ? undefined : new Date(local).toISOString()
 }
+
+/** A fraction as a percentage. */
+export function formatRate(rate: number | null): string {
+  if (rate === null) return '–'
+  return rate.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: rate < 0.1 ? 1 : 0 })
+}

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { type KeyboardEvent, useDeferredValue, useId, useState } from 'react'
+import { type KeyboardEvent, useDeferredValue, useEffect, useId, useState } from 'react'
 import { listExecutions } from '../data/executions.ts'
 import { listWorkflows } from '../data/workflows.ts'
-import { go } from '../kit/address.ts'
+import { go, linkWith } from '../kit/address.ts'
 import { Dialog } from '../kit/dialog.tsx'
 import { Icon } from '../kit/icon.tsx'
 import { nameStatus } from '../kit/status.tsx'
@@ -11,6 +11,10 @@ import { NAV } from '../pages.tsx'
 import { type Command, useRegistered } from './commands.tsx'
 import { useRole, useTeam } from './role.tsx'
 import './palette.css'
+
+/** A search over executions looks at very many: not for a letter or two, and not while somebody types. */
+const LEAST = 3
+const PAUSE_MS = 300
 
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i
 
@@ -26,7 +30,7 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
 function Search({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const found = useFound(useDeferredValue(text.trim()))
+  const { found, searching } = useFound(useDeferredValue(text.trim()))
   const listId = useId()
   const chosen = Math.min(at, found.length - 1)
   const run = (command: Command) => {
@@ -94,13 +98,17 @@ function Search({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p className="palette-none quiet">Nothing found</p>}
+      {searching ? (
+        <p className="palette-none quiet">Searching executions…</p>
+      ) : (
+        found.length === 0 && <p className="palette-none quiet">Nothing found</p>
+      )}
     </div>
   )
 }
 
-/** What fits the text, in groups: commands of the page, pages, workflows, recent executions. */
-function useFound(text: string): Command[] {
+/** What fits the text, in groups: commands of the page, pages, workflows, and executions, which take longer to find. */
+function useFound(text: string): { found: Command[]; searching: boolean } {
   const { teamId } = useTeam()
   const may = useRole()
   const registered = useRegistered()
@@ -110,11 +118,15 @@ function useFound(text: string): Command[] {
     enabled: teamId !== '',
     placeholderData: (before) => before,
   })
+  const settled = useSettled(text, PAUSE_MS)
+  const search = settled.length >= LEAST ? { search: settled } : {}
   const executions = useQuery({
-    queryKey: ['executions', teamId, { size: 8 }],
-    queryFn: ({ signal }) => listExecutions(teamId, { size: 8 }, signal),
+    queryKey: ['executions', teamId, { ...search, size: 8 }],
+    queryFn: ({ signal }) => listExecutions(teamId, { ...search, size: 8 }, signal),
     enabled: teamId !== '',
+    staleTime: 10_000,
   })
+  const searching = text.length >= LEAST && (settled !== text || executions.isPending)
   const fits = (label: string) => label.toLowerCase().includes(text.toLowerCase())
   const pages = NAV.filter(({ nav }) => !nav.least || may(nav.least)).map(({ path, nav }): Command => {
     const hint = nav.key ? { hint: `g ${nav.key}` } : {}
@@ -124,19 +136,53 @@ function useFound(text: string): Command[] {
     const hint = active ? 'active' : ''
     return { id, label: name, group: 'Workflows', icon: 'workflows', hint, run: () => go(`/workflows/${id}`) }
   })
-  const recent = (executions.data?.content ?? []).map(({ id, workflowName, status, startedAt }): Command => {
+  const rows = searching ? [] : (executions.data?.content ?? [])
+  const runs = rows.map(({ id, workflowName, status, startedAt, errorMessage }): Command => {
     const hint = [nameStatus(status), startedAt && formatAge(startedAt)].filter(Boolean).join(' · ')
-    const label = `${workflowName} ${id.slice(-12)}`
+    const isAsked = errorMessage?.toLowerCase().includes(text.toLowerCase())
+    const label = text && isAsked ? `${workflowName}: ${errorMessage}` : `${workflowName} ${id.slice(-12)}`
     return { id, label, group: 'Executions', icon: 'executions', hint, run: () => go(`/executions/${id}`) }
   })
-  const byId: Command[] = ID.test(text)
-    ? [{ id: text, label: `Execution ${text}`, group: 'Executions', run: () => go(`/executions/${text}`) }]
-    : []
-  return [
+  // The whole id opens it at once, also in another team.
+  const isListed = rows.some(({ id }) => id === text.toLowerCase())
+  const byId: Command[] =
+    ID.test(text) && !isListed
+      ? [{ id: text, label: `Execution ${text}`, group: 'Executions', run: () => go(`/executions/${text}`) }]
+      : []
+  const more = rows.length > 0 || executions.data?.searchedFrom
+  const all: Command[] =
+    text.length >= LEAST && !searching && more
+      ? [
+          {
+            id: 'all executions',
+            label: `Search executions for “${text}”`,
+            group: 'Executions',
+            icon: 'search',
+            run: () => go(linkWith('/executions', { search: text })),
+          },
+        ]
+      : []
+  const found = [
     ...registered.filter(({ label }) => fits(label)).map((one) => ({ group: 'This page', ...one })),
     ...pages.filter(({ label }) => fits(label)),
     ...(text === '' ? byName.slice(0, 4) : byName.filter(({ label }) => fits(label))),
     ...byId,
-    ...recent.filter(({ label }) => fits(label)).slice(0, text === '' ? 5 : 8),
+    ...(text === ''
+      ? runs.slice(0, 5)
+      : text.length < LEAST
+        ? runs.filter(({ label }) => fits(label))
+        : runs),
+    ...all,
   ]
+  return { found, searching }
+}
+
+/** A value once it has stayed the same for a while. */
+function useSettled(value: string, pauseMs: number): string {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(setSettled, pauseMs, value)
+    return () => clearTimeout(timer)
+  }, [value, pauseMs])
+  return settled
 }

@@ -8,6 +8,7 @@ import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { Checkbox, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
+import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
@@ -18,8 +19,6 @@ import { ActiveSwitch } from './active.tsx'
 import { BulkActions } from './bulk.tsx'
 import { NextRun } from './schedules.tsx'
 import './workflows.css'
-
-const PAUSE_MS = 200
 
 /** The team's workflows; the search follows the typing, and what is chosen can be changed at once. */
 export function WorkflowsPage() {
@@ -108,19 +107,6 @@ export function WorkflowsPage() {
       </Loaded>
     </>
   )
-}
-
-/** What is typed, and a while after it the search itself. */
-function useSearch(value: string, onSettle: (text: string) => void) {
-  const [typed, setTyped] = useState<{ text: string; for: string } | null>(null)
-  const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>()
-  const follow = (text: string) => {
-    setTyped({ text, for: value })
-    clearTimeout(timer)
-    setTimer(setTimeout(() => onSettle(text), PAUSE_MS))
-  }
-  // What the address says counts again once it has changed by other means.
-  return { text: typed && (typed.for === value || typed.text === value) ? typed.text : value, follow }
 }
 
 type TableProps = {

@@ -4,6 +4,7 @@ import { deleteWorkflow } from '../data/changes.ts'
 import { useExecutions } from '../data/executions.ts'
 import { useImportReport } from '../data/transfers.ts'
 import { useWorkflow, type Workflow } from '../data/workflows.ts'
+import { ExecuteDialog } from '../executions/execute.tsx'
 import { ExecutionTable } from '../executions/list.tsx'
 import { go, linkWith } from '../kit/address.ts'
 import { Button, LinkButton } from '../kit/button.tsx'
@@ -17,7 +18,6 @@ import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { Addresses } from './addresses.tsx'
-import { ExecuteDialog } from './execute.tsx'
 import { ExportButton } from './exporting.tsx'
 import { Graph } from './graph.tsx'
 import { Report, useReportMarks } from './report.tsx'
@@ -136,7 +136,15 @@ function Shown({ workflow }: { workflow: Workflow }) {
         </section>
       )}
       <Latest id={id} />
-      {may('OPERATOR') && <ExecuteDialog open={dialog === 'execute'} onClose={close} workflow={workflow} />}
+      {may('OPERATOR') && (
+        <ExecuteDialog
+          open={dialog === 'execute'}
+          onClose={close}
+          id={id}
+          teamId={workflow.teamId}
+          name={workflow.name}
+        />
+      )}
       {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>
   )

@@ -1,4 +1,4 @@
-import { type Schedule, useSchedules } from '../data/launch.ts'
+import { type Schedule, useWorkflowSchedules } from '../data/schedules.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
@@ -7,14 +7,14 @@ import { Age, Time } from '../kit/time.tsx'
 
 /** When a workflow is executed next; an inactive one never is by itself. */
 export function NextRun({ id, active }: { id: string; active: boolean }) {
-  const { data } = useSchedules(id, active)
+  const { data } = useWorkflowSchedules(id, active)
   const next = (data ?? []).flatMap(({ paused, nextRuns }) => (paused ? [] : nextRuns.slice(0, 1))).sort()[0]
   return <Age at={next} />
 }
 
 /** When a workflow's schedules fire next, and what came of the last time. */
 export function Schedules({ id }: { id: string }) {
-  const found = useSchedules(id, true)
+  const found = useWorkflowSchedules(id, true)
   return (
     <Loaded query={found} rows={1}>
       {(schedules) => <ScheduleTable schedules={schedules} />}

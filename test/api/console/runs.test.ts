@@ -73,6 +73,45 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
     await page.getByText('Nothing found').waitFor()
   })
 
+  test('executions are found by their input, also from the palette, and deleted together', async () => {
+    const id = await host.create({ nodes: [start], edges: [] })
+    const needle = `needle-${randomUUID()}`
+    const runs = [await host.execute(id, { needle }), await host.execute(id, { needle })]
+    for (const run of runs) await host.ended(run)
+    await signIn('#/executions')
+    const links = page.locator('tbody .id')
+    await page.getByRole('searchbox', { name: 'Search' }).fill(needle.toUpperCase())
+    await page.waitForURL(/search=NEEDLE/)
+    await expect.poll(() => links.count()).toBe(2)
+    await page.reload()
+    await expect.poll(() => links.count()).toBe(2)
+    // Who started it stands beside how.
+    const { firstName, lastName } = await host.ask<{ firstName: string; lastName: string }>(
+      'GET',
+      '/api/auth/me',
+    )
+    expect(await page.locator('tbody tr').first().textContent()).toContain(`Manual${firstName} ${lastName}`)
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').fill(needle)
+    await page.getByRole('option', { name: runs[1]!.slice(-12) }).click()
+    await page.waitForURL(new RegExp(runs[1]!))
+    await page.getByRole('button', { name: 'More' }).click()
+    await page.getByRole('menuitem', { name: 'Delete execution' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete execution' }).click()
+    await page.waitForURL(/#\/executions$/)
+    const third = await host.execute(id, { needle })
+    await host.ended(third)
+    await page.getByRole('searchbox', { name: 'Search' }).fill(needle)
+    await expect.poll(() => links.count()).toBe(2)
+    await page.getByText('Choose all 2 on this page').click()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Delete 2' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('Nothing found').waitFor()
+    for (const run of [...runs, third])
+      expect((await host.request(`/api/executions/${run}`, { as: host.admin })).status).toBe(404)
+  })
+
   test('approvals are decided with a form, and a decision that came too late is told', async () => {
     const id = await host.create({
       nodes: [

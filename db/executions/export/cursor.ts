@@ -1,11 +1,11 @@
 import { type ControlledTransaction, type RawBuilder, sql } from 'kysely'
-import type { Role } from '../acts.ts'
-import { write } from '../change.ts'
-import { openSnapshot, type Tx } from '../connection.ts'
-import { demandStill } from '../people/rights.ts'
-import type { DB } from '../schema.ts'
-import type { Scope } from '../scope.ts'
-import { takeExportSlot } from './exportslots.ts'
+import type { Role } from '../../acts.ts'
+import { write } from '../../change.ts'
+import { openSnapshot, type Tx } from '../../connection.ts'
+import { demandStill } from '../../people/rights.ts'
+import type { DB } from '../../schema.ts'
+import type { Scope } from '../../scope.ts'
+import { takeExportSlot } from './slots.ts'
 
 /**
  * Rows of an export, as they are at one moment. It holds a connection until `next` has returned nothing or failed, or

@@ -1,6 +1,6 @@
-import { perDatabase } from '../cache.ts'
-import type { Db } from '../connection.ts'
-import { Fault } from '../fault.ts'
+import { perDatabase } from '../../cache.ts'
+import type { Db } from '../../connection.ts'
+import { Fault } from '../../fault.ts'
 
 /** How many exports a process makes at the same time: each holds one of its connections. */
 const SLOTS = 2

@@ -1,0 +1,16 @@
+import { useState } from 'react'
+
+const PAUSE_MS = 200
+
+/** What is typed, and a while after it the search itself: `value` is what the address says. */
+export function useSearch(value: string, onSettle: (text: string) => void) {
+  const [typed, setTyped] = useState<{ text: string; for: string } | null>(null)
+  const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>()
+  const follow = (text: string) => {
+    setTyped({ text, for: value })
+    clearTimeout(timer)
+    setTimer(setTimeout(() => onSettle(text), PAUSE_MS))
+  }
+  // What the address says counts again once it has changed by other means.
+  return { text: typed && (typed.for === value || typed.text === value) ? typed.text : value, follow }
+}
