@@ -53,9 +53,14 @@ export async function readTagged<R extends Answer>(
 }
 
 /** A path of the API that is no JSON, or has no type here. */
-export async function askRaw(method: string, path: string, json?: unknown): Promise<Response> {
-  if (json === undefined) return ask(addressOf(path), { method })
-  const headers = { 'Content-Type': 'application/json' }
+export async function askRaw(
+  method: string,
+  path: string,
+  json?: unknown,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  if (json === undefined) return ask(addressOf(path), { method, headers: more })
+  const headers = { ...more, 'Content-Type': 'application/json' }
   return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
 }
 
