@@ -1,5 +1,6 @@
 import { keepPreviousData, QueryClient } from '@tanstack/react-query'
 import { createClient } from '../../client.ts'
+import { readClock } from './clock.ts'
 import { type Problem, Refusal } from './refusal.ts'
 
 /** Where the service is: it may stand under a path. */
@@ -21,6 +22,7 @@ async function ask(...[input, init]: Parameters<typeof fetch>): Promise<Response
     if (init?.signal?.aborted) throw error
     throw new Refusal(0, 'The service cannot be reached')
   })
+  readClock(answer)
   if (answer.ok) return answer
   if (answer.status === 401 && !answer.url.endsWith('/api/auth/login')) session.onEnd()
   if (answer.status === 403) session.onForbidden()
