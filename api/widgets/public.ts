@@ -47,8 +47,8 @@ const Resets = v.object({
 
 const FROM =
   "Only for pages of the widget's origins, and the service's own page of it. A widget that is disabled, or whose " +
-  'workflow is inactive, is not there (404). The limits are those of widgets, not of the team: the headers show that of ' +
-  'the widget, or the one that refuses.'
+  'workflow is inactive or no chat any more, is not there (404). The limits are those of widgets, not of the team: the ' +
+  'headers show that of the widget, or the one that refuses.'
 const HEADERS = {
   Authorization: { description: '`Bearer` and the token of the session' },
   [PAGE_HEADER]: { description: "The token of the service's own page of the widget" },

@@ -1,4 +1,4 @@
-import type { GraphNode } from '../../workflows/graph/graph.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { findChatTrigger, findReplyNode, isAgentGraph } from '../../workflows/graph/triggers/chat.ts'
 import { Fault } from '../fault.ts'
 import type { StartableWorkflow } from '../starts/startable.ts'
@@ -20,7 +20,12 @@ export function demandChat({ graph }: Pick<StartableWorkflow, 'graph'>): GraphNo
       'The workflow is not an AI agent workflow: no CHAT_TRIGGER leads to an AI_AGENT or LLM node',
     )
   const trigger = findChatTrigger(graph)
-  if (!trigger || !findReplyNode(graph))
+  if (!trigger || !isChat(graph))
     throw new Fault('UNPROCESSABLE', 'It is not clear which node of the workflow replies in a chat')
   return trigger
+}
+
+/** Whether somebody could chat with a workflow of this graph if it were active. */
+export function isChat(graph: Graph): boolean {
+  return isAgentGraph(graph) && findChatTrigger(graph) !== undefined && findReplyNode(graph) !== undefined
 }

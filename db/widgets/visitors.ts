@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { type ChatSessionRow, findChatSession } from '../agentchat/access.ts'
+import { isChat } from '../agentchat/agents.ts'
 import { readMessages } from '../agentchat/messages.ts'
 import { BUSY, KEY_USED, type PostedMessage, postToSession } from '../agentchat/post.ts'
 import { NO_TITLE } from '../agentchat/titles.ts'
@@ -9,10 +10,11 @@ import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import type { TraceContext } from '../starts/start.ts'
+import { readVersion } from '../workflows/versions.ts'
 import { countToday, hashAddress } from './caps.ts'
 import { showWidget, WIDGET_KEY, type Widget } from './widgets.ts'
 
-/** A widget that visitors may use now: it is enabled, and its workflow active. */
+/** A widget that visitors may use now: it is enabled, and its workflow active and one to chat with. */
 export type OpenWidget = Pick<
   Widget,
   'id' | 'teamId' | 'key' | 'allowedOrigins' | 'theme' | 'limits' | 'collectEmail'
@@ -43,21 +45,24 @@ export async function findOpenWidget(store: Store, key: string): Promise<OpenWid
 
 /** The origins of the widget with this key, and the widget itself if visitors may use it now. */
 export async function findWidget(
-  { db }: Store,
+  store: Store,
   key: string,
 ): Promise<{ id: string; allowedOrigins: string[]; open: OpenWidget | undefined } | undefined> {
   if (!WIDGET_KEY.test(key)) return undefined
-  const row = await db
+  const row = await store.db
     .selectFrom('widgets')
     .leftJoin('workflows', 'workflows.id', 'widgets.workflowId')
     .selectAll('widgets')
-    .select('workflows.active')
+    .select(['workflows.active', 'workflows.version'])
     .where('widgets.key', '=', key)
     .executeTakeFirst()
   if (!row) return undefined
   const { id, allowedOrigins, workflowId } = row
-  const isOpen = row.enabled && row.active && workflowId !== null
-  return { id, allowedOrigins, open: isOpen ? { ...showWidget(row), workflowId } : undefined }
+  const closed = { id, allowedOrigins, open: undefined }
+  if (!row.enabled || !row.active || workflowId === null || row.version === null) return closed
+  // Who changes the graph may take the chat out of it.
+  if (!isChat(await readVersion(store, workflowId, row.version))) return closed
+  return { ...closed, open: { ...showWidget(row), workflowId } }
 }
 
 /** Opens a session for a visitor who is at this address. Returns its id. Throws THROTTLED above the cap of a day. */

@@ -69,6 +69,8 @@ export function useBrowser(readOrigin: () => string) {
     },
     async signIn(hash = '', email = 'admin@example.com') {
       await page.goto(`${readOrigin()}/${hash}`)
+      // Only the # changes after a sign-out: the page before, with fields of the same names, may still be there.
+      await page.getByRole('heading', { name: 'Sign in to Perdure' }).waitFor()
       await page.getByLabel('E-mail').fill(email)
       await page.getByLabel('Password').fill(PASSWORD)
       await page.getByRole('button', { name: 'Sign in' }).click()

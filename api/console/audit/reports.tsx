@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { type AuditReport, createReport, deleteReport, isMade, useReports } from '../data/audit.ts'
 import { addressOf } from '../data/client.ts'
+import { serverNow } from '../data/clock.ts'
 import { problemAt } from '../data/refusal.ts'
 import { Button, LinkButton } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
@@ -147,7 +148,7 @@ function NewReport({ onClose }: { onClose: () => void }) {
   const { teamId } = useTeam()
   const [name, setName] = useState('')
   const [type, setType] = useState<string>('COMPLIANCE')
-  const [from, setFrom] = useState(() => new Date(Date.now() - 90 * 86_400_000).toISOString())
+  const [from, setFrom] = useState(() => new Date(serverNow() - 90 * 86_400_000).toISOString())
   const [to, setTo] = useState(() => new Date().toISOString())
   const send = async () => {
     const chosen = TYPES.find(({ value }) => value === type)?.value ?? 'COMPLIANCE'

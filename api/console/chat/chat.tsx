@@ -7,9 +7,12 @@ import {
   type Message,
   postMessage,
   refreshChats,
+  type Sent,
   stopReply,
   useChat,
+  writeMessage,
 } from '../data/chats.ts'
+import { isRefused, Refusal } from '../data/refusal.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { go } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
@@ -37,6 +40,7 @@ function Conversation({ chat }: { chat: Chat }) {
   const [sent, setSent] = useState<string | null>(null)
   /** What has come of the reply; null while none is being written. */
   const [reply, setReply] = useState<string | null>(null)
+  const tried = useRef<Sent | null>(null)
   const end = useRef<HTMLDivElement>(null)
   const streaming = messages.at(-1)?.status === 'STREAMING' ? messages.at(-1)!.id : null
 
@@ -75,7 +79,19 @@ function Conversation({ chat }: { chat: Chat }) {
     if (content === '' || busy) return
     setText('')
     setSent(content)
-    void watch(() => postMessage(id, content, setReply))
+    const message = writeMessage(content, tried.current)
+    tried.current = message
+    void watch(async () => {
+      try {
+        await postMessage(id, message, setReply)
+        tried.current = null
+      } catch (error) {
+        // What was not taken is not lost. Without an answer, it may have been.
+        if (error instanceof Refusal) setText((next) => (next ? `${content}\n${next}` : content))
+        if (!isRefused(error, 0)) tried.current = null
+        throw error
+      }
+    })
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { addressOf, api, askRaw, keepRows, queries, read } from './client.ts'
 import { Refusal } from './refusal.ts'
+import { makeKey } from './starts.ts'
 
 const { sessions } = api.api['agent-chat']
 
@@ -60,10 +61,22 @@ type Told =
   | { type: 'reset' | 'done' }
   | { type: 'error'; message: string }
 
-/** Posts a message, and calls `onText` with all text of the reply so far, as it comes. Throws what ends it early. */
-export async function postMessage(id: string, content: string, onText: (text: string) => void) {
+/** A message, and the key by which the service knows it again if it is sent once more. */
+export type Sent = { content: string; key: string }
+
+/** What is to be sent, under the key of `before` if that was the same: nobody knows whether it has arrived. */
+export function writeMessage(content: string, before: Sent | null): Sent {
+  if (before?.content === content) return before
+  return { content, key: makeKey() }
+}
+
+/**
+ * Posts a message, and calls `onText` with all text of the reply so far, as it comes. Throws what ends it early: a
+ * Refusal if the message was not taken.
+ */
+export async function postMessage(id: string, { content, key }: Sent, onText: (text: string) => void) {
   const path = `/api/agent-chat/sessions/${id}/messages?resets=1`
-  await readReply(await askRaw('POST', path, { content }), onText)
+  await readReply(await askRaw('POST', path, { content }, { 'Idempotency-Key': key }), onText)
 }
 
 /** The same for a reply that is being written already. */

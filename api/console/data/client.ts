@@ -1,5 +1,6 @@
 import { keepPreviousData, QueryClient } from '@tanstack/react-query'
 import { createClient } from '../../client.ts'
+import { readClock } from './clock.ts'
 import { type Problem, Refusal } from './refusal.ts'
 
 /** Where the service is: it may stand under a path. */
@@ -21,6 +22,7 @@ async function ask(...[input, init]: Parameters<typeof fetch>): Promise<Response
     if (init?.signal?.aborted) throw error
     throw new Refusal(0, 'The service cannot be reached')
   })
+  readClock(answer)
   if (answer.ok) return answer
   if (answer.status === 401 && !answer.url.endsWith('/api/auth/login')) session.onEnd()
   if (answer.status === 403) session.onForbidden()
@@ -53,9 +55,14 @@ export async function readTagged<R extends Answer>(
 }
 
 /** A path of the API that is no JSON, or has no type here. */
-export async function askRaw(method: string, path: string, json?: unknown): Promise<Response> {
-  if (json === undefined) return ask(addressOf(path), { method })
-  const headers = { 'Content-Type': 'application/json' }
+export async function askRaw(
+  method: string,
+  path: string,
+  json?: unknown,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  if (json === undefined) return ask(addressOf(path), { method, headers: more })
+  const headers = { ...more, 'Content-Type': 'application/json' }
   return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
 }
 

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from './client.ts'
+import { serverNow } from './clock.ts'
 
 const FRESH_MS = 15_000
 
@@ -15,7 +16,7 @@ export type Statistics = Awaited<ReturnType<typeof readStatistics>>
 export function useStatistics(teamId: string, hours: number) {
   return useQuery({
     queryKey: ['overview', teamId, 'executions', hours],
-    queryFn: () => readStatistics(teamId, { from: new Date(Date.now() - hours * 3_600_000).toISOString() }),
+    queryFn: () => readStatistics(teamId, { from: new Date(serverNow() - hours * 3_600_000).toISOString() }),
     enabled: teamId !== '',
     refetchInterval: FRESH_MS,
     ...keepRows,
@@ -36,7 +37,7 @@ export function useWorkflowStatistics(teamId: string, hours: number, sort: Order
   return useQuery({
     queryKey: ['overview', teamId, 'workflows', hours, sort],
     queryFn: () => {
-      const from = new Date(Date.now() - hours * 3_600_000).toISOString()
+      const from = new Date(serverNow() - hours * 3_600_000).toISOString()
       return readWorkflows(teamId, { from, sort, size: '5' })
     },
     enabled: teamId !== '',

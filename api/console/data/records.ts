@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from './client.ts'
+import { serverNow } from './clock.ts'
 import type { Execution } from './executions.ts'
 
 export type NodeRecord = Execution['nodeExecutions'][number]
@@ -110,7 +111,7 @@ export function useRequests(
       // What has just ended is noted a moment later.
       const last = state.data?.content.at(-1)
       const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
-      const fresh = until.completedAt === null || Date.now() - Date.parse(until.completedAt) < LATE_MS
+      const fresh = until.completedAt === null || serverNow() - Date.parse(until.completedAt) < LATE_MS
       return fresh && !(until.completedAt && noted) ? POLL_MS : false
     },
     ...keepRows,

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useParams } from 'wouter'
 import { useApprovals } from '../data/approvals.ts'
+import { serverNow } from '../data/clock.ts'
 import { useGraph } from '../data/graphs.ts'
 import type { RecordState } from '../data/records.ts'
 import { useWaits } from '../data/waits.ts'
@@ -40,10 +41,10 @@ function OneExecution({ id }: { id: string }) {
 }
 
 function useNow(open: boolean): number {
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   useEffect(() => {
     if (!open) return
-    const clock = setInterval(() => setNow(Date.now()), 1_000)
+    const clock = setInterval(() => setNow(serverNow()), 1_000)
     return () => clearInterval(clock)
   }, [open])
   return now

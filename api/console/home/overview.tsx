@@ -1,6 +1,7 @@
 import { type ReactNode, useMemo } from 'react'
 import { Link } from 'wouter'
 import { useApprovals } from '../data/approvals.ts'
+import { serverNow } from '../data/clock.ts'
 import type { useExecutions } from '../data/executions.ts'
 import { type OpenAlert, useOpenAlerts, useStatistics } from '../data/overview.ts'
 import { ExecutionTable } from '../executions/list.tsx'
@@ -28,7 +29,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
   const { data } = statistics
   const buckets = useMemo(() => (data ? gather(data.hours, period.step) : undefined), [data, period])
   const from = useMemo(
-    () => new Date(Math.floor(Date.now() / 60_000) * 60_000 - period.hours * 3_600_000).toISOString(),
+    () => new Date(Math.floor(serverNow() / 60_000) * 60_000 - period.hours * 3_600_000).toISOString(),
     [period],
   )
   const linkTo = (status: string) => linkWith('/executions', { status, from })

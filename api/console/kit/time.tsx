@@ -1,3 +1,5 @@
+import { serverNow } from '../data/clock.ts'
+
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 const SHORT = new Intl.DateTimeFormat(undefined, {
   ...{ month: 'short', day: 'numeric' },
@@ -53,7 +55,7 @@ export function formatLeft(at: string, now: number): string {
 }
 
 export function formatAge(at: string): string {
-  const seconds = (Date.parse(at) - Date.now()) / 1_000
+  const seconds = (Date.parse(at) - serverNow()) / 1_000
   const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size)
   return unit ? RELATIVE.format(Math.trunc(seconds / unit[1]), unit[0]) : 'just now'
 }

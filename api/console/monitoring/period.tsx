@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { serverNow } from '../data/clock.ts'
 import type { Span } from '../data/monitoring.ts'
 import { Field } from '../kit/field.tsx'
 import { Select } from '../kit/input.tsx'
@@ -14,7 +15,7 @@ export const PERIODS = [
 
 /** The span of so many days that ends with this hour. It changes once an hour, so that what was read is found again. */
 export function useSpan(days: string): Span {
-  const end = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
+  const end = Math.ceil(serverNow() / HOUR_MS) * HOUR_MS
   return useMemo(() => {
     const count = PERIODS.some(({ value }) => value === days) ? Number(days) : 7
     return { from: new Date(end - count * DAY_MS).toISOString(), to: new Date(end).toISOString() }

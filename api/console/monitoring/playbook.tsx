@@ -11,6 +11,7 @@ import {
   updatePlaybook,
 } from '../data/playbooks.ts'
 import { problemAt } from '../data/refusal.ts'
+import { makeKey } from '../data/starts.ts'
 import { Button } from '../kit/button.tsx'
 import { FormDialog } from '../kit/dialog.tsx'
 import { Field, FieldGroup } from '../kit/field.tsx'
@@ -24,7 +25,7 @@ type EditProps = { teamId: string; playbook: Playbook | null; onClose: () => voi
 /** The key is the step's while it is edited. */
 type Edited = Step & { key: string }
 
-const withKey = (step: Step): Edited => ({ ...step, key: crypto.randomUUID() })
+const withKey = (step: Step): Edited => ({ ...step, key: makeKey() })
 
 /** Makes or changes a playbook. For which workflows it runs, and what its steps hand on, stays as it is. */
 export function PlaybookDialog({ teamId, playbook, onClose }: EditProps) {

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { addressOf } from '../data/client.ts'
+import { serverNow } from '../data/clock.ts'
 import { problemAt } from '../data/refusal.ts'
 import { createToken, revokeToken, type SdkToken, useTokens } from '../data/tokens.ts'
 import { Button } from '../kit/button.tsx'
@@ -132,7 +133,7 @@ function TokenTable() {
 
 function Expiry({ token: { expiresAt } }: { token: SdkToken }) {
   if (!expiresAt) return <span className="quiet">Never</span>
-  return Date.parse(expiresAt) <= Date.now() ? <Pill tone="warn">Expired</Pill> : <Time at={expiresAt} />
+  return Date.parse(expiresAt) <= serverNow() ? <Pill tone="warn">Expired</Pill> : <Time at={expiresAt} />
 }
 
 function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) => void }) {

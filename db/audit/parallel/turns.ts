@@ -42,10 +42,17 @@ export function createTurns(): InTurn {
   }
 }
 
+/**
+ * What a thread may take. It reads page by page, so that nearly all of its memory is waste: on a busy machine, where
+ * what collects it comes late, a thread without limits takes 100 MB and more.
+ */
+const LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 }
+
 /** Runs a job in a thread of its own, which ends with it, or when `signal` is aborted. */
 export function runThread(job: ThreadJob, signal?: AbortSignal): Promise<ThreadAnswer> {
   return new Promise((resolve, reject) => {
-    const thread = new Worker(new URL('./thread.ts', import.meta.url), { workerData: job })
+    const url = new URL('./thread.ts', import.meta.url)
+    const thread = new Worker(url, { workerData: job, resourceLimits: LIMITS })
     const stop = () => {
       void thread.terminate()
       reject(signal!.reason)

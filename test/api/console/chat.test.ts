@@ -52,7 +52,15 @@ describe.skipIf(missing)('chats with agents', () => {
     await choose('Parcel desk')
     await page.waitForURL(/#\/chat\/[\w-]+$/)
     const text = 'Where is my <b>parcel</b>?'
-    await page.getByLabel('Message', { exact: true }).fill(text)
+    // What is refused is not lost.
+    const box = page.getByLabel('Message', { exact: true })
+    await page.route('**/messages?resets=1', (route) => route.fulfill({ status: 409 }))
+    await box.fill(text)
+    await page.keyboard.press('Enter')
+    await page.getByText('The service responded with 409').waitFor()
+    await expect.poll(() => box.inputValue()).toBe(text)
+    await page.getByRole('button', { name: 'Send' }).waitFor()
+    await page.unroute('**/messages?resets=1')
     await page.keyboard.press('Enter')
     await page.locator('.message.user').getByText(text).waitFor()
     await page

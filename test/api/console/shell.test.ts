@@ -94,7 +94,15 @@ describe.skipIf(missing)('the frame around the pages', () => {
     const value = 'wide '.repeat(200)
     await host.call('POST', '/api/variables', host.admin, { teamId: host.teamId, key: 'long_one', value })
     await page.reload()
+    // A browser's clock that is a day fast makes nothing older.
+    await page.clock.setSystemTime(Date.now() + 86_400_000)
     await page.getByText('long_one').waitFor()
+    await page.getByRole('link', { name: 'Approvals' }).click()
+    await page.getByRole('link', { name: 'Variables' }).click()
+    await page
+      .getByRole('row', { name: /long_one/ })
+      .getByText(/just now|\dm ago/)
+      .waitFor()
     expect(await create.count()).toBe(0)
     await page.setViewportSize({ width: 390, height: 800 })
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)

@@ -77,7 +77,7 @@ describe('a page', () => {
     expect(refused.headers.get('access-control-allow-methods')).toBeNull()
   })
 
-  test('finds no widget that is disabled, whose workflow is inactive, or that is not there', async () => {
+  test('finds no widget that is disabled, whose workflow is inactive or no chat, or that is not there', async () => {
     const widget = await addWidget()
     const statuses = async () =>
       Promise.all([
@@ -92,6 +92,12 @@ describe('a page', () => {
     await host.ask('PUT', `/api/workflows/${widget.workflowId}`, { active: false })
     expect(await statuses()).toEqual([404, 404, 404])
     expect((await visit('GET', pathOf('wk_none'))).status).toBe(404)
+    await host.ask('PUT', `/api/workflows/${widget.workflowId}`, { active: true })
+    expect(await statuses()).toEqual([200, 201, 200])
+    // Its team has made something else of the workflow.
+    const nodes = [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }]
+    await host.ask('PUT', `/api/workflows/${widget.workflowId}`, { nodes, edges: [] })
+    expect(await statuses()).toEqual([404, 404, 404])
   })
 })
 
