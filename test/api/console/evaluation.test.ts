@@ -39,7 +39,7 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     const { workflowId, judge, credentialId } = await makeJudged()
     await signIn(`#/evaluation?workflowId=${workflowId}&tab=settings`)
     await heading('Evaluation')
-    await page.getByLabel('A model judges the runs').check()
+    await page.getByLabel('A model judges runs').check()
     await page.getByLabel('Judge', { exact: true }).selectOption('custom')
     await page.getByLabel('Model', { exact: true }).fill('judge')
     await page.getByLabel('Credential', { exact: true }).selectOption(judge)
