@@ -136,6 +136,11 @@ export function describeApi(routes: RouterRoute[], version: string): ApiDocument
           description: `Over https its name is ${HOST_COOKIE}`,
         },
         sdkToken: { type: 'http', scheme: 'bearer', bearerFormat: 'sdk_...' },
+        visitor: {
+          type: 'http',
+          scheme: 'bearer',
+          description: "The token of a visitor's session with a widget, from openVisitorSession",
+        },
       },
     },
   }

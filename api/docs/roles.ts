@@ -10,7 +10,8 @@ export function isInTeam(role: Rule['role']): boolean {
 }
 
 /** The security requirements of a route. Empty if it is public. */
-export function findSecurity({ role, person }: Pick<Rule, 'role' | 'person'>): Security {
+export function findSecurity({ role, person, visitor }: Pick<Rule, 'role' | 'person' | 'visitor'>): Security {
+  if (visitor) return visitor === 'needed' ? [{ visitor: [] }] : [{}, { visitor: [] }]
   if (role === 'public') return []
   return person || role === 'session' || role === 'instance'
     ? [{ session: [] }]

@@ -37,6 +37,8 @@ export type Rule = {
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
   /** Refuses requests to a public route for other reasons than a role. Called once they are counted. */
   guard?: (c: Context<AppEnv>) => void
+  /** Of a public route: whether it needs, or takes, the token of a visitor of a widget. The route itself reads it. */
+  visitor?: 'needed' | 'taken'
   /** Besides the role, it needs a person who is signed in: SDK tokens are not accepted. */
   person?: true
   /**

@@ -49,11 +49,9 @@ const FROM =
   "Only for pages of the widget's origins, and the service's own page of it. A widget that is disabled, or whose " +
   'workflow is inactive or no chat any more, is not there (404). The limits are those of widgets, not of the team: the ' +
   'headers show that of the widget, or the one that refuses.'
-const HEADERS = {
-  Authorization: { description: '`Bearer` and the token of the session' },
+const PAGE_TOKEN = {
   [PAGE_HEADER]: { description: "The token of the service's own page of the widget" },
 }
-const TOKEN = { Authorization: HEADERS.Authorization }
 
 /** The routes that visitors of other people's pages use. */
 export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
@@ -71,7 +69,7 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         role: 'public',
         guard,
         params: ByKey,
-        headers: { [PAGE_HEADER]: HEADERS[PAGE_HEADER]! },
+        headers: PAGE_TOKEN,
         responses: { 200: { description: 'Its theme and texts', schema: PublicWidgetSchema } },
         faults: [403],
       }),
@@ -95,7 +93,8 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         params: ByKey,
         json: NewVisitor,
         example: {},
-        headers: HEADERS,
+        visitor: 'taken',
+        headers: PAGE_TOKEN,
         responses: {
           201: {
             description: 'The session',
@@ -148,7 +147,8 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         query: Resets,
         json: VisitorsMessage,
         example: { content: 'Where is my parcel?' },
-        headers: { ...TOKEN, ...IDEMPOTENCY_HEADER },
+        visitor: 'needed',
+        headers: IDEMPOTENCY_HEADER,
         responses: { 200: { description: 'The reply', type: 'text/event-stream' } },
         faults: [401, 409],
       }),
@@ -186,7 +186,7 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         role: 'public',
         guard,
         params: ByKey,
-        headers: TOKEN,
+        visitor: 'needed',
         responses: {
           200: {
             description: 'What the visitor has said, and was told',

@@ -27,7 +27,21 @@ export function openWidget({ store }: ApiDeps): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.header('Vary', 'Origin', { append: true })
     const found = await findWidget(store, c.req.param('key')!)
-    if (!found) return next()
+    const isPreflight =
+      c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined
+    const answerPreflight = async (isAllowed: boolean) => {
+      await c.get('countRequest')()
+      if (!isAllowed) throw foreign()
+      c.header('Access-Control-Allow-Methods', METHODS)
+      c.header('Access-Control-Allow-Headers', HEADERS)
+      c.header('Access-Control-Max-Age', '600')
+      return c.body(null, 204)
+    }
+    if (!found) {
+      // A page whose key was changed is to read that nothing is there (404), as everybody can who asks without a browser.
+      c.header('Access-Control-Allow-Origin', '*')
+      return isPreflight ? answerPreflight(true) : next()
+    }
     const { id, open, allowedOrigins } = found
     const visitor = open && (await findVisitor(store, c, open))
     if (open) {
@@ -46,15 +60,7 @@ export function openWidget({ store }: ApiDeps): MiddlewareHandler<AppEnv> {
       c.header('Access-Control-Allow-Origin', origin)
       c.header('Access-Control-Expose-Headers', EXPOSED)
     }
-    const isPreflight =
-      c.req.method === 'OPTIONS' && c.req.header('access-control-request-method') !== undefined
-    if (!isPreflight) return next()
-    await c.get('countRequest')()
-    if (!isAllowed) throw foreign()
-    c.header('Access-Control-Allow-Methods', METHODS)
-    c.header('Access-Control-Allow-Headers', HEADERS)
-    c.header('Access-Control-Max-Age', '600')
-    return c.body(null, 204)
+    return isPreflight ? answerPreflight(isAllowed) : next()
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Frame, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { PASSWORD } from './service.ts'
 
@@ -83,15 +83,16 @@ export function useBrowser(readOrigin: () => string) {
 type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
 
 /** Checks the page by the rules of axe, in the theme that it has. */
-export async function expectAccessible(page: Page): Promise<void> {
+export async function expectAccessible(page: Page | Frame, within = 'html'): Promise<void> {
   await page.evaluate(AXE)
-  const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } }
-    const { violations } = await axe.run()
+  const found = await page.evaluate(async (root) => {
+    type Axe = { run: (root: string) => Promise<{ violations: Violation[] }> }
+    const { axe } = globalThis as unknown as { axe: Axe }
+    const { violations } = await axe.run(root)
     return violations.flatMap(({ id, nodes }) =>
       nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
     )
-  })
+  }, within)
   expect(found).toEqual([])
 }
 

@@ -14,7 +14,7 @@ export const PROVIDERS = {
   anthropic: { label: 'Anthropic', credential: 'ANTHROPIC' },
   azure_openai: { label: 'Azure OpenAI', credential: 'AZURE_OPENAI' },
   google: { label: 'Google', credential: 'GOOGLE_AI' },
-  custom: { label: "What speaks OpenAI's protocol", credential: 'OPENAI_COMPATIBLE' },
+  custom: { label: 'OpenAI-compatible', credential: 'OPENAI_COMPATIBLE' },
 } as const
 export type Provider = keyof typeof PROVIDERS
 

@@ -10,7 +10,7 @@ export const MODEL_PROVIDERS: Record<string, string> = {
   ANTHROPIC: 'Anthropic',
   AZURE_OPENAI: 'Azure OpenAI',
   GOOGLE_AI: 'Google AI',
-  OPENAI_COMPATIBLE: "What speaks OpenAI's protocol",
+  OPENAI_COMPATIBLE: 'OpenAI-compatible',
   DEMO: 'Demo',
 }
 

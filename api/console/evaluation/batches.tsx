@@ -60,6 +60,7 @@ export function BatchesView({ workflowId }: { workflowId: string }) {
                   },
                   {
                     heading: 'Cases',
+                    number: true,
                     cell: ({ completedCases, totalCases }) =>
                       completedCases === totalCases ? totalCases : `${completedCases} of ${totalCases}`,
                   },

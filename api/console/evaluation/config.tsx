@@ -17,6 +17,7 @@ import { Checkbox, NumberInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import '../people/team.css'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 /** Whether the runs of a workflow are judged, by whom, and in what. */
@@ -132,7 +133,7 @@ function ConfigForm({ config, mayChange, lead, onSave, reset }: FormProps) {
   }
 
   return (
-    <form className="stack" onSubmit={(event) => void save(event)}>
+    <form className="settings stack" onSubmit={(event) => void save(event)}>
       <p className="quiet">{lead}</p>
       <Checkbox checked={enabled} disabled={!mayChange} onChange={setEnabled}>
         A model judges runs as they end
@@ -145,7 +146,7 @@ function ConfigForm({ config, mayChange, lead, onSave, reset }: FormProps) {
         error={error}
         names={NAMES}
       />
-      <div className="filters">
+      <div className="pairs">
         <Field
           label="Percent of the runs"
           help="Of those that succeed."

@@ -1,5 +1,6 @@
 import { useCredentials } from '../data/credentials.ts'
 import { PROVIDERS, type Provider, useDimensions } from '../data/evaluations.ts'
+import { MODEL_PROVIDERS } from '../data/models.ts'
 import { problemAt } from '../data/refusal.ts'
 import { Field, FieldGroup } from '../kit/field.tsx'
 import { Checkbox, Select, TextInput } from '../kit/input.tsx'
@@ -51,7 +52,7 @@ export function JudgeFields({ value, onChange, empty, disabled = false, error, n
           value={value.credentialId}
           disabled={disabled || type === null}
           onChange={(credentialId) => onChange({ ...value, credentialId })}
-          empty={type !== null && fitting.length === 0 ? `None of the type ${type}` : empty}
+          empty={type !== null && fitting.length === 0 ? `None of the type ${MODEL_PROVIDERS[type]}` : empty}
           choices={fitting.map(({ id, name }) => ({ value: id, label: name }))}
         />
       </Field>

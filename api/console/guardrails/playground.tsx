@@ -74,7 +74,7 @@ export function Playground() {
             </Checkbox>
           ))}
         </FieldGroup>
-        <div className="filters">
+        <div className="pairs">
           <Field
             label="Sensitivity"
             help="Of prompt injection, 0 to 1. Higher flags more."

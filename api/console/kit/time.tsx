@@ -12,6 +12,9 @@ const UNITS = [
   ['minute', 60],
 ] as const
 
+/** The zone that times are shown in. */
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 type Instant = string | null | undefined
 
 /** An instant as people read it, with its year if that is another; the exact one in UTC on hover. */

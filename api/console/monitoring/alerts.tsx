@@ -1,5 +1,4 @@
 import { useState } from 'react'
-import { Link } from 'wouter'
 import {
   ALERT_STATUSES,
   ALERT_TYPES,
@@ -21,6 +20,7 @@ import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { WorkflowName } from '../workflows/name.tsx'
 
 const TONES: Record<string, Tone> = { CRITICAL: 'bad', HIGH: 'bad', MEDIUM: 'warn', LOW: 'busy' }
 const FILTERS = { tab: 'alerts', days: '7', status: '', type: '', page: '' }
@@ -136,7 +136,7 @@ function AlertTable({ alerts }: { alerts: Alert[] }) {
                 {alert.workflowId && (
                   <>
                     {' · '}
-                    <Link href={`/workflows/${alert.workflowId}`}>workflow</Link>
+                    <WorkflowName id={alert.workflowId} />
                   </>
                 )}
                 {alert.sampleExecutionIds.length > 0 && ' · for example '}
@@ -163,7 +163,7 @@ function AlertTable({ alerts }: { alerts: Alert[] }) {
         may('OPERATOR') && {
           heading: 'Act',
           cell: (alert) => (
-            <div className="row">
+            <div className="row acts">
               {alert.status === 'OPEN' && (
                 <Button
                   small
@@ -231,14 +231,7 @@ function Watched({ teamId }: { teamId: string }) {
                   { heading: 'Metric', cell: ({ metric }) => nameConstant(metric) },
                   {
                     heading: 'Of',
-                    cell: ({ workflowId }) =>
-                      workflowId ? (
-                        <Link className="id" href={`/workflows/${workflowId}`}>
-                          {workflowId.slice(-12)}
-                        </Link>
-                      ) : (
-                        'the team'
-                      ),
+                    cell: ({ workflowId }) => (workflowId ? <WorkflowName id={workflowId} /> : 'the team'),
                   },
                   {
                     heading: 'State',

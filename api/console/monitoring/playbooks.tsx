@@ -90,8 +90,8 @@ function tellConditions({ on }: Playbook): string {
   const alerts = on.alertTypes.map(nameConstant).join(', ')
   return [
     alerts && `${alerts}, ${on.minSeverity.toLowerCase()} or worse`,
-    on.evaluations && 'evaluations that score too low',
-    on.workflowIds && `of ${on.workflowIds.length} workflows`,
+    on.evaluations && 'Evaluations that score too low',
+    on.workflowIds && `of ${on.workflowIds.length} ${on.workflowIds.length === 1 ? 'workflow' : 'workflows'}`,
   ]
     .filter(Boolean)
     .join('; ')

@@ -8,7 +8,7 @@ import { DateInput, NumberInput, Select, TextInput } from '../kit/input.tsx'
 import { Managed } from '../kit/managed.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Loaded } from '../kit/states.tsx'
-import { formatMoney, Time } from '../kit/time.tsx'
+import { formatMoney, Time, ZONE } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 
 /** What the team pays for models of its own, or by its own contract. */
@@ -179,5 +179,3 @@ function PriceDialog({ teamId, all, at, onClose }: DialogProps) {
     </FormDialog>
   )
 }
-
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone

@@ -16,9 +16,8 @@ import { notify } from '../kit/notices.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
-import { Time } from '../kit/time.tsx'
+import { Time, ZONE } from '../kit/time.tsx'
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
 type EditProps = { teamId: string; report: Report | null; onClose: () => void }
 
 /** Makes or changes a report. */

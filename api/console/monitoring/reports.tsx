@@ -6,7 +6,7 @@ import { Managed } from '../kit/managed.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
-import { Age, Time } from '../kit/time.tsx'
+import { Age, Time, ZONE } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ReportDialog, RunStatus, RunsDialog } from './report.tsx'
 
@@ -63,7 +63,7 @@ export function ReportsView() {
                   </>
                 ),
               },
-              { heading: 'Next', cell: ({ nextRunAt }) => <Time at={nextRunAt} /> },
+              { heading: `Next (${ZONE})`, cell: ({ nextRunAt }) => <Time at={nextRunAt} /> },
               {
                 heading: 'Last',
                 cell: ({ lastStatus, lastRunAt }) => (

@@ -1,11 +1,13 @@
 import { type FormEvent, useState } from 'react'
+import { CHANNEL_TYPES, useChannels } from '../data/channels.ts'
 import { type MonitoringConfig, updateMonitoringConfig, useMonitoringConfig } from '../data/monitoring.ts'
 import { problemAt } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
 import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput, TextInput } from '../kit/input.tsx'
+import { Checkbox, NumberInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
+import '../people/team.css'
 import { useRole, useTeam } from '../shell/role.tsx'
 
 /** What a team is alerted of, and where. */
@@ -31,7 +33,8 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
   const mayChange = useRole()('ADMIN')
   const [flags, setFlags] = useState<Partial<MonitoringConfig>>({})
   const [thresholds, setThresholds] = useState<Partial<MonitoringConfig['alertThresholds']>>({})
-  const [channels, setChannels] = useState(config.notificationChannels.join(', '))
+  const [told, setTold] = useState<readonly string[]>(config.notificationChannels)
+  const { data: channels = [] } = useChannels(teamId)
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
   const shown = { ...config.alertThresholds, ...thresholds }
@@ -41,11 +44,10 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
     setBusy(true)
     setError(null)
     try {
-      const names = channels.split(',').map((name) => name.trim())
       await updateMonitoringConfig(teamId, {
         ...flags,
         alertThresholds: thresholds,
-        notificationChannels: names.filter(Boolean),
+        notificationChannels: [...told],
       })
       setFlags({})
       setThresholds({})
@@ -67,8 +69,16 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
     </Field>
   )
 
+  const known: [string, string][] = [
+    ['email', "The team's ADMINs, by e-mail"],
+    ...channels.map(({ id, name, type }): [string, string] => [id, `${name} (${CHANNEL_TYPES[type]})`]),
+  ]
+  // Also what the API was given beside channels, such as the name of a type: it can be taken out here.
+  const others = config.notificationChannels.filter((one) => known.every(([value]) => value !== one))
+  const places = [...known, ...others.map((one): [string, string] => [one, one])]
+
   return (
-    <form className="stack" onSubmit={(event) => void save(event)}>
+    <form className="settings" onSubmit={(event) => void save(event)}>
       <FieldGroup label="Watch for">
         {FLAGS.map(([name, label]) => (
           <Checkbox
@@ -96,13 +106,21 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
         'Latency in ms',
         'What 95 % of the executions or calls should stay under.',
       )}
-      <Field
-        label="Tell"
-        help="email (the team's ADMINs), slack, webhook, or ids of channels, separated by commas."
-        error={problemAt(error, 'notificationChannels')}
-      >
-        <TextInput value={channels} disabled={!mayChange} onChange={setChannels} />
-      </Field>
+      <FieldGroup label="Tell">
+        {places.map(([value, label]) => (
+          <Checkbox
+            key={value}
+            checked={told.includes(value)}
+            disabled={!mayChange}
+            onChange={(on) => setTold(on ? [...told, value] : told.filter((one) => one !== value))}
+          >
+            {label}
+          </Checkbox>
+        ))}
+        {problemAt(error, 'notificationChannels') && (
+          <p className="wrong">{problemAt(error, 'notificationChannels')}</p>
+        )}
+      </FieldGroup>
       <Refused error={error} except={[...PATHS, 'notificationChannels']} />
       {mayChange && (
         <div className="row">

@@ -4,11 +4,10 @@ import { type Span, useUsage } from '../data/monitoring.ts'
 import { Chart } from '../kit/chart.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Table } from '../kit/table.tsx'
-import { formatMoney } from '../kit/time.tsx'
+import { formatMoney, ZONE } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { Figures } from './figures.tsx'
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
 const COMPACT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
 
 export function formatCount(value: number): string {

@@ -93,7 +93,7 @@ function MemberTable() {
               {
                 heading: 'Actions',
                 cell: (member) => (
-                  <div className="row">
+                  <div className="row acts">
                     <Button
                       small
                       aria-label={`Change role of ${nameOf(member)}`}

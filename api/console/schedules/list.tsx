@@ -7,7 +7,7 @@ import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill, StatusBadge } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
-import { Age, formatDuration, Time } from '../kit/time.tsx'
+import { Age, formatDuration, Time, ZONE } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 
 /** How many of the next times a row shows. */
@@ -22,7 +22,7 @@ export function SchedulesPage() {
     <>
       <PageHeader
         title="Schedules"
-        lead="When workflows start by themselves. A schedule is a SCHEDULE_TRIGGER of a workflow, and fires while that is active."
+        lead="When workflows start by themselves, while they are active: each by the zone of its schedule. The times here are in your zone."
       />
       <Loaded query={found}>
         {(list) =>
@@ -34,7 +34,7 @@ export function SchedulesPage() {
           ) : (
             <Empty
               title="No schedules"
-              text="A workflow with a SCHEDULE_TRIGGER stands here, with the next times at which it starts."
+              text="A workflow that begins with a schedule stands here, with the next times at which it starts."
             />
           )
         }
@@ -76,7 +76,7 @@ function ScheduleTable({ workflows }: { workflows: readonly ScheduledWorkflow[] 
             </>
           ),
         },
-        { heading: 'Next executions', cell: (row) => <Next row={row} /> },
+        { heading: `Next executions (${ZONE})`, cell: (row) => <Next row={row} /> },
         { heading: 'Last execution', cell: ({ schedule }) => <Last schedule={schedule} /> },
         { heading: 'Missed', cell: ({ schedule }) => <Missed schedule={schedule} /> },
       ]}

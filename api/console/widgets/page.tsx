@@ -1,5 +1,4 @@
 import { useState } from 'react'
-import { Link } from 'wouter'
 import { deleteWidget, rotateWidgetKey, updateWidget, useWidgets, type Widget } from '../data/widgets.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
@@ -8,6 +7,7 @@ import { Managed } from '../kit/managed.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { WorkflowName } from '../workflows/name.tsx'
 import { EmbedDialog } from './embed.tsx'
 import { WidgetDialog } from './widget.tsx'
 
@@ -58,11 +58,7 @@ export function WidgetsPage() {
                     <>
                       <span className="name">{name}</span>
                       <div className="quiet">
-                        {workflowId ? (
-                          <Link href={`/workflows/${workflowId}`}>workflow</Link>
-                        ) : (
-                          'its workflow is deleted'
-                        )}
+                        {workflowId ? <WorkflowName id={workflowId} /> : 'its workflow is deleted'}
                       </div>
                     </>
                   ),
@@ -78,7 +74,8 @@ export function WidgetsPage() {
                 },
                 {
                   heading: 'Messages a day',
-                  cell: ({ limits }) => `${limits.perVisitor} a visitor, ${limits.perDay} in all`,
+                  cell: ({ limits }) =>
+                    `${limits.perVisitor.toLocaleString()} a visitor, ${limits.perDay.toLocaleString()} in all`,
                 },
               ]}
               onOff={{

@@ -236,6 +236,7 @@ describe.skipIf(missing)('the pages of a team', () => {
     expect(await page.getByRole('button', { name: 'Save team' }).count()).toBe(0)
     expect(await page.getByRole('tab', { name: 'Instance' }).count()).toBe(0)
     await page.getByRole('tab', { name: 'Your account' }).click()
+    await expectAccessible(page)
     await page.getByLabel('Old password').fill('wrong')
     await page.getByLabel('New password').fill('correct horse battery staple')
     await page.getByRole('button', { name: 'Change password' }).click()
@@ -254,6 +255,19 @@ describe.skipIf(missing)('the pages of a team', () => {
     await page.getByLabel('Description').fill('Experiments')
     await page.getByRole('button', { name: 'Save team' }).click()
     await notice('Team saved')
+    await expectNarrow()
+  })
+
+  test('the schedules of the team are listed with their next times', async () => {
+    const name = `Nightly ${randomUUID()}`
+    const nodes = [
+      { id: 'night', type: 'SCHEDULE_TRIGGER', config: { cron: '0 3 * * *', timezone: 'Europe/Berlin' } },
+    ]
+    await host.call('POST', '/api/workflows', host.admin, { teamId: host.teamId, name, nodes, edges: [] })
+    await signIn('#/schedules')
+    const table = page.getByRole('table', { name: 'Schedules' })
+    await table.getByText(name).waitFor()
+    await table.getByText('Europe/Berlin').waitFor()
     await expectNarrow()
   })
 

@@ -58,7 +58,7 @@ describe.skipIf(missing)('what is watched', () => {
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('must be at most 1').waitFor()
     await page.getByLabel('Error rate').fill('0.2')
-    await page.getByLabel('Tell').fill('email')
+    await page.getByLabel(/by e-mail$/).check()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Saved', { exact: true }).waitFor()
     const path = `/api/monitoring/teams/${host.teamId}/config`
@@ -101,9 +101,82 @@ describe.skipIf(missing)('what is watched', () => {
     await page.getByText('No zebras is not applied any more').waitFor()
     const rules = () => host.ask<{ content: object[] }>('GET', `/api/guardrails/rules?teamId=${host.teamId}`)
     expect((await rules()).content).toMatchObject([{ enabled: false, config: { keywords: ['zebra'] } }])
-    await page.getByRole('button', { name: 'Delete No zebras' }).click()
+    await page.getByRole('button', { name: 'More about No zebras' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
     await page.getByRole('button', { name: 'Delete the rule' }).click()
     await page.getByText('No rules').waitFor()
     expect((await rules()).content).toEqual([])
+
+    await page.getByRole('tab', { name: 'Exemplars' }).click()
+    await page.getByRole('button', { name: 'New exemplar' }).click()
+    await page.getByLabel('Name').fill('Free rooms')
+    await page.getByRole('dialog').getByLabel('Text').fill('日本')
+    await page.getByRole('button', { name: 'Save the exemplar' }).click()
+    await page.getByText('must have words in Latin letters: the model reads no others').waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await page.getByText('No exemplars').waitFor()
+  })
+
+  test('a model for guardrails is set up within a cap; what is missing is said at its field', async () => {
+    const demo = { teamId: host.teamId, name: `Demo ${randomUUID()}`, type: 'DEMO', data: {} }
+    await host.ask('POST', '/api/credentials', demo)
+    await signIn('#/guardrails?tab=model')
+    await page.getByText('No model helps').waitFor()
+    await page.getByLabel('Credential').selectOption(demo.name)
+    await page.getByRole('textbox', { name: 'Model', exact: true }).fill('demo')
+    await page.getByRole('button', { name: 'Save the model' }).click()
+    await page.getByText('is needed by credentialId').waitFor()
+    await expectAccessible(page)
+    await page.getByLabel('Most US dollars in a month').fill('5')
+    await page.getByRole('button', { name: 'Save the model' }).click()
+    await page.getByText('$0.00 of $5.00').waitFor()
+    await page.getByRole('button', { name: 'Ask the model' }).waitFor()
+    await expectAccessible(page)
+    const path = `/api/guardrails/settings?teamId=${host.teamId}`
+    expect(await host.ask('GET', path)).toMatchObject({ model: 'demo', monthlyCostCap: 5, checks: [] })
+    await page.setViewportSize(PHONE)
+    expect(await overflow(page)).toBe(0)
+  })
+
+  test('prices are added, changed and deleted; a second one for the same model is refused', async () => {
+    const path = `/api/monitoring/teams/${host.teamId}/prices`
+    await signIn('#/monitoring?tab=prices')
+    const add = async (output: string) => {
+      await page.getByRole('button', { name: 'New price' }).click()
+      await page.getByLabel('Model').fill('llama3*')
+      await page.getByLabel('Input, $ per million tokens').fill('0.35')
+      await page.getByLabel('Output, $ per million tokens').fill(output)
+      await page.getByRole('button', { name: 'Save the price' }).click()
+    }
+    await add('0.4')
+    await page.getByRole('table', { name: 'Prices' }).getByText('$0.40').waitFor()
+    await add('1')
+    await page.getByText('is the same model, provider and time as prices[0]').waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'More about llama3*' }).click()
+    await page.getByRole('menuitem', { name: 'Edit' }).click()
+    await page.getByLabel('Output, $ per million tokens').fill('0.5')
+    await page.getByRole('button', { name: 'Save the price' }).click()
+    await page.getByRole('table', { name: 'Prices' }).getByText('$0.50').waitFor()
+    expect(await host.ask('GET', path)).toMatchObject({
+      prices: [{ model: 'llama3*', provider: null, inputPerMillion: 0.35, outputPerMillion: 0.5 }],
+    })
+    await page.setViewportSize(PHONE)
+    expect(await overflow(page)).toBe(0)
+    await page.getByRole('button', { name: 'More about llama3*' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: 'Delete the price' }).click()
+    await page.getByText('No prices of its own').waitFor()
+    expect(await host.ask('GET', path)).toEqual({ prices: [] })
+    for (const [tab, empty] of [
+      ['Shifts', 'Nothing sampled yet'],
+      ['Agents elsewhere', 'No telemetry'],
+    ] as const) {
+      await page.getByRole('tab', { name: tab }).click()
+      await page.getByText(empty).waitFor()
+      await expectAccessible(page)
+    }
   })
 })

@@ -105,6 +105,8 @@ test('roles and credentials follow the rule', () => {
   expect(find('executeWorkflow').security).toEqual([{ session: [] }, { sdkToken: [] }])
   expect(find('listWorkflows')['x-roles']).toEqual(['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'])
   expect(find('signIn').security).toEqual([])
+  expect(find('openVisitorSession').security).toEqual([{}, { visitor: [] }])
+  expect(find('postVisitorMessage').security).toEqual([{ visitor: [] }])
   expect(find('createTeam').security).toEqual([{ session: [] }])
 })
 
@@ -124,6 +126,7 @@ test('the document describes inputs as they are checked', () => {
       schema: { type: 'string', minLength: 0, maxLength: 200, pattern: '^[^\\u0000]*$' },
     },
     active: { required: false, schema: { type: 'string', enum: ['true', 'false'] } },
+    agent: { required: false, schema: { type: 'string', enum: ['true', 'false'] } },
   })
   // Each type of node has a schema of its own, which only nodes of this type match.
   const { schemas } = document.components

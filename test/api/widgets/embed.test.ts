@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { joinScript } from '../../../api/widgets/embed.ts'
-import { CHROMIUM, FLAGS, missing } from '../../support/browser.ts'
+import { CHROMIUM, expectAccessible, FLAGS, missing } from '../../support/browser.ts'
 import { createChatting } from '../../support/chats/chatting.ts'
 import { createVisiting } from '../../support/chats/visiting.ts'
 import { keep } from '../../support/keep.ts'
@@ -181,6 +181,10 @@ describe.skipIf(missing)('in Chromium', () => {
     expect(await page.evaluate(`getComputedStyle(${ROOT}.querySelector('.panel')).color`)).toBe(
       'rgb(27, 31, 36)',
     )
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await expectAccessible(page, 'perdure-widget')
+    }
     await page.keyboard.press('Escape')
     expect(await dialog.isVisible()).toBe(false)
     expect(await page.evaluate(`${ROOT}.activeElement.className`)).toBe('launcher')
@@ -309,6 +313,11 @@ describe.skipIf(missing)('in Chromium', () => {
     const frame = page.frameLocator('iframe')
     await frame.getByRole('dialog', { name: 'Help desk' }).waitFor()
     await chat(frame)
+    const inside = page.frames().find((one) => one.url().startsWith(base))!
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await expectAccessible(inside)
+    }
     expect(said).toEqual([])
     shop.body = before
     await close()

@@ -41,6 +41,12 @@ test('an origin that may use the API with cookies may not use a widget, unless i
       expect(headers.get('access-control-allow-credentials')).toBeNull()
     }
   }
+  await call('POST', `/api/widgets/${widget.body.id}/rotate-key`, admin)
+  // Whoever has the old key may read that it holds no more.
+  const gone = await request(path, { headers: { origin: SHOP } })
+  expect([gone.status, gone.headers.get('access-control-allow-origin')]).toEqual([404, '*'])
+  const asked = await request(path, { method: 'OPTIONS', headers: { origin: SHOP, ...preflight } })
+  expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
   const own = await request(`/api/widgets?teamId=${teamId}`, { as: admin, headers: { origin: FRIEND } })
   expect(own.headers.get('access-control-allow-origin')).toBe(FRIEND)
 })
