@@ -14,6 +14,7 @@ import { ExecuteDialog } from './execute.tsx'
 import { createActs } from './graph/acts.ts'
 import { replaceNode, type Target } from './graph/edits.ts'
 import { faultsOf } from './graph/faults.ts'
+import { pasteAny } from './graph/foreign.ts'
 import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
 import { moveStore, send } from './graph/save.ts'
@@ -147,6 +148,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       onOpen: open,
       onConnect: setConnecting,
       onFit: fit,
+      onPaste: (text) => void pasteAny(store, acts, teamId, text),
       onEscape: () => {
         if (target) setTarget(null)
         else store.set({ selected: new Set(), open: undefined })

@@ -1,7 +1,7 @@
 import type { GraphEdge } from '../../nodeform/contract.ts'
 import type { Note } from '../../workflows/notes.ts'
 import type { NodeTypes } from './kinds.ts'
-import { type Draft, type EditorNode, findSpot, makeId, makeName, place, withChildren } from './model.ts'
+import { type Draft, type EditorNode, findSpot, makeId, makeName, placeNoted, withChildren } from './model.ts'
 
 const KIND = 'perdure/nodes'
 
@@ -30,7 +30,7 @@ export function pasteNodes(
   text: string,
   types: NodeTypes,
   parentId?: string,
-): { draft: Draft; ids: Set<string> } | undefined {
+): { draft: Draft; renamed: ReadonlyMap<string, string> } | undefined {
   const cut = readCut(text, types)
   if (!cut) return undefined
   const taken = new Set([...draft.nodes, ...draft.notes].map(({ id }) => id))
@@ -72,7 +72,7 @@ export function pasteNodes(
       edges: [...draft.edges, ...edges],
       notes: [...draft.notes, ...notes],
     },
-    ids: new Set(renamed.values()),
+    renamed,
   }
 }
 
@@ -106,13 +106,16 @@ function readCut(text: string, types: NodeTypes): Cut | undefined {
     return undefined
   }
   if (typeof value !== 'object' || value === null || !Array.isArray(value.nodes)) return undefined
-  const given = value.nodes.filter((node) => typeof node?.id === 'string' && types.has(node.type))
-  const nodes = given.map((node) => ({ ...node, config: node.config ?? {} }))
+  const known = value.nodes.filter((node) => typeof node?.id === 'string' && types.has(node.type))
+  const nodes = known.map((node) => ({ ...node, config: node.config ?? {} }))
   const ids = new Set(nodes.map(({ id }) => id))
   const edges = (Array.isArray(value.edges) ? value.edges : [])
     .filter((edge) => ids.has(edge?.source) && ids.has(edge?.target))
     .map((edge) => ({ ...edge, sourceHandle: edge.sourceHandle ?? null }))
-  const notes = value.kind === KIND && Array.isArray(value.notes) ? value.notes : []
+  // A whole workflow has its notes in its settings.
+  const given =
+    value.kind === KIND ? value.notes : (value as { settings?: { notes?: Note[] } }).settings?.notes
+  const notes = Array.isArray(given) ? given : []
   if (nodes.length + notes.length === 0) return undefined
-  return { kind: KIND, nodes: place(nodes, edges, types), edges, notes }
+  return { kind: KIND, ...placeNoted(nodes, edges, notes, types), edges }
 }
