@@ -23,6 +23,7 @@ import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
 import { JsonView } from './jsonview.tsx'
 import { KEYS, useKeys } from './keys.ts'
+import { Listen } from './listen.tsx'
 import { Problems } from './problems.tsx'
 
 const NodePanel = lazy(async () => ({ default: (await import('../nodeform/panel.tsx')).NodePanel }))
@@ -45,7 +46,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
   const acts = useMemo(() => createActs(store, types, focus), [store, types, focus])
   const [{ view }, setQuery] = useQueryState({ view: 'canvas' })
   const [target, setTarget] = useState<Target | 'free' | null>(null)
-  const [shown, setShown] = useState<'execute' | 'help' | null>(null)
+  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | null>(null)
   const [connecting, setConnecting] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
   const canvas = useRef<HTMLDivElement>(null)
@@ -158,6 +159,8 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     view === 'canvas',
   )
   const dirty = useEditor(store, isDirty)
+  const called = useEditor(store, ({ saved }) => saved?.nodes.some(isCalled) ?? false)
+  const stopListening = useCallback(() => setShown(null), [])
   return (
     <div className="full editor">
       <Header
@@ -170,6 +173,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
         onView={(next) => setQuery({ view: next }, { replace: true })}
         onSave={() => void saveHere()}
         onExecute={() => setShown('execute')}
+        onListen={id && called ? () => setShown('listen') : undefined}
         onHelp={() => setShown('help')}
       />
       <div className="editor-body">
@@ -199,6 +203,9 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
             />
           )}
           <Problems store={store} onJump={jump} />
+          {shown === 'listen' && id && (
+            <Listen store={store} id={id} teamId={teamId} onClose={stopListening} />
+          )}
         </div>
         <Settings store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
       </div>
@@ -240,6 +247,11 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       </Dialog>
     </div>
   )
+}
+
+/** Whether calls from outside start executions at this node. */
+function isCalled({ type, disabled }: EditorNode): boolean {
+  return !disabled && (type === 'WEBHOOK_TRIGGER' || type === 'CHAT_TRIGGER')
 }
 
 function tellTarget(
