@@ -5,7 +5,8 @@ import { type Draft, type EditorNode, findSpot, makeId, makeName, placeNoted, wi
 
 const KIND = 'perdure/nodes'
 
-type Cut = { kind: typeof KIND; nodes: EditorNode[]; edges: GraphEdge[]; notes: Note[] }
+/** `own`: the canvas copied it; else it is a workflow, or of n8n. */
+type Cut = { kind: typeof KIND; own?: boolean; nodes: EditorNode[]; edges: GraphEdge[]; notes: Note[] }
 
 /** The chosen nodes with what is in them, as a text that another workflow's page, or a mail, can take. */
 export function copyNodes(draft: Draft, selected: ReadonlySet<string>): string | undefined {
@@ -92,6 +93,13 @@ function findShift(draft: Draft, cut: Cut, parentId: string | undefined) {
     const left = Math.min(...tops.map(({ position }) => position.x))
     return { x: 28 - left, y: Math.max(56, bottom) - Math.min(...tops.map(({ position }) => position.y)) }
   }
+  if (!cut.own) {
+    const there = draft.nodes.filter(({ parentId: own }) => !own)
+    const under = Math.max(...there.map(({ position }) => position.y)) + 160
+    const left = Math.min(...there.map(({ position }) => position.x))
+    const corner = (axis: 'x' | 'y') => Math.min(...tops.map(({ position }) => position[axis]))
+    return there.length > 0 ? { x: left - corner('x'), y: under - corner('y') } : { x: 0, y: 0 }
+  }
   const spots = new Set([...draft.nodes, ...draft.notes].map(({ position: { x, y } }) => `${x} ${y}`))
   let by = 0
   while (tops.some(({ position: { x, y } }) => spots.has(`${x + by} ${y + by}`))) by += 40
@@ -117,5 +125,5 @@ function readCut(text: string, types: NodeTypes): Cut | undefined {
     value.kind === KIND ? value.notes : (value as { settings?: { notes?: Note[] } }).settings?.notes
   const notes = Array.isArray(given) ? given : []
   if (nodes.length + notes.length === 0) return undefined
-  return { kind: KIND, ...placeNoted(nodes, edges, notes, types), edges }
+  return { kind: KIND, own: value.kind === KIND, ...placeNoted(nodes, edges, notes, types), edges }
 }
