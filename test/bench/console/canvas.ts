@@ -1,6 +1,6 @@
 import { type CDPSession, chromium, type Page } from 'playwright-core'
-import { CHROMIUM, FLAGS } from '../support/browser.ts'
-import { BENCH_ADMIN, type Stand } from './stand.ts'
+import { CHROMIUM, FLAGS } from '../../support/browser.ts'
+import { BENCH_ADMIN, type Stand } from '../stand.ts'
 
 const NODES = 300
 const STEPS = 120
@@ -73,7 +73,8 @@ async function trace(page: Page, act: () => Promise<void>): Promise<number[]> {
   session.on('Tracing.dataCollected', ({ value }) => {
     for (const one of value) events.push(one as unknown as Event)
   })
-  const categories = 'devtools.timeline,disabled-by-default-devtools.timeline,v8.execute'
+  const categories =
+    'devtools.timeline,devtools.timeline.frame,disabled-by-default-devtools.timeline,v8.execute'
   await session.send('Tracing.start', { categories, transferMode: 'ReportEvents' })
   await act()
   await endTrace(session)
@@ -95,7 +96,7 @@ function sumFrames(events: Event[]): number[] {
   const [thread] = own
   if (!thread) return []
   const begins = events
-    .filter(({ name, pid, tid }) => name === 'FireAnimationFrame' && pid === thread.pid && tid === thread.tid)
+    .filter(({ name, pid }) => name === 'BeginMainThreadFrame' && pid === thread.pid)
     .map(({ ts }) => ts)
     .toSorted((a, b) => a - b)
   const frames = new Map<number, number>()
