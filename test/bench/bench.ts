@@ -24,6 +24,7 @@ const benches: Record<
   guardrails: async () => (await import('./guardrails/guardrails.ts')).measureGuardrails,
   rollups: async () => (await import('./monitoring/rollups.ts')).measureRollups,
   memory: async () => (await import('./memory.ts')).measureMemory,
+  canvas: async () => (await import('./console/canvas.ts')).measureCanvas,
 }
 
 const load = benches[what]

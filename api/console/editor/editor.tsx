@@ -13,6 +13,8 @@ import { Connections } from './connections.tsx'
 import { Dock } from './dock.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
+import { faultsOf } from './graph/faults.ts'
+import { pasteAny } from './graph/foreign.ts'
 import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
 import { moveStore, send } from './graph/save.ts'
@@ -21,6 +23,7 @@ import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
 import { JsonView } from './jsonview.tsx'
 import { KEYS, useKeys } from './keys.ts'
+import { Listen } from './listen.tsx'
 import { Problems } from './problems.tsx'
 
 export type EditorProps = {
@@ -41,7 +44,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
   const acts = useMemo(() => createActs(store, types, focus), [store, types, focus])
   const [{ view }, setQuery] = useQueryState({ view: 'canvas' })
   const [target, setTarget] = useState<Target | 'free' | null>(null)
-  const [shown, setShown] = useState<'execute' | 'help' | null>(null)
+  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | null>(null)
   const [connecting, setConnecting] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
   const canvas = useRef<HTMLDivElement>(null)
@@ -144,6 +147,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       onOpen: open,
       onConnect: setConnecting,
       onFit: fit,
+      onPaste: (text) => void pasteAny(store, acts, teamId, text),
       onEscape: () => {
         if (target) setTarget(null)
         else store.set({ selected: new Set(), open: undefined, settings: false })
@@ -153,6 +157,8 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     view === 'canvas',
   )
   const dirty = useEditor(store, isDirty)
+  const called = useEditor(store, ({ saved }) => saved?.nodes.some(isCalled) ?? false)
+  const stopListening = useCallback(() => setShown(null), [])
   return (
     <div className="full editor">
       <Header
@@ -165,6 +171,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
         onView={(next) => setQuery({ view: next }, { replace: true })}
         onSave={() => void saveHere()}
         onExecute={() => setShown('execute')}
+        onListen={id && called ? () => setShown('listen') : undefined}
         onHelp={() => setShown('help')}
         onSettings={() => store.set({ open: undefined, settings: true })}
       />
@@ -195,6 +202,9 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
             />
           )}
           <Problems store={store} onJump={jump} />
+          {shown === 'listen' && id && (
+            <Listen store={store} id={id} teamId={teamId} onClose={stopListening} />
+          )}
         </div>
         <Dock store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
       </div>
@@ -237,6 +247,11 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       </Dialog>
     </div>
   )
+}
+
+/** Whether calls from outside start executions at this node. */
+function isCalled({ type, disabled }: EditorNode): boolean {
+  return !disabled && (type === 'WEBHOOK_TRIGGER' || type === 'CHAT_TRIGGER')
 }
 
 function tellTarget(

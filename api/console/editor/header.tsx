@@ -23,6 +23,8 @@ type HeaderProps = {
   onView: (view: string) => void
   onSave: () => void
   onExecute: () => void
+  /** Undefined where nothing can be called from outside. */
+  onListen: (() => void) | undefined
   onHelp: () => void
   onSettings: () => void
 }
@@ -38,6 +40,7 @@ export function Header({
   onView,
   onSave,
   onExecute,
+  onListen,
   onHelp,
   onSettings,
 }: HeaderProps) {
@@ -98,6 +101,15 @@ export function Header({
             { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
           ]}
         />
+        {onListen && may('OPERATOR') && (
+          <Button
+            icon="link"
+            onClick={onListen}
+            title="Wait for a call from outside, and open what it starts"
+          >
+            Listen
+          </Button>
+        )}
         {may('OPERATOR') && (id || !readOnly) && (
           <Button icon="play" onClick={onExecute}>
             Execute

@@ -11,6 +11,7 @@ export type KeyDeeds = {
   onConnect: (id: string) => void
   onFit: () => void
   onEscape: () => void
+  onPaste: (text: string) => void
 }
 
 /** Every key of the canvas, for its help. */
@@ -26,7 +27,7 @@ export const KEYS: [string, string][] = [
   ['l', 'Lay out the graph'],
   ['f', 'Fit the graph into the view'],
   ['Ctrl A', 'Choose all'],
-  ['Ctrl C', 'Copy; Ctrl X cuts, Ctrl V pastes, also into another workflow'],
+  ['Ctrl C', 'Copy; Ctrl X cuts, Ctrl V pastes, also into another workflow and from n8n'],
   ['Ctrl D', 'Duplicate'],
   ['Ctrl Z', 'Undo; Ctrl Shift Z redoes'],
   ['Ctrl S', 'Save'],
@@ -128,7 +129,7 @@ export function useKeys(
       if (!shown || locked || isElsewhere(event.target)) return
       const text = event.clipboardData?.getData('text/plain') ?? ''
       event.preventDefault()
-      if (!acts.paste(text)) notify('There are no nodes in the clipboard', 'bad')
+      latest.current.deeds.onPaste(text)
     }
     addEventListener('keydown', press)
     addEventListener('focusin', focus)

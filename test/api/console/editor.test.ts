@@ -170,14 +170,39 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await node('b2').waitFor()
     await press('l')
     await press('n')
-    await page.getByLabel('Text of the note').fill('Look here')
+    await page.getByLabel('Text of the note').fill('**Look** here')
     await press('Escape')
+    await page.locator('.note strong').getByText('Look').waitFor()
+    // What n8n's editor copies is pasted too, with its notes, and marked with what differs.
+    const n8n = (type: string, parameters: object, at: number) => {
+      return { name: type, type: `n8n-nodes-base.${type}`, typeVersion: 1, position: [at, 0], parameters }
+    }
+    const copied = {
+      nodes: [
+        n8n('manualTrigger', {}, 0),
+        n8n('someTool', {}, 240),
+        n8n('stickyNote', { content: '## Theirs', color: 5 }, -80),
+      ],
+      connections: { manualTrigger: { main: [[{ node: 'someTool', type: 'main', index: 0 }]] } },
+    }
+    await node('start').click()
+    await page.evaluate((text) => {
+      const clipboardData = new DataTransfer()
+      clipboardData.setData('text/plain', text)
+      document.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }))
+    }, JSON.stringify(copied))
+    await page.getByText(/^Pasted from n8n: 1 as they were, 1 to be replaced/).waitFor()
+    await page.locator('.note[data-colour=blue]').getByText('Theirs').waitFor()
+    await node('someTool').locator('[data-tone]').waitFor()
+    await expectAccessible(page)
+    await press('Control+z')
+    await node('someTool').waitFor({ state: 'detached' })
     await save('Pasted')
     const made = await read(page.url().split('/').at(-2)!)
     expect(made.nodes.map((one) => one.id).sort()).toEqual(['a', 'a2', 'b', 'b2', 'start'])
-    expect(made.settings.notes).toMatchObject([{ text: 'Look here' }])
+    expect(made.settings.notes).toMatchObject([{ text: '**Look** here' }])
     await page.reload()
-    await page.getByText('Look here').waitFor()
+    await page.locator('.note strong').getByText('Look').waitFor()
   })
 
   test('what is refused is marked on its node, and JSON is another view of the same', async () => {

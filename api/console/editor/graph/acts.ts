@@ -73,17 +73,19 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     copy(): string | undefined {
       return copyNodes(store.get().draft, chosen())
     },
-    paste(text: string): boolean {
+    /** The ids that what is pasted has got; undefined if the text holds nothing that can be. */
+    paste(text: string): ReadonlyMap<string, string> | undefined {
       const [only] = chosen().size === 1 ? [...chosen()] : []
       const anchor = only === undefined ? undefined : nodeOf(only)
       const parentId =
         anchor && isLoop(anchor.type) && !hasInside(text, anchor.id) ? anchor.id : anchor?.parentId
       const pasted = pasteNodes(store.get().draft, text, types, triggers(text) ? undefined : parentId)
-      if (!pasted) return false
-      store.edit(refit(pasted.draft), { selected: pasted.ids })
-      const [first] = pasted.ids
+      if (!pasted) return undefined
+      const ids = new Set(pasted.renamed.values())
+      store.edit(refit(pasted.draft), { selected: ids })
+      const [first] = ids
       if (first) focus(first)
-      return true
+      return pasted.renamed
     },
     duplicate() {
       const text = acts.copy()
@@ -91,7 +93,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       const parents = new Set([...chosen()].map((id) => nodeOf(id)?.parentId))
       const [parent] = parents.size === 1 ? [...parents] : []
       const pasted = pasteNodes(store.get().draft, text, types, parent)
-      if (pasted) store.edit(refit(pasted.draft), { selected: pasted.ids })
+      if (pasted) store.edit(refit(pasted.draft), { selected: new Set(pasted.renamed.values()) })
     },
     putInto(ids: ReadonlySet<string>, parentId: string | undefined) {
       const before = store.get().draft

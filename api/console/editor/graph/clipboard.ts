@@ -1,11 +1,12 @@
 import type { GraphEdge } from '../../nodeform/contract.ts'
 import type { Note } from '../../workflows/notes.ts'
 import type { NodeTypes } from './kinds.ts'
-import { type Draft, type EditorNode, findSpot, makeId, makeName, place, withChildren } from './model.ts'
+import { type Draft, type EditorNode, findSpot, makeId, makeName, placeNoted, withChildren } from './model.ts'
 
 const KIND = 'perdure/nodes'
 
-type Cut = { kind: typeof KIND; nodes: EditorNode[]; edges: GraphEdge[]; notes: Note[] }
+/** `own`: the canvas copied it; else it is a workflow, or of n8n. */
+type Cut = { kind: typeof KIND; own?: boolean; nodes: EditorNode[]; edges: GraphEdge[]; notes: Note[] }
 
 /** The chosen nodes with what is in them, as a text that another workflow's page, or a mail, can take. */
 export function copyNodes(draft: Draft, selected: ReadonlySet<string>): string | undefined {
@@ -30,7 +31,7 @@ export function pasteNodes(
   text: string,
   types: NodeTypes,
   parentId?: string,
-): { draft: Draft; ids: Set<string> } | undefined {
+): { draft: Draft; renamed: ReadonlyMap<string, string> } | undefined {
   const cut = readCut(text, types)
   if (!cut) return undefined
   const taken = new Set([...draft.nodes, ...draft.notes].map(({ id }) => id))
@@ -72,7 +73,7 @@ export function pasteNodes(
       edges: [...draft.edges, ...edges],
       notes: [...draft.notes, ...notes],
     },
-    ids: new Set(renamed.values()),
+    renamed,
   }
 }
 
@@ -92,6 +93,13 @@ function findShift(draft: Draft, cut: Cut, parentId: string | undefined) {
     const left = Math.min(...tops.map(({ position }) => position.x))
     return { x: 28 - left, y: Math.max(56, bottom) - Math.min(...tops.map(({ position }) => position.y)) }
   }
+  if (!cut.own) {
+    const there = draft.nodes.filter(({ parentId: own }) => !own)
+    const under = Math.max(...there.map(({ position }) => position.y)) + 160
+    const left = Math.min(...there.map(({ position }) => position.x))
+    const corner = (axis: 'x' | 'y') => Math.min(...tops.map(({ position }) => position[axis]))
+    return there.length > 0 ? { x: left - corner('x'), y: under - corner('y') } : { x: 0, y: 0 }
+  }
   const spots = new Set([...draft.nodes, ...draft.notes].map(({ position: { x, y } }) => `${x} ${y}`))
   let by = 0
   while (tops.some(({ position: { x, y } }) => spots.has(`${x + by} ${y + by}`))) by += 40
@@ -106,13 +114,16 @@ function readCut(text: string, types: NodeTypes): Cut | undefined {
     return undefined
   }
   if (typeof value !== 'object' || value === null || !Array.isArray(value.nodes)) return undefined
-  const given = value.nodes.filter((node) => typeof node?.id === 'string' && types.has(node.type))
-  const nodes = given.map((node) => ({ ...node, config: node.config ?? {} }))
+  const known = value.nodes.filter((node) => typeof node?.id === 'string' && types.has(node.type))
+  const nodes = known.map((node) => ({ ...node, config: node.config ?? {} }))
   const ids = new Set(nodes.map(({ id }) => id))
   const edges = (Array.isArray(value.edges) ? value.edges : [])
     .filter((edge) => ids.has(edge?.source) && ids.has(edge?.target))
     .map((edge) => ({ ...edge, sourceHandle: edge.sourceHandle ?? null }))
-  const notes = value.kind === KIND && Array.isArray(value.notes) ? value.notes : []
+  // A whole workflow has its notes in its settings.
+  const given =
+    value.kind === KIND ? value.notes : (value as { settings?: { notes?: Note[] } }).settings?.notes
+  const notes = Array.isArray(given) ? given : []
   if (nodes.length + notes.length === 0) return undefined
-  return { kind: KIND, nodes: place(nodes, edges, types), edges, notes }
+  return { kind: KIND, own: value.kind === KIND, ...placeNoted(nodes, edges, notes, types), edges }
 }

@@ -102,7 +102,12 @@ export function placeNoted(
 /** Where each node stands on the canvas, and how large it is. */
 function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<string, Place> {
   const { sizes } = fitLoops(nodes, types)
-  return new Map(nodes.map(({ id }) => [id, { ...findSpot(nodes, id), ...sizes.get(id)! }]))
+  return new Map(
+    nodes.map(({ id }) => {
+      const { width, height } = sizes.get(id)!
+      return [id, { ...findSpot(nodes, id), width, height }]
+    }),
+  )
 }
 
 /** Where a node stands on the canvas. */
