@@ -13,7 +13,11 @@ type Import = { from: string; to: string; typeOnly: boolean }
 async function listFiles(room: string): Promise<string[]> {
   const entries = await readdir(join(ROOT, room), { recursive: true })
   const files = entries.map((entry) => `${room}/${entry.split(sep).join('/')}`)
-  return files.filter((file) => file.endsWith('.ts') && !file.startsWith('api/console/'))
+  return files.filter((file) => /\.tsx?$/.test(file))
+}
+
+async function listSources(room: string): Promise<string[]> {
+  return (await listFiles(room)).filter((file) => !file.startsWith('api/console/'))
 }
 
 async function listImports(file: string): Promise<Import[]> {
@@ -28,8 +32,9 @@ async function listImports(file: string): Promise<Import[]> {
   }))
 }
 
-const sources = (await Promise.all(ROOMS.map(listFiles))).flat()
+const sources = (await Promise.all(ROOMS.map(listSources))).flat()
 const imports = (await Promise.all(sources.map(listImports))).flat()
+const pages = await listFiles('api/console')
 
 /** The files that each file imports, types included. */
 const imported = Map.groupBy(imports, ({ from }) => from)
@@ -53,7 +58,9 @@ test('workflows/run/ is exactly what the entries of the replayed bundle import, 
   expect([...reached].sort()).toEqual(sources.filter((file) => file.startsWith('workflows/run/')).sort())
 })
 
-test('there are no circular imports, not even of types', () => {
+test('there are no circular imports, not even of types, nor in the console', async () => {
+  const all = [...sources, ...pages]
+  const imported = Map.groupBy((await Promise.all(all.map(listImports))).flat(), ({ from }) => from)
   const reach = (from: string): Set<string> => {
     const reached = new Set<string>()
     const add = (file: string) => {
@@ -63,10 +70,10 @@ test('there are no circular imports, not even of types', () => {
     for (const file of reached) add(file)
     return reached
   }
-  const reached = new Map(sources.map((file) => [file, reach(file)]))
-  const circles = sources
+  const reached = new Map(all.map((file) => [file, reach(file)]))
+  const circles = all
     .filter((file) => reached.get(file)!.has(file))
-    .map((file) => sources.filter((other) => reached.get(file)!.has(other) && reached.get(other)?.has(file)))
+    .map((file) => all.filter((other) => reached.get(file)!.has(other) && reached.get(other)?.has(file)))
   expect([...new Set(circles.map((files) => files.join(' <-> ')))]).toEqual([])
 })
 

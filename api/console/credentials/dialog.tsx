@@ -32,7 +32,9 @@ type NewProps = {
 export function CredentialDialog({ onClose, types, onMade }: NewProps) {
   const { teamId } = useTeam()
   const all = useCredentialTypes()
-  const fitting = all.data?.filter(({ type }) => types === undefined || types.includes(type)) ?? []
+  const known = all.data ?? []
+  // In the order in which they were asked for.
+  const fitting = types?.flatMap((wanted) => known.find(({ type }) => type === wanted) ?? []) ?? known
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
   // By type, so that a look at another type loses nothing.

@@ -17,6 +17,11 @@ const SHORT = new Set([
   'mb',
   'http',
   'n8n',
+  'api',
+  'ca',
+  'tls',
+  'aws',
+  'smtp',
 ])
 
 /** maxBytes -> Max bytes; sourceUrl -> Source URL; timeoutMs -> Timeout (ms); credentialId -> Credential. */

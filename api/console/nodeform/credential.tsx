@@ -26,9 +26,11 @@ export function CredentialField(props: ValueProps) {
   const [tested, setTested] = useState<Tested | null>(null)
   // A tool of an agent signs in elsewhere than its model.
   const wanted = path.includes('.tools[') ? (['HTTP'] as const) : uses
-  const fitting = types.filter(
-    (one) => wanted.length === 0 || one.uses.some((use) => wanted.includes(use as never)),
-  )
+  // A key of a vendor of models signs in requests too, but few want that: types for requests alone come first.
+  const rank = ({ uses: all }: (typeof types)[number]) => (wanted.includes('HTTP') ? all.length : 0)
+  const fitting = types
+    .filter((one) => wanted.length === 0 || one.uses.some((use) => wanted.includes(use as never)))
+    .toSorted((a, b) => rank(a) - rank(b))
   const names = new Set(fitting.map(({ type }) => type))
   const id = typeof value === 'string' ? value : ''
   const listed = (all ?? []).filter((one) => names.has(one.type) || one.id === id)

@@ -74,12 +74,7 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
         )}
         <div className="node-main">
           <header className="node-header">
-            <div>
-              <h2>{node.name || nameType(node.type)}</h2>
-              <p className="quiet">
-                {nodeType?.summary ?? `There is no type ${node.type}: it stands here as JSON.`}
-              </p>
-            </div>
+            <h2>{node.name || nameType(node.type)}</h2>
             <div className="row">
               <Button small look="plain" aria-expanded={hasTree} onClick={() => setTree(!hasTree)}>
                 {hasTree ? 'Hide input' : 'Show input'}
@@ -87,6 +82,9 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
               <Close onClose={onClose} />
             </div>
           </header>
+          <p className="node-summary quiet">
+            {nodeType?.summary ?? `There is no type ${node.type}: it stands here as JSON.`}
+          </p>
           {nodeType ? (
             <Tabs
               label="Views of the node"

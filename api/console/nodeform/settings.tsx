@@ -82,12 +82,10 @@ function Body({ schemas, groups, settings, onEdit, onClose, ...given }: BodyProp
     <FormContext value={scope}>
       <div className="node-main">
         <header className="node-header">
-          <div>
-            <h2>Settings of the workflow</h2>
-            <p className="quiet">They hold for all its executions, and are saved with it.</p>
-          </div>
+          <h2>Settings of the workflow</h2>
           <Button small look="plain" icon="close" aria-label="Close the settings" onClick={onClose} />
         </header>
+        <p className="node-summary quiet">They hold for all its executions, and are saved with it.</p>
         <Tabs
           label="Views of the settings"
           value={view}

@@ -231,6 +231,33 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await expect.poll(wires).toBe(1)
     await save('From JSON')
     expect(await list.count()).toBe(0)
+
+    // The settings of the workflow have a form too; what is emptied is stored as its default.
+    const id = page.url().split('/').at(-2)!
+    const stored = async () => (await host.call('GET', `/api/workflows/${id}`, host.admin)).body.settings
+    await page.getByRole('button', { name: 'More', exact: true }).click()
+    await page.getByRole('menuitem', { name: 'Settings' }).click()
+    const form = page.getByRole('region', { name: 'Settings of the workflow' })
+    await form.getByLabel('Timezone').fill('Mars/Olympus')
+    await form.getByLabel('Timeout (ms)').fill('60000')
+    await form.getByRole('button', { name: 'Add concurrency' }).click()
+    await form.getByLabel('Limit').fill('3')
+    await form.getByLabel('Outputs').uncheck()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await form.getByText('must be a time zone').waitFor()
+    await expectAccessible(page)
+    await form.getByLabel('Timezone').fill('Europe/Berlin')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await expect.poll(stored).toMatchObject({
+      ...{ timezone: 'Europe/Berlin', timeoutMs: 60_000, saveData: { inputs: true, outputs: false } },
+      concurrency: { limit: 3, key: null, policy: 'queue' },
+    })
+    await form.getByLabel('Timeout (ms)').fill('')
+    await form.getByRole('button', { name: 'Remove concurrency' }).click()
+    await form.getByRole('tab', { name: 'JSON' }).click()
+    await form.getByText('"Europe/Berlin"').waitFor()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await expect.poll(stored).toMatchObject({ timeoutMs: null, concurrency: null, timezone: 'Europe/Berlin' })
   })
 
   test('unsaved changes are not left by accident, and nobody overwrites what another has saved', async () => {

@@ -370,7 +370,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await show(http({ url: 'https://a.example' }))
     await page.getByRole('button', { name: 'New credential' }).click()
     const dialog = page.getByRole('dialog', { name: 'New credential' })
-    await dialog.getByLabel('Name').fill(name)
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(name)
     await dialog.getByLabel('Type').selectOption('HTTP_BEARER')
     expect(await dialog.getByLabel('Token').getAttribute('type')).toBe('password')
     await expectAccessible(page)

@@ -18,8 +18,22 @@ import { listBefore } from '../run.ts'
 import { useForm } from '../scope.ts'
 import { complete, type Reach } from './complete.ts'
 import { itemsOf, type Reading } from './evaluate.ts'
-import type { ExpressionProps } from './input.tsx'
 import { isInside, speakExpressions } from './language.ts'
+
+export type ExpressionProps = {
+  value: string
+  onChange: (value: string) => void
+  /** `template`: a text with expressions in braces; `whole`: all of it is one expression. */
+  mode?: 'template' | 'whole'
+  as?: 'value' | 'condition'
+  /** How it is coloured outside of braces. */
+  language?: 'text' | 'sql' | 'javascript'
+  /** How many lines it shows at least. */
+  lines?: number
+  placeholder?: string
+  /** Names it where no Field is around it. */
+  label?: string
+}
 
 type EditorProps = ExpressionProps & {
   mode: 'template' | 'whole'

@@ -3,22 +3,8 @@ import { useControl } from '../../kit/field.tsx'
 import { Icon } from '../../kit/icon.tsx'
 import { useForm } from '../scope.ts'
 import '../nodeform.css'
+import type { ExpressionProps } from './editor.tsx'
 import { type Reading, useEvaluation } from './evaluate.ts'
-
-export type ExpressionProps = {
-  value: string
-  onChange: (value: string) => void
-  /** `template`: a text with expressions in braces; `whole`: all of it is one expression. */
-  mode?: 'template' | 'whole'
-  as?: 'value' | 'condition'
-  /** How it is coloured outside of braces. */
-  language?: 'text' | 'sql' | 'javascript'
-  /** How many lines it shows at least. */
-  lines?: number
-  placeholder?: string
-  /** Names it where no Field is around it. */
-  label?: string
-}
 
 const Editor = lazy(async () => ({ default: (await import('./editor.tsx')).ExpressionEditor }))
 
