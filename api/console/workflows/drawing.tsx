@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useMemo } from 'react'
 import './drawing.css'
 import { DrawnNote, placeNotes } from './drawnnotes.tsx'
+import type { Mark } from './marks.ts'
 import type { Note } from './notes.ts'
 import {
   type Bends,
@@ -17,15 +18,6 @@ const MARGIN = 20
 const NAME_LENGTH = 21
 const LINE = 12
 const LETTER = 6
-
-/** How a node or an edge is marked: by a colour, and by a word that screen readers get too. */
-export type Mark = {
-  tone: 'good' | 'bad' | 'busy' | 'warn'
-  text: string
-  dashed?: boolean
-  /** Drawn at its corner. */
-  sign?: string
-}
 
 type DrawingProps = {
   graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[]; notes?: readonly Note[] | undefined }

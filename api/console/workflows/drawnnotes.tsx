@@ -1,5 +1,5 @@
 import { Markdown } from '../kit/markdown.tsx'
-import type { Mark } from './drawing.tsx'
+import type { Mark } from './marks.ts'
 import { followNodes, type Note } from './notes.ts'
 import './notes.css'
 import type { GraphNode, Places } from './placing.ts'

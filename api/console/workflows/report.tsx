@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import type { ImportReport } from '../data/transfers.ts'
 import { Pill, type Tone } from '../kit/status.tsx'
-import type { Mark } from './drawing.tsx'
+import type { Mark } from './marks.ts'
 
 type Node = ImportReport['mapped'][number]
 
