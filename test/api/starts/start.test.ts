@@ -46,6 +46,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     parentNodeId: null,
     queuedAt: null,
     startedAt: null,
+    temporal: null,
     completedAt: null,
     durationMs: null,
     nodeExecutions: [],
