@@ -266,6 +266,8 @@ test('an execution of which the end is heard late, and its rebuild, count once, 
       step: null,
       tool: null,
       agent: null,
+      waitingUntil: null,
+      itemCount: null,
       output: null,
     },
   })
