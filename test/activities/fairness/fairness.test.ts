@@ -184,7 +184,7 @@ test('an attempt that ends because its execution was deleted tells how many only
     throw new Fault('NOT_FOUND', 'the execution is gone')
   }
   const deps = {
-    attempts: { begin: () => ({ end: () => {} }) },
+    attempts: { begin: () => ({ fail: async () => {}, end: () => {} }) },
     calls: createCalls({ isWanted: async () => true }),
     store: {
       get db() {
