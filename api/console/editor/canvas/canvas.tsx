@@ -275,8 +275,15 @@ export function useFocus(): (id: string) => void {
   useEffect(() => {
     const id = wanted.current
     wanted.current = undefined
+    if (!id) return
+    const before = document.activeElement
+    const follow = () => {
+      const now = document.activeElement
+      // A field that a key has opened meanwhile keeps the keyboard.
+      if (now === before || !now?.matches('input, textarea')) focusNode(id)
+    }
     // The canvas draws what is new a frame later.
-    if (id) requestAnimationFrame(() => requestAnimationFrame(() => focusNode(id)))
+    requestAnimationFrame(() => requestAnimationFrame(follow))
   })
   return useCallback((id: string) => {
     wanted.current = id
