@@ -18,7 +18,7 @@ import {
   tooLarge,
   tooManyRows,
 } from './session.ts'
-import { readJson, readNumber, readTime } from './values.ts'
+import { readJsonColumn, readNumber, readTime } from './values.ts'
 
 const CONNECT_MS = 10_000
 const CANCEL_MS = 2_000
@@ -274,7 +274,7 @@ function readValue(field: FieldPacket, value: unknown): unknown {
   if (columnType === Types.NEWDECIMAL || columnType === Types.DECIMAL) return readNumber(value)
   if (columnType === Types.TIMESTAMP) return readTime(value, 'Z')
   if (columnType === Types.DATETIME) return readTime(value, '')
-  if (columnType === Types.JSON) return readJson(value)
+  if (columnType === Types.JSON) return readJsonColumn(value)
   return value
 }
 

@@ -21,7 +21,7 @@ import {
   tooLarge,
   tooManyRows,
 } from './session.ts'
-import { readJson, readNumber, readTime } from './values.ts'
+import { readJsonColumn, readNumber, readTime } from './values.ts'
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const CANCEL_CODE = 80_877_102
@@ -311,8 +311,8 @@ const READERS: Record<number, (text: string) => unknown> = {
   [builtins.TIMESTAMPTZ]: (text) => readTime(text, 'Z'),
   [builtins.TIMESTAMP]: (text) => readTime(text, ''),
   [builtins.BYTEA]: (text) => Buffer.from(text.slice(2), 'hex').toString('base64'),
-  [builtins.JSON]: readJson,
-  [builtins.JSONB]: readJson,
+  [builtins.JSON]: readJsonColumn,
+  [builtins.JSONB]: readJsonColumn,
 }
 
 /** The types of elements, by the ids of the arrays of them. */

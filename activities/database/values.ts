@@ -15,8 +15,8 @@ function plain(text: string): string | undefined {
 
 const LONG_DIGITS = /\d{16}|\d\.\d*[eE]|\d[eE]/
 
-/** The value of a JSON text. Numbers in it that a number cannot hold exactly become texts. */
-export function readJson(text: string): unknown {
+/** The value of a column of JSON. Numbers in it that a number cannot hold exactly become texts. */
+export function readJsonColumn(text: string): unknown {
   if (!LONG_DIGITS.test(text)) return JSON.parse(text)
   return JSON.parse(text, ((_key: string, value: unknown, { source }: { source?: string } = {}) =>
     typeof value === 'number' && source !== undefined && /^-?\d{16,}$/.test(source)

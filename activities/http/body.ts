@@ -1,4 +1,5 @@
 import { isDeeper } from '../../db/records/depth.ts'
+import { decodeText } from '../reading/charset.ts'
 
 // Deeper values overflow the stack when they are serialised again.
 const MAX_DEPTH = 500
@@ -26,14 +27,4 @@ export function parseResponseBody(
     }
   }
   return responseType === 'json' ? { fault: fault ?? 'is not valid JSON' } : { value: text }
-}
-
-/** Decodes by the content type's charset, or as UTF-8 if it is unknown. Invalid bytes become U+FFFD. */
-export function decodeText(body: Uint8Array, contentType: string | undefined): string {
-  const charset = /;\s*charset\s*=\s*"?([\w.:-]{1,40})/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
-  try {
-    return new TextDecoder(charset).decode(body)
-  } catch {
-    return new TextDecoder().decode(body)
-  }
 }

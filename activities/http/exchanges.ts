@@ -1,6 +1,6 @@
 import type { StartedAttempt } from '../../db/records/attempts.ts'
 import { type BodyStart, type Exchange, MAX_READ_BYTES } from '../../db/requests/exchange.ts'
-import { decodeText } from './body.ts'
+import { decodeText } from '../reading/charset.ts'
 import type { HttpClient, HttpRequest } from './http.ts'
 
 const NO_BODY: BodyStart = { text: null, bytes: 0, isCut: false }

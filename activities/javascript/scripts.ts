@@ -6,7 +6,7 @@ import { describeFault } from '../expressions/failures.ts'
 import type { EvaluatorReply } from '../expressions/job.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { parseJson } from '../nodes/kit/json.ts'
+import { readJsonInTurns } from '../reading/json.ts'
 import { writeScriptRoots } from './evaluate.ts'
 import type { ConsoleLine, ScriptFault, ScriptLimits } from './job.ts'
 import { choosePrelude } from './prelude.ts'
@@ -61,8 +61,9 @@ export async function runCodeAway(
   if (reply.kind === 'fault') throw describeCodeFault(reply, limits)
   if (reply.kind !== 'script') throw describeOutside(reply, limits, heapMb)
   const [value] = reply.values
-  const parsed = typeof value === 'string' ? await parseJson(value, createPacer()) : undefined
-  return { value: parsed, console: reply.console, spentMs: reply.spentMs }
+  // Its numbers are JavaScript's own.
+  const read = typeof value === 'string' ? await readJsonInTurns(value, createPacer(), 'number') : undefined
+  return { value: read?.value, console: reply.console, spentMs: reply.spentMs }
 }
 
 function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailure {

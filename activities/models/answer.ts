@@ -7,7 +7,7 @@ import { isDeeper } from '../../db/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { parseJson } from '../nodes/kit/json.ts'
+import { readJsonInTurns } from '../reading/json.ts'
 import { brokenOffBy, cutOff, uselessAnswer, type Vendor } from './failures.ts'
 import type { ModelReply, ModelUsage, ToolCall } from './model.ts'
 import type { AnswerPart } from './prompt.ts'
@@ -247,7 +247,10 @@ async function readCall(
 /** Like readJson, in pieces. */
 async function readLongJson(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
   if (text.length > MAX_ARGUMENTS_CHARS || isDeeper(text, MAX_DEPTH)) return undefined
-  return parseJson(text, pace).catch(() => undefined)
+  return readJsonInTurns(text, pace, 'number').then(
+    ({ value }) => value,
+    () => undefined,
+  )
 }
 
 /** Each call needs an id of its own, by which its result is found. `taken` are those so far, each with its last number. */

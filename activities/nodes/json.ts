@@ -1,7 +1,8 @@
 import { createPacer } from '../expressions/pace.ts'
+import { readJsonInTurns } from '../reading/json.ts'
 import { renderText } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'
-import { parseJson, writeJson } from './kit/json.ts'
+import { writeJson } from './kit/json.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /** JSON: `parse` outputs {value}, `format` outputs {text}. Invalid JSON fails with InvalidInput. */
@@ -16,7 +17,7 @@ export const runJson: NodeRunner = async (context) => {
 async function parse(context: NodeContext): Promise<unknown> {
   const text = await renderText(context, 'value')
   try {
-    return await parseJson(text, createPacer())
+    return (await readJsonInTurns(text, createPacer(), 'number')).value
   } catch (error) {
     if (error instanceof NodeFailure) throw error
     // The message of JSON.parse quotes the text, which may hold a secret.

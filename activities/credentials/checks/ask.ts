@@ -1,6 +1,6 @@
 import type { OpenedCredential } from '../../../db/credentials/open.ts'
-import { decodeText } from '../../http/body.ts'
 import { HttpError } from '../../http/httperror.ts'
+import { decodeText } from '../../reading/charset.ts'
 import { authorizeWith } from '../authorize.ts'
 import type { CheckTools } from './check.ts'
 

@@ -1,9 +1,9 @@
 import type { Tokens } from '../../../db/credentials/oauth.ts'
 import { getOwn, isObject } from '../../../workflows/json.ts'
-import { decodeText } from '../../http/body.ts'
 import type { HttpClient, HttpResponse } from '../../http/http.ts'
 import { FINAL_KINDS, HttpError } from '../../http/httperror.ts'
 import { readRetryAfter } from '../../nodes/kit/retryafter.ts'
+import { decodeText } from '../../reading/charset.ts'
 
 /** A request to a token server: the fields of its form, and how the client proves itself, if it has to. */
 export type TokenRequest = {

@@ -1,13 +1,12 @@
-import { setOwn } from '../../../workflows/json.ts'
 import type { createPacer } from '../../expressions/pace.ts'
 import { weighValue } from '../../expressions/weight.ts'
+import { MAX_DEPTH, tooDeep } from '../../reading/json.ts'
 import { NodeFailure } from './failure.ts'
 
 type Pace = ReturnType<typeof createPacer>
 
 /** Values up to this weight are written at once, which takes a few milliseconds. */
 const LIGHT = 100_000
-const MAX_DEPTH = 1_000
 const MAX_CHARS = 8_000_000
 
 export type JsonStyle = {
@@ -72,95 +71,4 @@ export async function writeJson(root: unknown, pace: Pace, style: JsonStyle = {}
 function listKeys(value: object, sorted: boolean): string[] {
   const keys = Object.keys(value).filter((key) => (value as Record<string, unknown>)[key] !== undefined)
   return sorted ? keys.sort() : keys
-}
-
-/** Texts up to this length are parsed at once, which takes a few milliseconds. */
-const SHORT = 100_000
-const SPACE = /[ \t\n\r]*/y
-const SCALAR = /null|true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
-
-/**
- * Parses JSON as JSON.parse does, but lets timers and sockets have their turn in between: 8 MB of small arrays
- * or keys take it half a second. Throws an Error for invalid JSON, and a NodeFailure (InvalidInput) for a long
- * text that is nested too deeply.
- */
-export async function parseJson(text: string, pace: Pace): Promise<unknown> {
-  if (text.length <= SHORT) return JSON.parse(text)
-  const open: { items: unknown[] | undefined; fields: Record<string, unknown>; key: string }[] = []
-  let at = 0
-  const take = (pattern: RegExp): string => {
-    pattern.lastIndex = at
-    const [found] = pattern.exec(text) ?? []
-    if (found === undefined) throw invalidJson()
-    at += found.length
-    return found
-  }
-  /** Goes past the character if it comes next, after any space. */
-  const skip = (character: string): boolean => {
-    take(SPACE)
-    const comes = text[at] === character
-    if (comes) at++
-    return comes
-  }
-  const takeString = (): string => {
-    const from = at - 1
-    at = findQuote(text, at) + 1
-    return JSON.parse(text.slice(from, at))
-  }
-  const takeKey = (): string => {
-    if (!skip('"')) throw invalidJson()
-    const key = takeString()
-    if (!skip(':')) throw invalidJson()
-    return key
-  }
-  for (;;) {
-    await pace()
-    let value: unknown
-    const items: unknown[] | undefined = skip('[') ? [] : undefined
-    if (items || skip('{')) {
-      const fields: Record<string, unknown> = {}
-      value = items ?? fields
-      if (!skip(items ? ']' : '}')) {
-        if (open.length >= MAX_DEPTH) throw tooDeep()
-        open.push({ items, fields, key: items ? '' : takeKey() })
-        continue
-      }
-    } else value = skip('"') ? takeString() : JSON.parse(take(SCALAR))
-    // The value ends those that it is the last entry of.
-    for (;;) {
-      const level = open.at(-1)
-      if (!level) {
-        take(SPACE)
-        if (at < text.length) throw invalidJson()
-        return value
-      }
-      if (level.items) level.items.push(value)
-      else setOwn(level.fields, level.key, value)
-      if (skip(',')) {
-        if (!level.items) level.key = takeKey()
-        break
-      }
-      if (!skip(level.items ? ']' : '}')) throw invalidJson()
-      open.pop()
-      value = level.items ?? level.fields
-    }
-  }
-}
-
-/** The position of the quote that ends a string. */
-function findQuote(text: string, from: number): number {
-  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 1)) {
-    let slashes = 0
-    while (text[at - 1 - slashes] === '\\') slashes++
-    if (slashes % 2 === 0) return at
-  }
-  throw invalidJson()
-}
-
-function invalidJson(): SyntaxError {
-  return new SyntaxError('invalid JSON')
-}
-
-function tooDeep(): NodeFailure {
-  return new NodeFailure(`value is nested more than ${MAX_DEPTH} levels deep`, { type: 'InvalidInput' })
 }

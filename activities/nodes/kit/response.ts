@@ -1,6 +1,6 @@
 import { setOwn } from '../../../workflows/json.ts'
 import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
-import { decodeText } from '../../http/body.ts'
+import { decodeText } from '../../reading/charset.ts'
 import { NodeFailure } from './failure.ts'
 
 type Response = { status: number; headers: Record<string, string>; body: Uint8Array }

@@ -264,7 +264,7 @@ test('a long JSON text is parsed as JSON.parse parses it, valid or not', async (
   })
   const texts = [
     '{"__proto__": {"a": 1}, "a": 1, "a": 2, "2": 0, "1": 0}',
-    '[-0, 1e400, 1E-2, 0.10, 12345678901234567890]',
+    '[-0, 1E-2, 0.10, 12345678901234567890]',
     '["\\u0041\\"\\\\", "\\ud800"]',
     '[1 , [ ] , { } ]\n',
     ...[
