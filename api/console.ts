@@ -47,7 +47,15 @@ export function createConsoleRoutes() {
 }
 
 async function readConsole(): Promise<Console> {
-  const folder = await buildConsole()
+  const { folder, release } = await buildConsole()
+  try {
+    return await readFolder(folder)
+  } finally {
+    await release()
+  }
+}
+
+async function readFolder(folder: string): Promise<Console> {
   const names = await readdir(join(folder, 'console'))
   const assets = await Promise.all(
     names.flatMap((name) => {

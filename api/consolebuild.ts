@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -24,14 +25,22 @@ const STALE_MS = 20_000
 const TOUCH_MS = 5_000
 const LOOK_MS = 200
 
+/** What the system answers where this process may not write to its own folder. */
+const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS'])
+
 /**
  * Builds the console where it is missing or older than its sources, and returns the folder it lies in. Of several
- * processes one builds, and the others wait for it.
+ * processes one builds, and the others wait for it. A process that may not write to its own folder (an image, a
+ * read-only file system) builds for itself in a temporary folder, which `release` removes once it was read.
  */
-export async function buildConsole(): Promise<string> {
+export async function buildConsole(): Promise<{ folder: string; release(): Promise<void> }> {
   const wanted = await hashSources()
   while ((await readMark()) !== wanted) {
-    const lock = await takeLock()
+    const lock = await takeLock().catch((error: NodeJS.ErrnoException) => {
+      if (!READ_ONLY.has(error.code ?? '')) throw error
+      return 'refused' as const
+    })
+    if (lock === 'refused') return buildApart()
     if (!lock) await sleep(LOOK_MS)
     else {
       try {
@@ -41,7 +50,20 @@ export async function buildConsole(): Promise<string> {
       }
     }
   }
-  return BUILT
+  return { folder: BUILT, release: async () => {} }
+}
+
+/** In a folder with a name that others cannot know before, since what lies in it becomes a page that people sign in on. */
+async function buildApart(): Promise<{ folder: string; release(): Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-console-'))
+  const release = () => rm(folder, { recursive: true, force: true })
+  try {
+    await runVite(folder)
+  } catch (error) {
+    await release()
+    throw error
+  }
+  return { folder, release }
 }
 
 async function readMark(): Promise<string | undefined> {
@@ -79,15 +101,21 @@ async function takeLock() {
   }
 }
 
-// In a process of its own, so that the API keeps its memory and goes on answering.
 async function build(mark: string): Promise<void> {
   const made = join(LOCK, 'dist')
-  const args = [VITE, 'build', '--config', CONFIG, '--outDir', made, '--logLevel', 'error']
-  await promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_ENV: 'production' } })
-  await compress(join(made, 'console'))
+  await runVite(made)
   await writeFile(join(made, MARK), mark)
   await rm(BUILT, { recursive: true, force: true })
   await rename(made, BUILT)
+}
+
+// In a process of its own, so that the API keeps its memory and goes on answering. Node itself reads the configuration:
+// Vite's own way writes a compiled copy into node_modules.
+async function runVite(made: string): Promise<void> {
+  const how = ['--config', CONFIG, '--configLoader', 'native', '--emptyOutDir', '--logLevel', 'error']
+  const args = [VITE, 'build', '--outDir', made, ...how]
+  await promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_ENV: 'production' } })
+  await compress(join(made, 'console'))
 }
 
 async function compress(folder: string): Promise<void> {
