@@ -20,7 +20,7 @@ import { parseResponseBody } from '../http/body.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { decodeText } from '../reading/charset.ts'
-import { joinUrl, takeUrlApart } from './kit/address.ts'
+import { EMPTY_PART, isMixedUrl, joinUrl, takeUrlApart } from './kit/address.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { buildFileBody, buildMultipart, type FileBody, readFormPairs } from './kit/fileparts.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
@@ -188,9 +188,11 @@ async function buildRequest(
 ): Promise<{ request: HttpRequest; host: string }> {
   const computed = Object.entries(context.config).filter(([key]) => COMPUTED.has(key))
   const { url } = context.config
+  // A URL that is one expression gives all of itself.
+  const isApart = pass !== undefined || encodes || isMixedUrl(url)
   const texts = { method: 'GET', headers: {}, ...Object.fromEntries(computed) }
   const rendered = (await context.evaluator.render(
-    pass || encodes ? { ...texts, url: takeUrlApart(url) } : texts,
+    isApart ? { ...texts, url: takeUrlApart(url) } : texts,
     context.bindings,
   )) as Record<string, unknown>
   for (const [key, value] of computed) {
@@ -200,7 +202,14 @@ async function buildRequest(
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
-  const target = readUrl(pass || encodes ? joinUrl(url, rendered.url, encodes) : rendered.url)
+  const joined = isApart
+    ? joinUrl(url, rendered.url, {
+        strict: encodes,
+        encodes: pass !== undefined || encodes,
+        onEmpty: () => context.notes.add({ warnings: [{ path: 'config.url', message: EMPTY_PART }] }),
+      })
+    : rendered.url
+  const target = readUrl(joined)
   for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
     target.searchParams.append(name, value)
   const all = readHeaders(parseText('headers', rendered.headers, context.config))

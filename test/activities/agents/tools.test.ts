@@ -121,6 +121,17 @@ describe('HTTP', () => {
     expect(agents.site.calls).toHaveLength(0)
   })
 
+  test.each(['', ' ', '..', '%2e%2e/x', 'a\u0000'])(
+    'an argument that names nothing below a path, as %j, is refused and told',
+    async (what) => {
+      const url = `${agents.site.origin}/users/{{ $args.what }}`
+      const { told, steps } = await tell(post({ url, method: 'DELETE', body: undefined }), { what })
+      expect(told).toEqual({ error: expect.stringMatching(/^url has a.* value.* in its path/) })
+      expect(steps[1]).toMatchObject({ status: 'FAILED' })
+      expect(agents.site.calls).toHaveLength(0)
+    },
+  )
+
   test('a request that got no answer has an unknown outcome, and is not sent again', async () => {
     agents.site.answer((_call, request) => void request.socket.destroy())
     const { told, steps } = await tell(

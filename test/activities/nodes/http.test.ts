@@ -424,3 +424,23 @@ describe('failures', () => {
     await closed.promise
   })
 })
+
+test('a part of the path that expressions leave empty is a warning, and everything else of the URL stays as it is', async () => {
+  const url = await echo()
+  const ask = async (path: string, input: object) => {
+    const notes = createNoteKeeper()
+    const { body } = await run({ url: `${url}${path}` }, input, { notes })
+    return [(body as Echoed).url, notes.kept().notes?.warnings?.map((warning) => warning.path) ?? []]
+  }
+  const told = ['config.url']
+  expect(await ask('/users/{{ $input.id }}', {})).toEqual(['/users/', told])
+  expect(await ask('/users/{{ $input.id }}/orders?a={{ $input.a }}', { id: ' ' })).toEqual([
+    '/users/%20/orders?a=',
+    told,
+  ])
+  expect(await ask('/users/{{ $input.id }}?a={{ $input.a }}', { id: 'a/b', a: 1 })).toEqual([
+    '/users/a/b?a=1',
+    [],
+  ])
+  expect(await ask('/users{{ $input.id }}', {})).toEqual(['/users', []])
+})
