@@ -8,7 +8,10 @@ import {
   chooseEncryption,
   guardStream,
   type Login,
+  MAX_COLUMNS,
   MAX_SQL_BYTES,
+  maySayPassword,
+  passwordKept,
   type SqlColumn,
   SqlError,
   type SqlResult,
@@ -16,6 +19,7 @@ import {
   type SqlTools,
   type Statement,
   tooLarge,
+  tooManyColumns,
   tooManyRows,
 } from './session.ts'
 import { readJsonColumn, readNumber, readTime } from './values.ts'
@@ -131,8 +135,9 @@ function signIn(
       connectTimeout: CONNECT_MS,
       charset: 'utf8mb4',
       multipleStatements: false,
-      // A server must not ask for files of this machine.
+      // A server must not ask for files of this machine; one that does all the same gets an empty one.
       flags: ['-LOCAL_FILES'],
+      ...(maySayPassword(login, tls) ? {} : { authPlugins: guardedPlugins }),
       dateStrings: true,
       jsonStrings: true,
       supportBigNumbers: true,
@@ -150,6 +155,7 @@ function signIn(
         : {}),
     })
     guardTls(connection, socket)
+    limitWarnings(connection)
     connection.once('error', end)
     connection.once('connect', () => {
       signal.removeEventListener('abort', stop)
@@ -158,6 +164,28 @@ function signIn(
     })
   })
 }
+
+/** The driver writes a line to the log for each packet that is out of order. Some proxies send a few. */
+function limitWarnings(connection: Connection): void {
+  let count = 0
+  connection.on('warn' as 'error', (warning: Error) => {
+    if (++count > MAX_WARNINGS) throw warning
+  })
+}
+
+const MAX_WARNINGS = 10
+
+/** The ways to sign in that give the password away under a key that the server itself has sent, without that. */
+const guardedPlugins = (() => {
+  const { caching_sha2_password: caching, sha256_password: plain } = mysql.authPlugins
+  const onServerPublicKey = () => {
+    throw passwordKept()
+  }
+  return {
+    caching_sha2_password: caching({ onServerPublicKey }),
+    sha256_password: plain({ onServerPublicKey }),
+  }
+})()
 
 /** The encrypted stream takes the place of the first one in the middle of the handshake: it needs a guard too. */
 function guardTls(connection: Connection, socket: Socket): void {
@@ -201,6 +229,7 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
         return fail(new SqlError('input', message))
       }
       const command = statement.execute(params.map(writeParam))
+      limitColumns(command)
       command.on('error', fail)
       command.on('fields', (given: FieldPacket[] | undefined) => {
         if (!given || fault) return
@@ -243,12 +272,26 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
   })
 }
 
+/** The driver keeps as many columns as a server announces, before anybody can look at them. */
+function limitColumns(command: NodeJS.EventEmitter): void {
+  let count: unknown
+  Object.defineProperty(command, '_fieldCount', {
+    get: () => count,
+    set(next) {
+      if (Number(next) > MAX_COLUMNS) throw tooManyColumns()
+      count = next
+    },
+  })
+}
+
 /** Lists and objects are JSON, as there are no arrays. */
 function writeParam(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return JSON.stringify(value)
   // As digits: a number would be sent as a fraction, which a LIMIT does not take.
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value
 }
+
+const MAX_BIT_BYTES = 8
 
 const NAMES: Record<number, string> = Object.fromEntries(
   Object.entries(Types).flatMap(([name, code]) =>
@@ -264,7 +307,8 @@ function readValue(field: FieldPacket, value: unknown): unknown {
   const { columnType } = field
   if (value === null || value === undefined) return null
   if (Buffer.isBuffer(value)) {
-    if (columnType === Types.BIT) return readNumber(BigInt(`0x${value.toString('hex') || '0'}`).toString())
+    if (columnType === Types.BIT && value.length <= MAX_BIT_BYTES)
+      return readNumber(BigInt(`0x${value.toString('hex') || '0'}`).toString())
     return value.toString('base64')
   }
   if (typeof value !== 'string') {

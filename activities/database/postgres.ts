@@ -1,16 +1,20 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { setOwn } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { HttpError } from '../http/httperror.ts'
+import { nameSqlType, readSqlValue } from './postgresvalues.ts'
 import {
   checkColumns,
   chooseEncryption,
   guardStream,
   type Login,
   MAX_SQL_BYTES,
+  maySayPassword,
+  passwordKept,
   type SqlColumn,
   SqlError,
   type SqlResult,
@@ -21,7 +25,6 @@ import {
   tooLarge,
   tooManyRows,
 } from './session.ts'
-import { readJsonColumn, readNumber, readTime } from './values.ts'
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const CANCEL_CODE = 80_877_102
@@ -55,6 +58,13 @@ export async function openPostgres(login: Login, { dial, signal }: SqlTools): Pr
     replication: undefined,
     client_encoding: 'UTF8',
   })
+  if (!maySayPassword(login, stream instanceof TLSSocket)) {
+    Object.assign(client, {
+      _handleAuthCleartextPassword: () => {
+        throw passwordKept()
+      },
+    })
+  }
   let broken: Error | undefined
   client.on('error', (error) => {
     broken ??= error
@@ -223,7 +233,7 @@ function carryOut(client: pg.Client, { sql, params, maxRows }: Statement): Promi
       },
       handleRowDescription(message: { fields: typeof fields }) {
         fields = message.fields
-        columns = fields.map(({ name, dataTypeID }) => ({ name, type: nameType(dataTypeID) }))
+        columns = fields.map(({ name, dataTypeID }) => ({ name, type: nameSqlType(dataTypeID) }))
         try {
           checkColumns(columns)
         } catch (error) {
@@ -239,7 +249,7 @@ function carryOut(client: pg.Client, { sql, params, maxRows }: Statement): Promi
             const text = texts[i] ?? null
             bytes += name.length + 4 + (text === null ? 4 : Buffer.byteLength(text))
             if (bytes > MAX_SQL_BYTES) throw tooLarge()
-            setOwn(row, name, text === null ? null : readValue(dataTypeID, text))
+            setOwn(row, name, text === null ? null : readSqlValue(dataTypeID, text))
           }
           rows.push(row)
         } catch (error) {
@@ -294,88 +304,6 @@ function writeElement(value: unknown): string {
   if (value === null || value === undefined) return 'NULL'
   const text = writeParam(value)!
   return Array.isArray(value) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`
-}
-
-const { builtins } = pg.types
-
-/** How values are read, by the id of their type; all others are texts. */
-const READERS: Record<number, (text: string) => unknown> = {
-  [builtins.BOOL]: (text) => text === 't',
-  [builtins.INT2]: Number,
-  [builtins.INT4]: Number,
-  [builtins.OID]: Number,
-  [builtins.INT8]: readNumber,
-  [builtins.NUMERIC]: readNumber,
-  [builtins.FLOAT4]: readFloat,
-  [builtins.FLOAT8]: readFloat,
-  [builtins.TIMESTAMPTZ]: (text) => readTime(text, 'Z'),
-  [builtins.TIMESTAMP]: (text) => readTime(text, ''),
-  [builtins.BYTEA]: (text) => Buffer.from(text.slice(2), 'hex').toString('base64'),
-  [builtins.JSON]: readJsonColumn,
-  [builtins.JSONB]: readJsonColumn,
-}
-
-/** The types of elements, by the ids of the arrays of them. */
-const ELEMENTS: Record<number, number> = {
-  1000: builtins.BOOL,
-  1001: builtins.BYTEA,
-  1005: builtins.INT2,
-  1007: builtins.INT4,
-  1009: builtins.TEXT,
-  1014: builtins.BPCHAR,
-  1015: builtins.VARCHAR,
-  1016: builtins.INT8,
-  1021: builtins.FLOAT4,
-  1022: builtins.FLOAT8,
-  1028: builtins.OID,
-  1115: builtins.TIMESTAMP,
-  1182: builtins.DATE,
-  1185: builtins.TIMESTAMPTZ,
-  1231: builtins.NUMERIC,
-  2951: builtins.UUID,
-  199: builtins.JSON,
-  3807: builtins.JSONB,
-}
-
-const NAMES = new Map<number, string>(
-  Object.entries(builtins).map(([name, id]) => [id as number, name.toLowerCase()]),
-)
-
-function nameType(id: number): string {
-  const element = ELEMENTS[id]
-  return element === undefined ? (NAMES.get(id) ?? 'text') : `${NAMES.get(element)}[]`
-}
-
-// A float may be infinite or no number, which JSON has no form for.
-function readFloat(text: string): number | string {
-  const value = Number(text)
-  return Number.isFinite(value) ? value : text
-}
-
-function readValue(type: number, text: string): unknown {
-  const element = ELEMENTS[type]
-  if (element === undefined) return (READERS[type] ?? String)(text)
-  return readArray(text, READERS[element] ?? String)
-}
-
-const PART = /\{|\}|,|"((?:[^"\\]|\\[\s\S])*)"|[^{},"]+/g
-
-/** The list that an array literal of PostgreSQL is; its text, if it has bounds of its own, as `[2:3]={1,2}`. */
-function readArray(text: string, read: (text: string) => unknown): unknown {
-  if (!text.startsWith('{')) return text
-  const outer: unknown[] = []
-  const open: unknown[][] = [outer]
-  for (const [part, quoted] of text.matchAll(PART)) {
-    const list = open.at(-1)!
-    if (part === '{') {
-      const inner: unknown[] = []
-      list.push(inner)
-      open.push(inner)
-    } else if (part === '}') open.pop()
-    else if (quoted !== undefined) list.push(read(quoted.replace(/\\([\s\S])/g, '$1')))
-    else if (part !== ',') list.push(part === 'NULL' ? null : read(part))
-  }
-  return outer[0]
 }
 
 function toSqlError(error: unknown): unknown {

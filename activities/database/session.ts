@@ -134,10 +134,37 @@ export function tooManyRows(maxRows: number): SqlError {
   return new SqlError('limit', `the statement gives more than ${maxRows} rows, of which none is used: ${way}`)
 }
 
+/** The most columns of a result: MySQL's, of whom a row has the most. */
+export const MAX_COLUMNS = 4_096
+
+export function tooManyColumns(): SqlError {
+  return new SqlError('limit', `the result has more than ${MAX_COLUMNS} columns: select less`)
+}
+
 /** The names of a result's columns: two of one name would become one. */
 export function checkColumns(columns: SqlColumn[]): void {
-  const names = columns.map(({ name }) => name)
-  const twice = names.filter((name, i) => names.indexOf(name) !== i)
-  if (twice.length === 0) return
-  throw new SqlError('input', `the result has several columns named ${twice[0]}: name them apart with AS`)
+  if (columns.length > MAX_COLUMNS) throw tooManyColumns()
+  const seen = new Set<string>()
+  for (const { name } of columns) {
+    if (seen.has(name))
+      throw new SqlError(
+        'input',
+        `the result has several columns named ${name.slice(0, 100)}: name them apart with AS`,
+      )
+    seen.add(name)
+  }
+}
+
+/**
+ * Whether the server may be told the password itself, or get it under a key that it sends: over an encrypted connection,
+ * or where the credential wants none. Else somebody in between, who has taken the encryption off, would read it.
+ */
+export function maySayPassword({ tls }: Login, isEncrypted: boolean): boolean {
+  return isEncrypted || tls === 'never'
+}
+
+export function passwordKept(): SqlError {
+  const message =
+    'the server wants the password itself, over a connection that is not encrypted: let it offer TLS, or another way to sign in'
+  return new SqlError('server', message, '28000')
 }

@@ -4,13 +4,19 @@ export function readNumber(digits: string): number | string {
   return Number.isFinite(value) && plain(digits) === plain(String(value)) ? value : digits
 }
 
-/** Digits in one form, without zeros that say nothing; undefined if it is no number, or has an exponent. */
-function plain(text: string): string | undefined {
-  const found = /^([+-]?)0*(\d+?)(?:\.(\d*?)0*)?$/.exec(text)
-  if (!found) return text.toLowerCase()
-  const [, sign, whole, fraction = ''] = found
-  const number = fraction === '' ? whole! : `${whole}.${fraction}`
-  return sign === '-' && number !== '0' ? `-${number}` : number
+/** Digits in one form, without zeros that say nothing, if that is what the text has. Looks at each character once. */
+function plain(text: string): string {
+  const sign = /^[+-]/.test(text) ? 1 : 0
+  const dot = text.indexOf('.')
+  const whole = text.slice(sign, dot < 0 ? undefined : dot)
+  const fraction = dot < 0 ? '' : text.slice(dot + 1)
+  if (!/^\d+$/.test(whole) || !/^\d*$/.test(fraction)) return text.toLowerCase()
+  let from = 0
+  while (from < whole.length - 1 && whole[from] === '0') from++
+  let to = fraction.length
+  while (to > 0 && fraction[to - 1] === '0') to--
+  const number = to === 0 ? whole.slice(from) : `${whole.slice(from)}.${fraction.slice(0, to)}`
+  return text[0] === '-' && number !== '0' ? `-${number}` : number
 }
 
 const LONG_DIGITS = /\d{16}|\d\.\d*[eE]|\d[eE]/
