@@ -1,8 +1,13 @@
 import type { HttpPass } from '../../credentials/authorize.ts'
 import type { HttpClient } from '../../http/http.ts'
+import { NodeFailure } from '../../nodes/kit/failure.ts'
 
 /** The most bytes of one answer of a server. */
 const MAX_BYTES = 2 * 1024 * 1024
+
+/** The most bytes of all answers of one session, and the most requests that a server can bring about by asking back. */
+const MAX_SESSION_BYTES = 2 * MAX_BYTES
+const MAX_REQUESTS = 100
 
 /** The headers of an answer at which the library looks. */
 const SHOWN = ['content-type', 'mcp-session-id', 'location', 'www-authenticate']
@@ -22,11 +27,18 @@ export function createGuardedFetch(
   { pass, signal, timeoutMs }: { pass: HttpPass | undefined; signal: AbortSignal; timeoutMs: number },
 ): GuardedFetch {
   let fault: unknown
+  let requests = 0
+  let left = MAX_SESSION_BYTES
   async function send(url: string, init: RequestInit): Promise<Response> {
     const method = init.method ?? 'GET'
     if (method !== 'POST' && method !== 'DELETE') return new Response(null, { status: 405 })
     const own = init.signal ? AbortSignal.any([signal, init.signal]) : signal
     fault = undefined
+    if (++requests > MAX_REQUESTS && method === 'POST') {
+      fault = new NodeFailure(`The server has brought about more than ${MAX_REQUESTS} requests`, BROKEN)
+      throw fault
+    }
+    const watchDepth = createDepthWatch()
     return await new Promise<Response>((resolve, reject) => {
       let stream: ReadableStreamDefaultController<Uint8Array> | undefined
       http
@@ -38,7 +50,7 @@ export function createGuardedFetch(
           signal: own,
           timeoutMs,
           redirects: 'none',
-          saveBytes: MAX_BYTES,
+          saveBytes: Math.min(MAX_BYTES, left),
           ...pass,
           save: ({ status, headers }) => {
             const shown = SHOWN.flatMap((name) =>
@@ -52,7 +64,11 @@ export function createGuardedFetch(
             })
             resolve(new Response(BODILESS.has(status) ? null : body, head))
             return async (bytes) => {
-              for await (const chunk of bytes) enqueue(stream, chunk)
+              for await (const chunk of bytes) {
+                left = Math.max(1, left - chunk.length)
+                watchDepth(chunk)
+                enqueue(stream, chunk)
+              }
             }
           },
         })
@@ -65,6 +81,34 @@ export function createGuardedFetch(
     })
   }
   return { fetch: (input, init) => send(String(input), init ?? {}), fault: () => fault }
+}
+
+/** How a server fails that does not keep to the protocol. */
+const BROKEN = { type: 'InvalidResponse' } as const
+
+/** Deeper values than these would exhaust the stack of those who read them. */
+const MAX_DEPTH = 500
+const [QUOTE, BACKSLASH, NEWLINE, BRACKET, BRACE] = [0x22, 0x5c, 0x0a, 0x5b, 0x7b]
+
+/** Throws for JSON that is nested too deeply, as its bytes come. Between events a line ends what looks like a text. */
+function createDepthWatch(): (chunk: Uint8Array) => void {
+  let depth = 0
+  let isText = false
+  let isEscaped = false
+  return (chunk) => {
+    for (const byte of chunk) {
+      if (byte === NEWLINE) isText = false
+      else if (isText) {
+        if (isEscaped) isEscaped = false
+        else if (byte === BACKSLASH) isEscaped = true
+        else if (byte === QUOTE) isText = false
+      } else if (byte === QUOTE) isText = true
+      else if (byte === BRACKET || byte === BRACE) {
+        if (++depth > MAX_DEPTH)
+          throw new NodeFailure(`The answer of the server is nested deeper than ${MAX_DEPTH}`, BROKEN)
+      } else if (byte === BRACKET + 2 || byte === BRACE + 2) depth = Math.max(0, depth - 1)
+    }
+  }
 }
 
 function enqueue(stream: ReadableStreamDefaultController<Uint8Array> | undefined, chunk: Uint8Array): void {

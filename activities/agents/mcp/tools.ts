@@ -1,9 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { createExactMask } from '../../../db/redaction/exact.ts'
 import { checkJsonSchema } from '../../../workflows/jsonschema/schema.ts'
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
 import { demandSchema } from '../../jsonschema/check.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
+import { readAgentConfig } from '../config.ts'
+import { describeGuard, guardValue } from '../guards/guards.ts'
 import type { AskedCall, RemoteTool } from '../state.ts'
 import { withServer } from './server.ts'
 
@@ -31,11 +34,7 @@ export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>)
   const wanted = include ? tools.filter(({ name }) => include.includes(name)) : tools
   if (wanted.length > MAX_TOOLS)
     throw tooMuch(server, `${wanted.length} tools; at most ${MAX_TOOLS} are offered`)
-  const found = wanted.map(({ name, description, inputSchema }) => ({
-    name,
-    description: [about, description].filter(Boolean).join('\n').slice(0, MAX_DESCRIPTION).toWellFormed(),
-    parameters: inputSchema as Record<string, unknown>,
-  }))
+  const found = wanted.map((offered) => describeOffered(about, offered))
   const { length } = JSON.stringify(found)
   if (length > MAX_CHARACTERS)
     throw tooMuch(
@@ -44,26 +43,55 @@ export async function listServerTools(context: NodeContext, tool: ToolOf<'MCP'>)
     )
   const usable: ServerTool[] = []
   for (const offered of found) {
-    const fault = await findSchemaFault(context, offered.parameters)
-    if (fault === undefined) usable.push(offered)
+    const why =
+      (await findSchemaFault(context, offered.parameters)) ?? (await findGuardFault(context, offered))
+    if (why === undefined) usable.push(offered)
     else {
-      const message = `the tool ${offered.name.slice(0, 100)} of the server was left out: its schema ${fault}`
+      const message = `the tool ${offered.name.slice(0, 100)} of the server was left out: ${why}`
       context.notes.add({ warnings: [{ path: `config.tools.${server}`, message }] })
     }
   }
   return usable
 }
 
+type Offered = { name: string; description?: string | undefined; inputSchema: object }
+
+/** Line ends and tabs may stay. A person who reads the record must see what the model reads. */
+const UNSEEN = /[^\P{C}\n\t]/gu
+
+/** A tool as the model is told of it. */
+function describeOffered(about: string | undefined, { name, description, inputSchema }: Offered): ServerTool {
+  const seen = description?.toWellFormed().replace(UNSEEN, '')
+  return {
+    name,
+    description: [about, seen].filter(Boolean).join('\n').slice(0, MAX_DESCRIPTION).toWellFormed(),
+    parameters: inputSchema as Record<string, unknown>,
+  }
+}
+
+/**
+ * What the node's guardrails have against what a server says of a tool: the model reads that as it reads the answers of
+ * tools, so it is checked as they are. Undefined if nothing, or if they check none.
+ */
+async function findGuardFault(context: NodeContext, offered: ServerTool): Promise<string | undefined> {
+  const checks = readAgentConfig(context).guardrails?.toolResults
+  if (!checks) return undefined
+  // Neither is a result that has to fit a schema, and a model is not asked about each of a hundred tools.
+  const own = { ...checks, validateSchema: false, askModel: false }
+  const { passed, note } = await guardValue(context, 'toolResults', own, offered)
+  return passed ? undefined : `a guardrail has found ${describeGuard(note)} in how it is described`
+}
+
 /** What is wrong with the schema of a stranger; undefined if it can be used. */
 async function findSchemaFault(context: NodeContext, schema: unknown): Promise<string | undefined> {
   const [problem] = checkJsonSchema(schema)
-  if (problem) return problem.message
+  if (problem) return `its schema ${problem.message}`
   try {
     await demandSchema(context, schema)
     return undefined
   } catch (error) {
     if (!(error instanceof NodeFailure) || error.retryable) throw error
-    return error.message.slice(0, 300)
+    return `its schema ${error.message.slice(0, 300)}`
   }
 }
 
@@ -84,6 +112,8 @@ export async function callServerTool(
 ): Promise<unknown> {
   const { remoteName: name, parameters } = remote
   const result = await withServer(context, tool, async ({ client, limits }) => {
+    const { tools } = await client.listTools(undefined, limits)
+    demandSame(context, tool, { remote, tools })
     await begin()
     const definition = { name, inputSchema: parameters as { type: 'object' } }
     return client.callTool({ name, arguments: call.arguments }, { ...limits, toolDefinition: definition })
@@ -92,6 +122,31 @@ export async function callServerTool(
   const text = content.map(describeContent).join('\n')
   if (isError) return { error: text === '' ? 'the tool has failed' : text }
   return structuredContent ?? text
+}
+
+/**
+ * Refuses a call of a tool that its server now describes otherwise: what the model has decided, and somebody may have
+ * approved, was something else. One that is not offered any more is the server's to refuse.
+ */
+function demandSame(
+  context: NodeContext,
+  { name: server, description: about }: ToolOf<'MCP'>,
+  { remote, tools }: { remote: RemoteTool; tools: Offered[] },
+): void {
+  const named = tools.filter(({ name }) => name === remote.remoteName)
+  const { value } = createExactMask(context.credentials?.secrets() ?? [])
+  const isSame = value({ named }).named.some((offered) => {
+    const { description, parameters } = describeOffered(about, offered)
+    // An agent of the release before has kept what nobody sees.
+    const [now, before] = [description, remote.description].map((text) => text.replace(UNSEEN, ''))
+    return now === before && isDeepStrictEqual(parameters, remote.parameters)
+  })
+  if (named.length === 0 || isSame) return
+  const what = remote.remoteName.slice(0, 100)
+  throw new NodeFailure(
+    `The server ${server} describes ${what} otherwise than in the first turn: it was not called`,
+    { type: 'ToolRefused' },
+  )
 }
 
 function describeContent(part: { type: string; text?: unknown; mimeType?: unknown }): string {

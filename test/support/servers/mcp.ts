@@ -21,7 +21,12 @@ export type McpTool = {
 export type McpManner = 'json' | 'sse' | 'modern'
 
 /** A request that has come: its method in the protocol, if it has a body. */
-export type McpRequest = { method: string; asks: string | undefined; headers: IncomingHttpHeaders }
+export type McpRequest = {
+  method: string
+  asks: string | undefined
+  id: unknown
+  headers: IncomingHttpHeaders
+}
 
 /** Starts an MCP server over streamable HTTP. `before` may answer a request itself, and then returns true. */
 export async function startMcp(manner: McpManner, tools: McpTool[]) {
@@ -65,8 +70,8 @@ export async function startMcp(manner: McpManner, tools: McpTool[]) {
     response.on('error', () => {})
     const { method = 'GET', url = '/', headers } = request
     const body = await buffer(request).catch(() => Buffer.alloc(0))
-    const asks = body.length > 0 ? (JSON.parse(body.toString()).method as string) : undefined
-    const seen = { method, asks, headers }
+    const message = body.length > 0 ? (JSON.parse(body.toString()) as { method?: string; id?: unknown }) : {}
+    const seen = { method, asks: message.method, id: message.id, headers }
     requests.push(seen)
     if (state.before?.(seen, response)) return
     const pairs = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string])
