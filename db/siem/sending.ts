@@ -65,7 +65,9 @@ export async function readBatch(
   })
   const { rows } = await sql<{ base: number | null }>`
     select max(base_seq) as base from audit_anchors where team_id = ${teamId}`.execute(db)
-  return { entries, missed: Math.max(0, (rows[0]?.base ?? 0) - sentSeq) }
+  // A purge between the two reads takes none of the entries away that are sent now.
+  const lost = Math.min(rows[0]?.base ?? 0, entries[0] ? entries[0].seq - 1 : Number.POSITIVE_INFINITY)
+  return { entries, missed: Math.max(0, lost - sentSeq) }
 }
 
 /**
