@@ -112,7 +112,8 @@ test('a purge between the two reads of a batch makes none of its entries missed'
   const db = store.db.withPlugin({
     transformQuery: ({ node }) => node,
     async transformResult({ result }) {
-      purged ??= (await ask('POST', at(teamId, 'purge'))).body.purgedCount
+      // Once the entries are there.
+      if (result.rows.length > 1) purged ??= (await ask('POST', at(teamId, 'purge'))).body.purgedCount
       return result
     },
   })
