@@ -1,5 +1,6 @@
 import { useReactFlow } from '@xyflow/react'
 import { useCallback, useMemo, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { isRefused, problemsOf } from '../data/refusal.ts'
 import { ExecuteDialog } from '../executions/execute.tsx'
 import { go, useQueryState } from '../kit/address.ts'
@@ -140,7 +141,8 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
       onSave: () => void saveHere(),
       onAdd: (node) => {
         if (node) store.set({ selected: new Set([node]) })
-        setTarget('free')
+        // What is typed next belongs into its field, however fast it comes: a canvas takes letters for commands.
+        flushSync(() => setTarget('free'))
       },
       onNote: addNote,
       onOpen: open,

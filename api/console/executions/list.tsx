@@ -8,7 +8,7 @@ import { PageHeader } from '../kit/header.tsx'
 import { Checkbox, DateInput, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { useSearch } from '../kit/search.ts'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Empty, Loaded, Rows } from '../kit/states.tsx'
 import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
 import { type Column, Table } from '../kit/table.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'
@@ -39,7 +39,8 @@ export function ExecutionsPage() {
   const search = useSearch(query.search, (next) => setQuery({ search: next }, { replace: true }))
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const found = useExecutions(teamId, { ...filters, page: readPage(page) })
-  const picked = (found.data?.content ?? []).filter(({ id }) => chosen.has(id))
+  const stale = found.isPlaceholderData || search.isAhead
+  const picked = stale ? [] : (found.data?.content ?? []).filter(({ id }) => chosen.has(id))
   const operates = useRole()('OPERATOR')
   const filtered = Object.values(filters).some(Boolean)
   useCommands(
@@ -102,11 +103,13 @@ export function ExecutionsPage() {
         {(list) =>
           list.totalElements > 0 ? (
             <>
-              <ExecutionTable
-                rows={list.content}
-                named
-                {...(operates ? { chosen, onChoose: setChosen } : {})}
-              />
+              <Rows stale={stale}>
+                <ExecutionTable
+                  rows={list.content}
+                  named
+                  {...(operates ? { chosen, onChoose: setChosen } : {})}
+                />
+              </Rows>
               <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
               {list.searchedFrom && (
                 <Older from={list.searchedFrom} href={linkTo({ to: list.searchedFrom })} />

@@ -2,7 +2,10 @@ import { useState } from 'react'
 
 const PAUSE_MS = 200
 
-/** What is typed, and a while after it the search itself: `value` is what the address says. */
+/**
+ * What is typed, and a while after it the search itself: `value` is what the address says. `isAhead` is true while what is
+ * typed has not been searched for yet.
+ */
 export function useSearch(value: string, onSettle: (text: string) => void) {
   const [typed, setTyped] = useState<{ text: string; for: string } | null>(null)
   const [timer, setTimer] = useState<ReturnType<typeof setTimeout>>()
@@ -12,5 +15,6 @@ export function useSearch(value: string, onSettle: (text: string) => void) {
     setTimer(setTimeout(() => onSettle(text), PAUSE_MS))
   }
   // What the address says counts again once it has changed by other means.
-  return { text: typed && (typed.for === value || typed.text === value) ? typed.text : value, follow }
+  const text = typed && (typed.for === value || typed.text === value) ? typed.text : value
+  return { text, follow, isAhead: text !== value }
 }

@@ -78,3 +78,15 @@ export function Loaded<T>({
   if (query.error) return <Refused error={query.error} />
   return <Skeleton {...(rows === undefined ? {} : { rows })} />
 }
+
+/**
+ * Rows that one can act on. Those of the search before (`stale`) stay to be seen until the next ones have come, but nothing
+ * can be done with them: what is chosen must be what was asked for.
+ */
+export function Rows({ stale, children }: { stale: boolean; children: ReactNode }) {
+  return (
+    <div className="rows" inert={stale} aria-busy={stale}>
+      {children}
+    </div>
+  )
+}

@@ -1,5 +1,6 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { Redirect, Route, Switch, useLocation } from 'wouter'
 import type { User } from '../data/people.ts'
 import { Button } from '../kit/button.tsx'
@@ -23,7 +24,7 @@ export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
   const [shown, setShown] = useState<'palette' | 'help' | 'drawer' | null>(null)
   const main = useRef<HTMLElement>(null)
   const close = () => setShown(null)
-  useShortcuts({ onPalette: () => setShown('palette'), onHelp: () => setShown('help') })
+  useShortcuts({ onPalette: () => flushSync(() => setShown('palette')), onHelp: () => setShown('help') })
   const team = user.teams.find((one) => one.teamId === wanted) ?? user.teams[0]
   const value = useMemo(() => {
     const choose = (teamId: string) => {

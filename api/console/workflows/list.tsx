@@ -9,7 +9,7 @@ import { PageHeader } from '../kit/header.tsx'
 import { Checkbox, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { useSearch } from '../kit/search.ts'
-import { Empty, Loaded } from '../kit/states.tsx'
+import { Empty, Loaded, Rows } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
 import { Table } from '../kit/table.tsx'
 import { Age } from '../kit/time.tsx'
@@ -44,7 +44,8 @@ export function WorkflowsPage() {
   )
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const rows = found.data?.content ?? []
-  const picked = rows.filter(({ id }) => chosen.has(id))
+  const stale = found.isPlaceholderData || search.isAhead
+  const picked = stale ? [] : rows.filter(({ id }) => chosen.has(id))
   return (
     <>
       <PageHeader title="Workflows">
@@ -86,7 +87,9 @@ export function WorkflowsPage() {
         {(list) =>
           list.totalElements > 0 ? (
             <>
-              <WorkflowTable rows={list.content} chosen={chosen} onChoose={setChosen} />
+              <Rows stale={stale}>
+                <WorkflowTable rows={list.content} chosen={chosen} onChoose={setChosen} />
+              </Rows>
               <Pager page={list} linkTo={(number) => linkTo({ page: number })} />
             </>
           ) : query.search || active ? (

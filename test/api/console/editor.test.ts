@@ -205,6 +205,25 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await page.locator('.note strong').getByText('Look').waitFor()
   })
 
+  test('what follows a key that opens a search is typed into it, however fast it comes', async () => {
+    await signIn('#/workflows/new')
+    await node('start').click()
+    // No other task of the page comes between the key and the look.
+    const pressNow = (key: string, ctrlKey = false) =>
+      page.evaluate(
+        (init) => {
+          const from = document.activeElement ?? document.body
+          from.dispatchEvent(new KeyboardEvent('keydown', { ...init, bubbles: true, cancelable: true }))
+          return document.activeElement?.getAttribute('aria-label')
+        },
+        { key, ctrlKey },
+      )
+    expect(await pressNow('a')).toBe('Search nodes')
+    await press('Escape')
+    await expect.poll(() => page.locator('.palette-dock').count()).toBe(0)
+    expect(await pressNow('k', true)).toBe('Search pages, workflows and commands')
+  })
+
   test('what is refused is marked on its node, and JSON is another view of the same', async () => {
     await signIn('#/workflows/new')
     await node('start').click()

@@ -101,7 +101,18 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
     await page.waitForURL(/#\/executions$/)
     const third = await host.execute(id, { needle })
     await host.ended(third)
+    // As long as the answer is not there, the rows are those of another search: nothing can be done with them.
+    const answer = Promise.withResolvers<void>()
+    await page.route(/search=needle/, async (route) => {
+      await answer.promise
+      await route.continue()
+    })
     await page.getByRole('searchbox', { name: 'Search' }).fill(needle)
+    await page.waitForURL(/search=needle/)
+    await page.locator('.rows[aria-busy=true] tbody tr').first().waitFor()
+    expect(await page.locator('.rows').evaluate((rows) => (rows as HTMLElement).inert)).toBe(true)
+    answer.resolve()
+    await page.locator('.rows[aria-busy=false]').waitFor({ state: 'attached' })
     await expect.poll(() => links.count()).toBe(2)
     await page.getByText('Choose all 2 on this page').click()
     await expectAccessible(page)

@@ -1,4 +1,4 @@
-import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../kit/button.tsx'
 import { GROUPS, type Group, kindOf, type NodeType, type NodeTypes } from '../graph/kinds.ts'
 import { DRAGGED } from './canvas.tsx'
@@ -21,7 +21,7 @@ export function Palette({ types, where, triggers, onPick, onClose }: PaletteProp
   const listId = useId()
   const list = useRef<HTMLDivElement>(null)
   const field = useRef<HTMLInputElement>(null)
-  useEffect(() => field.current?.focus(), [])
+  useLayoutEffect(() => field.current?.focus(), [])
   const groups = useMemo(() => findTypes(types, text, triggers), [types, text, triggers])
   const flat = groups.flatMap(({ found }) => found)
   const active = flat[Math.min(at, flat.length - 1)]
