@@ -95,6 +95,7 @@ export const DOCUMENT_NODES = {
             items: v.optional(computed(itemsField)),
             delimiter: v.optional(v.pipe(plain, v.length(1, 'must be one character')), ','),
             header: v.optional(flag, true),
+            lenient: v.optional(flag),
             columns: v.optional(
               v.pipe(
                 v.array(labelField, 'must be an array'),
@@ -109,6 +110,7 @@ export const DOCUMENT_NODES = {
             items: 'The items that are written.',
             delimiter: 'What stands between two cells.',
             header: 'The first line has the names. Without it a row is a list.',
+            lenient: 'With parse: takes quotes where there should be none.',
             columns: 'The columns that are written, in their order. Without them all keys of the items.',
             escapeFormulas: 'Escapes cells that a spreadsheet would compute.',
           },
