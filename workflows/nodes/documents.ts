@@ -155,6 +155,7 @@ export const DOCUMENT_NODES = {
           {
             operation: oneOf('parse', 'build', 'read', 'write'),
             value: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+            order: v.optional(flag),
             source: v.optional(textField),
             options: v.optional(anyObject),
           },
@@ -162,6 +163,7 @@ export const DOCUMENT_NODES = {
             operation:
               'Reads XML (parse), writes it (build), or does so with a field of its item, as n8n does (read, write).',
             value: 'The XML that is read, or the object that is written.',
+            order: 'With parse: all children of an element are a list, #children, in their order.',
             source: 'With read and write: the field of the item that has the XML.',
             options: 'With read and write: the options of xml2js.',
           },

@@ -17,6 +17,7 @@ const READING_KEYS: Record<string, readonly ReadableFormat[]> = {
   delimiter: ['csv'],
   header: ['csv', 'xlsx'],
   lenient: ['csv'],
+  order: ['xml'],
   largeNumbers: ['json', 'xlsx'],
   sheet: ['xlsx'],
   range: ['xlsx'],
@@ -100,6 +101,7 @@ export const FORMAT_NODES = {
             delimiter: v.optional(computed(delimiterField)),
             header: v.optional(flag, true),
             lenient: v.optional(flag),
+            order: v.optional(flag),
             largeNumbers: v.optional(oneOf('text', 'number')),
             sheet: v.optional(computed(sheetField)),
             range: v.optional(computed(rangeField)),
@@ -126,6 +128,7 @@ export const FORMAT_NODES = {
             delimiter: 'CSV: what stands between two cells. Without it what fits the first records.',
             header: 'CSV and XLSX: the first row has the names of the columns.',
             lenient: 'CSV: takes quotes where there should be none.',
+            order: 'XML: all children of an element are a list, #children, in their order.',
             largeNumbers:
               'JSON and XLSX: numbers that JavaScript cannot hold exactly become a text of their digits (the default), or are rounded.',
             sheet: "XLSX: a sheet's name, or its number from 1.",

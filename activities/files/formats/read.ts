@@ -2,6 +2,7 @@ import { isObject } from '../../../workflows/json.ts'
 import { convertFormat, type HtmlPick } from '../../expressions/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { describeLarge, readJson } from '../../reading/json.ts'
+import { parseXml } from '../../reading/xml/parse.ts'
 import { readCsvItems } from './csv.ts'
 import { findDelimiter, nameDelimiter } from './delimiters.ts'
 import { demandFormatOf, detectFormat } from './detect.ts'
@@ -53,7 +54,7 @@ async function readAs(
       if (message) warn(message)
       return { output: { value: reading.value } }
     }
-    if (format === 'xml') return { output: { value: await convertFormat({ kind: 'xml', parse: text }) } }
+    if (format === 'xml') return { output: { value: parseXml(text, { order: options.order }) } }
     if (!options.fields) return { output: { text: await convertFormat({ kind: 'html', text }) } }
     const picks = Object.entries(options.fields).map(
       ([key, wanted]) => [key, (isObject(wanted) ? wanted : { selector: wanted }) as HtmlPick] as const,
