@@ -4,6 +4,7 @@ import { stringify } from 'csv-stringify/sync'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { SOME_DELIMITER } from './delimiters.ts'
 
 const CHUNK = 32_768
 const ROWS = 200
@@ -136,7 +137,7 @@ export async function writeCsvItems(
   // Each cell takes at least one character, its delimiter.
   if (items.length * columns.length > MAX_CHARS) throw outputTooLarge()
   const head = !header || columns.length === 0 ? [] : [columns]
-  const options = { delimiter, escape_formulas: escapeFormulas }
+  const options = { delimiter, escape_formulas: escapeFormulas, quoted_match: SOME_DELIMITER }
   const pace = createPacer()
   const parts = [stringify(head, options)]
   let chars = 0

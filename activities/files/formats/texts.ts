@@ -1,4 +1,3 @@
-import { findXmlEncoding } from '../../reading/xml/encoding.ts'
 import { excessiveFile, invalidFile, writeSize } from './faults.ts'
 import type { FileSource, Warn } from './work.ts'
 
@@ -56,10 +55,13 @@ function findMark(name: string, bytes: Uint8Array): string | undefined {
 
 /** The encoding that XML or HTML says of itself. */
 function findOwnName(bytes: Uint8Array, format: string): string | undefined {
-  if (format === 'xml') return findXmlEncoding(bytes)
-  if (format !== 'html') return undefined
+  if (format !== 'xml' && format !== 'html') return undefined
   const head = Buffer.from(bytes.subarray(0, HEAD)).toString('latin1')
-  const found = /<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})/i.exec(head)?.[1]
+  const pattern =
+    format === 'xml'
+      ? /^\s*<\?xml[^>]{0,200}\sencoding\s*=\s*["']([\w.:-]{1,40})["']/
+      : /<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})/i
+  const found = pattern.exec(head)?.[1]
   // As browsers do: what can be read as ASCII is not UTF-16, whatever it says.
   if (found === undefined || /^utf-?16/i.test(found)) return undefined
   try {

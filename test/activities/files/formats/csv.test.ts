@@ -5,7 +5,7 @@ import { createFormats, failureOf } from '../../../support/formats/reading.ts'
 
 const evaluator = createEvaluator()
 afterAll(() => evaluator.close())
-const { read } = createFormats(evaluator)
+const { read, write } = createFormats(evaluator)
 
 test('the delimiter is the first that gives most records the same number of fields', () => {
   const cases: [text: string, delimiter: string, others: string[]][] = [
@@ -27,6 +27,9 @@ test('the delimiter is the first that gives most records the same number of fiel
     ['name\nAnn\nBo, the second\n', ',', []],
     ['one column\n1\n', ',', []],
     ['', ',', []],
+    ['id,tags\n1,a|b\n2,c|d\n', ',', ['|']],
+    ['Name, Vorname;Ort\nMeier, Hans;Bonn\nKunz, Eva\n', ';', [',']],
+    ['id,tags\n1,"a|b"\n2,"c|d"\n', ',', []],
     // The report's title and its foot are no rows of the table.
     ['Report of May\nid;n\n1;2\n3;4\n5;6\nin all: 3, as of May\n', ';', []],
     // Twenty records are looked at, not one more.
@@ -64,6 +67,27 @@ test('a delimiter that was guessed is in the output, and a doubt is a warning', 
     format: 'csv',
     delimiter: ',',
     items: [{ Name: 'Meier', 'Vorname;Ort': ' Hans;Bonn' }],
+  })
+})
+
+test('what is written with any delimiter is read as the same without one', async () => {
+  const items = [
+    { note: 'a;b', tags: 'x|y' },
+    { note: 'c;d', tags: 'z|"q"' },
+    { note: '1,5\tx', tags: 'p|q' },
+  ]
+  for (const delimiter of [',', ';', '\t', '|'])
+    for (const list of [items, items.map(({ note, tags }) => ({ note, tags, more: 'x' }))])
+      expect(await read('a.csv', await write('csv', list, { delimiter }))).toEqual({
+        format: 'csv',
+        delimiter,
+        items: list,
+      })
+  const notes = items.map(({ note }) => ({ note }))
+  expect(await read('a.csv', await write('csv', notes))).toEqual({
+    format: 'csv',
+    delimiter: ',',
+    items: notes,
   })
 })
 
