@@ -1,5 +1,5 @@
 import { isObject } from '../../../workflows/json.ts'
-import { escapeAttribute, escapeCharacter, escapeText } from './characters.ts'
+import { escapeAttribute, escapeCharacter, escapeXmlText } from './characters.ts'
 import { isXmlName } from './names.ts'
 
 /** A child as it is written: a text or an element (or an instruction) without the line that it may stand on. */
@@ -40,7 +40,7 @@ function joinMixed(parts: Part[]): string {
   return parts
     .map((part) => {
       if ('write' in part) return part.write(-1)
-      const text = escapeText(part.text)
+      const text = escapeXmlText(part.text)
       return keepsSpace
         ? text
         : text.replace(/^[ \t\n]+|[ \t\n]+$/g, (space) => space.replace(/[\s\S]/g, escapeCharacter))
@@ -117,7 +117,7 @@ function writeInstruction(target: string, value: unknown): string {
 
 /** An instruction has no references: what cannot be written is refused. */
 function escapeNothing(text: string): string {
-  escapeText(text)
+  escapeXmlText(text)
   return text
 }
 

@@ -47,7 +47,7 @@ export function decodeReferences(raw: string, from: number): string {
 }
 
 /** Text as it is written between tags. Throws an Error for what XML cannot have. */
-export function escapeText(text: string): string {
+export function escapeXmlText(text: string): string {
   demandWritable(text)
   return text.replace(/[&<>\r]/g, escapeCharacter)
 }
