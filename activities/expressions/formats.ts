@@ -1,7 +1,8 @@
-import { XMLBuilder, XMLParser } from 'fast-xml-parser'
 import { DateTime } from 'luxon'
 import { type HTMLElement, parse } from 'node-html-parser'
 import { setOwn } from '../../workflows/json.ts'
+import { buildXml } from '../reading/xml/build.ts'
+import { parseXml } from '../reading/xml/parse.ts'
 
 /** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
 export type HtmlPick = { selector: string; attribute?: string; all?: boolean }
@@ -18,7 +19,7 @@ export type PageField = {
 
 /** Work for parsers. Only in an evaluator process can their time and memory be bounded. */
 export type FormatConversion =
-  | { kind: 'xml'; parse: string }
+  | { kind: 'xml'; parse: string; order?: boolean }
   | { kind: 'xml'; build: string }
   | { kind: 'html'; text: string }
   | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
@@ -37,15 +38,6 @@ export type FormatConversion =
   /** Where a text, which must be JSON, does not fit a JSON Schema, which is JSON. Gives a TextFit. */
   | { kind: 'schema'; schema: string; text: string }
 
-// Strings stay strings: a postcode must not become a number.
-const XML = {
-  ignoreAttributes: false,
-  attributeNamePrefix: '@',
-  textNodeName: '#text',
-  parseTagValue: false,
-  parseAttributeValue: false,
-} as const
-
 /** Carries out a conversion; `build` is the JSON of an object. Throws an Error for invalid input. */
 export async function convertFormat(conversion: FormatConversion): Promise<unknown> {
   if ('document' in conversion) return (await import('../nodes/lists/pages.ts')).pickFields(conversion)
@@ -62,11 +54,8 @@ export async function convertFormat(conversion: FormatConversion): Promise<unkno
     return validateJson(JSON.parse(conversion.schema), JSON.parse(conversion.value))
   }
   if (conversion.kind === 'xml') {
-    if ('parse' in conversion) return new XMLParser(XML).parse(conversion.parse, true)
-    const options = { ...XML, format: true, suppressBooleanAttributes: false }
-    const value = JSON.parse(conversion.build)
-    demandNames(value)
-    return new XMLBuilder(options).build(value)
+    if ('parse' in conversion) return parseXml(conversion.parse, conversion)
+    return buildXml(JSON.parse(conversion.build))
   }
   if (conversion.kind === 'date') {
     const { text, format, zone, locale } = conversion
@@ -90,20 +79,6 @@ export async function convertFormat(conversion: FormatConversion): Promise<unkno
 function readPattern(pattern: string): RegExp {
   const [, source, flags] = /^\/(.*)\/([a-z]*)$/s.exec(pattern) ?? []
   return source === undefined ? new RegExp(pattern) : new RegExp(source, flags)
-}
-
-const NAME = /^[\p{L}_:][\p{L}\p{M}\p{N}_:.\u00b7-]*$/u
-
-/** Checks the names, as the builder writes keys unchanged: `b><c` would make invalid or unintended XML. */
-function demandNames(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return
-  for (const [key, child] of Object.entries(value)) {
-    const name = key.replace(/^[@?]/, '')
-    if (!Array.isArray(value) && key !== XML.textNodeName && !NAME.test(name)) {
-      throw new Error(`${JSON.stringify(key.slice(0, 100))} is not a valid name for an element or attribute`)
-    }
-    demandNames(child)
-  }
 }
 
 /** The text of a page as one reads it, without scripts and styles. */

@@ -12,8 +12,10 @@ import type { NodeRunner } from './kit/node.ts'
 export const runCsv: NodeRunner = async (context) => {
   const { config } = context
   const how = { delimiter: String(config.delimiter ?? ','), header: config.header !== false }
-  if (config.operation !== 'format')
-    return { output: { items: await readCsvItems(await renderText(context, 'value'), how, 'value') } }
+  if (config.operation !== 'format') {
+    const reading = { ...how, lenient: config.lenient === true }
+    return { output: { items: await readCsvItems(await renderText(context, 'value'), reading, 'value') } }
+  }
   const columns = config.columns as string[] | undefined
   const escapeFormulas = config.escapeFormulas === true
   return {

@@ -79,8 +79,8 @@ export function demandFiles({ files }: NodeContext): Files {
 }
 
 async function readOptions(context: NodeContext): Promise<ReadingOptions> {
-  const { header, dates, as, fields } = context.config as ReadingOptions
-  const options: Record<string, unknown> = { header, dates, as, fields }
+  const { header, lenient, order, largeNumbers, dates, as, fields } = context.config as ReadingOptions
+  const options: Record<string, unknown> = { header, lenient, order, largeNumbers, dates, as, fields }
   for (const [key, schema] of Object.entries(SCHEMAS))
     if (context.config[key] !== undefined)
       options[key] = await renderKey(context, key, schema as v.GenericSchema)

@@ -15,7 +15,11 @@ export const runXml: NodeRunner = async (context) => {
     return { output: await convertItem(context) }
   if (config.operation === 'parse') {
     const parse = await renderText(context, 'value')
-    return { output: { value: await evaluator.convert({ kind: 'xml', parse }, bindings) } }
+    return {
+      output: {
+        value: await evaluator.convert({ kind: 'xml', parse, order: config.order === true }, bindings),
+      },
+    }
   }
   const value = await evaluator.render(config.value, bindings)
   if (!isObject(value)) throw invalidConfig('value', 'must be an object to build XML from')

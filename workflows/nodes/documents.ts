@@ -95,6 +95,7 @@ export const DOCUMENT_NODES = {
             items: v.optional(computed(itemsField)),
             delimiter: v.optional(v.pipe(plain, v.length(1, 'must be one character')), ','),
             header: v.optional(flag, true),
+            lenient: v.optional(flag),
             columns: v.optional(
               v.pipe(
                 v.array(labelField, 'must be an array'),
@@ -109,6 +110,7 @@ export const DOCUMENT_NODES = {
             items: 'The items that are written.',
             delimiter: 'What stands between two cells.',
             header: 'The first line has the names. Without it a row is a list.',
+            lenient: 'With parse: takes quotes where there should be none.',
             columns: 'The columns that are written, in their order. Without them all keys of the items.',
             escapeFormulas: 'Escapes cells that a spreadsheet would compute.',
           },
@@ -153,6 +155,7 @@ export const DOCUMENT_NODES = {
           {
             operation: oneOf('parse', 'build', 'read', 'write'),
             value: v.optional(v.union([textField, anyObject], 'must be a string or an object')),
+            order: v.optional(flag),
             source: v.optional(textField),
             options: v.optional(anyObject),
           },
@@ -160,6 +163,7 @@ export const DOCUMENT_NODES = {
             operation:
               'Reads XML (parse), writes it (build), or does so with a field of its item, as n8n does (read, write).',
             value: 'The XML that is read, or the object that is written.',
+            order: 'With parse: all children of an element are a list, #children, in their order.',
             source: 'With read and write: the field of the item that has the XML.',
             options: 'With read and write: the options of xml2js.',
           },

@@ -4,6 +4,7 @@ import { stringify } from 'csv-stringify/sync'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { SOME_DELIMITER } from './delimiters.ts'
 
 const CHUNK = 32_768
 const ROWS = 200
@@ -11,11 +12,21 @@ const ROWS = 200
 /** The most characters of items that are read, and of CSV that is written. */
 const MAX_CHARS = 8_000_000
 
-/** `header`: whether the first line has the names of the columns. */
-export type CsvReading = { delimiter?: string | undefined; header?: boolean | undefined }
+/** What the parser says of a quote that `lenient` would take. */
+const STRAY_QUOTES = ['INVALID_OPENING_QUOTE', 'CSV_INVALID_CLOSING_QUOTE']
+
+/** `header`: whether the first line has the names of the columns. `lenient` takes quotes where CSV has none. */
+export type CsvReading = {
+  delimiter?: string | undefined
+  header?: boolean | undefined
+  lenient?: boolean | undefined
+}
 
 /** `columns`: which keys of the items are written, all of them if it is not said. */
-export type CsvWriting = CsvReading & { columns?: string[] | undefined; escapeFormulas?: boolean | undefined }
+export type CsvWriting = Omit<CsvReading, 'lenient'> & {
+  columns?: string[] | undefined
+  escapeFormulas?: boolean | undefined
+}
 
 /**
  * The items of a CSV text: objects with the first line's names as keys, or arrays without a header. Every cell is a
@@ -23,10 +34,10 @@ export type CsvWriting = CsvReading & { columns?: string[] | undefined; escapeFo
  */
 export async function readCsvItems(
   text: string,
-  { delimiter = ',', header = true }: CsvReading,
+  { delimiter = ',', header = true, lenient = false }: CsvReading,
   what: string,
 ): Promise<unknown[]> {
-  const rows = await parseCsv(text, delimiter, what)
+  const rows = await parseCsv(text, { delimiter, lenient }, what)
   return header ? nameCells(rows) : rows
 }
 
@@ -53,9 +64,14 @@ export async function nameCells(rows: unknown[][]): Promise<Record<string, unkno
   return items
 }
 
-async function parseCsv(text: string, delimiter: string, what: string): Promise<string[][]> {
+async function parseCsv(
+  text: string,
+  { delimiter, lenient }: { delimiter: string; lenient: boolean },
+  what: string,
+): Promise<string[][]> {
   const parser = parse({
     delimiter,
+    relax_quotes: lenient,
     record_delimiter: ['\r\n', '\n', '\r'],
     bom: true,
     relax_column_count: true,
@@ -85,7 +101,9 @@ async function parseCsv(text: string, delimiter: string, what: string): Promise<
     await end
   } catch (error) {
     if ((error as { code?: string }).code === 'CSV_MAX_RECORD_SIZE') throw outputTooLarge()
-    throw new NodeFailure(`${what} is not valid CSV: ${(error as Error).message}`, { type: 'InvalidInput' })
+    const { code, message } = error as Error & { code?: string }
+    const hint = !lenient && STRAY_QUOTES.includes(code ?? '') ? '; lenient takes stray quotes' : ''
+    throw new NodeFailure(`${what} is not valid CSV: ${message}${hint}`, { type: 'InvalidInput' })
   }
   if (chars > MAX_CHARS) throw outputTooLarge()
   return rows
@@ -119,7 +137,7 @@ export async function writeCsvItems(
   // Each cell takes at least one character, its delimiter.
   if (items.length * columns.length > MAX_CHARS) throw outputTooLarge()
   const head = !header || columns.length === 0 ? [] : [columns]
-  const options = { delimiter, escape_formulas: escapeFormulas }
+  const options = { delimiter, escape_formulas: escapeFormulas, quoted_match: SOME_DELIMITER }
   const pace = createPacer()
   const parts = [stringify(head, options)]
   let chars = 0

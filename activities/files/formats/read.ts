@@ -1,7 +1,10 @@
 import { isObject } from '../../../workflows/json.ts'
 import { convertFormat, type HtmlPick } from '../../expressions/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { describeLarge, readJson } from '../../reading/json.ts'
+import { parseXml } from '../../reading/xml/parse.ts'
 import { readCsvItems } from './csv.ts'
+import { findDelimiter, nameDelimiter } from './delimiters.ts'
 import { demandFormatOf, detectFormat } from './detect.ts'
 import { invalidFile } from './faults.ts'
 import { readFileText } from './texts.ts'
@@ -36,12 +39,22 @@ async function readAs(
   if (format === 'text') return { output: { text } }
   if (format === 'ics') return { output: (await import('./calendar.ts')).readCalendar(name, text) }
   if (format === 'csv') {
-    const delimiter = options.delimiter ?? guessDelimiter(text)
-    return { output: { items: await readCsvItems(text, { ...options, delimiter }, name), delimiter } }
+    const { delimiter: found, others, rest } = findDelimiter(text)
+    const delimiter = options.delimiter ?? found
+    if (options.delimiter === undefined && others.length > 0)
+      warn(
+        `Its cells were told apart by ${nameDelimiter(found)}, but ${others.map(nameDelimiter).join(' or ')} would do, too. Set delimiter to say which.`,
+      )
+    return { output: { items: await readCsvItems(rest, { ...options, delimiter }, name), delimiter } }
   }
   try {
-    if (format === 'json') return { output: { value: JSON.parse(text) } }
-    if (format === 'xml') return { output: { value: await convertFormat({ kind: 'xml', parse: text }) } }
+    if (format === 'json') {
+      const reading = readJson(text, options.largeNumbers)
+      const message = describeLarge(reading, options.largeNumbers)
+      if (message) warn(message)
+      return { output: { value: reading.value } }
+    }
+    if (format === 'xml') return { output: { value: parseXml(text, { order: options.order }) } }
     if (!options.fields) return { output: { text: await convertFormat({ kind: 'html', text }) } }
     const picks = Object.entries(options.fields).map(
       ([key, wanted]) => [key, (isObject(wanted) ? wanted : { selector: wanted }) as HtmlPick] as const,
@@ -51,21 +64,4 @@ async function readAs(
     if (error instanceof NodeFailure || error instanceof RangeError) throw error
     throw invalidFile(name, `is not valid ${format.toUpperCase()}: ${(error as Error).message.slice(0, 300)}`)
   }
-}
-
-const DELIMITERS = [',', ';', '\t', '|']
-
-/** The delimiter that stands most often in the first line, outside of quotes. */
-function guessDelimiter(text: string): string {
-  const counts = new Map<string, number>()
-  let quoted = false
-  for (let at = 0; at < Math.min(text.length, 65_536); at++) {
-    const char = text[at]!
-    if (char === '"') quoted = !quoted
-    else if (quoted) continue
-    else if ((char === '\n' || char === '\r') && counts.size > 0) break
-    else if (DELIMITERS.includes(char)) counts.set(char, (counts.get(char) ?? 0) + 1)
-  }
-  const [most] = [...counts].sort(([, a], [, b]) => b - a)
-  return most?.[0] ?? ','
 }

@@ -3,6 +3,7 @@ import { type WrittenOutput, writeOutput } from '../../../db/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import type { LargeNumbers } from '../../reading/json.ts'
 import type { CsvWriting } from './csv.ts'
 import { invalidFile } from './faults.ts'
 
@@ -21,6 +22,11 @@ export type ReadingOptions = {
   encoding?: string | undefined
   delimiter?: string | undefined
   header?: boolean | undefined
+  /** Takes quotes where CSV has none. */
+  lenient?: boolean | undefined
+  largeNumbers?: LargeNumbers | undefined
+  /** Of XML: all children of an element as a list. */
+  order?: boolean | undefined
   /** A sheet's name, or its number from 1. */
   sheet?: string | number | undefined
   /** Cells such as `A1:D20`. */

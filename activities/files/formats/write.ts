@@ -1,7 +1,7 @@
 import writeXlsxFile from 'write-excel-file/universal'
 import { isObject } from '../../../workflows/json.ts'
-import { convertFormat } from '../../expressions/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { buildXml } from '../../reading/xml/build.ts'
 import { findColumns, writeCsvItems } from './csv.ts'
 import type { FileWork, WritingOptions } from './work.ts'
 
@@ -40,7 +40,7 @@ async function writeText(
   if (format !== 'xml') return typeof value === 'string' ? value : JSON.stringify(value)
   if (!isObject(value)) throw invalidData('must be an object to write XML of')
   try {
-    return String(await convertFormat({ kind: 'xml', build: JSON.stringify(value) }))
+    return buildXml(value, { document: true })
   } catch (error) {
     if (error instanceof RangeError) throw error
     throw invalidData(`cannot be written as XML: ${(error as Error).message.slice(0, 300)}`)

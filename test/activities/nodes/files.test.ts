@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { makeArchive } from '../../support/formats/archives.ts'
+import { makeArchive, makeWorkbook } from '../../support/formats/archives.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 
@@ -135,6 +135,57 @@ test('a large file is written by the process that reads it, and its warnings are
   ])
 })
 
+test('values of files stay true: delimiters, times, mixed text and long numbers', async () => {
+  const read = async (name: string, bytes: Buffer | string, config: Config = {}) => {
+    const data = Buffer.from(bytes as Buffer).toString('base64')
+    const run = await chain([
+      ['CONVERT_TO_FILE', { format: 'base64', data, name }],
+      ['EXTRACT_FROM_FILE', config],
+    ])
+    const { status, outputData, errorMessage, warnings } = nodeOf(run, 'n1')
+    return { output: status === 'SUCCESS' ? outputData : errorMessage, warnings: warnings ?? [] }
+  }
+  const warning = (message: RegExp) => [{ path: 'config.file', message: expect.stringMatching(message) }]
+  expect(await read('a.csv', 'Name, Vorname;Ort\nMeier, Hans;Bonn\n')).toEqual({
+    output: { format: 'csv', delimiter: ';', items: [{ 'Name, Vorname': 'Meier, Hans', Ort: 'Bonn' }] },
+    warnings: warning(/^Its cells were told apart by ";", but "," would do, too/),
+  })
+  expect(await read('a.csv', 'sep=|\na|b\n5" pipe|2\n', { format: 'csv', lenient: true })).toEqual({
+    output: { format: 'csv', delimiter: '|', items: [{ a: '5" pipe', b: '2' }] },
+    warnings: [],
+  })
+  expect(await read('a.json', '{"id": 9007199254740993}')).toEqual({
+    output: { format: 'json', value: { id: '9007199254740993' } },
+    warnings: warning(/at the key "id": it is a text of its digits$/),
+  })
+  expect(await read('a.json', '{"id": 9007199254740993}', { largeNumbers: 'number' })).toEqual({
+    output: { format: 'json', value: { id: 9007199254740992 } },
+    warnings: warning(/at the key "id": it was rounded$/),
+  })
+  const styles =
+    '<styleSheet><numFmts><numFmt numFmtId="164" formatCode="[h]:mm"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/><xf numFmtId="20"/><xf numFmtId="164"/></cellXfs></styleSheet>'
+  const cells = [
+    [1, 46_053 + 1 / 1_440],
+    [2, 0.5],
+    [3, 1.5],
+  ].map(([style, value], at) => `<c r="${'ABC'[at]}1" s="${style}"><v>${value}</v></c>`)
+  expect(
+    await read('a.xlsx', makeWorkbook(`<row r="1">${cells.join('')}</row>`, { styles }), { header: false }),
+  ).toEqual({
+    output: { format: 'xlsx', sheet: 1, items: [['2026-01-31T00:01:00', '12:00:00', '36:00:00']] },
+    warnings: [],
+  })
+  const xml = '<?xml version="1.0" encoding="ISO-8859-1"?><p>Zo\xeb &#x20AC; <b>1</b> &#128512;</p>'
+  expect(
+    (await read('a.xml', Buffer.from(xml, 'latin1'), { format: 'xml', order: true })).output,
+  ).toMatchObject({ value: { p: { '#children': ['Zoë € ', { b: { '#children': ['1'] } }, ' 😀'] } } })
+  expect(await read('a.xml', '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')).toMatchObject({
+    output: expect.stringMatching(
+      /^a\.xml is not valid XML: line 1, column 14: has a document type with entities/,
+    ),
+  })
+})
+
 test('settings that a format does not know, or that are wrong, are refused when the workflow is saved', async () => {
   expect(
     await faultsOf('EXTRACT_FROM_FILE', { format: 'csv', sheet: 1, pages: '1', encoding: 'klingon' }),
@@ -151,6 +202,13 @@ test('settings that a format does not know, or that are wrong, are refused when 
   expect(
     await faultsOf('EXTRACT_FROM_FILE', { format: 'doc', range: 'A1', headerRow: 0, pages: 'x' }),
   ).toHaveLength(4)
+  expect(
+    await faultsOf('EXTRACT_FROM_FILE', { format: 'text', lenient: true, order: true, largeNumbers: 'text' }),
+  ).toEqual([
+    'lenient: is only for the format csv',
+    'order: is only for the format xml',
+    'largeNumbers: is only for the format json, xlsx',
+  ])
   expect(await faultsOf('CONVERT_TO_FILE', {})).toHaveLength(1)
   expect(await faultsOf('CONVERT_TO_FILE', { format: 'text', data: 'x', name: 'a/b' })).toEqual([
     'name: must be a name without / and \\',

@@ -43,8 +43,11 @@ export function makeArchive(files: Packed[]): Buffer {
   return Buffer.concat([...parts, list, Buffer.from('PK\x05\x06'), end])
 }
 
-/** Makes a workbook with one sheet, of the XML of its rows. */
-export function makeWorkbook(rows: string, more: { before?: string; styles?: string } = {}): Buffer {
+/** Makes a workbook with one sheet, of the XML of its rows. `properties` are attributes of its workbookPr. */
+export function makeWorkbook(
+  rows: string,
+  more: { before?: string; styles?: string; properties?: string; strings?: string } = {},
+): Buffer {
   const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main'
   const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
   return makeArchive([
@@ -55,7 +58,7 @@ export function makeWorkbook(rows: string, more: { before?: string; styles?: str
     },
     {
       name: 'xl/workbook.xml',
-      bytes: `<workbook xmlns="${main}" xmlns:r="${relations}"><sheets><sheet name="Made" sheetId="1" r:id="rId1"/></sheets></workbook>`,
+      bytes: `<workbook xmlns="${main}" xmlns:r="${relations}"><workbookPr ${more.properties ?? ''}/><sheets><sheet name="Made" sheetId="1" r:id="rId1"/></sheets></workbook>`,
     },
     {
       name: 'xl/_rels/workbook.xml.rels',
@@ -67,6 +70,9 @@ export function makeWorkbook(rows: string, more: { before?: string; styles?: str
         more.styles ??
         `<styleSheet xmlns="${main}"><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs></styleSheet>`,
     },
+    ...(more.strings === undefined
+      ? []
+      : [{ name: 'xl/sharedStrings.xml', bytes: `<sst xmlns="${main}">${more.strings}</sst>` }]),
     {
       name: 'xl/worksheets/sheet1.xml',
       bytes: `${more.before ?? ''}<worksheet xmlns="${main}"><sheetData>${rows}</sheetData></worksheet>`,
