@@ -33,7 +33,7 @@ export function decodeText(body: Uint8Array, contentType: string | undefined): s
 /** A decoder for a charset by one of its names, by default UTF-8; undefined for an unknown one. */
 export function openDecoder(
   charset = 'utf-8',
-  options?: { fatal?: boolean },
+  options?: { fatal?: boolean; ignoreBOM?: boolean },
 ): InstanceType<typeof TextDecoder> | undefined {
   try {
     return new TextDecoder(charset, options)

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
 import { perDatabase } from '../cache.ts'
+import { writeJson } from '../jsontext.ts'
 import { rememberOwner } from '../owners.ts'
 import type { Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
@@ -77,7 +78,7 @@ export function rememberStarted(
     retryOf: null,
     onlyNode: onlyNode ?? null,
     timezone: settings.timezone ?? DEFAULT_TIMEZONE,
-    input: makeInput(data, Buffer.byteLength(JSON.stringify(data))),
+    input: makeInput(data, Buffer.byteLength(writeJson(data))),
   })
 }
 

@@ -16,8 +16,10 @@ import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault, missing } from '../fault.ts'
 import { copyTeamFiles } from '../files/files.ts'
 import { findFileIds } from '../files/named.ts'
+import { openJson, writeJson } from '../jsontext.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
 import { findEarlier, hashData } from './earlier.ts'
 import { findPlace, type GatePlace, holdGate, NO_GATE } from './gate.ts'
 import { type Pins, readPins } from './pins.ts'
@@ -35,6 +37,8 @@ export type StartedExecution = {
   fresh: boolean
   queued: boolean
 }
+
+const MAX_WARNING = 500
 
 /** The trace context (W3C) of a request, which becomes the parent of the run's spans. */
 export type TraceContext = { traceparent?: string | undefined; tracestate?: string | undefined }
@@ -79,6 +83,8 @@ export type StartInput = TraceContext & {
   swept?: boolean
   /** Who starts it by which act, if that is to have an audit entry. */
   act?: { scope: Scope; name: Act } | undefined
+  /** What is to be said about the data, in the record of the trigger. */
+  inputWarning?: string | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>
   /** Gives the execution its files, once its row is written. */
@@ -100,7 +106,7 @@ export async function startExecution(
     ...input
   }: { teamId: string; pinned?: Pins | undefined; callback?: CallbackTarget | undefined } & Pick<
     StartInput,
-    'data' | 'idempotencyKey' | keyof TraceContext
+    'data' | 'inputWarning' | 'idempotencyKey' | keyof TraceContext
   >,
 ): Promise<StartedExecution> {
   const { store, actor: by } = scope
@@ -213,9 +219,10 @@ async function insert(
   held = false,
 ): Promise<StartedExecution | undefined> {
   const key = start.idempotencyKey ?? start.once ?? null
-  const data = JSON.stringify(start.data)
+  const data = writeJson(start.data)
   const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
+  const warning = start.inputWarning === undefined ? null : cleanText(start.inputWarning, MAX_WARNING)
   const cause = findCause(start)
   const { rows } = await sql<StartedExecution>`
     with cause as materialized (
@@ -224,14 +231,15 @@ async function insert(
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
-        only_node, keep_inputs, keep_outputs, chat_session_id, gate_id, queued_at, status, completed_at, error_message)
+        only_node, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
+        error_message)
       select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
         ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
         ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
-        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, coalesce(${start.chatSessionId ?? null}::uuid,
+        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${warning}, coalesce(${start.chatSessionId ?? null}::uuid,
           (select chat_session_id from cause)), ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
@@ -272,7 +280,7 @@ function insertGuarded(
       if (open.rows.length === 0)
         throw new Fault('CONFLICT', 'The execution that waits for this one has ended')
     }
-    const gate = await holdGate(tx, workflow.id, data)
+    const gate = await holdGate(tx, workflow.id, () => openJson(data))
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const added = await insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)
