@@ -18,6 +18,10 @@ const DECODERS: Record<string, Open> = {
 /** How often a body may have been compressed. */
 const MAX_STEPS = 2
 
+/** Above so many bytes, a body may have at most so many times the bytes that were sent. */
+const FREE_BYTES = 1_500_000
+const MAX_RATIO = 100
+
 /**
  * The content encodings of a body, in the order in which they are to be undone. Throws UNSUPPORTED_TYPE for one that is
  * not known, and for more than two.
@@ -93,6 +97,11 @@ async function* undo(
   try {
     for await (const chunk of decoder as AsyncIterable<Buffer>) {
       bytes += chunk.length
+      if (bytes > FREE_BYTES && bytes > MAX_RATIO * given)
+        throw new Fault(
+          'TOO_LARGE',
+          `The body must not be compressed to less than 1/${MAX_RATIO} of its size`,
+        )
       if (bytes > most) throw new Fault('TOO_LARGE', `The body must have at most ${most} bytes, decompressed`)
       yield chunk
     }

@@ -91,6 +91,9 @@ export type StartInput = TraceContext & {
   adopt?: ((tx: Tx, executionId: string) => Promise<void>) | undefined
 }
 
+/** The data written as JSON, once. */
+type WrittenStart = StartInput & { text: string }
+
 /**
  * Accepts an execution that somebody asks for (OPERATOR; BUILDER if outputs are `pinned`): writes the PENDING
  * row and its START errand in one statement. The workflow may be inactive. Throws NOT_FOUND if the team has
@@ -155,7 +158,7 @@ async function startUnchanged(
   if (!held || !covers(held, least)) return undefined
   if (!node || workflow.teamId !== teamId || workflow.settings.concurrency || start.idempotencyKey)
     return undefined
-  const whole = { ...start, node }
+  const whole = { ...start, node, text: writeJson(start.data) }
   const added = await write(store, (tx) => insert(tx, workflow, whole, NO_GATE)).catch((error) => {
     // It was deleted at this moment.
     if ((error as { code?: string }).code === '23503') return undefined
@@ -174,8 +177,9 @@ async function startUnchanged(
 export async function addExecution(
   store: Store,
   workflow: StartableWorkflow,
-  start: StartInput,
+  given: StartInput,
 ): Promise<StartedExecution> {
+  const start: WrittenStart = { ...given, text: writeJson(given.data) }
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
@@ -214,12 +218,12 @@ function findCause({ parent, retriedFrom, failed }: StartInput): string | null {
 async function insert(
   tx: Tx,
   workflow: StartableWorkflow,
-  start: StartInput,
+  start: WrittenStart,
   { gateId, waits, refusal }: GatePlace,
   held = false,
 ): Promise<StartedExecution | undefined> {
   const key = start.idempotencyKey ?? start.once ?? null
-  const data = writeJson(start.data)
+  const data = start.text
   const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
   const warning = start.inputWarning === undefined ? null : cleanText(start.inputWarning, MAX_WARNING)
@@ -264,7 +268,7 @@ async function insert(
 function insertGuarded(
   store: Store,
   workflow: StartableWorkflow,
-  start: StartInput,
+  start: WrittenStart,
 ): Promise<StartedExecution | undefined> {
   const { parent, data, prepare, act, right, callback } = start
   const add = async (tx: Tx) => {
