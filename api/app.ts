@@ -10,7 +10,7 @@ import { noteRefused } from './audit/refusals.ts'
 import { createAuditReportRoutes } from './audit/reports.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createSiemRoutes } from './audit/siem.ts'
-import { createJsonReader } from './bodies/away.ts'
+import { createBodyReader } from './bodies/away.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -91,7 +91,7 @@ export function createApp(deps: ApiDeps) {
   const app = new Hono<AppEnv>()
   const metrics = deps.metrics ?? createMetrics()
   const streams = createReplyStreams(deps)
-  const readAway = createJsonReader()
+  const readAway = createBodyReader()
   const seats = createSeats('waiting requests', deps.waiting)
   app.use(observe(metrics, deps.tracing))
   app.use(countAnswering)

@@ -13,7 +13,7 @@ export type TextReading = { text: string; unknown?: string }
  * Decodes text that others have sent: by its byte order mark, else by the charset that the Content-Type declares, else
  * by what HTML and XML say of themselves, else as UTF-8. Invalid bytes become U+FFFD.
  */
-export function readText(body: Uint8Array, contentType: string | undefined): TextReading {
+export function decodeDeclared(body: Uint8Array, contentType: string | undefined): TextReading {
   const charset = findTextCharset(body, contentType)
   const decoder = openDecoder(charset)
   if (decoder) return { text: decoder.decode(body) }
@@ -25,9 +25,9 @@ export function findTextCharset(body: Uint8Array, contentType: string | undefine
   return findByteOrderMark(body) ?? findCharset(contentType) ?? findOwnCharset(body, formatOf(contentType))
 }
 
-/** As `readText`, for those who have nowhere to say that a charset is unknown. */
+/** As `decodeDeclared`, for those who have nowhere to say that a charset is unknown. */
 export function decodeText(body: Uint8Array, contentType: string | undefined): string {
-  return readText(body, contentType).text
+  return decodeDeclared(body, contentType).text
 }
 
 /** A decoder for a charset by one of its names, by default UTF-8; undefined for an unknown one. */

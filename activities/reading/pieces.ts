@@ -14,7 +14,7 @@ type Container = unknown[] | Record<string, unknown>
  * Parses JSON that this service has written, or has parsed before, as JSON.parse does; but piece by piece, so that
  * timers and sockets have their turn in between. What is invalid throws a SyntaxError.
  */
-export async function parseInPieces(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
+export async function parseOwnJson(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
   if (text.length <= 2 * PIECE) return JSON.parse(text)
   // By depth: where a container opens, where what is not parsed of it begins, and its entry that is under way.
   const opens: number[] = []

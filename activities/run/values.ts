@@ -7,7 +7,7 @@ import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { parseInPieces } from '../reading/pieces.ts'
+import { parseOwnJson } from '../reading/pieces.ts'
 
 type ValueDeps = Pick<ActivityDeps, 'store'>
 
@@ -63,7 +63,7 @@ export type RunValues = ReturnType<typeof createRunValues>
 /** Parsing a value that somebody has sent must not hold up everybody else. */
 async function openInTurns(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
   if ('v' in envelope || envelope.bytes <= LARGE_BYTES) return openEnvelope(store, executionId, envelope)
-  return parseInPieces(await readStored(store, executionId, envelope.ref), createPacer())
+  return parseOwnJson(await readStored(store, executionId, envelope.ref), createPacer())
 }
 
 /** A key that is the same for all envelopes of one value. */

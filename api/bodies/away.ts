@@ -2,12 +2,12 @@ import type { Asker } from '../../activities/fairness/teamqueue.ts'
 import { createThreadPool, DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import type { JsonReading } from '../../activities/reading/json.ts'
 import { Fault, invalid } from '../../db/fault.ts'
-import { type JsonText, makeJsonText } from '../../db/jsontext.ts'
+import { type JsonText, makeJsonText } from '../../db/starts/jsontext.ts'
 import type { Problem } from '../../workflows/problem.ts'
-import type { JsonSettings } from './json.ts'
+import type { PlainSettings } from './plain.ts'
 
-export type JsonJob = { bytes: Uint8Array; settings: JsonSettings; unwraps: boolean }
-export type JsonResult =
+export type BodyJob = { bytes: Uint8Array; contentType: string; settings: PlainSettings }
+export type BodyResult =
   | { text: string; large?: NonNullable<JsonReading['large']>; problems?: undefined }
   | { problems: Problem[] }
 
@@ -21,20 +21,20 @@ const PATIENCE_MS = 20_000
 /** A job is one thing to do. */
 const ONLY_PART = 'body'
 
-/** Reads large bodies of JSON on threads of their own, which are started when they are first needed. */
-export type JsonReader = (
+/** Reads large bodies on threads of their own, which are started when they are first needed. */
+export type BodyReader = (
   asker: Asker,
-  job: JsonJob,
+  job: BodyJob,
 ) => Promise<{ value: JsonText } & Pick<JsonReading, 'large'>>
 
-/** Throws INVALID as parseJson does, and THROTTLED if no thread was free in time. */
-export function createJsonReader(): JsonReader {
-  const pool = createThreadPool<JsonJob, JsonResult>({
+/** Throws INVALID as readPlain does, and THROTTLED if no thread was free in time. */
+export function createBodyReader(): BodyReader {
+  const pool = createThreadPool<BodyJob, BodyResult>({
     threads: THREADS,
     patienceMs: PATIENCE_MS,
     program: new URL('./thread.ts', import.meta.url),
   })
-  const fail = (): JsonResult => ({ problems: [{ path: 'body', message: 'takes too long to be read' }] })
+  const fail = (): BodyResult => ({ problems: [{ path: 'body', message: 'takes too long to be read' }] })
   return async (asker, job) => {
     const parts = { limitMs: LIMIT_MS, names: [ONLY_PART], nameOf: () => ONLY_PART, fail }
     const work = () => pool.work(asker, job, parts)
@@ -43,7 +43,7 @@ export function createJsonReader(): JsonReader {
       throw new Fault('THROTTLED', 'Too many large bodies are being read. Try again later', { retryAfter: 5 })
     })
     if (result!.problems) throw invalid(result!.problems)
-    const { text, large } = result as Extract<JsonResult, { text: string }>
+    const { text, large } = result as Extract<BodyResult, { text: string }>
     return { value: makeJsonText(text), ...(large ? { large } : {}) }
   }
 }

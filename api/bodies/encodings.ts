@@ -51,7 +51,7 @@ export function undoEncodings(
 }
 
 /** The same for a whole body, whose bytes it returns. */
-export async function decompress(
+export async function decompressWhole(
   bytes: Uint8Array,
   steps: string[],
   most: number,

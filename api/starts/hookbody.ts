@@ -5,10 +5,11 @@ import { removeStored, type StoredFile, storeFile } from '../../db/files/store.t
 import type { Delivery } from '../../db/starts/signature.ts'
 import { beginWebhookSignature, type Webhook } from '../../db/starts/webhooks.ts'
 import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
-import type { JsonReader } from '../bodies/away.ts'
+import type { BodyReader } from '../bodies/away.ts'
 import { copyStream } from '../bodies/copy.ts'
-import { decompress, piecesOf, readEncodings, undoEncodings } from '../bodies/encodings.ts'
-import { essenceOf, readBodyValue } from '../bodies/value.ts'
+import { decompressWhole, piecesOf, readEncodings, undoEncodings } from '../bodies/encodings.ts'
+import { essenceOf } from '../bodies/plain.ts'
+import { readBodyValue } from '../bodies/value.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { createSeats } from '../executions/seats.ts'
 import { type Received, receiveFile, receiveForm } from '../files/receive.ts'
@@ -41,7 +42,7 @@ type HookBody = {
  * says, UNSUPPORTED_TYPE for an unknown compression, UNAUTHENTICATED for a wrong signature, and THROTTLED if the team has
  * too many uploads under way. Then nothing of it is kept.
  */
-export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: JsonReader) {
+export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: BodyReader) {
   const seats = createSeats('uploads', UPLOADS)
 
   async function inSeat<T>({ workflow }: Webhook, work: () => Promise<T>): Promise<T> {
@@ -61,7 +62,7 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Json
     const delivery = signed?.check()
     const { largeNumbers, workflow } = hook
     const asker = { team: workflow.teamId, workflow: workflow.id }
-    const plain = steps.length === 0 ? bytes : await decompress(bytes, steps, MAX_BODY_BYTES)
+    const plain = steps.length === 0 ? bytes : await decompressWhole(bytes, steps, MAX_BODY_BYTES)
     const reading = await readBodyValue(plain, type, { readAway, asker, largeNumbers })
     const received = { body: reading.value, delivery, warning: describeLarge(reading, largeNumbers) }
     if (!hook.rawBody) return { ...received, files: [] }

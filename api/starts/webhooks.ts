@@ -10,7 +10,7 @@ import {
   type Webhook,
   type WebhookCall,
 } from '../../db/starts/webhooks.ts'
-import type { JsonReader } from '../bodies/away.ts'
+import type { BodyReader } from '../bodies/away.ts'
 import { collectByName } from '../bodies/names.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
@@ -26,7 +26,7 @@ const OneHook = v.object({ workflowId: uuidField, path: v.string() })
  * The execution's input is {body, query, headers, method}. Header names are in lower case; cookie,
  * authorization, proxy-authorization, the secret header and the signature's are left out.
  */
-export function createWebhookRoutes(deps: ApiDeps, readAway: JsonReader) {
+export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
   const receive = createReceiver(deps, readAway)
   return new Hono<AppEnv>().all(
     '/hooks/:workflowId/:path',

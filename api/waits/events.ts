@@ -3,8 +3,8 @@ import * as v from 'valibot'
 import { describeLarge, type JsonReading } from '../../activities/reading/json.ts'
 import { demandResumable, listEventWaits, resumeWait, sendEvent } from '../../db/waits/events.ts'
 import { PAUSE_KINDS } from '../../db/waits/pauses.ts'
-import type { JsonReader } from '../bodies/away.ts'
-import { decompress, readEncodings } from '../bodies/encodings.ts'
+import type { BodyReader } from '../bodies/away.ts'
+import { decompressWhole, readEncodings } from '../bodies/encodings.ts'
 import { readBodyValue } from '../bodies/value.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
@@ -52,7 +52,7 @@ const ResumedSchema = v.pipe(
 )
 
 /** The routes that list what an execution waits for, and resume it by a named event or a one-time URL. */
-export function createWaitRoutes(deps: ApiDeps, readAway: JsonReader) {
+export function createWaitRoutes(deps: ApiDeps, readAway: BodyReader) {
   return new Hono<AppEnv>()
     .get(
       '/api/executions/:id/waits',
@@ -146,7 +146,7 @@ export function createWaitRoutes(deps: ApiDeps, readAway: JsonReader) {
 async function readAnyBody(c: Context, settings: Parameters<typeof readBodyValue>[2]) {
   const steps = readEncodings(c.req.header('content-encoding'))
   const bytes = await readBytes(c)
-  const plain = steps.length === 0 ? bytes : await decompress(bytes, steps, MAX_BODY_BYTES)
+  const plain = steps.length === 0 ? bytes : await decompressWhole(bytes, steps, MAX_BODY_BYTES)
   return readBodyValue(plain, c.req.header('content-type') ?? '', settings)
 }
 

@@ -16,12 +16,12 @@ import type { Recovery, Trigger } from '../executions/triggers.ts'
 import { Fault, missing } from '../fault.ts'
 import { copyTeamFiles } from '../files/files.ts'
 import { findFileIds } from '../files/named.ts'
-import { openJson, writeJson } from '../jsontext.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { findEarlier, hashData } from './earlier.ts'
 import { findPlace, type GatePlace, holdGate, NO_GATE } from './gate.ts'
+import { openData, writeData } from './jsontext.ts'
 import { type Pins, readPins } from './pins.ts'
 import { rememberStarted } from './runstart.ts'
 import { isUnchanged, readStartable, recallStartable, type StartableWorkflow } from './startable.ts'
@@ -158,7 +158,7 @@ async function startUnchanged(
   if (!held || !covers(held, least)) return undefined
   if (!node || workflow.teamId !== teamId || workflow.settings.concurrency || start.idempotencyKey)
     return undefined
-  const whole = { ...start, node, text: writeJson(start.data) }
+  const whole = { ...start, node, text: writeData(start.data) }
   const added = await write(store, (tx) => insert(tx, workflow, whole, NO_GATE)).catch((error) => {
     // It was deleted at this moment.
     if ((error as { code?: string }).code === '23503') return undefined
@@ -179,7 +179,7 @@ export async function addExecution(
   workflow: StartableWorkflow,
   given: StartInput,
 ): Promise<StartedExecution> {
-  const start: WrittenStart = { ...given, text: writeJson(given.data) }
+  const start: WrittenStart = { ...given, text: writeData(given.data) }
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
@@ -284,7 +284,7 @@ function insertGuarded(
       if (open.rows.length === 0)
         throw new Fault('CONFLICT', 'The execution that waits for this one has ended')
     }
-    const gate = await holdGate(tx, workflow.id, () => openJson(data))
+    const gate = await holdGate(tx, workflow.id, () => openData(data))
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const added = await insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)

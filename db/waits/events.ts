@@ -5,13 +5,13 @@ import { demandValues } from '../agentchat/privacy.ts'
 import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
-import { writeJson } from '../jsontext.ts'
 import { type Errand, enqueue } from '../outbox.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { accountScope, demand, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
+import { writeData } from '../starts/jsontext.ts'
 import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
 /** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
@@ -76,7 +76,7 @@ export async function sendEvent(
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
     const { rows } = await sql<{ nodeId: string; iteration: string }>`
-      update pauses set status = 'RECEIVED', settled_at = now(), data = ${writeJson(data)}::json
+      update pauses set status = 'RECEIVED', settled_at = now(), data = ${writeData(data)}::json
       where execution_id = ${executionId} and kind = 'EVENT' and name = ${name} and status = 'OPEN'
         and (deadline is null or deadline > clock_timestamp())
       returning node_id, iteration`.execute(tx)
@@ -159,7 +159,7 @@ export async function resumeWait(
       insert into pauses as p (id, execution_id, team_id, workflow_id, kind, node_id, node_name, iteration, status,
         data, settled_at)
       select ${id}, id, team_id, workflow_id, 'EVENT', ${nodeId}, ${nodeId}, ${iteration}, 'RECEIVED',
-        ${writeJson(data)}::json, now()
+        ${writeData(data)}::json, now()
       from executions where id = ${executionId}
       on conflict (id) do update set status = 'RECEIVED', data = excluded.data, settled_at = now()
         where p.status = 'OPEN' and (p.deadline is null or p.deadline > clock_timestamp())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findCharset, findTextCharset, readText } from '../../../activities/reading/charset.ts'
+import { decodeDeclared, findCharset, findTextCharset } from '../../../activities/reading/charset.ts'
 
 const latin = (text: string) => Buffer.from(text, 'latin1')
 const utf16 = (text: string, mark = '\ufeff') => Buffer.from(mark + text, 'utf16le')
@@ -44,13 +44,16 @@ test.each<[what: string, body: Buffer, type: string | undefined, text: string]>(
     '<?xml version="1.0" encoding="ISO-8859-1"?><a>ä</a>',
   ],
 ])('%s', (_what, body, type, text) => {
-  expect(readText(body, type)).toEqual({ text })
+  expect(decodeDeclared(body, type)).toEqual({ text })
 })
 
 test('a charset that is unknown is named, and read as UTF-8', () => {
-  expect(readText(Buffer.from('ä'), 'text/plain; charset=klingon')).toEqual({ text: 'ä', unknown: 'klingon' })
-  expect(readText(Buffer.from('\ufeffä', 'utf8'), 'text/plain; charset=klingon')).toEqual({ text: 'ä' })
-  expect(readText(Buffer.from([0xff, 0xfe, 0, 0, 0x41, 0, 0, 0]), undefined).unknown).toBe('utf-32le')
+  expect(decodeDeclared(Buffer.from('ä'), 'text/plain; charset=klingon')).toEqual({
+    text: 'ä',
+    unknown: 'klingon',
+  })
+  expect(decodeDeclared(Buffer.from('\ufeffä', 'utf8'), 'text/plain; charset=klingon')).toEqual({ text: 'ä' })
+  expect(decodeDeclared(Buffer.from([0xff, 0xfe, 0, 0, 0x41, 0, 0, 0]), undefined).unknown).toBe('utf-32le')
   expect(findTextCharset(Buffer.from('a'), 'text/plain; charset=""')).toBeUndefined()
   expect(findCharset('text/plain; charset=utf-8 ')).toBe('utf-8')
 })

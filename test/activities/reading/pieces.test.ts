@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseInPieces } from '../../../activities/reading/pieces.ts'
+import { parseOwnJson } from '../../../activities/reading/pieces.ts'
 
 const many = <T>(count: number, make: (n: number) => T) => Array.from({ length: count }, (_, n) => make(n))
 const deep = (levels: number, core: unknown): unknown =>
@@ -36,7 +36,7 @@ test.each(Object.keys(LARGE))('%s are read as JSON.parse reads them, in turns', 
   }
   for (const text of [JSON.stringify(LARGE[name]), JSON.stringify(LARGE[name], null, 1)]) {
     turns = 0
-    const value = await parseInPieces(text, pace)
+    const value = await parseOwnJson(text, pace)
     expect(JSON.stringify(value) === JSON.stringify(JSON.parse(text))).toBe(true)
     if (name !== 'one long string') expect(turns).toBeGreaterThan(2)
   }
@@ -55,6 +55,6 @@ test.each(['[', ']', '[1,,2]', '[1,2}', '{"a":1,}', '["a]', '[1] 2', '{"a" 1}'])
       `{"a":${long},}`,
       `[${long}`,
     ])
-      await expect(parseInPieces(text, () => undefined)).rejects.toThrow(SyntaxError)
+      await expect(parseOwnJson(text, () => undefined)).rejects.toThrow(SyntaxError)
   },
 )

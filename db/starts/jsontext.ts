@@ -16,7 +16,7 @@ export function readJsonText(value: unknown): string | undefined {
 }
 
 /** Writes a value as JSON, which may be a JsonText, or an object that has some in its own fields. */
-export function writeJson(value: unknown): string {
+export function writeData(value: unknown): string {
   const own = readJsonText(value)
   if (own !== undefined) return own
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return JSON.stringify(value)
@@ -30,7 +30,7 @@ export function writeJson(value: unknown): string {
 }
 
 /** An object with the values of the JsonTexts in its own fields. */
-export function openJson(object: Record<string, unknown>): Record<string, unknown> {
+export function openData(object: Record<string, unknown>): Record<string, unknown> {
   const opened = Object.entries(object).map(([key, field]) => {
     const text = readJsonText(field)
     return [key, text === undefined ? field : JSON.parse(text)] as const
