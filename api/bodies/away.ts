@@ -2,7 +2,7 @@ import type { Asker } from '../../activities/fairness/teamqueue.ts'
 import { createThreadPool, DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import type { JsonReading } from '../../activities/reading/json.ts'
 import { Fault, invalid } from '../../db/fault.ts'
-import { type JsonText, makeJsonText } from '../../db/starts/jsontext.ts'
+import { type JsonText, makeJsonText } from '../../db/waits/jsontext.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { PlainSettings } from './plain.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '../connection.ts'
 import { Fault } from '../fault.ts'
-import { readJsonText } from './jsontext.ts'
+import { readJsonText } from '../waits/jsontext.ts'
 
 /** What tells whether a start is the same as an earlier one. */
 type Repeatable = {

@@ -11,7 +11,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { accountScope, demand, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
-import { writeData } from '../starts/jsontext.ts'
+import { writeData } from './jsontext.ts'
 import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
 /** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
