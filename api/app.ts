@@ -10,6 +10,7 @@ import { noteRefused } from './audit/refusals.ts'
 import { createAuditReportRoutes } from './audit/reports.ts'
 import { createAuditRetentionRoutes } from './audit/retention.ts'
 import { createSiemRoutes } from './audit/siem.ts'
+import { createBodyReader } from './bodies/away.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -90,6 +91,7 @@ export function createApp(deps: ApiDeps) {
   const app = new Hono<AppEnv>()
   const metrics = deps.metrics ?? createMetrics()
   const streams = createReplyStreams(deps)
+  const readAway = createBodyReader()
   const seats = createSeats('waiting requests', deps.waiting)
   app.use(observe(metrics, deps.tracing))
   app.use(countAnswering)
@@ -124,10 +126,10 @@ export function createApp(deps: ApiDeps) {
     .route('/', createRequestRoutes())
     .route('/', createAttemptRoutes())
     .route('/', createFileRoutes())
-    .route('/', createWaitRoutes(deps))
+    .route('/', createWaitRoutes(deps, readAway))
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
-    .route('/', createWebhookRoutes(deps))
+    .route('/', createWebhookRoutes(deps, readAway))
     .route('/', createChatSessionRoutes())
     .route('/', createChatMessageRoutes(deps, streams))
     .route('/', createWidgetRoutes(deps))

@@ -46,6 +46,8 @@ export type AppEnv = {
     graphWarnings?: Problem[]
     /** The keys of a JSON body that the route does not know, and those that it does. */
     unknownKeys?: { unknown: string[]; known: string[] }
+    /** What became of numbers in a JSON body that are too large, if it has some. */
+    largeNumbers?: string | undefined
     /** The body is made while the client reads it, and never in memory as a whole. */
     streamed?: boolean
     requestId: string

@@ -29,6 +29,12 @@ export function warnUnknownKeys(
   })
 }
 
+/** A warning if numbers of the body are too large to be kept as numbers. */
+export function warnLargeNumbers(c: Context<AppEnv>, path = 'body'): Problem[] {
+  const message = c.get('largeNumbers')
+  return message === undefined ? [] : [{ path, message }]
+}
+
 /** The entry of a response for warnings: none if there are none. */
 export function listWarnings(warnings: Problem[]): { warnings?: Problem[] } {
   return warnings.length > 0 ? { warnings } : {}

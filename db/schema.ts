@@ -577,6 +577,10 @@ export interface Executions {
   idempotencyKey: string | null;
   inputBytes: number;
   inputData: unknown;
+  /**
+   * What became of numbers in input_data that are too large to be kept as numbers; null if there were none.
+   */
+  inputWarning: string | null;
   keepInputs: Generated<boolean>;
   keepOutputs: Generated<boolean>;
   lastEventId: Generated<number>;

@@ -1,12 +1,18 @@
-import { openEnvelope, packOutput, storeOutput } from '../../db/records/outputs.ts'
+import { openEnvelope, packOutput, readStored, storeOutput } from '../../db/records/outputs.ts'
 import type { WrittenOutput } from '../../db/records/written.ts'
+import type { Store } from '../../db/scope.ts'
 import { mergeInputs, partOf } from '../../workflows/input.ts'
 import type { Result } from '../../workflows/run/frame.ts'
 import type { Envelope, ExecutionContext } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'
+import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { parseOwnJson } from '../reading/pieces.ts'
 
 type ValueDeps = Pick<ActivityDeps, 'store'>
+
+/** A value of more bytes is parsed in pieces. */
+const LARGE_BYTES = 64 * 1024
 
 /** The most that a step may read at once. Each output is bounded, but a join may read hundreds of them. */
 const MAX_INPUT_BYTES = 32_000_000
@@ -29,7 +35,7 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
     if (opened.delete(keyOf(envelope))) held -= envelope.bytes
   }
   const open = (envelope: Envelope): Promise<unknown> =>
-    opened.get(keyOf(envelope)) ?? hold(envelope, openEnvelope(store, executionId, envelope))
+    opened.get(keyOf(envelope)) ?? hold(envelope, openInTurns(store, executionId, envelope))
   const openPart = async (merged: Extract<Result, { merge: unknown }>['merge'][number]) =>
     merged.part === undefined ? open(merged) : partOf(await open(merged), merged.part)
   return {
@@ -53,6 +59,12 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
 }
 
 export type RunValues = ReturnType<typeof createRunValues>
+
+/** Parsing a value that somebody has sent must not hold up everybody else. */
+async function openInTurns(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
+  if ('v' in envelope || envelope.bytes <= LARGE_BYTES) return openEnvelope(store, executionId, envelope)
+  return parseOwnJson(await readStored(store, executionId, envelope.ref), createPacer())
+}
 
 /** A key that is the same for all envelopes of one value. */
 function keyOf(envelope: Envelope): Envelope | string {

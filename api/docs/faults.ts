@@ -12,7 +12,7 @@ export const FAULTS: Record<number, string> = {
   409: 'The resource exists already, or its state does not allow this',
   412: 'The resource has changed since the caller read it',
   413: 'The body is too large',
-  415: 'The body is not JSON in UTF-8',
+  415: 'The body is not of a type, or not in an encoding, that is taken here',
   421: 'The service is not served under this host name',
   422: 'The workflow is inactive, or no AI agent workflow',
   429: 'The rate limit is exceeded',
@@ -33,7 +33,7 @@ export function findFaultStatuses(rule: Rule, method: string, path: string): num
   // A write with the session cookie is refused if it comes from a page of another origin.
   if (inTeam || role === 'session' || role === 'instance' || write) found.add(403)
   if (params || inTeam) found.add(404)
-  if (json || ownBody) found.add(415)
+  if (json || anyBody || ownBody) found.add(415)
   if (ownBody) found.add(400)
   if (json || anyBody || ownBody) found.add(413)
   if (!ANY_HOST.has(path)) found.add(421)

@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import * as v from 'valibot'
+import { describeLarge, type JsonReading } from '../../activities/reading/json.ts'
 import { covers, type Role } from '../../db/acts.ts'
 import { invalid } from '../../db/fault.ts'
 import { findOwner, type OwnedTable, readOwner } from '../../db/owners.ts'
@@ -13,7 +14,8 @@ import type { Problem } from '../../workflows/problem.ts'
 import { describeIssues, joinPath } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import type { AppEnv } from '../env.ts'
-import { findMisplacedArrays, isArriving, readJsonBody } from './body.ts'
+import { warnLargeNumbers } from '../warnings.ts'
+import { type BodyLimits, findMisplacedArrays, isArriving, readJsonBody } from './body.ts'
 import { uuidField } from './fields.ts'
 import type { ErrorBody, FaultStatus, ResponseSpec } from './responses.ts'
 
@@ -49,8 +51,11 @@ export type Rule = {
   params?: Schema
   query?: Schema
   json?: Schema
-  /** The most bytes of the body, if that is not 1.5 MB. A larger one is parsed in pieces. */
+  /** The most bytes of the body, if that is not 1.5 MB: others are refused unread, or as soon as they have come. */
   mostBytes?: number
+  /** How deep a body of JSON may be, and how many values it may have, if that is less than everywhere. */
+  mostDepth?: number
+  mostValues?: number
   /** Finds the problems of what is too much in a body to be checked at once. */
   checkInTurns?: (body: Record<string, unknown>) => Promise<Problem[]>
   /**
@@ -83,6 +88,12 @@ type BodyGraph = {
   path?: string
   imported?: true
 }
+
+/**
+ * What people fill in, such as a sign-in: every route that reads such a body from somebody who has not signed in has
+ * limits of its own. A message of a visitor may have 4,000 characters, each of which JSON may write as six.
+ */
+export const SMALL_BODY = { mostBytes: 32 * 1024, mostDepth: 4, mostValues: 100 } as const
 
 type Target = { params: 'param'; query: 'query'; json: 'json' }
 type GivenKeys<R extends Rule> = { [K in keyof Target]: R[K] extends Schema ? K : never }[keyof Target]
@@ -120,10 +131,10 @@ export function accept<const R extends Rule>(
 ): MiddlewareHandler<AppEnv, any, { in: In<R>; out: Out<R> }> {
   const middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
     c.set('rule', rule)
-    let body: Promise<unknown> | undefined
-    const readOnce = () => {
-      body ??= readJsonBody(c, rule.mostBytes)
-      return body
+    let body: Promise<JsonReading> | undefined
+    const readOnce = async () => {
+      body ??= readJsonBody(c, readLimits(rule))
+      return (await body).value
     }
     await c.get('countRequest')((scope) => findTeam(rule, c, scope, readOnce))
     if (rule.role !== 'public') c.set('scope', await c.get('authenticate')())
@@ -151,6 +162,7 @@ export function accept<const R extends Rule>(
         const arrays = findMisplacedArrays(rule.json, json).filter(({ path }) => !named.has(path))
         problems.push(...arrays.slice(0, MAX_PROBLEMS))
         c.set('unknownKeys', findStrangers(rule.json, json))
+        c.set('largeNumbers', describeLarge(await body!))
         if (turn !== undefined && rule.checkInTurns) problems.push(...(await rule.checkInTurns(json)))
         const drawing = turn === undefined ? undefined : await rule.graph?.(json, c)
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
@@ -163,6 +175,11 @@ export function accept<const R extends Rule>(
   }
   rules.set(middleware, rule)
   return middleware
+}
+
+/** The limits of a rule for its body. */
+export function readLimits({ mostBytes: bytes, mostDepth: depth, mostValues: values }: Rule): BodyLimits {
+  return { bytes, ...(depth === undefined ? {} : { depth }), ...(values === undefined ? {} : { values }) }
 }
 
 /** The keys of a body that its schema does not know, and drops, and those that it does know. */
@@ -184,7 +201,7 @@ async function readDrawing(c: Context<AppEnv>, drawing: BodyGraph, turn: string)
   })
   c.set('givenGraph', drawing)
   c.set('graph', graph)
-  c.set('graphWarnings', warnings.map(place))
+  c.set('graphWarnings', [...warnings.map(place), ...warnLargeNumbers(c)])
   return problems.map(place)
 }
 

@@ -6,7 +6,7 @@ import { rememberPerson } from '../../db/people/devices.ts'
 import { MEMBER_ROLES } from '../../db/people/members.ts'
 import { findPasswordFault, MAX_PASSWORD_BYTES } from '../../db/people/strength.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
-import { accept } from '../http/accept.ts'
+import { accept, SMALL_BODY } from '../http/accept.ts'
 import { boundedString, documentAs } from '../http/fields.ts'
 import { idSchema, messageResponse, timeSchema } from '../http/responses.ts'
 import { keepDevice, readDevice } from './device.ts'
@@ -134,6 +134,7 @@ export function createAccountRoutes(deps: ApiDeps) {
           'mailed to it. Too many sign-ups from one address are throttled (429).',
         role: 'public',
         json: NewAccount,
+        ...SMALL_BODY,
         responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
         faults: [403, 409],
       }),
@@ -180,6 +181,7 @@ export function createAccountRoutes(deps: ApiDeps) {
           'Ends all your other sessions. Wrong current passwords are throttled as at sign-in (429).',
         role: 'session',
         json: Passwords,
+        ...SMALL_BODY,
         example: { currentPassword: 'the old password', newPassword: 'correct horse battery staple' },
         responses: { 200: messageResponse('Password changed') },
       }),

@@ -5,7 +5,7 @@ import { endSession, refreshSession } from '../../db/people/sessions.ts'
 import { signIn } from '../../db/people/signin.ts'
 import { readUser } from '../../db/people/users.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
-import { accept } from '../http/accept.ts'
+import { accept, SMALL_BODY } from '../http/accept.ts'
 import { boundedString } from '../http/fields.ts'
 import { messageResponse } from '../http/responses.ts'
 import { membershipsSchema, passwordField, personEntries } from './accounts.ts'
@@ -34,6 +34,7 @@ export function createAuthRoutes(deps: ApiDeps) {
           'are throttled (429): those from known devices by device, all others by account and by address.',
         role: 'public',
         json: Login,
+        ...SMALL_BODY,
         example: { email: 'ada@example.com', password: 'correct horse battery staple' },
         responses: {
           200: {

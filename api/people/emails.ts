@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { readAccount } from '../../db/people/accounts.ts'
 import { confirmEmail, resendConfirmation, vouchForEmail } from '../../db/people/emails.ts'
 import type { AppEnv } from '../env.ts'
-import { accept } from '../http/accept.ts'
+import { accept, SMALL_BODY } from '../http/accept.ts'
 import { boundedString, uuidField } from '../http/fields.ts'
 import { messageResponse } from '../http/responses.ts'
 import { AccountSchema, emailEntries, emailField, personEntries } from './accounts.ts'
@@ -34,6 +34,7 @@ export function createEmailRoutes() {
           'the e-mail in the meantime.',
         role: 'session',
         json: Proof,
+        ...SMALL_BODY,
         example: { token: 'Yd0rXvJ8cO3mC1o5q2ZbU7aT9sWkLfHg' },
         responses: { 200: { description: 'The account', schema: AccountSchema } },
         faults: [409],

@@ -53,6 +53,7 @@ export function createSingleRoutes(deps: ApiDeps) {
       const input = {
         ...c.req.valid('json'),
         idempotencyKey: readIdempotencyKey(c),
+        inputWarning: c.get('largeNumbers'),
         ...c.get('trace'),
       }
       return startAndRespond(deps, c, await startSingleNode(c.get('scope'), id, nodeId, input))

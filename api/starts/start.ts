@@ -12,7 +12,7 @@ import { accept } from '../http/accept.ts'
 import { ById, objectField, uuidField } from '../http/fields.ts'
 import { EXAMPLE_ID, idSchema, LOCATION_HEADER, timeSchema, warningsEntry } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { listWarnings, warnUnknownKeys } from '../warnings.ts'
+import { listWarnings, warnLargeNumbers, warnUnknownKeys } from '../warnings.ts'
 import { callbackFields, checkCallback } from './callback.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { pinnedField } from './pins.ts'
@@ -95,6 +95,7 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
         pinned,
         callback: url && secret ? { url, secret } : undefined,
         idempotencyKey: readIdempotencyKey(c),
+        inputWarning: c.get('largeNumbers'),
         ...c.get('trace'),
       }
       const started = await startExecution(c.get('scope'), id, input)
@@ -123,7 +124,7 @@ const DATA_WORDS = ['input', 'inputs', 'inputData', 'payload', 'body', 'json', '
 const DATA_KEYS = Object.fromEntries(DATA_WORDS.map((word) => [word, 'data']))
 
 function warnOfKeys(c: Context<AppEnv>) {
-  return listWarnings(warnUnknownKeys(c, DATA_KEYS))
+  return listWarnings([...warnUnknownKeys(c, DATA_KEYS), ...warnLargeNumbers(c)])
 }
 
 /**

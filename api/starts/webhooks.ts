@@ -10,9 +10,10 @@ import {
   type Webhook,
   type WebhookCall,
 } from '../../db/starts/webhooks.ts'
+import type { BodyReader } from '../bodies/away.ts'
+import { collectByName } from '../bodies/names.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { collectByName } from '../http/body.ts'
 import { uuidField } from '../http/fields.ts'
 import { createReceiver } from './hookbody.ts'
 import { STARTED_RESPONSE, startAndRespond } from './start.ts'
@@ -25,8 +26,8 @@ const OneHook = v.object({ workflowId: uuidField, path: v.string() })
  * The execution's input is {body, query, headers, method}. Header names are in lower case; cookie,
  * authorization, proxy-authorization, the secret header and the signature's are left out.
  */
-export function createWebhookRoutes(deps: ApiDeps) {
-  const receive = createReceiver(deps)
+export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
+  const receive = createReceiver(deps, readAway)
   return new Hono<AppEnv>().all(
     '/hooks/:workflowId/:path',
     accept({
@@ -57,9 +58,10 @@ export function createWebhookRoutes(deps: ApiDeps) {
       c.set('teamId', hook.workflow.teamId)
       const given = hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader)
       await checkWebhookSecret(deps.store, hook, given)
-      const { delivery, body, files } = await receive(c, hook)
+      const { body, rawBody, files, ...checked } = await receive(c, hook)
       const asked = {
         body,
+        ...(rawBody ? { rawBody } : {}),
         query: collectByName(new URL(c.req.url).searchParams),
         headers: readHeaders(c, hook),
       }
@@ -68,7 +70,7 @@ export function createWebhookRoutes(deps: ApiDeps) {
           ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
           : { ...asked, method: c.req.method }
       const started = await startWebhook(deps.store, hook, call, {
-        delivery,
+        ...checked,
         files,
         ...c.get('trace'),
       }).catch(async (error) => {
@@ -87,8 +89,8 @@ export function createWebhookRoutes(deps: ApiDeps) {
 }
 
 /** What a Webhook node of n8n outputs. */
-function shapeForN8n({ body, query, headers }: WebhookCall, webhookUrl: string): WebhookCall {
-  return { headers, params: {}, query, body: body ?? {}, webhookUrl, executionMode: 'production' }
+function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {

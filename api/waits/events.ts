@@ -1,15 +1,20 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import { listEventWaits, resumeWait, sendEvent } from '../../db/waits/events.ts'
+import { describeLarge, type JsonReading } from '../../activities/reading/json.ts'
+import { demandResumable, listEventWaits, resumeWait, sendEvent } from '../../db/waits/events.ts'
 import { PAUSE_KINDS } from '../../db/waits/pauses.ts'
+import type { BodyReader } from '../bodies/away.ts'
+import { decompressWhole, readEncodings } from '../bodies/encodings.ts'
+import { readBodyValue } from '../bodies/value.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { parseBody, readBytes } from '../http/body.ts'
+import { MAX_BODY_BYTES, readBytes } from '../http/body.ts'
 import { ById, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
-import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
+import { countSchema, idSchema, pageSchema, timeSchema, warningsEntry } from '../http/responses.ts'
 import { carryOutErrands } from '../outbox.ts'
 import { readOrigin } from '../people/session.ts'
+import { listWarnings } from '../warnings.ts'
 
 const OneEvent = v.object({
   id: uuidField,
@@ -39,12 +44,15 @@ const WaitSchema = v.pipe(
   v.title('Wait'),
 )
 const ResumedSchema = v.pipe(
-  v.object({ resumed: v.pipe(countSchema, v.description('How many nodes were resumed'), v.examples([1])) }),
+  v.object({
+    resumed: v.pipe(countSchema, v.description('How many nodes were resumed'), v.examples([1])),
+    ...warningsEntry,
+  }),
   v.title('Resumed'),
 )
 
 /** The routes that list what an execution waits for, and resume it by a named event or a one-time URL. */
-export function createWaitRoutes(deps: ApiDeps) {
+export function createWaitRoutes(deps: ApiDeps, readAway: BodyReader) {
   return new Hono<AppEnv>()
     .get(
       '/api/executions/:id/waits',
@@ -90,9 +98,12 @@ export function createWaitRoutes(deps: ApiDeps) {
       }),
       async (c) => {
         const { id, name } = c.req.valid('param')
-        const errands = await sendEvent(c.get('scope'), id, name, unwrap(await readAnyBody(c)))
+        const scope = c.get('scope')
+        const asker = { team: c.get('teamId')!, workflow: id }
+        const { value, ...large } = await readAnyBody(c, { readAway, asker, unwraps: true })
+        const errands = await sendEvent(scope, id, name, value)
         await carryOutErrands(deps, errands)
-        return c.json({ resumed: errands.length })
+        return c.json({ resumed: errands.length, ...warnOf(large) })
       },
     )
     .post(
@@ -119,24 +130,27 @@ export function createWaitRoutes(deps: ApiDeps) {
         faults: [404, 409],
       }),
       async (c) => {
-        const { early, errand } = await resumeWait(
-          deps.store,
-          c.req.valid('param').token,
-          await readAnyBody(c),
-          readOrigin(c),
-        )
+        const { token } = c.req.valid('param')
+        // Before its body is read: only somebody who was given the address has it parsed.
+        const { teamId, executionId } = await demandResumable(deps.store, token)
+        c.set('teamId', teamId)
+        const asker = { team: teamId, workflow: executionId }
+        const { value, ...large } = await readAnyBody(c, { readAway, asker })
+        const { early, errand } = await resumeWait(deps.store, token, value, readOrigin(c))
         await carryOutErrands(deps, [errand])
-        return c.json({ resumed: early ? 0 : 1 })
+        return c.json({ resumed: early ? 0 : 1, ...warnOf(large) })
       },
     )
 }
 
-async function readAnyBody(c: Context): Promise<unknown> {
-  return parseBody(await readBytes(c), c.req.header('content-type'))
+async function readAnyBody(c: Context, settings: Parameters<typeof readBodyValue>[2]) {
+  const steps = readEncodings(c.req.header('content-encoding'))
+  const bytes = await readBytes(c)
+  const plain = steps.length === 0 ? bytes : await decompressWhole(bytes, steps, MAX_BODY_BYTES)
+  return readBodyValue(plain, c.req.header('content-type') ?? '', settings)
 }
 
-/** Unwraps a body whose only key is `data`, since requests that start executions have their data there. */
-function unwrap(body: unknown): unknown {
-  const keys = Object.keys(Object(body))
-  return keys.length === 1 && keys[0] === 'data' ? (body as { data: unknown }).data : body
+function warnOf(reading: Pick<JsonReading, 'large'>) {
+  const message = describeLarge(reading)
+  return listWarnings(message === undefined ? [] : [{ path: 'body', message }])
 }

@@ -5,7 +5,7 @@ import { readNetwork } from '../../db/people/network.ts'
 import { listVisitorMessages, openVisitorSession, postVisitorMessage } from '../../db/widgets/visitors.ts'
 import type { ReplyStreams } from '../agentchat/replies.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
-import { accept } from '../http/accept.ts'
+import { accept, SMALL_BODY } from '../http/accept.ts'
 import { unblankString } from '../http/fields.ts'
 import { idSchema, timeSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
@@ -92,6 +92,7 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         guard,
         params: ByKey,
         json: NewVisitor,
+        ...SMALL_BODY,
         example: {},
         visitor: 'taken',
         headers: PAGE_TOKEN,
@@ -146,6 +147,7 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         params: ByKey,
         query: Resets,
         json: VisitorsMessage,
+        ...SMALL_BODY,
         example: { content: 'Where is my parcel?' },
         visitor: 'needed',
         headers: IDEMPOTENCY_HEADER,

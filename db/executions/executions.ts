@@ -105,6 +105,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
       'recovery',
       'onlyNode',
       'recordCount',
+      'inputWarning',
       'runId',
     ])
     .select(

@@ -1,4 +1,5 @@
-import { gunzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
 import { sql } from 'kysely'
 import { type Envelope, INPUT_REF } from '../../workflows/run/plan.ts'
 import { write } from '../change.ts'
@@ -13,6 +14,7 @@ import { type WrittenOutput, writeOutput } from './written.ts'
 const MAX_DEPTH = 1_000
 
 const PURPOSE = 'blob'
+const gunzip = promisify(zlib.gunzip)
 
 /**
  * Wraps an output as an envelope, to pass through Temporal: inline up to `inlineBytes` of JSON; a bigger one
@@ -92,23 +94,27 @@ export async function copyOutputs(
 
 /** The value in an envelope. Throws NOT_FOUND if it is stored and has been deleted with its execution. */
 export async function openEnvelope(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
-  if ('v' in envelope) return envelope.v
-  if (envelope.ref === INPUT_REF) {
+  return 'v' in envelope ? envelope.v : JSON.parse(await readStored(store, executionId, envelope.ref))
+}
+
+/** The same value as its JSON, for those who parse it in turns with others. It must be stored. */
+export async function readStored(store: Store, executionId: string, ref: string): Promise<string> {
+  if (ref === INPUT_REF) {
     const row = await store.db
       .selectFrom('executions')
-      .select('inputData')
+      .select(sql<string>`input_data::text`.as('json'))
       .where('id', '=', executionId)
       .executeTakeFirst()
     if (!row) throw new Fault('NOT_FOUND', 'The execution has been deleted')
-    return row.inputData
+    return row.json
   }
   const row = await store.db
     .selectFrom('blobs')
     .select('sealed')
     .where('executionId', '=', executionId)
-    .where('hash', '=', envelope.ref)
+    .where('hash', '=', ref)
     .executeTakeFirst()
-  if (!row) throw new Fault('NOT_FOUND', `The stored output ${envelope.ref.slice(0, 12)} no longer exists`)
-  const plain = unseal(store.keys, PURPOSE, `${executionId}|${envelope.ref}`, row.sealed)
-  return JSON.parse(gunzipSync(plain).toString())
+  if (!row) throw new Fault('NOT_FOUND', `The stored output ${ref.slice(0, 12)} no longer exists`)
+  const plain = unseal(store.keys, PURPOSE, `${executionId}|${ref}`, row.sealed)
+  return (await gunzip(plain)).toString()
 }

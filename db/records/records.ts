@@ -1,4 +1,5 @@
 import { isObject } from '../../workflows/json.ts'
+import { mergeNodeNotes } from '../../workflows/notes.ts'
 import { type Envelope, graphNodeId, splitHandles } from '../../workflows/run/plan.ts'
 import type { NodeNotes, TakenIterations } from '../../workflows/run/records.ts'
 import { stepKey } from '../../workflows/run/walk.ts'
@@ -80,7 +81,7 @@ export type ExecutionRecords = {
  */
 export async function readNodeExecutions(
   store: Store,
-  execution: CountedExecution & { nodes: StoredNode[] | null; sums: object | null; hidden: boolean },
+  execution: CountedExecution & Begun & { nodes: StoredNode[] | null; sums: object | null; hidden: boolean },
 ): Promise<ExecutionRecords> {
   const { hidden } = execution
   const stored = execution.nodes ?? (await readShown(store, execution.id, { steps: !hidden }))
@@ -93,7 +94,7 @@ export async function readNodeExecutions(
   const ends = execution.status === 'SUCCESS' && !hidden ? await values.ends() : undefined
   const outputData = ends === undefined ? null : asObject(ends)
   const usageOf = execution.sums ? await readRecordUsage(store, execution.id, nodes) : undefined
-  const shown = await showNodes(nodes, hidden ? null : values, usageOf)
+  const shown = await showNodes(nodes, hidden ? null : values, execution, usageOf)
   return { nodeExecutions: shown, nodeExecutionsTotal: total, outputData }
 }
 
@@ -137,6 +138,7 @@ export async function listNodeExecutions(
       'triggerNodeId',
       'onlyNode',
       'recordCount',
+      'inputWarning',
     ])
     .select(chatPrivacyOf().as('privacy'))
     .where('id', '=', id)
@@ -154,13 +156,14 @@ export async function listNodeExecutions(
   const beside = await readRecordsBefore(store, id, plan, nodes)
   const values = deriveValues(store, id, plan, [...nodes, ...beside])
   const usageOf = await readRecordUsage(store, id, nodes)
-  return makePage(await showNodes(nodes, hidden ? null : values, usageOf), total, query)
+  return makePage(await showNodes(nodes, hidden ? null : values, execution, usageOf), total, query)
 }
 
 /** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
 async function showNodes(
   nodes: StoredNode[],
   values: RecordValues | null,
+  begun: Begun,
   usageOf: (record: StoredNode) => Usage | undefined = () => undefined,
 ): Promise<NodeExecution[]> {
   const shown: NodeExecution[] = []
@@ -183,11 +186,19 @@ async function showNodes(
       ...(values ? await showValues(row, { output, agent }, values) : { inputData: {}, outputData: null }),
       pinned: givenBy === 'PINNED',
       takenFrom: givenBy === 'PINNED' ? null : givenBy,
-      ...(values ? notes : {}),
+      ...(values ? mergeNodeNotes(notes ?? undefined, notesOfTrigger(begun, node)) : {}),
       ...(usage ? { usage } : {}),
     })
   }
   return shown
+}
+
+/** What an execution was started with: what is said about that belongs to the record of its trigger. */
+type Begun = { triggerNodeId: string; inputWarning: string | null }
+
+function notesOfTrigger({ triggerNodeId, inputWarning }: Begun, node: StoredNode): NodeNotes | undefined {
+  if (inputWarning === null || node.nodeId !== triggerNodeId) return undefined
+  return { warnings: [{ path: 'input', message: inputWarning }] }
 }
 
 function countTaken({ ranges }: TakenIterations): number {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '../connection.ts'
 import { Fault } from '../fault.ts'
+import { readJsonText } from '../waits/jsontext.ts'
 
 /** What tells whether a start is the same as an earlier one. */
 type Repeatable = {
@@ -42,6 +43,8 @@ export function hashData({ data, given, onlyNode, asked }: Repeatable): Buffer {
   const body = given || onlyNode ? [data, given, onlyNode, asked] : data
   const text = JSON.stringify(body, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    const text = readJsonText(value)
+    if (text !== undefined) return text
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
   })
   return createHash('sha256').update(text).digest()

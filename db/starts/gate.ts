@@ -21,13 +21,13 @@ const MAX_OPENED = 1_000
 const UNATTENDED = new Set<Trigger>(['SCHEDULE', 'ERROR'])
 
 /**
- * Locks the workflow's current limit, and its gate for this data, until the transaction ends. `taken` places
+ * Locks the workflow's current limit, and its gate for this data, which is asked for only if it matters, until the transaction ends. `taken` places
  * of the gate are taken. Null if the workflow has no limit. Throws NOT_FOUND if it is deleted.
  */
 export async function holdGate(
   tx: Tx,
   workflowId: string,
-  data: Record<string, unknown>,
+  data: () => Record<string, unknown>,
 ): Promise<{ id: string; taken: number; concurrency: ConcurrencySettings } | null> {
   // A change of the settings locks the row for update, so it waits until we have found our place.
   const row = await tx
@@ -39,7 +39,7 @@ export async function holdGate(
   if (!row) throw missing('workflow')
   const { concurrency } = readSettings(row.settings)
   if (!concurrency) return null
-  const id = uuidv5(renderPaths(concurrency.key ?? '', data), workflowId)
+  const id = uuidv5(concurrency.key ? renderPaths(concurrency.key, data()) : '', workflowId)
   return { id, taken: await countTaken(tx, id), concurrency }
 }
 

@@ -78,6 +78,7 @@ export async function recoverExecution(
     node: { id: run.triggerNodeId },
     trigger: run.trigger as Trigger,
     data: run.inputData as Record<string, unknown>,
+    inputWarning: run.inputWarning ?? undefined,
     by: scope.actor,
     act: many ? undefined : { scope, name: how === 'RETRY' ? 'EXECUTION_RETRIED' : 'EXECUTION_RERUN' },
     right: { scope, least },
@@ -120,7 +121,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
   const run = await scope.store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'trigger', 'triggerNodeId'])
-    .select(['inputData', 'keepInputs', 'given', 'onlyNode'])
+    .select(['inputData', 'inputWarning', 'keepInputs', 'given', 'onlyNode'])
     .select(chatPrivacyOf().as('privacy'))
     .select(
       sql<boolean>`exists (select from node_executions n

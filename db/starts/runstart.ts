@@ -38,6 +38,7 @@ type Written = {
   workflow: StartableWorkflow
   start: {
     data: Record<string, unknown>
+    text: string
     trigger: string
     node: { id: string }
     traceparent?: string | undefined
@@ -54,7 +55,18 @@ type Written = {
 export function rememberStarted(
   store: Store,
   { teamId, id: workflowId, name, version, settings }: Written['workflow'],
-  { data, trigger, node, traceparent, tracestate, given, retriedFrom, onlyNode, swept }: Written['start'],
+  {
+    data,
+    text,
+    trigger,
+    node,
+    traceparent,
+    tracestate,
+    given,
+    retriedFrom,
+    onlyNode,
+    swept,
+  }: Written['start'],
   { executionId: id, status, queued }: Written['added'],
 ): void {
   // The caller's next request is likely to be for this execution.
@@ -77,7 +89,7 @@ export function rememberStarted(
     retryOf: null,
     onlyNode: onlyNode ?? null,
     timezone: settings.timezone ?? DEFAULT_TIMEZONE,
-    input: makeInput(data, Buffer.byteLength(JSON.stringify(data))),
+    input: makeInput(data, Buffer.byteLength(text)),
   })
 }
 

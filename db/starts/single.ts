@@ -22,7 +22,7 @@ export type SingleNodeRun = {
   nodes?: Record<string, unknown> | undefined
   item?: unknown
   version?: number | undefined
-} & Pick<StartInput, 'idempotencyKey' | keyof TraceContext>
+} & Pick<StartInput, 'inputWarning' | 'idempotencyKey' | keyof TraceContext>
 
 /**
  * Accepts an execution of one node, with its body if it is a loop. It needs a BUILDER, because it skips the
@@ -43,7 +43,7 @@ export async function startSingleNode(
     return true
   })
   if (!found) throw missing('workflow')
-  const { version = found.version, idempotencyKey, traceparent, tracestate } = single
+  const { version = found.version, inputWarning, idempotencyKey, traceparent, tracestate } = single
   const graph = version === found.version ? found.graph : await readVersion(store, workflowId, version)
   checkSingleNode(graph, nodeId)
   const nodes = single.nodes ?? {}
@@ -67,6 +67,7 @@ export async function startSingleNode(
       right: { scope, least: 'BUILDER' },
       onlyNode: nodeId,
       asked: single.version,
+      inputWarning,
       ...(Object.keys(given).length > 0 ? { given } : {}),
       ...(files.size > 0
         ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }

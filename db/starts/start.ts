@@ -18,6 +18,8 @@ import { copyTeamFiles } from '../files/files.ts'
 import { findFileIds } from '../files/named.ts'
 import { demandStill, holdRight, type Right, rightHolds } from '../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../scope.ts'
+import { cleanText } from '../text.ts'
+import { openData, writeData } from '../waits/jsontext.ts'
 import { findEarlier, hashData } from './earlier.ts'
 import { findPlace, type GatePlace, holdGate, NO_GATE } from './gate.ts'
 import { type Pins, readPins } from './pins.ts'
@@ -35,6 +37,8 @@ export type StartedExecution = {
   fresh: boolean
   queued: boolean
 }
+
+const MAX_WARNING = 500
 
 /** The trace context (W3C) of a request, which becomes the parent of the run's spans. */
 export type TraceContext = { traceparent?: string | undefined; tracestate?: string | undefined }
@@ -79,11 +83,16 @@ export type StartInput = TraceContext & {
   swept?: boolean
   /** Who starts it by which act, if that is to have an audit entry. */
   act?: { scope: Scope; name: Act } | undefined
+  /** What is to be said about the data, in the record of the trigger. */
+  inputWarning?: string | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>
   /** Gives the execution its files, once its row is written. */
   adopt?: ((tx: Tx, executionId: string) => Promise<void>) | undefined
 }
+
+/** The data written as JSON, once. */
+type WrittenStart = StartInput & { text: string }
 
 /**
  * Accepts an execution that somebody asks for (OPERATOR; BUILDER if outputs are `pinned`): writes the PENDING
@@ -100,7 +109,7 @@ export async function startExecution(
     ...input
   }: { teamId: string; pinned?: Pins | undefined; callback?: CallbackTarget | undefined } & Pick<
     StartInput,
-    'data' | 'idempotencyKey' | keyof TraceContext
+    'data' | 'inputWarning' | 'idempotencyKey' | keyof TraceContext
   >,
 ): Promise<StartedExecution> {
   const { store, actor: by } = scope
@@ -149,7 +158,7 @@ async function startUnchanged(
   if (!held || !covers(held, least)) return undefined
   if (!node || workflow.teamId !== teamId || workflow.settings.concurrency || start.idempotencyKey)
     return undefined
-  const whole = { ...start, node }
+  const whole = { ...start, node, text: writeData(start.data) }
   const added = await write(store, (tx) => insert(tx, workflow, whole, NO_GATE)).catch((error) => {
     // It was deleted at this moment.
     if ((error as { code?: string }).code === '23503') return undefined
@@ -168,8 +177,9 @@ async function startUnchanged(
 export async function addExecution(
   store: Store,
   workflow: StartableWorkflow,
-  start: StartInput,
+  given: StartInput,
 ): Promise<StartedExecution> {
+  const start: WrittenStart = { ...given, text: writeData(given.data) }
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
   for (let attempt = 1; attempt <= 3; attempt++) {
@@ -208,14 +218,15 @@ function findCause({ parent, retriedFrom, failed }: StartInput): string | null {
 async function insert(
   tx: Tx,
   workflow: StartableWorkflow,
-  start: StartInput,
+  start: WrittenStart,
   { gateId, waits, refusal }: GatePlace,
   held = false,
 ): Promise<StartedExecution | undefined> {
   const key = start.idempotencyKey ?? start.once ?? null
-  const data = JSON.stringify(start.data)
+  const data = start.text
   const hash = key === null ? null : hashData(start)
   const { inputs, outputs } = workflow.settings.saveData
+  const warning = start.inputWarning === undefined ? null : cleanText(start.inputWarning, MAX_WARNING)
   const cause = findCause(start)
   const { rows } = await sql<StartedExecution>`
     with cause as materialized (
@@ -224,14 +235,15 @@ async function insert(
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
-        only_node, keep_inputs, keep_outputs, chat_session_id, gate_id, queued_at, status, completed_at, error_message)
+        only_node, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
+        error_message)
       select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
         ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
         ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
         ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
-        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, coalesce(${start.chatSessionId ?? null}::uuid,
+        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${warning}, coalesce(${start.chatSessionId ?? null}::uuid,
           (select chat_session_id from cause)), ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
@@ -256,7 +268,7 @@ async function insert(
 function insertGuarded(
   store: Store,
   workflow: StartableWorkflow,
-  start: StartInput,
+  start: WrittenStart,
 ): Promise<StartedExecution | undefined> {
   const { parent, data, prepare, act, right, callback } = start
   const add = async (tx: Tx) => {
@@ -272,7 +284,7 @@ function insertGuarded(
       if (open.rows.length === 0)
         throw new Fault('CONFLICT', 'The execution that waits for this one has ended')
     }
-    const gate = await holdGate(tx, workflow.id, data)
+    const gate = await holdGate(tx, workflow.id, () => openData(data))
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const added = await insert(tx, workflow, start, gate ? await findPlace(tx, gate, start) : NO_GATE, true)

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
+import type { LargeNumbers } from '../../activities/reading/json.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ResponseMode, WebhookFiles, WebhookRespond } from '../../workflows/nodes/webhooks.ts'
 import { write } from '../change.ts'
@@ -30,6 +31,9 @@ export type Webhook = {
   response: { mode: ResponseMode; timeoutMs: number; respond: WebhookRespond | undefined }
   /** What of the request's body becomes files; undefined if nothing does. */
   files: WebhookFiles | undefined
+  /** Whether the body as it was sent becomes a file, too. */
+  rawBody: boolean
+  largeNumbers: LargeNumbers | undefined
 }
 
 /**
@@ -56,6 +60,7 @@ export type WebhookCall = {
   query: Record<string, string | string[]>
   headers: Record<string, string>
   method?: string
+  rawBody?: { file: StoredFile }
   params?: Record<string, never>
   webhookUrl?: string
   executionMode?: string
@@ -74,7 +79,9 @@ export async function findWebhooks(store: Store, workflowId: string, path: strin
     const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
     const timeoutMs = config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
     const response = { mode, timeoutMs, respond: config.respond }
-    return [{ workflow: workflow!, node, method, secretHeader, signature, response, files: config.files }]
+    const { files, rawBody = false, largeNumbers } = config
+    const how = { secretHeader, signature, response, files, rawBody, largeNumbers }
+    return [{ workflow: workflow!, node, method, ...how }]
   })
   if (hooks.length === 0) throw missing('webhook')
   return hooks
@@ -139,8 +146,13 @@ export async function startWebhook(
   {
     delivery = {},
     files = [],
+    warning: inputWarning,
     ...trace
-  }: { delivery?: Delivery | undefined; files?: StoredFile[] } & TraceContext,
+  }: {
+    delivery?: Delivery | undefined
+    files?: StoredFile[]
+    warning?: string | undefined
+  } & TraceContext,
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
@@ -151,7 +163,8 @@ export async function startWebhook(
   const data = { ...call }
   const adopt =
     files.length > 0 ? (tx: Tx, id: string) => addFiles(tx, id, workflow.teamId, files) : undefined
-  return addExecution(store, workflow, { ...own, once, node, trigger: 'WEBHOOK', data, by, adopt, ...trace })
+  const start = { node, trigger: 'WEBHOOK' as const, data, inputWarning, by, adopt, ...trace }
+  return addExecution(store, workflow, { ...own, once, ...start })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */
@@ -227,6 +240,8 @@ type TriggerConfig = {
   responseTimeoutMs?: number
   respond?: WebhookRespond
   files?: WebhookFiles
+  rawBody?: boolean
+  largeNumbers?: LargeNumbers
 }
 
 function digest(text: string): Buffer {

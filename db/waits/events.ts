@@ -11,6 +11,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { accountScope, demand, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Keys, purposeKey } from '../seal.ts'
+import { writeData } from './jsontext.ts'
 import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
 
 /** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
@@ -75,7 +76,7 @@ export async function sendEvent(
     const ended = await holdExecution(tx, executionId)
     if (ended) throw new Fault('CONFLICT', ended)
     const { rows } = await sql<{ nodeId: string; iteration: string }>`
-      update pauses set status = 'RECEIVED', settled_at = now(), data = ${JSON.stringify(data)}::json
+      update pauses set status = 'RECEIVED', settled_at = now(), data = ${writeData(data)}::json
       where execution_id = ${executionId} and kind = 'EVENT' and name = ${name} and status = 'OPEN'
         and (deadline is null or deadline > clock_timestamp())
       returning node_id, iteration`.execute(tx)
@@ -101,6 +102,40 @@ export function makeResumeToken(keys: Keys, { executionId, nodeId, iteration }: 
 }
 
 /**
+ * Whose node a one-time URL resumes, before anything of a request's body is read. Throws NOT_FOUND if the token is not
+ * genuine, and CONFLICT if its execution has been deleted, or was resumed there already.
+ */
+export async function demandResumable(
+  store: Store,
+  token: string,
+): Promise<{ teamId: string; executionId: string }> {
+  const { executionId, nodeId, iteration } = demandPlace(store, token)
+  const teamId = await readResumable(store, executionId)
+  const pause = await store.db
+    .selectFrom('pauses')
+    .select('status')
+    .where('id', '=', nodeExecutionId(executionId, nodeId, iteration))
+    .executeTakeFirst()
+  if (pause && ['RECEIVED', 'EXPIRED'].includes(pause.status)) throw notWaiting()
+  return { teamId, executionId }
+}
+
+function demandPlace(store: Store, token: string): Place {
+  const place = readToken(store.keys, token)
+  if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
+  return place
+}
+
+function readResumable(store: Store, executionId: string): Promise<string> {
+  return readOwner(store, 'executions', executionId).catch((error) => {
+    throw error instanceof Fault ? new Fault('CONFLICT', 'The execution has been deleted') : error
+  })
+}
+
+const notWaiting = () =>
+  new Fault('CONFLICT', 'The node no longer waits: this address was used already, or has expired')
+
+/**
  * Gives the data of a request to a one-time URL to its node, and returns the errand that makes the run look.
  * `early` is true if the node does not wait yet: it finds the data when it begins to. Throws NOT_FOUND if the
  * token is not genuine, and CONFLICT if it was used, has expired, or its execution has ended.
@@ -111,12 +146,9 @@ export async function resumeWait(
   data: unknown,
   origin: Origin,
 ): Promise<{ early: boolean; errand: Errand }> {
-  const place = readToken(store.keys, token)
-  if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
+  const place = demandPlace(store, token)
   const { executionId, nodeId, iteration } = place
-  const teamId = await readOwner(store, 'executions', executionId).catch((error) => {
-    throw error instanceof Fault ? new Fault('CONFLICT', 'The execution has been deleted') : error
-  })
+  const teamId = await readResumable(store, executionId)
   // Whoever has the address may do this once.
   const caller = { ...accountScope(store, null, origin), roles: new Map([[teamId, 'OPERATOR' as const]]) }
   return change(caller, 'EVENT_SENT', teamId, async (tx) => {
@@ -127,7 +159,7 @@ export async function resumeWait(
       insert into pauses as p (id, execution_id, team_id, workflow_id, kind, node_id, node_name, iteration, status,
         data, settled_at)
       select ${id}, id, team_id, workflow_id, 'EVENT', ${nodeId}, ${nodeId}, ${iteration}, 'RECEIVED',
-        ${JSON.stringify(data)}::json, now()
+        ${writeData(data)}::json, now()
       from executions where id = ${executionId}
       on conflict (id) do update set status = 'RECEIVED', data = excluded.data, settled_at = now()
         where p.status = 'OPEN' and (p.deadline is null or p.deadline > clock_timestamp())
@@ -137,7 +169,7 @@ export async function resumeWait(
       const result = { early, errand: await queueNudge(tx, executionId, place) }
       return { result, resourceId: executionId, details: { nodes: [nodeId], oneTimeUrl: true } }
     }
-    throw new Fault('CONFLICT', 'The node no longer waits: this address was used already, or has expired')
+    throw notWaiting()
   })
 }
 

@@ -1,3 +1,4 @@
+import { findFree } from '../../worker/local/ports.ts'
 import { startStand } from './stand.ts'
 
 const [what = 'speed', ...rest] = process.argv.slice(2)
@@ -24,6 +25,7 @@ const benches: Record<
   guardrails: async () => (await import('./guardrails/guardrails.ts')).measureGuardrails,
   rollups: async () => (await import('./monitoring/rollups.ts')).measureRollups,
   memory: async () => (await import('./memory.ts')).measureMemory,
+  strangers: async () => (await import('./strangers/strangers.ts')).measureStrangers,
   canvas: async () => (await import('./console/canvas.ts')).measureCanvas,
 }
 
@@ -33,6 +35,8 @@ if (!load) {
   process.exit(2)
 }
 const bench = await load()
+// Its requests are measured by the service's own thread.
+if (what === 'strangers') process.env.BENCH_PROBE_PORT = String(await findFree())
 const stand = await startStand()
 let stopping: Promise<void> | undefined
 const stop = () => (stopping ??= stand.stop())

@@ -82,7 +82,7 @@ export async function startStand(): Promise<Stand> {
     const url = `http://127.0.0.1:${port}`
     const env = {
       ...process.env,
-      NODE_OPTIONS: listNodeOptions().join(' '),
+      NODE_OPTIONS: [...listNodeOptions(), ...listProbes()].join(' '),
       DATA_DIR: dataDir,
       DATABASE_URL: cluster.serviceUrl,
       TEMPORAL_ADDRESS: temporal.address,
@@ -124,6 +124,12 @@ export async function startStand(): Promise<Stand> {
     await stop()
     throw error
   }
+}
+
+/** What is loaded into the service's process, to measure it from within. */
+function listProbes(): string[] {
+  if (!process.env.BENCH_PROBE_PORT) return []
+  return [`--import=${new URL('./strangers/probe.ts', import.meta.url).href}`]
 }
 
 type Headers = Record<string, string>

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { findTimezone, parseCron } from '../graph/cron.ts'
 import { described } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
+import { LARGE_NUMBERS_DESCRIPTION, largeNumbersField } from './largenumbers.ts'
 import { responseFields, secretHeaderField, signatureField, webhookFilesField } from './webhooks.ts'
 
 /** What a schedule does with a firing that is due while the execution of an earlier one goes on. */
@@ -37,6 +38,8 @@ export const TRIGGER_NODES = {
           secretHeader: v.optional(secretHeaderField),
           signature: v.optional(signatureField),
           files: v.optional(webhookFilesField),
+          rawBody: v.optional(v.boolean('must be true or false')),
+          largeNumbers: v.optional(largeNumbersField),
           ...responseFields,
         },
         {
@@ -45,6 +48,8 @@ export const TRIGGER_NODES = {
           secretHeader: 'Only calls that have this header with its value are taken.',
           signature: 'Only calls whose body is signed with the secret are taken.',
           files: 'What callers send as files becomes files of the execution.',
+          rawBody: 'The body as it was sent becomes a file, too: rawBody.',
+          largeNumbers: LARGE_NUMBERS_DESCRIPTION,
           responseMode:
             'What the caller gets: an answer at once, the output of the execution, or what a RESPOND_TO_WEBHOOK says.',
           responseTimeoutMs: 'How long the caller is kept waiting, in milliseconds.',

@@ -1,3 +1,5 @@
+import { findByteOrderMark } from '../../reading/charset.ts'
+import { findOwnCharset } from '../../reading/markup.ts'
 import { excessiveFile, invalidFile, writeSize } from './faults.ts'
 import type { FileSource, Warn } from './work.ts'
 
@@ -22,7 +24,7 @@ export function readFileText(
       name,
       `has ${writeSize(bytes.length)}: at most ${writeSize(MAX_TEXT_BYTES)} are read as a text`,
     )
-  const known = encoding ?? findMark(name, bytes) ?? findOwnName(bytes, format) ?? findWide(bytes)
+  const known = encoding ?? findMark(name, bytes) ?? findOwnCharset(bytes, format) ?? findWide(bytes)
   if (known !== undefined) return decodeAs(name, bytes, known)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -44,31 +46,9 @@ function decodeAs(name: string, bytes: Uint8Array, encoding: string): string {
 }
 
 function findMark(name: string, bytes: Uint8Array): string | undefined {
-  const [a, b, c, d] = bytes
-  if (a === 0xff && b === 0xfe && c === 0 && d === 0)
-    throw invalidFile(name, 'is encoded in UTF-32, which cannot be read')
-  if (a === 0xef && b === 0xbb && c === 0xbf) return 'utf-8'
-  if (a === 0xff && b === 0xfe) return 'utf-16le'
-  if (a === 0xfe && b === 0xff) return 'utf-16be'
-  return undefined
-}
-
-/** The encoding that XML or HTML says of itself. */
-function findOwnName(bytes: Uint8Array, format: string): string | undefined {
-  if (format !== 'xml' && format !== 'html') return undefined
-  const head = Buffer.from(bytes.subarray(0, HEAD)).toString('latin1')
-  const pattern =
-    format === 'xml'
-      ? /^\s*<\?xml[^>]{0,200}\sencoding\s*=\s*["']([\w.:-]{1,40})["']/
-      : /<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})/i
-  const found = pattern.exec(head)?.[1]
-  // As browsers do: what can be read as ASCII is not UTF-16, whatever it says.
-  if (found === undefined || /^utf-?16/i.test(found)) return undefined
-  try {
-    return new TextDecoder(found).encoding
-  } catch {
-    return undefined
-  }
+  const mark = findByteOrderMark(bytes)
+  if (mark?.startsWith('utf-32')) throw invalidFile(name, 'is encoded in UTF-32, which cannot be read')
+  return mark
 }
 
 /** UTF-16 without a mark: in most texts every second byte is a zero. */

@@ -25,6 +25,45 @@ test('every route of the API has a rule, so that none can forget to say who may 
   expect(unruled).toEqual(['GET /widget.js', 'GET /', 'GET /console/:name'])
 })
 
+test('every route that reads a body from a stranger has limits of its own, and a large sign-in is refused unread', async () => {
+  const open = service.app.routes.flatMap(({ handler, path, method }) => {
+    const rule = findRule(handler)
+    return rule?.role === 'public' && method !== 'GET' ? [{ path, rule }] : []
+  })
+  const loose = open.filter(
+    ({ rule }) => rule.json && !(rule.mostBytes! <= 64 * 1024 && rule.mostDepth && rule.mostValues),
+  )
+  expect(loose.map(({ path }) => path)).toEqual([])
+  // Their handlers read the body themselves, bounded and off the thread.
+  expect(open.filter(({ rule }) => rule.anyBody).map(({ path }) => path)).toEqual([
+    '/resume/:token',
+    '/hooks/:workflowId/:path',
+  ])
+  const login = (body: string | ReadableStream, more = {}) =>
+    service.app.request('/api/auth/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      ...more,
+    })
+  expect((await login(`{"email":"${'a'.repeat(1_400_000)}"}`)).status).toBe(413)
+  let sent = 0
+  const endless = new ReadableStream({
+    pull(controller) {
+      sent++
+      controller.enqueue(new Uint8Array(16_384))
+    },
+  })
+  expect((await login(endless, { duplex: 'half' })).status).toBe(413)
+  expect(sent).toBeLessThan(10)
+  const deep = await login(`{"email":"a","a":${'['.repeat(5)}${']'.repeat(5)}}`)
+  expect(await deep.json()).toMatchObject({
+    errors: [{ message: 'must not be nested deeper than 4 levels' }],
+  })
+  const many = await login(`{"email":"a","a":[${'1,'.repeat(200)}1]}`)
+  expect(await many.json()).toMatchObject({ errors: [{ message: 'must have at most 100 values' }] })
+})
+
 const app = new Hono<AppEnv>()
 app.use(async (c, next) => {
   c.set('log', pino({ level: 'silent' }))

@@ -1,0 +1,43 @@
+import { readDispositionName } from '../../activities/files/disposition.ts'
+import { openDecoder } from '../../activities/reading/charset.ts'
+import { readParameters } from './parameters.ts'
+
+/** The headers of a part, as Latin-1. */
+export type PartHeaders = Record<string, string[] | undefined>
+
+type Head = { name: string; filename: string | undefined; type: string } | { name?: undefined; fault: string }
+
+/** What a part of a form says of itself, or what is wrong with that. */
+export function readPartHead(header: PartHeaders): Head {
+  const type = header['content-type']?.[0] ?? ''
+  const given = header['content-disposition']?.[0]
+  if (given === undefined) return { fault: 'one has no Content-Disposition' }
+  if (!/^\s*form-data\s*(;|$)/i.test(given))
+    return { fault: 'one has a Content-Disposition that is not form-data' }
+  const parameters = readParameters(given)
+  const name = parameters.get('name')
+  if (name === undefined) return { fault: `one has no name in its Content-Disposition` }
+  const isEncoded = parameters.has('filename*') || /=\?[^?]*\?[bq]\?/i.test(parameters.get('filename') ?? '')
+  const plain = parameters.get('filename')
+  const filename = isEncoded ? (readDispositionName(given) ?? plain) : plain
+  return {
+    name: unescapeName(decodeName(name)),
+    filename: filename === undefined || isEncoded ? filename : decodeName(filename),
+    type,
+  }
+}
+
+function decodeName(given: string): string {
+  try {
+    return openDecoder('utf-8', { fatal: true })!.decode(Buffer.from(given, 'latin1'))
+  } catch {
+    return given
+  }
+}
+
+/** Browsers escape three characters in names, and send all others as they are: a name may have looked so before. */
+export function unescapeName(name: string): string {
+  return name.replace(/%0d|%0a|%22/gi, (sign) => ESCAPED[sign.toLowerCase()]!)
+}
+
+const ESCAPED: Record<string, string> = { '%0d': '\r', '%0a': '\n', '%22': '"' }
