@@ -39,7 +39,7 @@ export async function askWithin(
       request: most === undefined ? request : { ...request, maxTokens: most },
       budget: { maxCost },
     })
-  if (maxTokens === undefined && maxCost === undefined) return settle(spent, request, await ask())
+  if (maxTokens === undefined && maxCost === undefined) return await settle(spent, request, await ask())
   const input = talk ? talk.counted + countMessages(talk.news) : countRequest(request)
   const price = await openPrice(context, { credentialId, model, maxCost })
   const before = await addEarlier(context, spent, input, price)
@@ -51,12 +51,12 @@ export async function askWithin(
   try {
     const reply = await ask(isLimited ? room : undefined)
     if (isLimited && reply.finish === 'length') throw cutByBudget(room)
-    return settle(before, request, reply)
+    return await settle(before, request, reply, price)
   } catch (error) {
     if (!isLimited || !(error instanceof NodeFailure)) throw error
     if (error.type === 'ModelAnswer' && error.cause === OUT_OF_TOKENS) throw cutByBudget(room)
     if (error.type !== 'ModelRefused' || !/token/i.test(error.message)) throw error
-    return settle({ ...before, refusedMost: room }, request, await ask())
+    return await settle({ ...before, refusedMost: room }, request, await ask(), price)
   }
 }
 
@@ -67,10 +67,17 @@ function cutByBudget(room: number): NodeFailure {
   )
 }
 
-/** Adds a call to what was spent before it. */
-function settle(spent: Spent, { messages }: ModelRequest, reply: ModelReply) {
-  const { usage, cost } = reply
-  const tokens = usage ? usage.input + usage.output : countMessages([...messages, reply.message])
+/** Adds a call to what was spent before it. Of one whose vendor has reported nothing, that is an estimate. */
+async function settle(
+  spent: Spent,
+  request: ModelRequest,
+  reply: ModelReply,
+  price?: Price,
+): Promise<{ reply: ModelReply; spent: Spent }> {
+  const { usage } = reply
+  const guess = usage ?? { input: countRequest(request), output: countMessage(reply.message) }
+  const tokens = guess.input + guess.output
+  const cost = usage ? reply.cost : ((await price?.(guess)) ?? null)
   return {
     reply,
     spent: {

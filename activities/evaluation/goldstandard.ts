@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { readJson as parseJson } from '../reading/json.ts'
 
 /** How a case was found to give what is expected, or not. Null: nothing is expected, or nobody could tell. */
 export type GoldStandard = {
@@ -23,6 +24,11 @@ const MOST_COMPARED = 50_000
 export function compareWithExpected(actual: string, expected: string): GoldStandard | null {
   const [given, wanted] = [actual.trim(), expected.trim()]
   if (given === wanted) return { match: true, rung: 'EXACT', reasoning: 'The output is exactly as expected' }
+  const [id, wantedId] = [given, wanted].map(readLargeInteger)
+  if (id !== undefined && wantedId !== undefined) {
+    const reasoning = `The output is the number ${id}, and ${wantedId} is expected`
+    if (id !== wantedId) return { match: false, rung: 'NUMERIC', reasoning }
+  }
   const [number, wantedNumber] = [readNumber(given), readNumber(wanted)]
   if (number !== undefined && wantedNumber !== undefined) return compareNumbers(number, wantedNumber)
   if (given.length > MOST_COMPARED || wanted.length > MOST_COMPARED) return null
@@ -42,6 +48,14 @@ function compareNumbers(number: number, wanted: number): GoldStandard {
   return { match, rung: 'NUMERIC', reasoning }
 }
 
+/** A whole number beyond 2^53 is an id: no digit of it may differ. */
+function readLargeInteger(text: string): string | undefined {
+  const digits = /^[+-]?\d{16,300}$/.test(text) ? BigInt(text) : 0n
+  return digits > MOST_EXACT || digits < -MOST_EXACT ? String(digits) : undefined
+}
+
+const MOST_EXACT = BigInt(Number.MAX_SAFE_INTEGER)
+
 const NUMBER = /^[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?$/
 
 function readNumber(text: string): number | undefined {
@@ -53,7 +67,7 @@ function readNumber(text: string): number | undefined {
 function readJson(text: string): object | undefined {
   if (!/^[[{]/.test(text)) return undefined
   try {
-    const value: unknown = JSON.parse(text)
+    const { value } = parseJson(text)
     return typeof value === 'object' && value !== null ? value : undefined
   } catch {
     return undefined

@@ -1,5 +1,6 @@
 import { jsonrepair } from 'jsonrepair'
 import { isObject } from '../../workflows/json.ts'
+import { dropThoughts } from '../models/jsontext.ts'
 
 /** Why an answer of a judge gives no score. */
 export type Unreadable = 'EMPTY' | 'TRUNCATED' | 'UNREADABLE' | 'OUT_OF_RANGE' | 'CONTRADICTORY'
@@ -18,11 +19,15 @@ const SCORES = /(?<!\\)"score"\s*:\s*("(?:[^"\\]|\\.){0,40}"|[^\s,}\]"]{1,40})/g
 const FENCE = /```[a-z]*\s*([\s\S]*?)```/i
 
 /**
- * Reads `{explanation, score}` out of what a judge has said: as JSON, out of a code fence, the first object in it, or
+ * Reads `{explanation, score}` out of what a judge has said after its thoughts: as JSON, out of a code fence, the first object in it, or
  * mended. A score is a whole number from 1 to 5; no other is rounded or guessed, and of two that differ none counts.
  */
-export function readScore(text: string, isCut = false): ReadScore {
-  if (text.trim() === '') return { fault: 'EMPTY', message: 'it is empty' }
+export function readScore(said: string, isCut = false): ReadScore {
+  const text = dropThoughts(said)
+  if (text.trim() === '') {
+    if (isCut && said.trim() !== '') return { fault: 'TRUNCATED', message: 'it is cut off' }
+    return { fault: 'EMPTY', message: 'it is empty' }
+  }
   if (text.length > MAX_ANSWER) return { fault: 'UNREADABLE', message: 'it is too long' }
   const given = new Set([...text.matchAll(SCORES)].map((match) => toComparable(match[1]!)))
   if (given.size > 1) return { fault: 'CONTRADICTORY', message: 'it has two different scores' }

@@ -48,7 +48,11 @@ export type Evaluator = {
    * Reads a large answer and writes it as an output. `what` begins the message of a failure: InvalidResponse,
    * OutputTooLarge, or for an answer on which a process ends or spends too long, HttpTooLarge (retryable).
    */
-  readAnswer(answer: LargeAnswer, what: string, bindings: Bindings): Promise<WrittenOutput>
+  readAnswer(
+    answer: LargeAnswer,
+    what: string,
+    bindings: Bindings,
+  ): Promise<{ output: WrittenOutput; warnings: string[] }>
   /**
    * Reads or writes a file. `what` begins the message of a failure: what the work itself fails with, or FileTooLarge if
    * it takes too long or too much memory.
@@ -181,11 +185,11 @@ async function readAnswerAway(
   answer: LargeAnswer,
   what: string,
   bindings: Bindings,
-): Promise<WrittenOutput> {
+): Promise<{ output: WrittenOutput; warnings: string[] }> {
   const job = { answer }
   const reply = await pool.run(findQueueKey(bindings), () => job)
   if (reply.kind === 'answer') {
-    if ('output' in reply.answer) return reply.answer.output
+    if ('output' in reply.answer) return reply.answer
     const { fault, message } = reply.answer
     if (fault === 'size') throw new NodeFailure(message, { type: 'OutputTooLarge' })
     throw new NodeFailure(`${what} and a body that ${message}`, { type: 'InvalidResponse' })

@@ -1,7 +1,7 @@
 import { type Finding, replaceSpans, resolveOverlaps } from '../../db/detection/spans.ts'
 import type { StoredRule } from '../../db/guardrails/enabled.ts'
 import type { ModelCheck } from '../../db/guardrails/settings.ts'
-import { PII_TYPES } from '../../workflows/guardrails/names.ts'
+import { NAMED_PII_TYPES } from '../../workflows/guardrails/names.ts'
 import type { Evaluator } from '../expressions/evaluator.ts'
 import type { UsageMeter } from '../models/meter.ts'
 import type { Detection, DetectorName } from './detectors.ts'
@@ -97,7 +97,7 @@ export async function runChecks(deps: Guardrails, request: CheckRequest): Promis
 
 /** Of personal data only one finding a place; other detectors decide for themselves. */
 function keepFindings(type: DetectorName, findings: Finding[]): Finding[] {
-  return type === 'PII_REDACTION' ? resolveOverlaps(findings, PII_TYPES) : findings
+  return type === 'PII_REDACTION' ? resolveOverlaps(findings, NAMED_PII_TYPES) : findings
 }
 
 const redact = (text: string, findings: Finding[]) =>

@@ -1,5 +1,5 @@
 import { replaceSpans, resolveOverlaps } from '../../db/detection/spans.ts'
-import { PII_TYPES } from '../../workflows/guardrails/names.ts'
+import { NAMED_PII_TYPES } from '../../workflows/guardrails/names.ts'
 import { type CheckRequest, type Guardrails, runChecks } from './checks.ts'
 import {
   type CheckEntry,
@@ -120,7 +120,7 @@ function keepPersonal(violations: Violation[]): Violation[] {
       const { confidence } = violation
       return { start, end, kind: String(piiType), rule: String(rule), confidence, violation }
     })
-  return resolveOverlaps(findings, PII_TYPES).map(({ violation }) => violation)
+  return resolveOverlaps(findings, NAMED_PII_TYPES).map(({ violation }) => violation)
 }
 
 function redact(text: string, violations: Violation[]): string {

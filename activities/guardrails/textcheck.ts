@@ -1,7 +1,7 @@
 import { Fault } from '../../db/fault.ts'
 import { MODEL_CHECKS } from '../../db/guardrails/settings.ts'
 import type { Store } from '../../db/scope.ts'
-import { CONTENT_TYPES, PII_TYPES, readNames } from '../../workflows/guardrails/names.ts'
+import { CONTENT_TYPES, NAMED_PII_TYPES, PII_TYPES, readNames } from '../../workflows/guardrails/names.ts'
 import type { GuardrailChecks } from '../../workflows/nodes/guardrails.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'
 import type { Evaluator } from '../expressions/evaluator.ts'
@@ -101,7 +101,7 @@ function listDetectors(checks: GuardrailChecks): Detection {
   const { redactPii, piiTypes, detectPromptInjection, injectionSensitivity: sensitivity } = checks
   const { filterContent, contentCategories } = checks
   return {
-    ...(redactPii ? { PII_REDACTION: { kinds: readNames(PII_TYPES, piiTypes) } } : {}),
+    ...(redactPii ? { PII_REDACTION: { kinds: readNames(NAMED_PII_TYPES, piiTypes, PII_TYPES) } } : {}),
     ...(detectPromptInjection ? { PROMPT_INJECTION: { sensitivity } } : {}),
     ...(filterContent ? { CONTENT_FILTER: { categories: readNames(CONTENT_TYPES, contentCategories) } } : {}),
   }

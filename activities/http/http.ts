@@ -12,6 +12,7 @@ import {
   demandHost,
 } from './authority.ts'
 import { boundBody, decompress, readResponseBytes } from './decompress.ts'
+import { type ResponseHeaders, readHeaders, type ShownHeaders, showHeaders } from './headers.ts'
 import { HttpError, toHttpError } from './httperror.ts'
 import { isStreamed, readDecoded, type SaveBody, type StreamedBody } from './streams.ts'
 
@@ -65,11 +66,11 @@ export type HttpWatch = {
     /** The size of a body that is not held in memory. */
     bytes?: number | undefined
   }): void
-  received(head: { status: number; statusText: string; headers: Record<string, string> }): void
+  received(head: { status: number; statusText: string; headers: ShownHeaders }): void
 }
 
-/** Header names are in lower case; repeated headers are joined by ', '. `body` is decompressed. */
-export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array }
+/** `body` is decompressed. */
+export type HttpResponse = { status: number; body: Uint8Array } & ResponseHeaders
 
 export type HttpClient = {
   /**
@@ -140,9 +141,10 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
       const response = await send(agents, sent, stop.signal)
       // A body that is given up emits an error, which would be unhandled.
       response.body.on('error', () => {})
-      const headers = joinHeaders(response.headers)
+      const read = readHeaders(response.headers)
+      const { headers } = read
       const { statusCode: status, statusText } = response
-      req.watch?.received({ status, statusText, headers })
+      req.watch?.received({ status, statusText, headers: showHeaders(read) })
       const follows = req.redirects !== 'none' && REDIRECTS.has(status)
       if (follows && response.headers.location !== undefined) {
         if (hops === MAX_REDIRECTS) {
@@ -155,7 +157,7 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
         // Reading a short body to its end keeps the connection usable.
         await response.body.dump({ limit: 16_384 })
         followed = true
-        redirect(hop, authority, status, join(response.headers.location))
+        redirect(hop, authority, status, headers.location!)
         continue
       }
       if (status === 401 && sent !== plain && (await renewal.isWorth(response.body, stop.signal))) {
@@ -170,13 +172,13 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
           if (!stop.signal.aborted) unsaved = { error }
           throw error
         })
-        return { status, headers, body: new Uint8Array() }
+        return { status, ...read, body: new Uint8Array() }
       }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
       req.onBound?.(body.length)
-      return { status, headers, body }
+      return { status, ...read, body }
     }
   } catch (error) {
     if (renewal.threw(error)) throw error
@@ -343,12 +345,4 @@ function redirect(hop: Hop, authority: Authority, status: number, location: stri
     }
   }
   hop.url = authority.leave(from, to)
-}
-
-function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, join(value ?? '')]))
-}
-
-function join(value: string | string[]): string {
-  return Array.isArray(value) ? value.join(', ') : value
 }

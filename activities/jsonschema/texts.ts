@@ -4,6 +4,7 @@ import '@hyperjump/json-schema/draft-2019-09'
 import '@hyperjump/json-schema/draft-07'
 import * as Instance from '@hyperjump/json-schema/instance/experimental'
 import { bringsVocabulary } from '../../workflows/jsonschema/textschema.ts'
+import { useLargeNumbers } from './largenumbers.ts'
 import { useExactMultiples } from './multiples.ts'
 import { useLinearPatterns } from './patterns.ts'
 import { cutShort, describeMisfit } from './words.ts'
@@ -27,6 +28,7 @@ const ADDRESS = 'https://schema.invalid/'
 
 useLinearPatterns()
 useExactMultiples()
+useLargeNumbers()
 // Nothing is ever fetched: a reference to what is not in the schema, nor a draft's own, makes it unusable.
 for (const scheme of ['http', 'https', 'file']) removeUriSchemePlugin(scheme)
 

@@ -7,7 +7,7 @@ import { isDeeper } from '../../db/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { readJsonInTurns } from '../reading/json.ts'
+import { describeLarge, type JsonReading, readJsonInTurns } from '../reading/json.ts'
 import { brokenOffBy, cutOff, uselessAnswer, type Vendor } from './failures.ts'
 import type { ModelReply, ModelUsage, ToolCall } from './model.ts'
 import type { AnswerPart } from './prompt.ts'
@@ -31,6 +31,8 @@ export type ModelAnswer = {
   finish: ModelReply['finish']
   reason?: string
   usage: ModelUsage | null
+  /** What is to be told of it besides. */
+  warnings: string[]
   /** All that was said, in its order and as the vendor's library wants it back. */
   parts: AnswerPart[]
 }
@@ -59,13 +61,21 @@ export async function readAnswer(
     grow: (bytes: number) => boolean
   },
 ): Promise<ModelAnswer> {
-  const answer: ModelAnswer = { text: '', toolCalls: [], finish: 'other', usage: null, parts: [] }
+  const answer: ModelAnswer = {
+    text: '',
+    toolCalls: [],
+    finish: 'other',
+    usage: null,
+    warnings: [],
+    parts: [],
+  }
   const texts: string[] = []
   const open = new Map<string, Open>()
   let chars = 0
   let calls = 0
   let end: LanguageModelV4FinishReason | undefined
   let held = HELD_FOR_MODEL
+  let isUnended = false
   const count = (more: number) => {
     chars += more
     if (chars > MAX_CHARS) throw uselessAnswer(vendor, `is longer than ${MAX_CHARS} characters`, false)
@@ -124,8 +134,11 @@ export async function readAnswer(
         if (part.providerExecuted) break
         began()
         count(part.input.length + part.toolName.length)
+        const { warning, ...read } = await readCall(part.input, pace)
+        if (warning)
+          answer.warnings.push(`the arguments of ${part.toolName.slice(0, MAX_REASON)}: ${warning}`)
         const call = {
-          ...(await readCall(part.input, pace)),
+          ...read,
           id: chooseId(part.toolCallId, ids),
           name: part.toolName,
         }
@@ -140,15 +153,25 @@ export async function readAnswer(
         break
       }
       case 'finish':
-        end = part.finishReason
+        end = isUnended ? UNENDED : part.finishReason
         answer.usage = readUsage(part.usage)
+        // Other protocols report their usage before the end.
+        if (isUnnamed(end) && answer.usage && isChatUsage(part.usage)) {
+          if (answer.toolCalls.length > 0 || texts.every((piece) => piece.trim() === '')) break
+          end = { unified: 'stop', raw: undefined }
+          answer.warnings.push(
+            'the vendor did not say why the answer ended (finish_reason): it was taken as whole',
+          )
+        }
         break
       case 'error':
+        // The end comes after it, with the usage.
+        isUnended ||= lacksReason(part.error)
+        if (isUnended) break
         throw judgeAnswerError(vendor, part.error)
     }
   }
-  if (!end || end.unified === 'interrupted' || (end.unified === 'other' && end.raw === undefined))
-    throw cutOff(vendor)
+  if (!end || isUnnamed(end)) throw cutOff(vendor)
   const finish = readFinish(end)
   if (finish === 'broken') throw brokenOffBy(vendor, {})
   answer.text = texts.join('')
@@ -158,6 +181,14 @@ export async function readAnswer(
   return answer
 }
 
+const UNENDED: LanguageModelV4FinishReason = { unified: 'interrupted', raw: undefined }
+
+const isUnnamed = ({ unified, raw }: LanguageModelV4FinishReason) =>
+  unified === 'interrupted' || (unified === 'other' && raw === undefined)
+
+const lacksReason = (error: unknown) =>
+  /ended without a finish reason/.test((error as Error | undefined)?.message ?? '')
+
 /** What an error that a vendor's library has thrown, or found in the answer, means for the node. */
 export function judgeAnswerError(vendor: Vendor, error: unknown): unknown {
   if (error instanceof NodeFailure) return error
@@ -166,7 +197,7 @@ export function judgeAnswerError(vendor: Vendor, error: unknown): unknown {
     return new NodeFailure(`${vendor.name} cannot be asked this: ${(error as Error).message}`, {
       type: 'ModelRefused',
     })
-  if (/ended without a finish reason/.test((error as Error)?.message ?? '')) return cutOff(vendor)
+  if (lacksReason(error)) return cutOff(vendor)
   const unreadable = /^AI_(?:JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody)/.test(name)
   if (
     unreadable ||
@@ -216,9 +247,30 @@ function doubtLastCall({ toolCalls }: ModelAnswer): void {
   if (last && Object.keys(last.arguments).length === 0) last.invalid ??= ''
 }
 
-/** Null if the vendor has reported none. Libraries may give parts that are more than their whole. */
-function readUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): ModelUsage | null {
-  if (inputTokens.total === undefined || outputTokens.total === undefined) return null
+/** By what names vendors report the tokens of the input and of the output; of the latter one is enough. */
+const REPORTED: [string, string[]][] = [
+  ['prompt_tokens', ['completion_tokens']],
+  ['input_tokens', ['output_tokens']],
+  ['promptTokenCount', ['candidatesTokenCount', 'thoughtsTokenCount']],
+]
+
+const isChatUsage = ({ raw }: LanguageModelV4Usage) => isObject(raw) && 'completion_tokens' in raw
+
+/** Whether a vendor has reported both counts: libraries take what was not sent for 0. */
+function isReported({ raw, inputTokens, outputTokens }: LanguageModelV4Usage): boolean {
+  // No call takes nothing at all.
+  if (!inputTokens.total && !outputTokens.total) return false
+  if (!isObject(raw)) return true
+  return REPORTED.some(
+    ([input, outputs]) =>
+      typeof raw[input] === 'number' && outputs.some((output) => typeof raw[output] === 'number'),
+  )
+}
+
+/** Null if the vendor has reported none, or a part. Libraries may give parts that are more than their whole. */
+function readUsage(usage: LanguageModelV4Usage): ModelUsage | null {
+  const { inputTokens, outputTokens } = usage
+  if (inputTokens.total === undefined || outputTokens.total === undefined || !isReported(usage)) return null
   const count = (value: number | undefined, most: number) =>
     Math.min(Number.isFinite(value) ? Math.max(0, Math.round(value!)) : 0, most)
   const input = count(inputTokens.total, Number.MAX_SAFE_INTEGER)
@@ -236,21 +288,21 @@ function readUsage({ inputTokens, outputTokens }: LanguageModelV4Usage): ModelUs
 async function readCall(
   text: string,
   pace: ReturnType<typeof createPacer>,
-): Promise<Pick<ToolCall, 'arguments' | 'invalid'>> {
+): Promise<Pick<ToolCall, 'arguments' | 'invalid'> & { warning?: string | undefined }> {
   if (text.trim() === '') return { arguments: {} }
-  const value = await readLongJson(text, pace)
-  return isObject(value)
-    ? { arguments: value }
+  const read = await readLongJson(text, pace)
+  return read && isObject(read.value)
+    ? { arguments: read.value, warning: describeLarge(read) }
     : { arguments: {}, invalid: text.slice(0, MAX_ARGUMENTS_CHARS) }
 }
 
-/** Like readJson, in pieces. */
-async function readLongJson(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
+/** Undefined for what is too long, too deep, or no JSON. */
+async function readLongJson(
+  text: string,
+  pace: ReturnType<typeof createPacer>,
+): Promise<JsonReading | undefined> {
   if (text.length > MAX_ARGUMENTS_CHARS || isDeeper(text, MAX_DEPTH)) return undefined
-  return readJsonInTurns(text, pace, 'number').then(
-    ({ value }) => value,
-    () => undefined,
-  )
+  return readJsonInTurns(text, pace).catch(() => undefined)
 }
 
 /** Each call needs an id of its own, by which its result is found. `taken` are those so far, each with its last number. */
@@ -263,24 +315,4 @@ function chooseId(given: string, taken: Map<string, number>): string {
   taken.set(id, taken.get(id) ?? 1)
   taken.set(stem, n)
   return id
-}
-
-/** The value of a JSON text that is neither longer nor deeper than it should be; undefined for others. */
-function readJson(text: string, maxChars: number): unknown {
-  if (text.length > maxChars || isDeeper(text, MAX_DEPTH)) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-const MAX_OBJECT_CHARS = 1024 * 1024
-
-/** The JSON of an answer that was asked for as such: also within a fence of Markdown. Undefined if it is none. */
-export function readObject(text: string): unknown {
-  const trimmed = text.trim()
-  const fenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.indexOf('\n') > 0
-  const inner = fenced ? trimmed.slice(trimmed.indexOf('\n') + 1, -3) : trimmed
-  return readJson(inner, MAX_OBJECT_CHARS)
 }

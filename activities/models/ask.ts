@@ -1,9 +1,10 @@
 import { createExactMask, type ExactMask } from '../../db/redaction/exact.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import { judgeAnswerError, type ModelAnswer, readAnswer, readObject } from './answer.ts'
+import { judgeAnswerError, type ModelAnswer, readAnswer } from './answer.ts'
 import { startDemo } from './demo.ts'
 import { nameVendor, saidNothing, uselessAnswer, type Vendor } from './failures.ts'
+import { findJson } from './jsontext.ts'
 import { openModelLine } from './line.ts'
 import type { ModelReply, ModelRequest } from './model.ts'
 import { openNote } from './note.ts'
@@ -14,7 +15,8 @@ import { startAnswer } from './providers.ts'
 export type ModelContext = Pick<
   NodeContext,
   'credentials' | 'http' | 'meter' | 'models' | 'reply' | 'share' | 'signal'
->
+> &
+  Partial<Pick<NodeContext, 'notes'>>
 
 export type ModelAsk = {
   /** The id of a credential that is for models; its type is the provider. */
@@ -85,7 +87,16 @@ export async function askModel(context: ModelContext, ask: ModelAsk): Promise<Mo
     cost = await note.end()
   }
   demandContent(vendor, answer)
-  return writeReply(provider, request, answer, cost, createExactMask(credentials.secrets()))
+  const mask = createExactMask(credentials.secrets())
+  const found = request.schema ? findJson(answer.text) : undefined
+  const warnings = found?.warning
+    ? [...answer.warnings, `the JSON of the answer: ${found.warning}`]
+    : answer.warnings
+  if (warnings.length > 0)
+    context.notes?.add({
+      warnings: warnings.map((one) => ({ path: 'config.model', message: mask.text(one) })),
+    })
+  return writeReply(provider, answer, { cost, mask, object: found?.value })
 }
 
 async function demandPrice(
@@ -112,12 +123,10 @@ function demandContent(vendor: Vendor, { text, toolCalls, finish }: ModelAnswer)
 /** Without the secrets that a vendor may send back: who reads the reply cuts and quotes it, and could hide only whole ones. */
 function writeReply(
   provider: string,
-  { schema }: ModelRequest,
   { finish, usage, ...said }: ModelAnswer,
-  cost: number | null,
-  mask: ExactMask,
+  { cost, mask, object: given }: { cost: number | null; mask: ExactMask; object: unknown },
 ): ModelReply {
-  const object = schema ? mask.value(readObject(said.text)) : undefined
+  const object = given === undefined ? undefined : mask.value(given)
   const { text, parts, reason, ...clean } = mask.value({
     text: said.text,
     // What a tool is called with is in the message's `toolCalls`.

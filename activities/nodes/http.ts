@@ -17,9 +17,11 @@ import { readDispositionName } from '../files/disposition.ts'
 import type { FileValue } from '../files/files.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { parseResponseBody } from '../http/body.ts'
+import { showHeaders } from '../http/headers.ts'
 import { findRequestHeaderFault, type HttpRequest } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { decodeText } from '../reading/charset.ts'
+import { readJson, readLargeNumbers } from '../reading/json.ts'
 import { EMPTY_PART, isMixedUrl, joinUrl, takeUrlApart } from './kit/address.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { buildFileBody, buildMultipart, type FileBody, readFormPairs } from './kit/fileparts.ts'
@@ -79,8 +81,9 @@ export async function sendRequest(context: NodeContext, manner?: HttpManner): Pr
     context.signal.throwIfAborted()
     throw error instanceof HttpError ? requestFailure(request.method, error) : error
   }
-  const { status, headers, body } = response
-  if (saving.file) return { output: { status, headers, body: saving.file } }
+  const { status, headers, cookies, body } = response
+  const shown = showHeaders(response)
+  if (saving.file) return { output: { status, headers: shown, body: saving.file } }
   const message = `${request.method} ${host} responded with ${status}`
   const shape = context.config.response as ResponseShape | undefined
   if (status >= 400 && !shape?.neverError && !manner?.takes?.(status)) {
@@ -94,18 +97,31 @@ export async function sendRequest(context: NodeContext, manner?: HttpManner): Pr
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
   }
-  if (shape) return { output: shapeResponse(shape, { status, headers, body }) }
   const { responseType } = context.config
+  const largeNumbers = readLargeNumbers(context.config)
+  if (shape) {
+    const { output, warnings } = await shapeResponse(shape, response, largeNumbers)
+    noteWarnings(context, warnings)
+    return { output }
+  }
   if (body.length > MAX_READ_HERE) {
-    const written = await readAway(context, { status, headers, body, responseType }, message)
+    const answer = { status, headers, cookies, body, responseType, largeNumbers }
+    const { output: written, warnings } = await readAway(context, answer, message)
+    noteWarnings(context, warnings)
     context.share?.shrink(written.zipped.length)
     return { written }
   }
-  const read = parseResponseBody(body, headers['content-type'], responseType)
+  const read = parseResponseBody(body, headers['content-type'], { responseType, largeNumbers })
   if ('fault' in read) {
     throw new NodeFailure(`${message} and a body that ${read.fault}`, { type: 'InvalidResponse' })
   }
-  return { output: { status, headers, body: read.value } }
+  noteWarnings(context, read.warnings)
+  return { output: { status, headers: shown, body: read.value } }
+}
+
+function noteWarnings({ notes }: NodeContext, messages: string[]): void {
+  if (messages.length > 0)
+    notes.add({ warnings: messages.map((message) => ({ path: 'config.url', message })) })
 }
 
 /**
@@ -116,7 +132,7 @@ async function readAway(
   { evaluator, bindings, signal }: NodeContext,
   answer: LargeAnswer,
   message: string,
-): Promise<WrittenOutput> {
+): Promise<{ output: WrittenOutput; warnings: string[] }> {
   for (;;) {
     try {
       return await evaluator.readAnswer(answer, message, bindings)
@@ -253,7 +269,7 @@ function parseText(key: string, value: unknown, config: Record<string, unknown>)
     throw invalidConfig(key, 'is not valid JSON: its text gives an object, and not the JSON of one')
   if (typeof value !== 'string') return value
   try {
-    return JSON.parse(value)
+    return readJson(value).value
   } catch {
     throw invalidConfig(key, 'must be an object, or the JSON of one')
   }

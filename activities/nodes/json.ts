@@ -1,5 +1,5 @@
 import { createPacer } from '../expressions/pace.ts'
-import { readJsonInTurns } from '../reading/json.ts'
+import { describeLarge, readJsonInTurns, readLargeNumbers } from '../reading/json.ts'
 import { renderText } from './kit/config.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { writeJson } from './kit/json.ts'
@@ -17,7 +17,11 @@ export const runJson: NodeRunner = async (context) => {
 async function parse(context: NodeContext): Promise<unknown> {
   const text = await renderText(context, 'value')
   try {
-    return (await readJsonInTurns(text, createPacer(), 'number')).value
+    const largeNumbers = readLargeNumbers(context.config)
+    const read = await readJsonInTurns(text, createPacer(), largeNumbers)
+    const message = describeLarge(read, largeNumbers)
+    if (message) context.notes.add({ warnings: [{ path: 'config.value', message }] })
+    return read.value
   } catch (error) {
     if (error instanceof NodeFailure) throw error
     // The message of JSON.parse quotes the text, which may hold a secret.

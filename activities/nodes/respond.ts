@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import { findHeaderFault, responseStatusField } from '../../workflows/nodes/webhooks.ts'
 import { demandFile } from '../files/store.ts'
+import { describeLarge, readJson } from '../reading/json.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { listOwnItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
@@ -27,7 +28,7 @@ export const runRespondToWebhook: NodeRunner = async (context) => {
 }
 
 /** `as` says what the body is: JSON that may be a text, a text, the first of the items, all of them, or a file. */
-async function readBody({ config, bindings, evaluator, inputs }: NodeContext): Promise<unknown> {
+async function readBody({ config, bindings, evaluator, inputs, notes }: NodeContext): Promise<unknown> {
   const { as, key, body } = config
   if (as === 'first' || as === 'all') {
     const items = listOwnItems(inputs)
@@ -42,7 +43,10 @@ async function readBody({ config, bindings, evaluator, inputs }: NodeContext): P
   if (as !== 'json' || typeof value !== 'string') return value
   if (value === '') return null
   try {
-    return JSON.parse(value)
+    const read = readJson(value)
+    const message = describeLarge(read)
+    if (message) notes.add({ warnings: [{ path: 'config.body', message }] })
+    return read.value
   } catch {
     throw new NodeFailure("Invalid JSON in 'Response Body' field", { type: 'InvalidInput' })
   }

@@ -1,5 +1,6 @@
 import { isObject, setOwn } from '../../workflows/json.ts'
 import type { SetField } from '../../workflows/nodes/data.ts'
+import { describeLarge, readJson } from '../reading/json.ts'
 import { castValue, describeValue } from './kit/casts.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { workedItem } from './kit/items.ts'
@@ -20,7 +21,7 @@ export const runSet: NodeRunner = async (context) => {
   const output = pickFields(context, naming)
   if (config.json !== undefined) {
     const given = await evaluator.render(config.json, bindings)
-    const values = readObject(Array.isArray(given) ? given.map(writePiece).join('') : given)
+    const values = readObject(context, Array.isArray(given) ? given.map(writePiece).join('') : given)
     for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
     return { output }
   }
@@ -97,11 +98,14 @@ function writePiece(piece: unknown): string {
   return typeof piece === 'object' ? JSON.stringify(piece) : String(piece)
 }
 
-function readObject(value: unknown): Record<string, unknown> {
+function readObject({ notes }: NodeContext, value: unknown): Record<string, unknown> {
   let object = value
   if (typeof value === 'string') {
     try {
-      object = JSON.parse(value)
+      const read = readJson(value)
+      const message = describeLarge(read)
+      if (message) notes.add({ warnings: [{ path: 'config.json', message }] })
+      object = read.value
     } catch {
       throw new NodeFailure('json is not valid JSON', { type: 'InvalidInput' })
     }

@@ -11,6 +11,11 @@ type Pace = ReturnType<typeof createPacer>
  */
 export type LargeNumbers = 'text' | 'number'
 
+/** What a node's config says of them. */
+export function readLargeNumbers({ largeNumbers }: Record<string, unknown>): LargeNumbers {
+  return largeNumbers === 'number' ? 'number' : 'text'
+}
+
 /** A JSON text's value. `large` tells how many numbers were too large, and the key of the first one. */
 export type JsonReading = { value: unknown; large?: { count: number; key: string } }
 

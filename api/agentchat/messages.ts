@@ -47,7 +47,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         description:
           'Only the owner of the chat may. Starts an execution with the message, and responds with its reply as server-sent events: each has the event ' +
           '`message` and JSON as data, `{"type":"chunk","content"}` for each fragment of the text, in order, and at the ' +
-          'end `{"type":"done","tokenUsage":{"input","output"}}`, or `{"type":"error","message"}`, also for a reply that guardrails have blocked. If the model has to ' +
+          'end `{"type":"done","tokenUsage":{"input","output"}}` (with `"usageKnown":false` if a vendor has not reported the tokens of a call, which are then not in it), or `{"type":"error","message"}`, also for a reply that guardrails have blocked. If the model has to ' +
           'be asked again, its text is begun anew: with `resets=1` that is told by `{"type":"reset"}`, after which all ' +
           'of the text follows that still stands; else an `error` ends the stream. The execution goes on if nobody ' +
           'listens, and the stream can be asked for again (followChatReply). While a reply is being written, another ' +

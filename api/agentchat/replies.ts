@@ -127,7 +127,7 @@ function describeEnd(state: ReplyState | 'gone'): object {
   if (state === 'gone') return { type: 'error', message: 'The message was deleted' }
   if (state.status === 'FAILED') return { type: 'error', message: state.error ?? 'There is no reply' }
   const tokenUsage = { input: state.inputTokens ?? 0, output: state.outputTokens ?? 0 }
-  return { type: 'done', tokenUsage }
+  return { type: 'done', tokenUsage, ...(state.isUsageKnown ? {} : { usageKnown: false }) }
 }
 
 /** What a visitor is told instead of an error. */

@@ -76,7 +76,7 @@ export const ChatMessageSchema = v.pipe(
       v.pipe(
         v.nullable(v.object({ input: countSchema, output: countSchema })),
         v.description(
-          'Only of replies: the tokens of all calls to models of the execution; null while it is STREAMING',
+          'Only of replies: the tokens of all calls to models of the execution, as far as vendors have reported them; null while it is STREAMING, and if none has been reported',
         ),
       ),
     ),

@@ -20,6 +20,13 @@ const headers = v.pipe(
   v.description('By their names in lower case'),
   v.examples([{ 'content-type': 'application/json', authorization: '[redacted]' }]),
 )
+const answerHeaders = v.pipe(
+  v.record(v.string(), v.union([v.string(), v.array(v.string())])),
+  v.description(
+    'By their names in lower case; several Set-Cookie headers are a list, others are joined by a comma',
+  ),
+  v.examples([{ 'content-type': 'application/json', 'set-cookie': '[redacted]' }]),
+)
 const body = {
   body: v.pipe(
     v.nullable(v.string()),
@@ -51,7 +58,7 @@ const NodeRequestSchema = v.pipe(
         v.object({
           status: httpStatus,
           statusText: v.pipe(v.string(), v.examples(['Service Unavailable'])),
-          headers,
+          headers: answerHeaders,
           ...body,
         }),
       ),

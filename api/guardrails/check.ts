@@ -10,7 +10,7 @@ import {
   ACTIONS,
   CONTENT_TYPES,
   DEFAULT_SENSITIVITY,
-  PII_TYPES,
+  NAMED_PII_TYPES,
   readNames,
   splitKindNames,
 } from '../../workflows/guardrails/names.ts'
@@ -72,7 +72,10 @@ const NewCheck = v.pipe(
       v.description('Higher flags more: raising it never removes a violation'),
     ),
     redactPii: isOn('Looks for personal data and secrets, and gives `redactedContent`'),
-    piiTypes: namesField(PII_TYPES, 'What redactPii looks for, separated by commas; default: all'),
+    piiTypes: namesField(
+      NAMED_PII_TYPES,
+      'What redactPii looks for, separated by commas; default: all but iban',
+    ),
     filterContent: isOn('Looks for content that many do not want'),
     contentCategories: namesField(
       CONTENT_TYPES,

@@ -201,6 +201,8 @@ export type ReplyState = {
   error: string | null
   inputTokens: number | null
   outputTokens: number | null
+  /** Whether vendors have reported what all of its calls to models took. */
+  isUsageKnown: boolean
 }
 
 /** The replies of these executions. One that is gone is left out. */
@@ -208,7 +210,8 @@ export async function readReplyStates(store: Store, executionIds: string[]): Pro
   const { rows } = await sql<ReplyState>`
     select m.execution_id, m.status, m.error,
       case when m.status = 'STREAMING' then 0 else char_length(m.content) end as length,
-      m.input_tokens, m.output_tokens
+      m.input_tokens, m.output_tokens, case when m.status = 'STREAMING' then false else not exists (
+        select from model_calls c where c.execution_id = m.execution_id and c.input_tokens is null) end as is_usage_known
     from agent_chat_messages m
     where m.execution_id = any(${executionIds}::uuid[]) and m.role = 'assistant'`.execute(store.db)
   return rows

@@ -3,7 +3,7 @@ import { record, write } from '../change.ts'
 import { isEnded } from '../executions/status.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
-import { readRunUsage } from '../usage/usage.ts'
+import { readReportedTokens } from '../usage/usage.ts'
 import { hasOpenText, readStoredText } from './chunks.ts'
 import { readFinishedText, readReplyText } from './replytext.ts'
 
@@ -75,7 +75,7 @@ export async function settleReply(
 ): Promise<'settled' | 'open'> {
   const outcome = await readOutcome(store, reply)
   if (!outcome) return 'settled'
-  const { inputTokens, outputTokens } = await readRunUsage(store, reply.executionId)
+  const { inputTokens, outputTokens } = await readReportedTokens(store, reply.executionId)
   return record(store, async (tx) => {
     // The session is locked first, as by those who post to it or clear it.
     const session = await sql<{ id: string }>`select id from agent_chat_sessions

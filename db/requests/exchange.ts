@@ -21,6 +21,9 @@ const MAX_HEADERS = 200
 /** The beginning of a body, at most MAX_READ_BYTES of it: `text` is null if it is none. `bytes` is all that it has. */
 export type BodyStart = { text: string | null; bytes: number; isCut: boolean }
 
+/** Of an answer: several Set-Cookie headers are a list. */
+type Headers = Record<string, string | string[]>
+
 /** A request and what came of it so far, with all its secrets. Times are in milliseconds since 1970. */
 export type Exchange = {
   executionId: string
@@ -39,9 +42,7 @@ export type Exchange = {
   body: BodyStart
   /** The answers that have redirected it, and the requests that were then sent instead. */
   redirects: { status: number; method: string; url: string }[]
-  response:
-    | ({ status: number; statusText: string; headers: Record<string, string> } & { body: BodyStart })
-    | null
+  response: ({ status: number; statusText: string; headers: Headers } & { body: BodyStart }) | null
   error: string | null
 }
 
@@ -86,7 +87,7 @@ export type ShownRequest = {
   url: string
   headers: Record<string, string>
   redirects: { status: number; method: string; url: string }[]
-  response: ({ status: number; statusText: string; headers: Record<string, string> } & ShownBody) | null
+  response: ({ status: number; statusText: string; headers: Headers } & ShownBody) | null
   error: string | null
 } & ShownBody
 
@@ -128,10 +129,11 @@ function joinRules(rules: RedactionRules): RedactionRules {
   return both
 }
 
-function showHeaders(headers: Record<string, string>): Record<string, string> {
+function showHeaders<V extends string | string[]>(headers: Record<string, V>): Record<string, V> {
+  const cut = (text: string) => (text.length > MAX_HEADER ? `${text.slice(0, MAX_HEADER)}...` : text)
   const short = Object.entries(headers)
     .slice(0, MAX_HEADERS)
-    .map(([name, value]) => [name, value.length > MAX_HEADER ? `${value.slice(0, MAX_HEADER)}...` : value])
+    .map(([name, value]) => [name, Array.isArray(value) ? value.slice(0, MAX_HEADERS).map(cut) : cut(value)])
   return Object.fromEntries(short)
 }
 

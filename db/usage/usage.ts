@@ -67,6 +67,20 @@ export async function readRunUsage({ db }: Pick<Store, 'db'>, executionId: strin
   return readSums(rows[0]!)
 }
 
+/** The tokens of all calls of an ended execution; null if it has made some, and no vendor has reported what they took. */
+export async function readReportedTokens(
+  { db }: Pick<Store, 'db'>,
+  executionId: string,
+): Promise<{ inputTokens: number | null; outputTokens: number | null }> {
+  const { rows } = await sql<{ inputTokens: number | null; outputTokens: number | null }>`
+    select case when is_known then input end as input_tokens, case when is_known then output end as output_tokens
+    from (select coalesce(sum(input_tokens), 0)::bigint as input, coalesce(sum(output_tokens), 0)::bigint as output,
+        count(*) filter (where input_tokens is null) = 0
+          or count(*) filter (where input_tokens is not null and status <> 'REFUSED') > 0 as is_known
+      from model_calls where execution_id = ${executionId}) s`.execute(db)
+  return rows[0]!
+}
+
 /** Which record a usage is of. `step` is null for that of a node, which has its steps in it. */
 export type RecordKey = { nodeId: string; iteration: string; step: number | null }
 

@@ -10,6 +10,7 @@ import {
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
 import { findFormFaults, type SchemaPlace, writePlace } from './form.ts'
+import { isLargeNumber, isLargeOf } from './largeinteger.ts'
 
 /** The most characters of JSON that a schema may have, and how deep its values may lie. */
 export const MAX_SCHEMA = 65_536
@@ -24,8 +25,11 @@ const DATA = new Set(['const', 'enum', 'default', 'examples'])
 /** Keywords whose values are objects of schemas by names of the author. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'])
 
+/** Keywords of which a number that is too large to be held has to fit all, too. */
+const COMPARED = new Set(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'])
+
 /** The drafts, of which a schema names one by `$schema`: without it, it is of the last. */
-const DRAFTS = [draft04, draft06, draft07, draft2019, draft2020].map(withOwnProperties)
+const DRAFTS = [draft04, draft06, draft07, draft2019, draft2020].map(withOwnProperties).map(withLargeNumbers)
 
 /** The draft, but for the library's fault that a value's `constructor` is a property of every schema. */
 function withOwnProperties(draft: Draft): Draft {
@@ -38,6 +42,23 @@ function withOwnProperties(draft: Draft): Draft {
       return errors
     }
     return { ...keyword, parse: parseOwn }
+  })
+  return { ...draft, keywords }
+}
+
+/** The draft, but for numbers that came as texts of their digits: those fit where a number is wanted. */
+function withLargeNumbers(draft: Draft): Draft {
+  const keywords = draft.keywords.map((keyword) => {
+    const { validate } = keyword
+    const name = keyword.keyword
+    if (!validate || (name !== 'type' && !COMPARED.has(name))) return keyword
+    const validateLarge: typeof validate = (options) => {
+      const { data, node } = options
+      if (name !== 'type') return validate(isLargeNumber(data) ? { ...options, data: Number(data) } : options)
+      const fits = [node.schema.type].flat().some((type) => isLargeOf(type, data))
+      return fits ? undefined : validate(options)
+    }
+    return { ...keyword, validate: validateLarge }
   })
   return { ...draft, keywords }
 }

@@ -6,6 +6,8 @@ import {
   credentialField,
   durationField,
   HTTP_METHODS,
+  LARGE_NUMBERS,
+  largeNumbersField,
   nodeTypeRow,
   textField,
   wholeNumber,
@@ -120,12 +122,14 @@ export const CALL_NODES = {
             responseType: v.optional(v.picklist(['json', 'text', 'file'], 'must be json, text or file')),
             // Not computed: it is read before anything else of the node.
             maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
+            largeNumbers: v.optional(largeNumbersField),
           },
           {
             bodyType: 'How the body is sent.',
             response: 'Makes items of the answer.',
             responseType: 'How the answer is read. Without it as JSON where the answer says so.',
             maxBytes: 'The most bytes that the answer may have. Less lets more calls be made at once.',
+            largeNumbers: LARGE_NUMBERS,
           },
         ),
       }),

@@ -3,7 +3,7 @@ import {
   ACTIONS,
   CONTENT_TYPES,
   DEFAULT_SENSITIVITY,
-  PII_TYPES,
+  NAMED_PII_TYPES,
   splitKindNames,
 } from '../guardrails/names.ts'
 import { isObject } from '../json.ts'
@@ -54,7 +54,7 @@ const checkFields = described(
       DEFAULT_SENSITIVITY,
     ),
     redactPii: isOn,
-    piiTypes: v.optional(namesOf(PII_TYPES)),
+    piiTypes: v.optional(namesOf(NAMED_PII_TYPES)),
     filterContent: isOn,
     contentCategories: v.optional(namesOf(CONTENT_TYPES)),
     validateSchema: isOn,
@@ -68,7 +68,7 @@ const checkFields = described(
     detectPromptInjection: 'Looks for attempts to change what a model was told to do.',
     injectionSensitivity: 'How readily it finds injection, from 0 to 1: higher flags more.',
     redactPii: 'Puts markers such as [EMAIL] in the place of personal data and secrets.',
-    piiTypes: 'Which personal data, with commas between: email, ssn. Without it all.',
+    piiTypes: 'Which personal data, with commas between: email, ssn, iban. Without it all but iban.',
     filterContent: 'Looks for content that many do not want.',
     contentCategories: 'Which content, with commas between: hate, violence. Without it all.',
     validateSchema: 'The text must be JSON that fits the JSON Schema.',

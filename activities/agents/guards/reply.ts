@@ -2,7 +2,7 @@ import { isObject } from '../../../workflows/json.ts'
 import type { GuardrailChecks } from '../../../workflows/nodes/guardrails.ts'
 import { findMarked, type MarkedSpan, markText } from '../../guardrails/marked.ts'
 import { writeValue } from '../../guardrails/values.ts'
-import { readObject } from '../../models/answer.ts'
+import { findJson } from '../../models/jsontext.ts'
 import type { ModelReply, ToolCall } from '../../models/model.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 import { checkGuarded, describeGuard, type GuardNote, NO_CHECKS, noteGuard } from './guards.ts'
@@ -59,7 +59,7 @@ async function guardText(
 ): Promise<
   { passed: false; note: GuardNote } | { passed: true; note: GuardNote; text: string; whole: string }
 > {
-  const object = checks.validateSchema ? readObject(text) : undefined
+  const object = checks.validateSchema ? findJson(text)?.value : undefined
   const own = await writeValue(object ?? text)
   const lead = before.join('')
   const result = await checkGuarded(context, checks, { text: lead + own.text, json: text })

@@ -1,6 +1,7 @@
 import type { HttpPass } from '../../credentials/authorize.ts'
 import type { HttpClient } from '../../http/http.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
+import { createQuoter } from '../../reading/largestream.ts'
 
 /** The most bytes of one answer of a server. */
 const MAX_BYTES = 2 * 1024 * 1024
@@ -15,8 +16,11 @@ const SHOWN = ['content-type', 'mcp-session-id', 'location', 'www-authenticate']
 /** Statuses whose answers have no body. */
 const BODILESS = new Set([204, 205, 304])
 
-/** A `fetch` for the library that goes through the guarded client. `fault` is why its last request failed. */
-export type GuardedFetch = { fetch: typeof globalThis.fetch; fault(): unknown }
+/**
+ * A `fetch` for the library that goes through the guarded client. `fault` is why its last request failed, `large` how many
+ * numbers of tools' results were too large to be held: the library gets the texts of their digits.
+ */
+export type GuardedFetch = { fetch: typeof globalThis.fetch; fault(): unknown; large(): number }
 
 /**
  * Makes a `fetch` that follows the rules of the guarded client. It sends POST and DELETE; the stream on which a server
@@ -29,6 +33,7 @@ export function createGuardedFetch(
   let fault: unknown
   let requests = 0
   let left = MAX_SESSION_BYTES
+  const quoters: ReturnType<typeof createQuoter>[] = []
   async function send(url: string, init: RequestInit): Promise<Response> {
     const method = init.method ?? 'GET'
     if (method !== 'POST' && method !== 'DELETE') return new Response(null, { status: 405 })
@@ -63,12 +68,16 @@ export function createGuardedFetch(
               },
             })
             resolve(new Response(BODILESS.has(status) ? null : body, head))
+            // In the schemas of tools, large numbers are limits.
+            const quoter = callsTool(init.body) ? createQuoter() : undefined
+            if (quoter) quoters.push(quoter)
             return async (bytes) => {
               for await (const chunk of bytes) {
                 left = Math.max(1, left - chunk.length)
                 watchDepth(chunk)
-                enqueue(stream, chunk)
+                enqueue(stream, quoter ? quoter.push(chunk) : chunk)
               }
+              if (quoter) enqueue(stream, quoter.end())
             }
           },
         })
@@ -80,7 +89,11 @@ export function createGuardedFetch(
         })
     })
   }
-  return { fetch: (input, init) => send(String(input), init ?? {}), fault: () => fault }
+  return {
+    fetch: (input, init) => send(String(input), init ?? {}),
+    fault: () => fault,
+    large: () => quoters.reduce((sum, { count }) => sum + count(), 0),
+  }
 }
 
 /** How a server fails that does not keep to the protocol. */
@@ -111,9 +124,13 @@ function createDepthWatch(): (chunk: Uint8Array) => void {
   }
 }
 
+/** What the library sends is its own JSON. */
+const callsTool = (body: unknown) =>
+  typeof body === 'string' && (JSON.parse(body) as { method?: unknown }).method === 'tools/call'
+
 function enqueue(stream: ReadableStreamDefaultController<Uint8Array> | undefined, chunk: Uint8Array): void {
   // One that nobody reads any more takes no chunks.
-  if (stream && stream.desiredSize !== null) stream.enqueue(chunk)
+  if (stream && stream.desiredSize !== null && chunk.length > 0) stream.enqueue(chunk)
 }
 
 function fail(stream: ReadableStreamDefaultController<Uint8Array> | undefined, error: unknown): void {

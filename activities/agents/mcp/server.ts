@@ -17,7 +17,12 @@ const MAX_MESSAGE = 500
 const GOODBYE_MS = 2_000
 
 /** What can be asked of a server, within the tool's time limit. */
-export type McpServer = { client: Client; limits: { signal: AbortSignal; timeout: number } }
+export type McpServer = {
+  client: Client
+  limits: { signal: AbortSignal; timeout: number }
+  /** How many numbers of tools' results were too large to be held. */
+  large(): number
+}
 
 /**
  * Opens a session with a server over streamable HTTP for as long as `work` takes. Everything goes through the guarded
@@ -60,7 +65,7 @@ export async function withServer<T>(
   const limits = { signal, timeout: timeoutMs }
   try {
     await client.connect(transport, limits)
-    return await work({ client, limits })
+    return await work({ client, limits, large: guarded.large })
   } catch (error) {
     signal.throwIfAborted()
     throw describeFault(tool.name, error, {

@@ -5,6 +5,7 @@ import type { ToolOf } from '../../../workflows/nodes/tools.ts'
 import { demandSchema } from '../../jsonschema/check.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
+import { describeLarge } from '../../reading/json.ts'
 import { readAgentConfig } from '../config.ts'
 import { describeGuard, guardValue } from '../guards/guards.ts'
 import type { AskedCall, RemoteTool } from '../state.ts'
@@ -111,12 +112,17 @@ export async function callServerTool(
   { remote, call, begin }: { remote: RemoteTool; call: AskedCall; begin: () => Promise<void> },
 ): Promise<unknown> {
   const { remoteName: name, parameters } = remote
-  const result = await withServer(context, tool, async ({ client, limits }) => {
+  const result = await withServer(context, tool, async ({ client, limits, large }) => {
     const { tools } = await client.listTools(undefined, limits)
     demandSame(context, tool, { remote, tools })
     await begin()
     const definition = { name, inputSchema: parameters as { type: 'object' } }
-    return client.callTool({ name, arguments: call.arguments }, { ...limits, toolDefinition: definition })
+    const given = { name, arguments: call.arguments }
+    const said = await client.callTool(given, { ...limits, toolDefinition: definition })
+    const count = large()
+    const message = count > 0 ? describeLarge({ large: { count, key: '' } }) : undefined
+    if (message) context.notes.add({ warnings: [{ path: `config.tools.${tool.name}`, message }] })
+    return said
   })
   const { content, structuredContent, isError } = result
   const text = content.map(describeContent).join('\n')

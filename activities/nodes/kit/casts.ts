@@ -1,5 +1,6 @@
 import { DateTime } from 'luxon'
 import { isObject } from '../../../workflows/json.ts'
+import { readJson } from '../../reading/json.ts'
 
 /** The types to which SET and conditions convert values. `any` takes every value as it is. */
 export type CastType = 'string' | 'number' | 'boolean' | 'array' | 'object' | 'dateTime' | 'any'
@@ -53,7 +54,7 @@ function parseList(text: string): unknown {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return readJson(text).value
   } catch {
     return undefined
   }

@@ -1,35 +1,52 @@
 import { setOwn } from '../../../workflows/json.ts'
 import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
+import { createPacer } from '../../expressions/pace.ts'
+import { describeUnknownCharset } from '../../http/body.ts'
+import { type ResponseHeaders, showHeaders } from '../../http/headers.ts'
 import { decodeText } from '../../reading/charset.ts'
+import { describeLarge, type JsonReading, type LargeNumbers, readJsonInTurns } from '../../reading/json.ts'
 import { NodeFailure } from './failure.ts'
 
-type Response = { status: number; headers: Record<string, string>; body: Uint8Array }
+type Response = { status: number; body: Uint8Array } & ResponseHeaders
 
 /**
  * What a response is as items: a list of JSON is a list of items, a text becomes a field of an item. With `full`
- * there is one item {body, headers, statusCode, statusMessage}.
+ * there is one item {body, headers, statusCode, statusMessage}. `warnings` say what could not be kept.
  */
-export function shapeResponse(shape: ResponseShape, { status, headers, body }: Response): unknown {
+export async function shapeResponse(
+  shape: ResponseShape,
+  { status, headers, cookies, body }: Response,
+  largeNumbers: LargeNumbers,
+): Promise<{ output: unknown; warnings: string[] }> {
   const { format = 'auto', full, neverError, field = 'data' } = shape
   const type = headers['content-type'] ?? ''
   const isJson = format === 'json' || (format === 'auto' && type.includes('application/json'))
   const text = decodeText(body, headers['content-type'])
-  const rest = { headers, statusCode: status, statusMessage: REASONS[status] ?? '' }
+  const unknown = describeUnknownCharset(body, headers['content-type'])
+  const warnings = unknown ? [unknown] : []
+  const rest = {
+    headers: showHeaders({ headers, cookies }),
+    statusCode: status,
+    statusMessage: REASONS[status] ?? '',
+  }
   if (!isJson) {
     const item: Record<string, unknown> = full ? { ...rest } : {}
     if (text !== '' || format === 'text') setOwn(item, field, text)
-    return item
+    return { output: item, warnings }
   }
-  const value = text.trim() === '' ? {} : parseBody(text, neverError === true && format === 'auto')
-  if (full) return { body: value, ...rest }
-  return Array.isArray(value) ? value : value === null ? {} : value
+  const isLenient = neverError === true && format === 'auto'
+  const read = text.trim() === '' ? { value: {} } : await parseBody(text, isLenient, largeNumbers)
+  const { value } = read
+  const large = describeLarge(read, largeNumbers)
+  if (large) warnings.push(large)
+  return { output: full ? { body: value, ...rest } : (value ?? {}), warnings }
 }
 
-function parseBody(text: string, isLenient: boolean): unknown {
+async function parseBody(text: string, isLenient: boolean, largeNumbers: LargeNumbers): Promise<JsonReading> {
   try {
-    return JSON.parse(text)
+    return await readJsonInTurns(text, createPacer(), largeNumbers)
   } catch {
-    if (isLenient) return {}
+    if (isLenient) return { value: {} }
     throw new NodeFailure('Response body is not valid JSON. Change "Response Format" to "Text"', {
       type: 'InvalidResponse',
     })

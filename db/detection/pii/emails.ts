@@ -5,8 +5,16 @@ import type { Finding } from '../spans.ts'
 const AT = /@|%40|&#0{0,4}64;|&#x0{0,4}40;|&commat;|\\u0040/gi
 const LETTER = '\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}\\p{M}'
 const IN_LOCAL = new RegExp(`[\\w.%+${LETTER}-]`, 'u')
-const IN_DOMAIN = new RegExp(`[A-Za-z0-9.${LETTER}-]`, 'u')
-const TOP = new RegExp(`^(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|(?=.*[^\\0-\\x7f])[${LETTER}]{2,24})$`, 'u')
+/** Letters of scripts that have domains of their own. Many of them are written without spaces between words. */
+const WIDE =
+  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Arabic}\\p{Script=Hebrew}\\p{Script=Thai}\\p{Script=Devanagari}\\u30fc'
+const IN_DOMAIN = new RegExp(`[A-Za-z0-9.${LETTER}${WIDE}-]`, 'u')
+/** What follows a domain without a space is no part of it. */
+const TOP_BEFORE_WIDE = new RegExp(`^([A-Za-z]{2,24})(?=[${WIDE}])`, 'u')
+const TOP = new RegExp(
+  `^(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|(?=.*[^\\0-\\x7f])[${LETTER}${WIDE}]{2,24})$`,
+  'u',
+)
 const FILES =
   /^(?:png|jpe?g|gif|webp|svg|ico|bmp|tiff?|avif|js|mjs|cjs|ts|tsx|jsx|css|scss|json|html?|map|md|ya?ml|xml|lock|log|txt|tgz)$/i
 const MAX_LOCAL = 64
@@ -75,6 +83,11 @@ function findDomain(text: string, start: number): number | undefined {
     const [whole = ''] = /^[^-]*(?:-+[^-]+)*/.exec(labels[broken] ?? '') ?? []
     labels[broken] = whole
     length = isHost(whole) ? broken + 1 : broken
+  }
+  const top = labels.findIndex((label, at) => at > 0 && at < length && TOP_BEFORE_WIDE.test(label))
+  if (top > 0) {
+    labels[top] = TOP_BEFORE_WIDE.exec(labels[top] ?? '')?.[1] ?? ''
+    length = top + 1
   }
   while (length >= 2 && !TOP.test(labels[length - 1] ?? '')) length--
   if (length < 2) return undefined

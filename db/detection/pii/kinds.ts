@@ -1,11 +1,11 @@
-import { PII_TYPES } from '../../../workflows/guardrails/names.ts'
+import { NAMED_PII_TYPES } from '../../../workflows/guardrails/names.ts'
 
 /** The kinds of personal data that are masked in exports, and switched one by one in the masking settings. */
 export const PII_KINDS = ['email', 'phone', 'ssn', 'credit_card', 'iban', 'ip_address'] as const
 export type PersonalKind = (typeof PII_KINDS)[number]
 
 /** The kinds that a guardrail check looks for: `piiTypes` of a request, in the words of the API. */
-export const CHECKED_KINDS = PII_TYPES
+export const CHECKED_KINDS = NAMED_PII_TYPES
 
 /** Everything that `findPii` can look for. */
 export type PiiKind = PersonalKind | (typeof CHECKED_KINDS)[number]

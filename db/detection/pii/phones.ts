@@ -6,6 +6,7 @@ import {
 } from 'libphonenumber-js/max'
 import type { Finding } from '../spans.ts'
 import { findLastWord, readAfter, readBefore, readWords, wordSet } from './context.ts'
+import { findRegions, type NamedRegions } from './regions.ts'
 
 const GAP = '[ \\u00a0\\u202f.()/\\u2010-\\u2015\\u2212-]'
 /** Digits in groups, with what stands between them in telephone numbers, and an extension. */
@@ -47,7 +48,8 @@ const REGIONS: CountryCode[] = [
   'JP',
   'BR',
 ]
-type Looks = { left: number }
+/** What is known of a whole text. Its regions are only looked for if a number depends on them. */
+type Looks = { left: number; regions: () => NamedRegions }
 
 const CALLING_CODES: ReadonlySet<string> = new Set(
   getCountries().map((country) => getCountryCallingCode(country)),
@@ -67,7 +69,14 @@ const BRACKETED = /^\(0?[1-9]\d{1,3}\)\s?\d{2,5}[ .-]?\d{2,5}(?:[ .-]?\d{2,4})?$
 /** Telephone numbers: international ones, and national ones by their form, their region's rules, and words nearby. */
 export function findPhones(text: string): Finding<'phone'>[] {
   const found: Finding<'phone'>[] = []
-  const looks = { left: MAX_LOOKS }
+  let regions: NamedRegions | undefined
+  const looks: Looks = {
+    left: MAX_LOOKS,
+    regions() {
+      regions ??= findRegions(text)
+      return regions
+    },
+  }
   NUMBER.lastIndex = 0
   for (let next = NUMBER.exec(text); next; next = NUMBER.exec(text)) {
     const { index } = next
@@ -76,7 +85,7 @@ export function findPhones(text: string): Finding<'phone'>[] {
     const before = readNameBefore(text, start)
     for (let tries = 0; tries < 6; tries++) {
       const named = before ?? readNameAfter(text, start + number.length)
-      const confidence = judge(number, named, looks)
+      const confidence = judge(number, named, looks, tries === 0)
       if (confidence > 0) {
         EXTENSION.lastIndex = start + number.length
         const end = start + number.length + (EXTENSION.exec(text)?.[0].length ?? 0)
@@ -101,7 +110,8 @@ function balance(number: string): string {
   return open > closed && number.startsWith('(') ? number.slice(1) : number
 }
 
-function judge(number: string, told: Name, looks: Looks): number {
+/** `isWhole` is false for the beginning of a row of digits: of those only their form counts, not what the text names. */
+function judge(number: string, told: Name, looks: Looks, isWhole: boolean): number {
   const digits = number.replace(/\D/g, '')
   const isSure = /\d\D+\d/.test(number) || digits.length >= 9
   const named = told !== 'maybe' ? told : isSure ? 'phone' : undefined
@@ -114,7 +124,8 @@ function judge(number: string, told: Name, looks: Looks): number {
   if (US.test(number) || BRACKETED.test(number)) return 0.85
   if (/^00[ .-]?[1-9]/.test(number) && /\D/.test(number) && digits.length >= 11)
     return judgeGlobal(number, digits.slice(2), named, looks)
-  return isNational(number, digits, looks) ? 0.65 : 0
+  if (isNational(number, digits, looks)) return 0.65
+  return isWhole && isOfNamed(number, digits, looks) ? 0.6 : 0
 }
 
 function judgeGlobal(number: string, digits: string, named: Name, looks: Looks): number {
@@ -135,6 +146,22 @@ function isNational(number: string, digits: string, looks: Looks): boolean {
   if (!/^\(?0\d{1,5}\)?[ /.\u00a0\u2010-\u2015-]{1,3}\d{2,}/.test(number)) return false
   if (/^\d+(?:\.\d+){3}$/.test(number)) return false
   return REGIONS.some(
+    (region) => looks.left-- <= 0 || parsePhoneNumberFromString(number, region)?.isValid() === true,
+  )
+}
+
+/** Large amounts are written in groups of three, too: `512 345 678`. */
+const THOUSANDS = /^[1-9]\d{0,2}(?:([ .,\u00a0\u202f])\d{3})(?:\1\d{3})*$/
+
+/**
+ * A number in groups by the rules of a country of which the text has another number, with its code, or that it names. In
+ * groups of three it may be an amount: there a name is not enough.
+ */
+function isOfNamed(number: string, digits: string, looks: Looks): boolean {
+  if (digits.length < 8 || digits.length > 12 || !/\d\D+\d/.test(number)) return false
+  const { numbered, named } = looks.regions()
+  const regions = THOUSANDS.test(number) ? numbered : new Set([...numbered, ...named])
+  return [...regions].some(
     (region) => looks.left-- <= 0 || parsePhoneNumberFromString(number, region)?.isValid() === true,
   )
 }

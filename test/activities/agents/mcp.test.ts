@@ -54,6 +54,28 @@ describe.each<McpManner>(['json', 'sse', 'modern'])('a server that answers as %s
   })
 })
 
+test.each<McpManner>(['json', 'sse', 'modern'])(
+  'large integers of a result keep their digits: %s',
+  async (manner) => {
+    const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
+    const digits = '12345678901234567890'
+    // The schema's own limit stays a number.
+    const inputSchema = { type: 'object' as const, properties: { n: { type: 'integer', maximum: 2 ** 64 } } }
+    const call = () => ({
+      content: [],
+      structuredContent: { id: rawJSON(digits), small: 7, text: `"${digits}` },
+    })
+    const server = await serve(manner, [weather({ inputSchema, call })])
+    const script = [{ tools: [{ name: 'weather', args: {} }] }, { text: 'ok' }]
+    const { run, agent, steps } = await agents.runAgent([tool(server.url)], script, quick)
+    expect(run.status, agent.errorMessage ?? '').toBe('SUCCESS')
+    expect(steps[1]).toMatchObject({
+      outputData: { id: digits, small: 7, text: `"${digits}` },
+      warnings: [{ message: expect.stringMatching(/^1 number is too large/) }],
+    })
+  },
+)
+
 test('what its tool in the graph is described as comes before what the server says of its own', async () => {
   const server = await serve('json', [weather(), weather({ name: 'bare', description: '' })])
   const { run, agent } = await agents.runAgent(

@@ -431,7 +431,7 @@ test.runIf(process.platform === 'linux')(
         expect(failure).toMatchObject({ type: 'ExpressionsUnavailable', retryable: true })
       const after = [await queued, await read('two')]
       process.kill(held, 'SIGCONT')
-      for (const { bytes } of [await first, ...after]) expect(bytes).toBe(after[0]!.bytes)
+      for (const { output } of [await first, ...after]) expect(output.bytes).toBe(after[0]!.output.bytes)
       expect(listEvaluators()).toContain(held)
     } finally {
       await four.close()

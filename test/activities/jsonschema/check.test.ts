@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
 import { checkJson } from '../../../activities/jsonschema/check.ts'
+import { fitText } from '../../../activities/jsonschema/texts.ts'
 import { NodeFailure } from '../../../activities/nodes/kit/failure.ts'
 import { checkJsonSchema } from '../../../workflows/jsonschema/schema.ts'
 
@@ -230,4 +231,38 @@ test('what all drafts allow is no fault, and references lead from the nearest id
     },
   ])
     expect(checkJsonSchema(schema)).toEqual([])
+})
+
+test('a number that is too large to be held, as the text of its digits, fits where a number is wanted', async () => {
+  const id = '12345678901234567890'
+  const schema = (one: object) => ({ type: 'object', properties: { id: one }, required: ['id'] })
+  for (const one of [
+    { type: 'integer' },
+    { type: ['integer', 'null'] },
+    { type: 'number', minimum: 0 },
+    { anyOf: [{ type: 'boolean' }, { type: 'integer' }] },
+    { type: 'string' },
+    { oneOf: [{ type: 'null' }, { type: 'integer', exclusiveMinimum: 1 }] },
+  ]) {
+    expect(await check(schema(one), { id }), JSON.stringify(one)).toEqual([])
+    expect(await fitText(schema(one), JSON.stringify({ id })), JSON.stringify(one)).toEqual({
+      misfits: [],
+      more: 0,
+    })
+  }
+  for (const [one, value] of [
+    [{ type: 'integer' }, '1234'],
+    [{ type: 'integer' }, '9007199254740991'],
+    [{ type: 'integer' }, '12345678901234567890.5'],
+    [{ type: 'integer' }, '12345678901234567890 '],
+    [{ type: 'integer' }, '012345678901234567890'],
+    [{ type: 'integer', maximum: 100 }, id],
+    [{ type: 'integer', minimum: 0 }, `-${id}`],
+    [{ type: 'boolean' }, id],
+  ] as const) {
+    const name = `${JSON.stringify(one)} ${value}`
+    expect(await check(schema(one), { id: value }), name).toHaveLength(1)
+    expect(await fitText(schema(one), JSON.stringify({ id: value })), name).toMatchObject({ misfits: [{}] })
+  }
+  expect(await check({ type: 'number' }, '12345678901234567890.5')).toEqual([])
 })

@@ -57,9 +57,9 @@ describe('faults of its config are told when it is saved', () => {
       ['.injectionSensitivity: must be at most 1, not 1.1'],
     ],
     [
-      { redactPii: true, piiTypes: 'email, iban' },
+      { redactPii: true, piiTypes: 'email, bban' },
       [
-        '.piiTypes: must be names of email, ssn, credit_card, phone, ip_address, api_key, jwt, separated by commas',
+        '.piiTypes: must be names of email, ssn, credit_card, phone, ip_address, api_key, jwt, iban, separated by commas',
       ],
     ],
     [
@@ -289,4 +289,14 @@ test('the node is listed with its handles and the schema of its config', async (
   const row = body.find(({ type }: { type: string }) => type === 'GUARDRAIL')
   expect(row).toMatchObject({ kind: 'pure', handles: ['passed', 'blocked'], credentialUses: [] })
   expect(Object.keys(row.config.properties)).toContain('injectionSensitivity')
+})
+
+test('an IBAN is masked where it is named, and is none of the usual kinds', async () => {
+  const text = `${MAIL} IBAN DE89 3704 0044 0532 0130 00.`
+  const named = await guard(text, { redactPii: true, piiTypes: 'iban' })
+  expect(JSON.stringify(named)).toContain('[IBAN]')
+  expect(JSON.stringify(named)).toContain(MAIL)
+  const usual = await guard(text, { redactPii: true })
+  expect(JSON.stringify(usual)).not.toContain('[IBAN]')
+  expect(JSON.stringify(usual)).toContain('[EMAIL]')
 })

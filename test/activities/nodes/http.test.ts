@@ -249,6 +249,78 @@ describe('the response', () => {
   })
 })
 
+describe('what of a response cannot be kept as it is', () => {
+  const ids =
+    '{"id":9007199254740993,"list":[-12345678901234567890,1.5],"__proto__":1,"small":9007199254740992}'
+  const big = ['9007199254740993', '-12345678901234567890'] as const
+  const rounded = [9007199254740992, -12345678901234567000] as const
+  const serveIds = (pad = '') =>
+    serveResponse((res) => res.setHeader('content-type', 'application/json').end(ids + pad))
+  const warn = async (config: Record<string, unknown>, read = run) => {
+    const notes = createNoteKeeper()
+    const output = await (read as (...all: unknown[]) => Promise<Output>)(
+      config,
+      ...(read === run ? [{}, { notes }] : [{ notes }]),
+    )
+    return { output, warnings: notes.kept().notes?.warnings }
+  }
+
+  test.each([
+    ['text', big, /^2 numbers are too large .* they are texts of their digits$/],
+    ['number', rounded, /^2 numbers are too large .* they were rounded$/],
+  ] as const)(
+    'large numbers are %s, with a warning, also of a large answer and as items',
+    async (largeNumbers, [id, other], message) => {
+      const how = largeNumbers === 'text' ? {} : { largeNumbers }
+      const body = { id, list: [other, 1.5], small: 9007199254740992 }
+      const warnings = [{ path: 'config.url', message: expect.stringMatching(message) }]
+      const small = await warn({ url: await serveIds(), ...how })
+      expect(small).toMatchObject({ output: { body }, warnings })
+      expect(Object.entries(small.output.body as object)).toContainEqual(['__proto__', 1])
+      expect(
+        await warn({ url: await serveIds(' '.repeat(300_000)), ...how }, runLarge as typeof run),
+      ).toMatchObject({
+        output: { body },
+        warnings,
+      })
+      expect(await warn({ url: await serveIds(), response: {}, ...how })).toMatchObject({
+        output: body,
+        warnings,
+      })
+    },
+  )
+
+  test('a body in an unknown charset is read as UTF-8, with a warning', async () => {
+    const url = await serveResponse((res) =>
+      res.setHeader('content-type', 'text/plain; charset=x-klingon').end('é'),
+    )
+    const message = 'the answer declares the charset x-klingon, which is not known: it was read as UTF-8'
+    expect(await warn({ url })).toMatchObject({
+      output: { body: 'é' },
+      warnings: [{ path: 'config.url', message }],
+    })
+    expect((await warn({ url, response: { format: 'text' } })).warnings).toMatchObject([{ message }])
+    const known = await serveResponse((res) =>
+      res.setHeader('content-type', 'text/plain; charset=latin1').end('x'),
+    )
+    expect((await warn({ url: known })).warnings).toBeUndefined()
+  })
+
+  test('several Set-Cookie headers are a list, one is a text, and others are joined', async () => {
+    const answer = (cookies: string | string[], size = 0) =>
+      serveResponse((res) =>
+        res.setHeader('set-cookie', cookies).setHeader('x-two', ['a', 'b']).end(' '.repeat(size)),
+      )
+    const two = ['a=1; Expires=Wed, 21 Oct 2026 07:28:00 GMT', 'b=2']
+    const list = { headers: { 'set-cookie': two, 'x-two': 'a, b' } }
+    expect(await run({ url: await answer(two) })).toMatchObject(list)
+    expect(await runLarge({ url: await answer(two, 300_000) })).toMatchObject(list)
+    expect(await run({ url: await answer(two), response: { full: true } })).toMatchObject(list)
+    expect((await run({ url: await answer('a=1') })).headers['set-cookie']).toBe('a=1')
+    expect((await run({ url: await answer(['a=1']) })).headers['set-cookie']).toBe('a=1')
+  })
+})
+
 describe('a large response', () => {
   const json = 'application/json'
   const pad = ' '.repeat(300_000)
@@ -262,9 +334,9 @@ describe('a large response', () => {
   ])('is read by another process %s, as a small one is read here', async (_how, type, body, responseType) => {
     const url = await serveResponse((res) => res.setHeader('content-type', type).end(body))
     const bytes = Buffer.from(body)
-    const here = parseResponseBody(bytes, type, responseType)
+    const here = parseResponseBody(bytes, type, { responseType })
     const { status, headers, body: read } = await runLarge({ url, ...(responseType ? { responseType } : {}) })
-    expect({ value: read }).toEqual(here)
+    expect({ value: read, warnings: [] }).toEqual(here)
     expect([status, headers['content-type']]).toEqual([200, type])
   })
 

@@ -603,3 +603,22 @@ describe('a message', () => {
     expect(rows.map(({ output }) => output)).toEqual(rows.map(() => null))
   })
 })
+
+test('what a vendor does not report is unknown, for the reply, the execution and the totals', async () => {
+  const server = await startOpenAi({ text: 'Not counted.', usage: null })
+  try {
+    const credentialId = await credential('OPENAI_COMPATIBLE', { apiKey: 'sk-x', baseUrl: server.url })
+    const id = await open(await simpleAgent({ credentialId, model: 'uncounted' }), operator.cookie)
+    const { last } = await say(id, 'Hello', operator.cookie)
+    expect(last).toEqual({ id: 'end', type: 'done', tokenUsage: { input: 0, output: 0 }, usageKnown: false })
+    const { messages } = await read(id, operator.cookie)
+    expect(messages.at(-1)).toMatchObject({ content: 'Not counted.', tokenUsage: null })
+    const run = await call('GET', `/api/executions/${messages.at(-1).executionId}`, operator.cookie)
+    expect(run.body.usage).toMatchObject({ cost: null, calls: 1, unpricedCalls: 1 })
+    const models = await call('GET', `/api/monitoring/teams/${teamId}/token-usage/by-model`, operator.cookie)
+    const own = models.body.models.find(({ model }: { model: string }) => model === 'uncounted')
+    expect(own).toMatchObject({ cost: null, calls: 1, unpricedCalls: 1 })
+  } finally {
+    await server.stop()
+  }
+})

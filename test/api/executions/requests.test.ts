@@ -30,7 +30,11 @@ const world = await keep(
     '/second': ({ response }) => response.writeHead(307, { location: '/last' }).end(),
     '/last': ({ request, response }) => response.writeHead(200, { 'x-method': request.method! }).end('there'),
     '/echo': ({ request, body, response }) => {
-      response.writeHead(200, { ...JSON_TYPE, 'set-cookie': 'sid=abcdef; Path=/', 'x-seen': request.url! })
+      response.writeHead(200, {
+        ...JSON_TYPE,
+        'set-cookie': ['sid=abcdef; Path=/', 'two=ghijkl'],
+        'x-seen': request.url!,
+      })
       response.end(JSON.stringify({ headers: request.headers, url: request.url, body }))
     },
     '/picture': ({ response }) =>
@@ -208,7 +212,7 @@ test('no secret is kept: of the headers, the URL and the body, nor where the ser
       authorization: '[redacted]',
       'x-plain': 'plain',
     },
-    response: { headers: { 'set-cookie': '[redacted]' } },
+    response: { headers: { 'set-cookie': ['[redacted]', '[redacted]'] } },
   })
   expect(JSON.parse(request!.body!)).toEqual({ password: '[redacted]', card: '[redacted]', note: 'visible' })
   expect(request!.response.body).toContain('visible')
