@@ -1,8 +1,7 @@
 import type { Context } from 'hono'
-import { covers, ROLES } from '../../db/acts.ts'
+import { ROLES } from '../../db/acts.ts'
 import { isDatabaseAway } from '../../db/connection.ts'
-import { Fault } from '../../db/fault.ts'
-import type { Scope } from '../../db/scope.ts'
+import { demand, demandInstance, type Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { watchRightsOn } from './changes.ts'
 import { authenticate } from './session.ts'
@@ -51,12 +50,10 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
 export async function demandStill(deps: ApiDeps, c: Context<AppEnv>): Promise<Scope> {
   const now = await authenticate(deps, c, { counts: false })
   const role = c.get('rule')?.role
-  const ended = new Fault('FORBIDDEN', 'The right to read this has ended')
-  if (role === 'instance' && !now.instanceAdmin) throw ended
+  if (role === 'instance') demandInstance(now)
   const teamId = c.get('teamId')
   const least = role === 'member' ? 'VIEWER' : ROLES.find((one) => one === role)
   if (teamId === undefined || least === undefined) return now
-  const held = now.roles.get(teamId)
-  if (!held || !covers(held, least)) throw ended
+  demand(now, teamId, least)
   return now
 }
