@@ -111,7 +111,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createAccountRoutes(deps))
     .route('/', createEmailRoutes())
     .route('/', createTeamRoutes(deps))
-    .route('/', createMemberRoutes(deps))
+    .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
     .route('/', createStartRoutes(deps, seats))

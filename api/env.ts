@@ -66,6 +66,11 @@ export type AppEnv = {
     counted?: RequestCount
     /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
     authenticate: (how?: { anew: boolean }) => Promise<Scope>
+    /**
+     * Calls `lost` once the caller may not call the route any more: all that goes on after the handler has answered, or
+     * makes it wait, is bound to it. Returns what ends that.
+     */
+    whileAllowed: (lost: () => void) => () => void
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
     countRequest: (findTeam?: FindTeam) => Promise<void>
   }

@@ -783,6 +783,16 @@ begin
   return new;
 end $function$;
 
+-- Tells all processes that an administrator of the instance is none any more.
+CREATE OR REPLACE FUNCTION public.tell_instance_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('processes', 'rights:' || old.id);
+  return null;
+end $function$;
+
 -- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
 -- be told one by one.
 CREATE OR REPLACE FUNCTION public.tell_node()
@@ -797,6 +807,16 @@ begin
     perform tell_run(new.execution_id);
   end if;
   return new;
+end $function$;
+
+-- Tells all processes that a person, with their sessions and tokens, may have lost a right.
+CREATE OR REPLACE FUNCTION public.tell_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('processes', 'rights:' || old.user_id);
+  return null;
 end $function$;
 
 -- Notifies those who watch an execution. The own transaction id is taken first: a follower whose read misses this
@@ -907,6 +927,8 @@ CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((
 CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
 CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
 CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW EXECUTE FUNCTION tell_rights();
+CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW WHEN ((new.role IS DISTINCT FROM old.role)) EXECUTE FUNCTION tell_rights();
 CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
 CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL))) EXECUTE FUNCTION model_call_changed();
 CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
@@ -914,10 +936,14 @@ CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH
 CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
+CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW EXECUTE FUNCTION tell_rights();
+CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW WHEN ((old.revoked_at IS NULL)) EXECUTE FUNCTION tell_rights();
+CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW WHEN ((old.expires_at > now())) EXECUTE FUNCTION tell_rights();
 CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
 CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
 CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
+CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW WHEN ((old.instance_admin AND (NOT new.instance_admin))) EXECUTE FUNCTION tell_instance_rights();
 CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
 CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW WHEN ((new.notes IS NULL)) EXECUTE FUNCTION keep_notes();
 CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();

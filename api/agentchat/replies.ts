@@ -10,7 +10,7 @@ import {
   streamEvents,
 } from '../executions/eventstream.ts'
 import { createSeats } from '../executions/seats.ts'
-import { createRightsWatch } from '../people/changes.ts'
+import { watchRightsOn } from '../people/changes.ts'
 import {
   createReplyReader,
   type ReplyCursor,
@@ -46,7 +46,7 @@ export type ReplyStreamOptions = {
 export function createReplyStreams(deps: ApiDeps) {
   const replies = deps.replies ?? createReplies(deps)
   const { ofPerson = OF_PERSON, ofTeam = OF_TEAM, ofVisitor = OF_VISITOR } = deps.replyStreams ?? {}
-  const rights = createRightsWatch(deps.bus)
+  const rights = watchRightsOn(deps.bus)
   const seats = createSeats('replies', { ofPerson, ofTeam })
 
   async function join(executionId: string, from: ReplyCursor, how: Telling, wake: () => void) {

@@ -213,7 +213,9 @@ export function createCredentialRoutes() {
         summary: 'Change a credential',
         description:
           'Changes the keys of `data` that are given, removes those that are null, and keeps the others; the whole ' +
-          'must then be valid for the type, which never changes. Attempts that start afterwards use the new data. ' +
+          'must then be valid for the type, which never changes. To change or remove a key that `directs` secrets (see ' +
+          '`GET /api/credential-types`) demands all secrets that the credential has in the same request, else 400 names ' +
+          'those that are missing; `allowedHosts` may lose hosts without. The tokens of OAUTH2 are then removed. Attempts that start afterwards use the new data. ' +
           'A change of the data clears the result of the last test.',
         role: 'BUILDER',
         of: 'credentials',

@@ -23,6 +23,10 @@ const KeySchema = v.object({
     v.pipe(v.array(v.string()), v.description('It is required too, unless all of these keys are given')),
   ),
   secret: v.pipe(v.boolean(), v.description('Whether its value is masked wherever it turns up')),
+  directs: v.pipe(
+    v.boolean(),
+    v.description('Whether it decides where secrets are sent: a change of it needs all secrets again'),
+  ),
   options: v.optional(v.pipe(v.array(v.string()), v.description('What a `choice` may be'))),
   default: v.optional(v.unknown()),
 })
@@ -63,7 +67,7 @@ export function createCredentialTypeRoutes() {
 }
 
 function describeKeys(type: CredentialType) {
-  const { data, secrets, conditional } = credentialKind(type)
+  const { data, secrets, directs, conditional } = credentialKind(type)
   return Object.entries<v.GenericSchema>(data.entries).map(([name, schema]) => {
     const { wrapped, default: byDefault } = schema as v.OptionalSchema<v.GenericSchema, unknown>
     const isOptional = schema.type === 'optional'
@@ -75,6 +79,7 @@ function describeKeys(type: CredentialType) {
       required: !isOptional,
       ...(conditional?.keys.includes(name) ? { requiredUnless: [...conditional.unless] } : {}),
       secret: secrets.includes(name),
+      directs: directs.includes(name),
       ...(inner.type === 'picklist' ? { options: options as string[] } : {}),
       ...(isOptional && byDefault !== undefined ? { default: byDefault } : {}),
     }

@@ -18,8 +18,8 @@ type EventStreamOptions = {
   stopping: AbortSignal
   /** Rejects once the caller has lost the right to read. */
   check: () => Promise<unknown>
-  /** Calls `check` when that may have happened, and returns what ends it. Without it, it is checked from time to time only. */
-  watchRights?: (check: () => void) => () => void
+  /** Calls `check` when that may have happened, and returns what ends it. */
+  watchRights: (check: () => void) => () => void
   /** Cuts the connection of a client that has stopped reading. */
   drop: () => void
   /** Called once or more when the stream has ended, for whatever reason. */
@@ -32,6 +32,7 @@ type EventStreamOptions = {
 
 const HEARTBEAT_MS = 15_000
 const CHECK_MS = 30_000
+const FIRST_CHECK_MS = 400
 
 /** A client that has read nothing for this long is cut off. */
 const STALL_MS = 60_000
@@ -59,6 +60,7 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
   let taking = false
   let sentAt = performance.now()
   let timer: NodeJS.Timeout | undefined
+  let soon: NodeJS.Timeout | undefined
   let leaveRights: (() => void) | undefined
 
   function begin(): void {
@@ -67,13 +69,16 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
     if (stopping.aborted) finish()
     else {
       timer = setInterval(checkClient, checkMs)
-      leaveRights = options.watchRights?.(checkRight)
+      leaveRights = options.watchRights(checkRight)
+      // A right may have ended between the request's admission and this watch.
+      soon = setTimeout(checkRight, Math.min(checkMs, FIRST_CHECK_MS))
     }
   }
 
   function finish(): void {
     over = true
     clearInterval(timer)
+    clearTimeout(soon)
     leaveRights?.()
     stopping.removeEventListener('abort', finish)
     reader?.leave()

@@ -7,6 +7,7 @@ import { findOwner } from '../../db/owners.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'
 import { queryInteger } from '../http/query.ts'
+import { demandStill } from '../people/lasting.ts'
 import type { Seats } from './seats.ts'
 
 /** The longest that a request waits for an execution. Proxies often allow a response no longer than this. */
@@ -56,7 +57,7 @@ export function readWait(
 /**
  * Waits for the end of an execution, at most `ms`, and less if the caller disconnects or the service stops.
  * Resolves to whether it has ended, or is deleted. Afterwards the scope is the caller's as it is then: throws
- * UNAUTHENTICATED if the credentials have ended meanwhile. Throws THROTTLED if too many requests wait already.
+ * UNAUTHENTICATED or FORBIDDEN if the caller's rights have ended meanwhile, as soon as they have. Throws THROTTLED if too many requests wait already.
  */
 export async function awaitEnd(
   deps: ApiDeps,
@@ -67,14 +68,19 @@ export async function awaitEnd(
   const teamId = (await findOwner(deps.store, 'executions', executionId)) ?? ''
   const leave = seats.take(c.get('scope').userId ?? '', teamId)
   const began = performance.now()
+  const lost = new AbortController()
+  const leaveRights = c.get('whileAllowed')(() => lost.abort())
   try {
-    const request = c.req.raw.signal
+    const request = AbortSignal.any([c.req.raw.signal, lost.signal])
     const look = async () => ((await hasEnded(deps.store, executionId)) ? true : undefined)
     const ended = await waitFor(deps.bus, executionId, { ms, request, fresh }, look)
     if (preferred) c.header('Preference-Applied', preferred)
-    if (performance.now() - began > RECHECK_MS) c.set('scope', await c.get('authenticate')({ anew: true }))
+    if (lost.signal.aborted) c.set('scope', await demandStill(deps, c))
+    else if (performance.now() - began > RECHECK_MS)
+      c.set('scope', await c.get('authenticate')({ anew: true }))
     return ended ?? false
   } finally {
+    leaveRights()
     leave()
   }
 }

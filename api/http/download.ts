@@ -32,7 +32,7 @@ export type WriteNext = (put: (piece: string | Uint8Array) => void) => Promise<b
 /**
  * A response body, produced part by part and only as fast as the client reads. If a part fails or is
  * not read in time, the connection is destroyed, so that nobody mistakes an incomplete file for a complete
- * one. `close` is called when no more parts are needed, for whatever reason.
+ * one. The same happens once the caller may not read it any more. `close` is called when no more parts are needed, for whatever reason.
  */
 export function streamParts(
   c: Context<AppEnv>,
@@ -52,10 +52,12 @@ export function streamParts(
       fail(controller, new Error('The response was not read in time'))
     }, STALL_MS)
   }
+  let leaveRights = () => {}
   const fail = (controller: ReadableStreamDefaultController, error: unknown) => {
     if (over) return
     over = true
     clearTimeout(timer)
+    leaveRights()
     void close()
     // Ending only the stream would look like the end of a complete response.
     const { outgoing } = (c.env ?? {}) as { outgoing?: { destroy: () => void } }
@@ -64,7 +66,13 @@ export function streamParts(
   }
   return new ReadableStream<Uint8Array>(
     {
-      start: watch,
+      start(controller) {
+        leaveRights = c.get('whileAllowed')(() => {
+          log.warn({ path }, 'the caller may not read the response any more; the connection is closed')
+          fail(controller, new Error('The right to read the response has ended'))
+        })
+        watch(controller)
+      },
       async pull(controller) {
         clearTimeout(timer)
         try {
@@ -74,6 +82,7 @@ export function streamParts(
           if (chunk.length > 0) controller.enqueue(chunk)
           if (!isLast) return watch(controller)
           over = true
+          leaveRights()
           controller.close()
           await close()
         } catch (error) {
@@ -84,6 +93,7 @@ export function streamParts(
       async cancel() {
         over = true
         clearTimeout(timer)
+        leaveRights()
         await close()
       },
     },

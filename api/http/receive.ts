@@ -6,6 +6,7 @@ import { CALL_MARK, isCallMark } from '../../db/operation/callmark.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { isSecure } from '../people/cookies.ts'
+import { createLastingWatch } from '../people/lasting.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
 import { isLoopback } from './host.ts'
 import { findRoute } from './observe.ts'
@@ -43,6 +44,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
       if (anew || !scope) scope = authenticate(deps, c, { counts: !anew && isCounted(c) })
       return scope
     })
+    c.set('whileAllowed', createLastingWatch(deps, c))
     const headers = new Map<string, string>()
     const put = (name: string, value: string) => {
       headers.set(name, value)

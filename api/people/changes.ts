@@ -1,22 +1,42 @@
 import type { Bus } from '../../db/bus.ts'
 
+/** Triggers of the database tell the same when somebody loses a right (migration 0093). */
 const TELL = 'rights:'
 
-/** Tells all processes that somebody may have lost a right, so that what they read is looked at again at once. */
-export function tellRightsChange(bus: Bus, userId: string): void {
-  bus.tell(TELL + userId)
+/** Tells all processes that visitors of a widget may have lost a right, so that what they read is looked at again at once. */
+export function tellRightsChange(bus: Bus, widgetId: string): void {
+  bus.tell(TELL + widgetId)
 }
 
-/** Watches in one process who may have lost a right. */
-export function createRightsWatch(bus: Bus) {
+/** Who may have lost a right. */
+export type RightsWatch = {
+  /** Calls `check` whenever this person, with their tokens, may have lost a right. Returns what ends that. */
+  watch(userId: string, check: () => void): () => void
+}
+
+const watches = new WeakMap<Bus, RightsWatch>()
+
+/** Watches in one process who may have lost a right: one watch for each bus. */
+export function watchRightsOn(bus: Bus): RightsWatch {
+  const known = watches.get(bus) ?? createRightsWatch(bus)
+  watches.set(bus, known)
+  return known
+}
+
+function createRightsWatch(bus: Bus): RightsWatch {
   const watching = new Map<string, Set<() => void>>()
   bus.onTold((text) => {
-    if (!text?.startsWith(TELL)) return
-    for (const check of [...(watching.get(text.slice(TELL.length)) ?? [])]) check()
+    // After a time without PostgreSQL anybody may have lost one.
+    const concerned =
+      text === null
+        ? [...watching.values()]
+        : text.startsWith(TELL)
+          ? [watching.get(text.slice(TELL.length)) ?? new Set<() => void>()]
+          : []
+    for (const checks of concerned) for (const check of [...checks]) check()
   })
   return {
-    /** Calls `check` whenever this person, with their tokens, may have lost a right. Returns what ends that. */
-    watch(userId: string, check: () => void): () => void {
+    watch(userId, check) {
       const checks = watching.get(userId) ?? new Set()
       watching.set(userId, checks.add(check))
       return () => {

@@ -1,12 +1,11 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { addMember, changeRole, listMembers, MEMBER_ROLES, removeMember } from '../../db/people/members.ts'
-import type { ApiDeps, AppEnv } from '../env.ts'
+import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { InTeam, uuidField } from '../http/fields.ts'
 import { idSchema, LOCATION_HEADER, messageResponse, timeSchema } from '../http/responses.ts'
 import { emailField } from './accounts.ts'
-import { tellRightsChange } from './changes.ts'
 
 const role = v.picklist(MEMBER_ROLES, 'must be ADMIN, BUILDER or OPERATOR')
 
@@ -29,7 +28,7 @@ const MemberSchema = v.pipe(
 const MEMBER_LINK = { teamId: '$request.path.teamId', userId: '$response.body#/userId' }
 
 /** The members of a team and their roles. A team always keeps at least one ADMIN. */
-export function createMemberRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
+export function createMemberRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/teams/:teamId/members',
@@ -89,7 +88,6 @@ export function createMemberRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
       async (c) => {
         const { teamId, userId } = c.req.valid('param')
         const changed = await changeRole(c.get('scope'), teamId, userId, c.req.valid('json').role)
-        tellRightsChange(bus, userId)
         return c.json(changed)
       },
     )
@@ -109,7 +107,6 @@ export function createMemberRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
       async (c) => {
         const { teamId, userId } = c.req.valid('param')
         await removeMember(c.get('scope'), teamId, userId)
-        tellRightsChange(bus, userId)
         return c.json({ message: 'Member removed' })
       },
     )

@@ -6,6 +6,7 @@ import { readOwner } from '../owners.ts'
 import { demand, demandPerson, type Scope, type Store } from '../scope.ts'
 import { type Keys, seal, unseal } from '../seal.ts'
 import { type Grant, lockGrant, readGrant, setTokens, type Tokens } from './oauth.ts'
+import { credentialKind } from './types.ts'
 
 /** How long somebody may take at the authorization server. */
 export const CONNECT_MINUTES = 10
@@ -129,10 +130,10 @@ function demandConnectable({ type, data }: Grant): void {
 
 /** What stands for the client and its servers: an answer for another one is not taken (mix-up). */
 function printClient({ data }: Grant): string {
-  const { clientId, authorizationUrl, tokenUrl } = data
-  return createHash('sha256')
-    .update(JSON.stringify([clientId, authorizationUrl, tokenUrl]))
-    .digest('base64url')
+  // Tokens must not come to where the person who connects did not agree to.
+  const { directs } = credentialKind('OAUTH2')
+  const values = ['clientId', 'clientSecret', ...directs].map((key) => data[key] ?? null)
+  return createHash('sha256').update(JSON.stringify(values)).digest('base64url')
 }
 
 function openConnect(

@@ -5,7 +5,7 @@ import { isEvalCredential } from '../evaluation/configs.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { isGuardrailCredential } from '../guardrails/settings.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { mergeCredentialData, readCredentialData } from './data.ts'
+import { hasTokens, mergeCredentialData, readCredentialData } from './data.ts'
 import { describeData, guardCredentialName, insertCredential } from './insert.ts'
 import { openCredential, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
@@ -82,7 +82,8 @@ export async function readCredential(scope: Scope, id: string): Promise<Credenti
 }
 
 /**
- * Changes the name, and the data key by key: null removes one, the others stay (BUILDER). What was known of the data
+ * Changes the name, and the data key by key: null removes one, the others stay (BUILDER). To change where secrets are
+ * sent demands all of them in the same patch. What was known of the data
  * before, that it was tested or is broken, is forgotten with a change of it. Throws NOT_FOUND; CONFLICT if the team has
  * a credential of this name; INVALID if the data is not valid as a whole then.
  */
@@ -107,9 +108,13 @@ export async function updateCredential(
       const name = patch.name ?? old.name
       const changed = name === old.name ? [] : ['name']
       let fields: object = { name }
+      let redirected: string[] = []
       if (patch.data) {
         const before = openCredential(keys, place, { sealed, wrapped })
-        const data = mergeCredentialData(old.type, before, patch.data)
+        const { data, disconnected, ...merged } = mergeCredentialData(old.type, before, patch.data)
+        redirected = merged.redirected
+        // What no change but a connection mends is not forgotten.
+        const stays = old.type === 'OAUTH2' && !hasTokens(data) ? old.broken : null
         const differing = findChangedKeys(before, data)
         changed.push(...differing.map((key) => `data.${key}`))
         if (differing.length > 0)
@@ -119,7 +124,7 @@ export async function updateCredential(
             ...describeData(data),
             revision: old.revision + 1,
             expiresAt: differing.includes('accessToken') ? null : old.expiresAt,
-            broken: null,
+            broken: disconnected ? DISCONNECTED : stays,
             // Nobody waits because of what failed with other data.
             ...(renewer === null ? { renewerUntil: null, renewalFailure: null } : {}),
             testStatus: null,
@@ -141,6 +146,7 @@ export async function updateCredential(
           name,
           type: old.type,
           changed,
+          ...(redirected.length > 0 ? { redirected } : {}),
           // Never the data, only which of it.
           ...(name === old.name ? {} : { before: { name: old.name }, after: { name } }),
         },
@@ -189,6 +195,8 @@ function findChangedKeys(before: Record<string, unknown>, after: Record<string, 
   const all = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...all].filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]))
 }
+
+const DISCONNECTED = 'It was changed where its secrets are sent, so its tokens were removed: connect it again'
 
 const MAX_NAMED = 5
 

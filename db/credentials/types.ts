@@ -10,6 +10,10 @@ export type CredentialKind = {
   data: v.ObjectSchema<v.ObjectEntries, undefined>
   /** The keys whose values are secret: they are masked wherever they turn up. */
   secrets: readonly string[]
+  /** The keys that decide where the secrets are sent, or how well they are kept from others on the way. */
+  directs: readonly string[]
+  /** All other keys. A test demands that each key is named in one of the three lists. */
+  plain: readonly string[]
   uses: readonly CredentialUse[]
   /** Keys that are required as well, unless all of the keys `unless` are there. */
   conditional?: { keys: readonly string[]; unless: readonly string[] }
@@ -76,6 +80,7 @@ const anywhere = {
   ),
   testUrl: v.optional(url),
 }
+const ANYWHERE = ['allowedHosts', 'testUrl'] as const
 const vendor = { baseUrl: v.optional(url) }
 
 const login = { host: text, port, username: text, password: secret, tls: v.optional(tls, 'auto') }
@@ -86,6 +91,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'OpenAI',
     data: v.object({ apiKey: text, organization: v.optional(text), ...vendor }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: ['organization'],
     uses: ['HTTP', 'LLM'],
     hosts: ['api.openai.com'],
   },
@@ -93,6 +100,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'Anthropic',
     data: v.object({ apiKey: text, ...vendor }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP', 'LLM'],
     hosts: ['api.anthropic.com'],
   },
@@ -100,12 +109,16 @@ export const CREDENTIAL_TYPES = {
     summary: 'Azure OpenAI; `endpoint` is the address of the resource',
     data: v.object({ apiKey: text, endpoint: url, apiVersion: v.optional(text) }),
     secrets: ['apiKey'],
+    directs: ['endpoint'],
+    plain: ['apiVersion'],
     uses: ['HTTP', 'LLM'],
   },
   GOOGLE_AI: {
     summary: 'Google AI (Gemini)',
     data: v.object({ apiKey: text, ...vendor }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP', 'LLM'],
     hosts: ['generativelanguage.googleapis.com'],
   },
@@ -113,12 +126,16 @@ export const CREDENTIAL_TYPES = {
     summary: 'A service with the API of OpenAI, such as one of your own',
     data: v.object({ baseUrl: url, apiKey: v.optional(text) }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP', 'LLM'],
   },
   SLACK: {
     summary: 'A bot in Slack',
     data: v.object({ botToken: text, ...vendor }),
     secrets: ['botToken'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP', 'CHAT'],
     hosts: ['slack.com', '*.slack.com'],
   },
@@ -126,6 +143,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'A bot in Telegram',
     data: v.object({ botToken: text, ...vendor }),
     secrets: ['botToken'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['CHAT'],
     hosts: ['api.telegram.org'],
   },
@@ -133,6 +152,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'A bot in Discord',
     data: v.object({ botToken: text, ...vendor }),
     secrets: ['botToken'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP', 'CHAT'],
     hosts: ['discord.com'],
   },
@@ -140,36 +161,48 @@ export const CREDENTIAL_TYPES = {
     summary: 'A server that sends mail; `from` is the usual sender',
     data: v.object({ ...login, from: v.optional(text) }),
     secrets: ['password'],
+    directs: ['host', 'port', 'tls'],
+    plain: ['username', 'from'],
     uses: ['MAIL'],
   },
   IMAP: {
     summary: 'A mailbox',
     data: v.object(login),
     secrets: ['password'],
+    directs: ['host', 'port', 'tls'],
+    plain: ['username'],
     uses: ['MAILBOX'],
   },
   HTTP_BASIC: {
     summary: 'A user name and a password for HTTP',
     data: v.object({ username: text, password: secret, ...anywhere }),
     secrets: ['password'],
+    directs: ANYWHERE,
+    plain: ['username'],
     uses: ['HTTP'],
   },
   HTTP_BEARER: {
     summary: 'A token in the header Authorization: Bearer',
     data: v.object({ token: text, ...anywhere }),
     secrets: ['token'],
+    directs: ANYWHERE,
+    plain: [],
     uses: ['HTTP'],
   },
   HTTP_HEADER: {
     summary: 'A header of any name',
     data: v.object({ name: text, value: text, ...anywhere }),
     secrets: ['value'],
+    directs: ANYWHERE,
+    plain: ['name'],
     uses: ['HTTP'],
   },
   HTTP_QUERY: {
     summary: 'A query parameter of any name',
     data: v.object({ name: text, value: text, ...anywhere }),
     secrets: ['value'],
+    directs: ANYWHERE,
+    plain: ['name'],
     uses: ['HTTP'],
   },
   OAUTH2: {
@@ -191,6 +224,8 @@ export const CREDENTIAL_TYPES = {
       ...anywhere,
     }),
     secrets: ['clientSecret', 'accessToken', 'refreshToken'],
+    directs: ['authorizationUrl', 'tokenUrl', 'issuer', ...ANYWHERE],
+    plain: ['clientId', 'scope', 'audience', 'authentication'],
     conditional: { keys: ['accessToken', 'refreshToken'], unless: ['authorizationUrl', 'tokenUrl'] },
     uses: ['HTTP'],
   },
@@ -205,6 +240,8 @@ export const CREDENTIAL_TYPES = {
       ...anywhere,
     }),
     secrets: ['privateKey'],
+    directs: ['tokenUrl', ...ANYWHERE],
+    plain: ['clientEmail', 'scopes', 'subject'],
     uses: ['HTTP'],
     hosts: ['*.googleapis.com'],
   },
@@ -212,6 +249,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'An integration of Notion',
     data: v.object({ apiKey: text, ...vendor }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP'],
     hosts: ['api.notion.com'],
   },
@@ -219,6 +258,8 @@ export const CREDENTIAL_TYPES = {
     summary: 'A personal access token of Airtable',
     data: v.object({ apiKey: text, ...vendor }),
     secrets: ['apiKey'],
+    directs: ['baseUrl'],
+    plain: [],
     uses: ['HTTP'],
     hosts: ['api.airtable.com'],
   },
@@ -234,6 +275,8 @@ export const CREDENTIAL_TYPES = {
       ...vendor,
     }),
     secrets: ['secretAccessKey', 'sessionToken'],
+    directs: ['baseUrl'],
+    plain: ['accessKeyId', 'region', 'service'],
     uses: ['HTTP'],
     hosts: ['*.amazonaws.com', '*.amazonaws.com.cn'],
   },
@@ -257,18 +300,24 @@ export const CREDENTIAL_TYPES = {
       ca: v.optional(lines),
     }),
     secrets: ['password'],
+    directs: ['host', 'port', 'dialect', 'tls', 'ca'],
+    plain: ['database', 'username'],
     uses: ['DATABASE'],
   },
   SIGNATURE: {
     summary: 'A secret that webhooks are signed with, or that a CRYPTO node signs with',
     data: v.object({ secret: text }),
     secrets: ['secret'],
+    directs: [],
+    plain: [],
     uses: ['SIGNATURE'],
   },
   DEMO: {
     summary: 'Needs no key: for trying things out',
     data: v.object({ demo: v.optional(flag) }),
     secrets: [],
+    directs: [],
+    plain: ['demo'],
     uses: ['LLM'],
   },
 } as const satisfies Record<string, CredentialKind>

@@ -49,6 +49,7 @@ export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsPr
       known ? (key.secret ? 'set, and never shown' : 'set') : '',
       requiredUnless ? `required unless ${requiredUnless.map(nameKey).join(' and ')} are given` : '',
       kind === 'list' ? 'one a line' : '',
+      has && key.directs ? 'decides where secrets go: a change needs all of them again' : '',
     ].filter(Boolean)
     const dropped = typed.dropped[name] ?? false
     const text = typed.texts[name] ?? ''

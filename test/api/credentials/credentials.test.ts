@@ -223,7 +223,8 @@ test('a change merges the data key by key, null removes, and the whole must be v
     'data.value must be a string, not a number',
   ])
   expect(faultsOf(await put(id, { type: 'OPENAI' }))).toEqual([expect.stringContaining('HTTP_HEADER')])
-  expect((await put(id, { type: 'HTTP_HEADER', data: { allowedHosts: null } })).body.allowedHosts).toBeNull()
+  const anywhere = { value: 'two', allowedHosts: null }
+  expect((await put(id, { type: 'HTTP_HEADER', data: anywhere })).body.allowedHosts).toBeNull()
   const before = (await read(id)).body
   expect((await put(id, { data: { value: 'two' } })).body).toEqual(before)
   expect(await open(id)).toEqual({ name: 'X-Key', value: 'two' })
@@ -389,11 +390,11 @@ test('the types are listed with what their keys are', async () => {
     ])
   const find = (type: string) => body.find((one: Body) => one.type === type)
   expect(find('DATABASE').keys).toMatchObject([
-    { name: 'host', kind: 'text', required: true, secret: false },
-    { name: 'port', kind: 'number', required: true, secret: false },
+    { name: 'host', kind: 'text', required: true, secret: false, directs: true },
+    { name: 'port', kind: 'number', required: true, secret: false, directs: true },
     { name: 'database', kind: 'text' },
     { name: 'username', kind: 'text' },
-    { name: 'password', kind: 'text', required: true, secret: true },
+    { name: 'password', kind: 'text', required: true, secret: true, directs: false },
     {
       name: 'dialect',
       kind: 'choice',
@@ -410,7 +411,10 @@ test('the types are listed with what their keys are', async () => {
     required: false,
     requiredUnless: ['authorizationUrl', 'tokenUrl'],
     secret: true,
+    directs: false,
   })
   expect(find('SLACK')).toMatchObject({ uses: ['HTTP', 'CHAT'], hosts: ['slack.com', '*.slack.com'] })
-  expect(find('DEMO').keys).toEqual([{ name: 'demo', kind: 'boolean', required: false, secret: false }])
+  expect(find('DEMO').keys).toEqual([
+    { name: 'demo', kind: 'boolean', required: false, secret: false, directs: false },
+  ])
 })

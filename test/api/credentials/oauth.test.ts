@@ -259,13 +259,14 @@ test('whoever comes back too late, or to a credential that is gone or changed, c
   expect((await comeBack({ state: lost, code })).text).toContain('the credential is gone')
 
   for (const data of [
-    { tokenUrl: `${tokens.url}/other` },
+    { tokenUrl: `${tokens.url}/other`, clientSecret: 'secret' },
     { clientId: 'other' },
-    { authorizationUrl: 'https://b.example' },
+    { authorizationUrl: 'https://b.example', clientSecret: 'secret' },
+    { allowedHosts: ['b.example', 'c.example'], clientSecret: 'another' },
   ]) {
     const id = await make()
     const begun = await begin(id)
-    await call('PUT', `/api/credentials/${id}`, builder.cookie, { data })
+    expect((await call('PUT', `/api/credentials/${id}`, builder.cookie, { data })).status).toBe(200)
     expect((await comeBack({ state: begun, code })).text).toContain('was changed in the meantime')
   }
   expect(tokens.asked).toEqual([])

@@ -11,9 +11,19 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
+/** Ends the caller's rights, as long as they are watched. */
+let loseRights: (() => void) | undefined
+function watch(lost: () => void) {
+  loseRights = lost
+  return () => {
+    loseRights = undefined
+  }
+}
+
 function start(next: WriteNext, outgoing?: { destroy: () => void }) {
   const log = pino({ level: 'silent' })
-  const c = { get: () => log, set: () => {}, req: { path: '/x' }, env: outgoing && { outgoing } }
+  const get = (key: string) => (key === 'log' ? log : (lost: () => void) => watch(lost))
+  const c = { get, set: () => {}, req: { path: '/x' }, env: outgoing && { outgoing } }
   const close = vi.fn(async () => {})
   return { close, reader: streamParts(c as unknown as Context<AppEnv>, next, close).getReader() }
 }
@@ -114,4 +124,22 @@ test('while a request is being answered, a download leaves at least as much time
   answered()
   await request
   await reader.cancel()
+})
+
+test('a download is cut off as soon as its caller may not read it, and nothing is watched once it is over', async () => {
+  const outgoing = { destroy: vi.fn() }
+  const cut = start(count(100), outgoing)
+  await cut.reader.read()
+  loseRights!()
+  expect(outgoing.destroy).toHaveBeenCalledTimes(1)
+  expect(cut.close).toHaveBeenCalledTimes(1)
+  expect(loseRights).toBeUndefined()
+  const whole = start(count(1))
+  expect(loseRights).toBeDefined()
+  while (!(await whole.reader.read()).done);
+  expect(loseRights).toBeUndefined()
+  const left = start(count(100))
+  await left.reader.cancel()
+  expect(loseRights).toBeUndefined()
+  expect(vi.getTimerCount()).toBe(0)
 })

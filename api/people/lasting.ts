@@ -1,0 +1,59 @@
+import type { Context } from 'hono'
+import { ROLES } from '../../db/acts.ts'
+import { isDatabaseAway } from '../../db/connection.ts'
+import { demand, demandInstance, type Scope } from '../../db/scope.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { watchRightsOn } from './changes.ts'
+import { authenticate } from './session.ts'
+
+/** How long to wait before looking again while the database is not reachable. */
+const AWAY_MS = 500
+
+/** A response that is over before this costs no look at the caller's rights. */
+const FIRST_LOOK_MS = 400
+
+/**
+ * Makes what a response that lasts is bound to its caller's rights with: `lost` is called once, as soon as the caller may
+ * not call the route any more, in whichever process that was decided. Returns what ends the watch. Where nobody is signed
+ * in, nothing can be lost.
+ */
+export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: () => void) => () => void {
+  return (lost) => {
+    const { userId } = c.get('scope') ?? {}
+    if (!userId) return () => {}
+    let over = false
+    let again: NodeJS.Timeout | undefined
+    const look = () => {
+      clearTimeout(again)
+      demandStill(deps, c).catch((error) => {
+        if (over) return
+        if (isDatabaseAway(error)) again = setTimeout(look, AWAY_MS)
+        else {
+          leave()
+          lost()
+        }
+      })
+    }
+    const unwatch = watchRightsOn(deps.bus).watch(userId, look)
+    const leave = () => {
+      over = true
+      clearTimeout(again)
+      unwatch()
+    }
+    // What was taken away between the request's admission and this watch has been told already.
+    again = setTimeout(look, FIRST_LOOK_MS)
+    return leave
+  }
+}
+
+/** Throws unless the caller, as they are now, may still call the route for its team. */
+export async function demandStill(deps: ApiDeps, c: Context<AppEnv>): Promise<Scope> {
+  const now = await authenticate(deps, c, { counts: false })
+  const role = c.get('rule')?.role
+  if (role === 'instance') demandInstance(now)
+  const teamId = c.get('teamId')
+  const least = role === 'member' ? 'VIEWER' : ROLES.find((one) => one === role)
+  if (teamId === undefined || least === undefined) return now
+  demand(now, teamId, least)
+  return now
+}
