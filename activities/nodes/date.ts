@@ -1,6 +1,7 @@
 import { DateTime, type DurationLikeObject, type DurationUnit } from 'luxon'
 import * as v from 'valibot'
 import { timeUnitField } from '../../workflows/nodes/data.ts'
+import { findFormatFault } from '../../workflows/nodes/dateformats.ts'
 import { renderKey, renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
 import { putInto } from './kit/into.ts'
@@ -65,7 +66,7 @@ async function moveDate(context: NodeContext, date: DateTime): Promise<DateTime>
 
 async function writeDate(context: NodeContext, date: DateTime): Promise<string | null> {
   if (context.config.format === undefined) return null
-  const format = await readShort(context, 'format')
+  const format = await readFormat(context, 'format')
   try {
     return date.setLocale(await readLocale(context)).toFormat(format)
   } catch {
@@ -94,7 +95,7 @@ async function readFormatted(
   text: string,
   zone: string,
 ): Promise<DateTime> {
-  const format = await readShort(context, 'inputFormat')
+  const format = await readFormat(context, 'inputFormat')
   const locale = await readLocale(context)
   const millis = await context.evaluator.convert(
     { kind: 'date', text, format, zone, locale },
@@ -103,6 +104,14 @@ async function readFormatted(
   if (typeof millis !== 'number')
     throw invalidConfig(key, `must be a date in the format ${JSON.stringify(format)}`)
   return readZone(DateTime.fromMillis(millis, { zone }))
+}
+
+/** A format that luxon understands: it writes letters that it does not know as they are. */
+async function readFormat(context: NodeContext, key: 'format' | 'inputFormat'): Promise<string> {
+  const format = await readShort(context, key)
+  const fault = findFormatFault(format)
+  if (fault) throw invalidConfig(key, fault)
+  return format
 }
 
 async function readLocale(context: NodeContext): Promise<string> {

@@ -10,6 +10,7 @@ import {
   updateWorkflow,
 } from '../../db/workflows/workflows.ts'
 import { isRules, NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
+import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, trimmedString, uuidField } from '../http/fields.ts'
@@ -235,7 +236,11 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         const patch = { ...json, graph: c.get('graph'), warnings: c.get('graphWarnings') }
         const workflow = await updateWorkflow(c.get('scope'), id, patch, readIfMatch(c))
         await carryOutEach(deps, 'SCHEDULE', [id])
-        return respondWithWorkflow(c, { ...workflow, warnings: tellUnread(c, unread, workflow.warnings) })
+        // Not when only its name or its settings change.
+        const isShown = workflow.active && (json.active === true || json.nodes !== undefined)
+        const open = isShown ? findOpenWebhooks(workflow.nodes) : []
+        const warnings = tellUnread(c, unread, [...open, ...workflow.warnings])
+        return respondWithWorkflow(c, { ...workflow, warnings })
       },
     )
     .delete(

@@ -27,3 +27,13 @@ export function findBareText(part: string, text: string, from: number, path: str
     return { path, message: `${found.slice(0, 100)} ${message}`, ...locate(text, from + index, found.length) }
   })
 }
+
+/** A warning about a text that begins with `=` and has no expression: under the rules 2 that `=` is cut off. */
+export function findLostSign(text: string, path: string): Problem[] {
+  if (!text.startsWith('=') || text.includes('{{')) return []
+  const short = text.length > 60 ? `${text.slice(0, 60)}...` : text
+  const message =
+    `loses the = at its beginning, which marks a text with JavaScript in {{ }}; to keep it, write a ' ` +
+    `in front: '${short}`
+  return [{ path, message, ...locate(text, 0, 1) }]
+}

@@ -4,7 +4,7 @@ import { measureScript, parseScript, type ScriptSyntaxError } from '../javascrip
 import { isScriptText, type ScriptTemplate, splitScript } from '../javascript/template.ts'
 import type { Problem } from '../problem.ts'
 import type { Work } from '../turns.ts'
-import { findBareText } from './baretext.ts'
+import { findBareText, findLostSign } from './baretext.ts'
 import {
   eachPart,
   measureExpression,
@@ -82,6 +82,7 @@ export function* findReferences(
         knowsArgs: kind === 'args',
       }
       const read = language >= 2 && isScriptText(item) ? readScriptText : readText
+      if (read === readScriptText && advises && !bare.has(key)) found.warnings.push(...findLostSign(item, at))
       if (bare.has(key) || count <= MAX_EXPRESSIONS) yield* read(item, reading)
       else {
         const message = `a node must have at most ${MAX_EXPRESSIONS} expressions`
@@ -113,7 +114,9 @@ function isNested(value: unknown): value is object {
 
 /** Whether a text has expressions, or may have been meant to have some. */
 function mayBeMeant(text: string, rules: Rules | undefined): boolean {
-  return text.includes('{{') || (rules !== undefined && text.includes('$'))
+  return (
+    text.includes('{{') || (rules !== undefined && (text.includes('$') || (rules >= 2 && isScriptText(text))))
+  )
 }
 
 const NO_ARGS = 'unknown variable $args: only the settings of a tool of an agent have it'

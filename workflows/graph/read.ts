@@ -5,6 +5,7 @@ import type { Work } from '../turns.ts'
 import { findInertKeys } from './advice/inert.ts'
 import { createKeeper } from './advice/kept.ts'
 import { nameUnnamed } from './advice/names.ts'
+import { findForbiddenKeys } from './advice/unknown.ts'
 import { checkStructure, type Findings } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
@@ -57,6 +58,13 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
     if (read && stored) kept.add(read.value)
     if (read) nodes.push(read)
     ;(stored ? warnings : problems).push(...own)
+    if (read) {
+      // What was sent is compared, since the keys are gone from what was read.
+      const { type, config, data } = Object(raw)
+      const place = read.configPath ?? `nodes[${at}].config`
+      const before = knownById.get(read.value.id)?.config
+      problems.push(...findForbiddenKeys(type, config ?? data, place, before))
+    }
     // Those of tools are not moved.
     if (!read || (input.imported && read.value.type !== 'AI_AGENT')) continue
     const { value, configPath = `nodes[${at}].config` } = read

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { findTimezone } from '../graph/cron.ts'
 import { described, strictObject } from '../object.ts'
+import { findFormatFault } from './dateformats.ts'
 import {
   anyObject,
   computed,
@@ -183,6 +184,17 @@ export const DATA_NODES = {
         difference: ['from', 'to', 'unit'],
         roundUp: ['value', 'unit', 'into'],
         extract: ['value', 'unit', 'into'],
+      }),
+      v.rawCheck(({ dataset, addIssue }) => {
+        // With into the node does what n8n does, which writes what it does not understand.
+        if (!dataset.typed || dataset.value.into !== undefined) return
+        for (const key of ['format', 'inputFormat'] as const) {
+          const given = dataset.value[key]
+          if (given === undefined || given.includes('{{') || given.startsWith('=')) continue
+          const message = findFormatFault(given)
+          const path = { type: 'object', origin: 'value', input: dataset.value, key, value: given } as const
+          if (message) addIssue({ message, path: [path] })
+        }
       }),
     ),
     main: ['operation'],

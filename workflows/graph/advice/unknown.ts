@@ -22,6 +22,44 @@ export function findUnknownKeys(nodes: unknown): Problem[] {
   })
 }
 
+/** Types whose settings protect something: a misspelt one would leave it open unnoticed, so it is refused. */
+const PROTECTED = new Set(['WEBHOOK_TRIGGER', 'CHAT_TRIGGER', 'APPROVAL', 'GUARDRAIL', 'AI_AGENT'])
+
+/**
+ * The keys that the config of a node may not have because its type does not know them, in a config at `path`. One that
+ * its stored config has at the same place is no reason to refuse a change of something else.
+ */
+export function findForbiddenKeys(type: unknown, config: unknown, path: string, stored: unknown): Problem[] {
+  if (typeof type !== 'string' || !PROTECTED.has(type)) return []
+  const kept = new Set(findStrangeKeys(type, stored, path).map((problem) => problem.path))
+  return findStrangeKeys(type, config, path)
+    .filter((problem) => !kept.has(problem.path))
+    .map((problem) => ({ ...problem, message: problem.message.replace(' and was left out', '') }))
+}
+
+function findStrangeKeys(type: string, config: unknown, path: string): Problem[] {
+  const schema = nodeType(type)?.config
+  if (!schema || !isObject(config)) return []
+  const parsed = v.safeParse(schema, config)
+  return parsed.success ? compare(config, parsed.output, path, schema) : walk(config, path, schema)
+}
+
+/** As `compare`, for a config that is invalid too: only where its schema says which keys an object has. */
+function walk(given: unknown, path: string, among: KeyedSchema | undefined): Problem[] {
+  if (typeof given !== 'object' || given === null || !among) return []
+  const schema = chooseOption(among, given)
+  if (Array.isArray(given)) {
+    return given.flatMap((value, at) => walk(value, joinPath(path, at), stepInto(schema, String(at))))
+  }
+  if (!schema?.entries) return []
+  const known = Object.keys(schema.entries)
+  return Object.entries(given).flatMap(([key, value]) => {
+    const at = joinPath(path, key)
+    if (known.includes(key)) return walk(value, at, stepInto(schema, key))
+    return value === null ? [] : [{ path: at, message: describeUnknown(key, known) }]
+  })
+}
+
 /** The keys that are in `given` but not in `kept`. Null counts as missing. */
 function compare(given: unknown, kept: unknown, path: string, among: KeyedSchema | undefined): Problem[] {
   if (given === kept || typeof given !== 'object' || given === null) return []
