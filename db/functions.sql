@@ -1,40 +1,52 @@
 -- All functions and triggers of the database as they are after the last migration. Made by `npm run schema`, compared
 -- by `npm run check`: change them by a new migration, never here.
 
--- An execution that has ended waits for nobody, whoever ended it.
-CREATE OR REPLACE FUNCTION public.abandon_pauses()
+-- agent_chat_messages
+
+-- The chunks of a reply that is saved, or gone, are needed no more.
+CREATE OR REPLACE FUNCTION public.drop_chunks()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  update pauses set status = 'ABANDONED', settled_at = now() where execution_id = new.id and status = 'OPEN';
+  delete from agent_chat_chunks where execution_id = old.execution_id;
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
- RETURNS integer[]
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+-- A reply that is saved, or gone, needs the outputs of its execution no more: they go if they are not kept. Those
+-- who stream it are told.
+CREATE OR REPLACE FUNCTION public.leave_reply()
+ RETURNS trigger
+ LANGUAGE plpgsql
 AS $function$
-  select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
-$function$;
+begin
+  perform wipe_unkept(id, keep_outputs) from executions
+    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  perform tell_run(old.execution_id);
+  return null;
+end $function$;
 
--- Adds an execution to its hour, or with -1 takes it away. Whoever calls it holds the lock of folding.
-CREATE OR REPLACE FUNCTION public.add_execution_hour(e executions, sign integer)
- RETURNS void
- LANGUAGE sql
+CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION drop_chunks();
+CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION leave_reply();
+CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
+CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
+
+-- agent_chat_sessions
+
+-- What is left of the executions of a chat goes with it, whoever deletes it.
+CREATE OR REPLACE FUNCTION public.purge_session()
+ RETURNS trigger
+ LANGUAGE plpgsql
 AS $function$
-  insert into execution_hours as h (team_id, workflow_id, hour, ended, failed, cancelled, retries, durations)
-  select e.team_id, workflow, date_trunc('hour', e.completed_at, 'UTC'), sign, sign * (e.status = 'FAILED')::integer,
-    sign * (e.status = 'CANCELLED')::integer,
-    sign * (select coalesce(sum(retry_count), 0)::integer from node_executions where execution_id = e.id),
-    (select array_agg(sign * n order by place)
-      from unnest(count_durations(array[duration_bucket(e.started_at, e.completed_at)])) with ordinality as u(n, place))
-  from unnest(array[e.workflow_id, '00000000-0000-0000-0000-000000000000']) workflow order by workflow
-  on conflict (team_id, workflow_id, hour) do update set ended = h.ended + excluded.ended,
-    failed = h.failed + excluded.failed, cancelled = h.cancelled + excluded.cancelled,
-    retries = h.retries + excluded.retries, durations = add_durations(h.durations, excluded.durations)
-$function$;
+begin
+  insert into agent_chat_purges (session_id) values (old.id) on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
+
+-- audit_anchors
 
 -- An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.
 CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
@@ -53,6 +65,22 @@ begin
   return null;
 end $function$;
 
+CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
+CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+
+-- audit_checkpoint_counts
+
+CREATE TRIGGER audit_checkpoint_counts_no_truncate BEFORE TRUNCATE ON audit_checkpoint_counts FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoint_counts_stay BEFORE DELETE ON audit_checkpoint_counts FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+
+-- audit_checkpoints
+
+CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+
+-- audit_entries
+
 -- Each audit entry of which something was erased is named by an entry that its transaction has appended.
 CREATE OR REPLACE FUNCTION public.audit_erasure_is_named()
  RETURNS trigger
@@ -68,15 +96,6 @@ begin
     raise exception 'what is erased of audit entries must be named by an entry' using errcode = 'insufficient_privilege';
   end if;
   return null;
-end $function$;
-
--- Audit entries are added, and neither changed nor removed.
-CREATE OR REPLACE FUNCTION public.audit_is_append_only()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
 -- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old, and what is personal about one can be erased.
@@ -106,6 +125,58 @@ begin
   raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
+CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();
+CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_erasure_is_named();
+CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+
+-- audit_public_keys
+
+CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+
+-- audit_unsigned
+
+CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+
+-- callbacks
+
+CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();
+
+-- execution_files
+
+-- A file whose last copy goes can be read no more. The row locks keep a copy that is
+-- made at this moment from being missed.
+CREATE OR REPLACE FUNCTION public.count_file_copies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    update stored_files set copies = copies + 1 where id = new.id and not removed;
+    if not found then
+      raise exception 'the file has been removed' using errcode = '23503';
+    end if;
+  else
+    update stored_files set copies = copies - 1, removed = copies = 1, touched_at = now() where id = old.id;
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER execution_files_counted AFTER INSERT OR DELETE ON execution_files FOR EACH ROW EXECUTE FUNCTION count_file_copies();
+
+-- executions
+
+-- An execution that has ended waits for nobody, whoever ended it.
+CREATE OR REPLACE FUNCTION public.abandon_pauses()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update pauses set status = 'ABANDONED', settled_at = now() where execution_id = new.id and status = 'OPEN';
+  return null;
+end $function$;
+
 -- An execution that has ended, whoever ended it, makes its callback due.
 CREATE OR REPLACE FUNCTION public.call_back()
  RETURNS trigger
@@ -115,6 +186,491 @@ begin
   update callbacks set status = 'PENDING', ended_at = now(), due_at = now()
     where execution_id = new.id and status = 'WAITING';
   return null;
+end $function$;
+
+-- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other; those that were
+-- created on a day that is over also by that day.
+CREATE OR REPLACE FUNCTION public.count_executions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  my_slot integer := pg_backend_pid() % 32;
+  noted timestamptz := (select noted_until from execution_days_kept);
+begin
+  if tg_op = 'INSERT' then
+    insert into execution_counts as c
+      select team_id, workflow_id, status, my_slot, count(*) from added group by 1, 2, 3 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from added where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, count(*) from (
+          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
+          from added where created_at < noted
+        ) days group by 1, 2, 3 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
+  elsif tg_op = 'UPDATE' then
+    insert into execution_counts as c
+      select team_id, workflow_id, status, my_slot, sum(d) from (
+        select a.team_id, a.workflow_id, a.status, 1 as d
+          from added a join removed r using (id) where a.status <> r.status
+        union all
+        select r.team_id, r.workflow_id, r.status, -1
+          from added a join removed r using (id) where a.status <> r.status
+      ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from added where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, sum(d) from (
+          select unnest(array[a.team_id, a.workflow_id]) as owner, (a.created_at at time zone 'UTC')::date as day,
+              a.status, 1 as d
+            from added a join removed r using (id) where a.status <> r.status and a.created_at < noted
+          union all
+          select unnest(array[r.team_id, r.workflow_id]), (r.created_at at time zone 'UTC')::date, r.status, -1
+            from added a join removed r using (id) where a.status <> r.status and r.created_at < noted
+        ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
+  else
+    -- A deleted workflow takes its counters along (see below); this serves the deletion of single runs.
+    insert into execution_counts as c
+      select r.team_id, r.workflow_id, r.status, my_slot, -count(*)
+        from removed r join workflows w on w.id = r.workflow_id group by 1, 2, 3 order by 1, 2, 3
+      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
+    if exists (select from removed where created_at < noted) then
+      insert into execution_days as c
+        select owner, day, status, my_slot, -count(*) from (
+          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
+          from removed where created_at < noted
+        ) days
+        where exists (select from workflows w where w.id = owner) or exists (select from teams t where t.id = owner)
+        group by 1, 2, 3 order by 1, 2, 3
+        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
+    end if;
+  end if;
+  return null;
+end $function$;
+
+-- The reply of an execution that has ended, or is gone, is due to be saved.
+CREATE OR REPLACE FUNCTION public.end_reply()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update agent_chat_messages set due_at = now()
+    where execution_id = coalesce(new.id, old.id) and status = 'STREAMING';
+  if found then
+    perform pg_notify('outbox', '');
+  end if;
+  return null;
+end $function$;
+
+-- What follows from the end of an execution, whoever writes it: its place goes to the next one, its parent is told,
+-- its children end, and its workflow's error workflow starts.
+CREATE OR REPLACE FUNCTION public.end_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.gate_id is not null and old.queued_at is null then
+    perform open_gate(new.gate_id, new.workflow_id);
+  end if;
+  if new.parent_id is not null and not new.detached then
+    insert into outbox (kind, subject_id, key, due_at)
+      select 'SIGNAL', id, new.parent_key, now() from executions
+      where id = new.parent_id and status in ('PENDING', 'RUNNING')
+    on conflict (subject_id, kind, key) do update set due_at = now();
+  end if;
+  if not (new.keep_inputs and new.keep_outputs) and not is_awaited(new.id, new.parent_id, new.detached) then
+    perform wipe_unkept(new.id, new.keep_outputs);
+  end if;
+  if exists (select from executions where parent_id = new.id and not detached) then
+    perform cancel_executions(array(
+      select id from executions
+      where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING')),
+      'The execution that waited for it has ended');
+    perform wipe_unkept(id, keep_outputs) from executions
+      where parent_id = new.id and not detached and not (keep_inputs and keep_outputs)
+        and status not in ('PENDING', 'RUNNING');
+  end if;
+  if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
+    insert into outbox (kind, subject_id, due_at)
+      select 'ERROR', new.id, now() from workflows
+      where id = new.workflow_id and settings->>'errorWorkflowId' is not null
+    on conflict do nothing;
+  end if;
+  return null;
+end $function$;
+
+-- An execution of an hour that may be folded has ended or changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE OR REPLACE FUNCTION public.execution_hour_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  folded timestamptz;
+begin
+  perform pg_advisory_xact_lock(7226077, hashtext(new.team_id::text));
+  select until into folded from execution_hour_folds where team_id = new.team_id;
+  if tg_op = 'UPDATE' and old.completed_at < folded and is_counted(old) then
+    perform add_execution_hour(old, -1);
+  end if;
+  if new.completed_at < folded and is_counted(new) then
+    perform add_execution_hour(new, 1);
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.execution_hour_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not is_counted(old)
+    or exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at) then
+    return old;
+  end if;
+  perform pg_advisory_xact_lock(7226077, hashtext(old.team_id::text));
+  if not exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at)
+    and exists (select from teams where id = old.team_id) then
+    perform add_execution_hour(old, 1);
+  end if;
+  return old;
+end $function$;
+
+-- Outputs that an execution was given go with its own if they are not kept.
+CREATE OR REPLACE FUNCTION public.forget_given()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.given := null;
+  return new;
+end $function$;
+
+-- An execution that is deleted while it is open ends for its parent and its children too.
+CREATE OR REPLACE FUNCTION public.leave_family()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.parent_id is not null and not old.detached then
+    insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', old.parent_id, old.parent_key, now())
+    on conflict (subject_id, kind, key) do update set due_at = now();
+  end if;
+  perform cancel_executions(array(
+    select id from executions
+    where parent_id = old.id and not detached and status in ('PENDING', 'RUNNING')),
+    'The execution that waited for it was deleted');
+  return null;
+end $function$;
+
+-- An execution that ends leaves its queue, and its input is blanked if it is not kept.
+CREATE OR REPLACE FUNCTION public.leave_queue()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.queued_at := null;
+  if not new.keep_inputs then
+    new.input_data := '{}';
+  end if;
+  return new;
+end $function$;
+
+-- Takes runs that have ended SUCCESS for judging, by the config of their workflow or team.
+CREATE OR REPLACE FUNCTION public.sample_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rate integer;
+begin
+  -- A rebuilt row ends again; what ended long ago is not judged.
+  if new.completed_at < now() - interval '1 day' then
+    return null;
+  end if;
+  select case when coalesce(w.enabled, t.enabled, false) then coalesce(w.sampling_rate, t.sampling_rate, 10) end into rate
+  from (select) as one
+    left join eval_configs w on w.workflow_id = new.workflow_id
+    left join eval_configs t on t.team_id = new.team_id and t.workflow_id is null;
+  if rate is null or sample_of(new.id) >= rate then
+    return null;
+  end if;
+  insert into evaluations (id, team_id, workflow_id, execution_id, status, reason, judged_at)
+    values (gen_random_uuid(), new.team_id, new.workflow_id, new.id,
+      case when new.keep_inputs and new.keep_outputs then 'PENDING' else 'SKIPPED' end,
+      case when not (new.keep_inputs and new.keep_outputs) then 'NOT_KEPT' end,
+      case when not (new.keep_inputs and new.keep_outputs) then now() end)
+    on conflict (execution_id) do nothing;
+  return null;
+end $function$;
+
+-- Notes which transaction changed what a stream shows of an execution, and tells those who watch it.
+CREATE OR REPLACE FUNCTION public.tell_execution()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (old.status, old.started_at, old.completed_at, old.error_message, old.cancel_requested_at)
+    is distinct from (new.status, new.started_at, new.completed_at, new.error_message, new.cancel_requested_at) then
+    new.changed := pg_current_xact_id();
+  end if;
+  perform tell_run(new.id);
+  return new;
+end $function$;
+
+CREATE TRIGGER executions_call_back AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION call_back();
+CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
+CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW WHEN ((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]))) EXECUTE FUNCTION leave_family();
+CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_run();
+CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
+CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
+CREATE TRIGGER executions_hours_changed AFTER UPDATE OF status, started_at, completed_at ON executions FOR EACH ROW WHEN (((LEAST(old.completed_at, new.completed_at) < (now() - '00:05:00'::interval)) AND (((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)))) EXECUTE FUNCTION execution_hour_changed();
+CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW WHEN ((old.completed_at IS NOT NULL)) EXECUTE FUNCTION execution_hour_deleted();
+CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW WHEN ((new.completed_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION execution_hour_changed();
+CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
+CREATE TRIGGER executions_reply AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.trigger = 'CHAT'::text) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_reply();
+CREATE TRIGGER executions_reply_lost AFTER DELETE ON executions FOR EACH ROW WHEN ((old.trigger = 'CHAT'::text)) EXECUTE FUNCTION end_reply();
+CREATE TRIGGER executions_sampled AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.status = 'SUCCESS'::text) AND (old.status <> 'SUCCESS'::text) AND (new.only_node IS NULL) AND (new.trigger <> ALL (ARRAY['EVALUATION'::text, 'PLAYBOOK'::text])))) EXECUTE FUNCTION sample_run();
+CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
+
+-- hook_answers
+
+-- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
+CREATE OR REPLACE FUNCTION public.leave_answer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform wipe_unkept(id, keep_outputs) from executions
+    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  return null;
+end $function$;
+
+-- A webhook call that waits is told that its answer is there.
+CREATE OR REPLACE FUNCTION public.tell_answer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tell_run(new.execution_id);
+  return null;
+end $function$;
+
+CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
+CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
+
+-- mails
+
+CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
+
+-- model_calls
+
+-- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE OR REPLACE FUNCTION public.model_call_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op <> 'INSERT' then perform unfold_model_calls(old.team_id, old.created_at); end if;
+  if tg_op <> 'DELETE' then perform unfold_model_calls(new.team_id, new.created_at); end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
+CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL))) EXECUTE FUNCTION model_call_changed();
+CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
+
+-- node_executions
+
+-- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
+-- be told one by one.
+CREATE OR REPLACE FUNCTION public.tell_node()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' then
+    new.changed := pg_current_xact_id();
+  end if;
+  if not new.settled then
+    perform tell_run(new.execution_id);
+  end if;
+  return new;
+end $function$;
+
+CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at)) OR (old.waiting_until IS DISTINCT FROM new.waiting_until)) OR (old.item_count IS DISTINCT FROM new.item_count))) EXECUTE FUNCTION tell_node();
+CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
+
+-- outbox
+
+-- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already belongs
+-- to nobody.
+CREATE OR REPLACE FUNCTION public.own_errand()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.team_id := coalesce((select team_id from executions where id = new.subject_id),
+    (select team_id from workflows where id = new.subject_id), new.team_id);
+  return new;
+end $function$;
+
+CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
+CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
+
+-- stored_files
+
+-- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
+-- until the end of the transaction, and compares it with what the team may have.
+CREATE OR REPLACE FUNCTION public.count_file_bytes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  before bigint := case when tg_op = 'INSERT' or old.removed then 0 else old.bytes end;
+  after bigint := case when tg_op = 'DELETE' or new.removed then 0 else new.bytes end;
+  team uuid := case when tg_op = 'INSERT' then new.team_id else old.team_id end;
+begin
+  if before = after then
+    return null;
+  end if;
+  update file_usage set bytes = bytes + after - before where team_id = team;
+  if not found and after > before then
+    insert into file_usage as u (team_id, bytes) values (team, after - before)
+    on conflict (team_id) do update set bytes = u.bytes + excluded.bytes;
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
+
+-- teams
+
+CREATE OR REPLACE FUNCTION public.forget_execution_hours()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(7226077, hashtext(old.id::text));
+  delete from execution_hours where team_id = old.id;
+  delete from execution_hour_folds where team_id = old.id;
+  return null;
+end $function$;
+
+CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
+CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
+
+-- users
+
+-- A new address is not confirmed, unless the same statement says so.
+CREATE OR REPLACE FUNCTION public.doubt_email()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.email_confirmed_at := null;
+  return new;
+end $function$;
+
+CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
+
+-- widgets
+
+-- A widget whose workflow is deleted is disabled, whoever deletes it.
+CREATE OR REPLACE FUNCTION public.disable_widget()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.enabled := false;
+  new.updated_at := now();
+  return new;
+end $function$;
+
+CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
+
+-- workflow_versions
+
+-- A version that a process of the release before saves has the notes of the workflow.
+CREATE OR REPLACE FUNCTION public.keep_notes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.notes := coalesce((select w.settings->'notes' from workflows w where w.id = new.workflow_id), '[]');
+  return new;
+end $function$;
+
+CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW WHEN ((new.notes IS NULL)) EXECUTE FUNCTION keep_notes();
+
+-- workflows
+
+-- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
+-- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
+-- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
+CREATE OR REPLACE FUNCTION public.queue_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' and (not old.active and not new.active
+    or (old.active, old.version, old.settings::text) = (new.active, new.version, new.settings::text)) then
+    return null;
+  end if;
+  insert into outbox (kind, subject_id)
+  select 'SCHEDULE', coalesce(new.id, old.id)
+  where exists (select from schedules where workflow_id = coalesce(new.id, old.id))
+    or exists (select from outbox where subject_id = coalesce(new.id, old.id) and kind = 'SCHEDULE')
+    or new.active and exists (
+      select from workflow_versions v where v.workflow_id = new.id and v.version = new.version
+        and v.nodes::text like '%"SCHEDULE_TRIGGER"%')
+  on conflict (subject_id, kind, key) do update set id = default, attempts = default, due_at = default;
+  return null;
+end $function$;
+
+CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
+CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
+
+-- Functions of more than one table
+
+CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
+$function$;
+
+-- Adds an execution to its hour, or with -1 takes it away. Whoever calls it holds the lock of folding.
+CREATE OR REPLACE FUNCTION public.add_execution_hour(e executions, sign integer)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into execution_hours as h (team_id, workflow_id, hour, ended, failed, cancelled, retries, durations)
+  select e.team_id, workflow, date_trunc('hour', e.completed_at, 'UTC'), sign, sign * (e.status = 'FAILED')::integer,
+    sign * (e.status = 'CANCELLED')::integer,
+    sign * (select coalesce(sum(retry_count), 0)::integer from node_executions where execution_id = e.id),
+    (select array_agg(sign * n order by place)
+      from unnest(count_durations(array[duration_bucket(e.started_at, e.completed_at)])) with ordinality as u(n, place))
+  from unnest(array[e.workflow_id, '00000000-0000-0000-0000-000000000000']) workflow order by workflow
+  on conflict (team_id, workflow_id, hour) do update set ended = h.ended + excluded.ended,
+    failed = h.failed + excluded.failed, cancelled = h.cancelled + excluded.cancelled,
+    retries = h.retries + excluded.retries, durations = add_durations(h.durations, excluded.durations)
+$function$;
+
+-- Audit entries are added, and neither changed nor removed.
+CREATE OR REPLACE FUNCTION public.audit_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
 end $function$;
 
 -- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
@@ -185,141 +741,6 @@ AS $function$
   left join (select b as bucket, count(*)::integer as n from unnest(buckets) b group by b) found using (bucket)
 $function$;
 
--- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other; those that were
--- created on a day that is over also by that day.
-CREATE OR REPLACE FUNCTION public.count_executions()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  my_slot integer := pg_backend_pid() % 32;
-  noted timestamptz := (select noted_until from execution_days_kept);
-begin
-  if tg_op = 'INSERT' then
-    insert into execution_counts as c
-      select team_id, workflow_id, status, my_slot, count(*) from added group by 1, 2, 3 order by 1, 2, 3
-      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
-    if exists (select from added where created_at < noted) then
-      insert into execution_days as c
-        select owner, day, status, my_slot, count(*) from (
-          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
-          from added where created_at < noted
-        ) days group by 1, 2, 3 order by 1, 2, 3
-        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
-    end if;
-  elsif tg_op = 'UPDATE' then
-    insert into execution_counts as c
-      select team_id, workflow_id, status, my_slot, sum(d) from (
-        select a.team_id, a.workflow_id, a.status, 1 as d
-          from added a join removed r using (id) where a.status <> r.status
-        union all
-        select r.team_id, r.workflow_id, r.status, -1
-          from added a join removed r using (id) where a.status <> r.status
-      ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
-      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
-    if exists (select from added where created_at < noted) then
-      insert into execution_days as c
-        select owner, day, status, my_slot, sum(d) from (
-          select unnest(array[a.team_id, a.workflow_id]) as owner, (a.created_at at time zone 'UTC')::date as day,
-              a.status, 1 as d
-            from added a join removed r using (id) where a.status <> r.status and a.created_at < noted
-          union all
-          select unnest(array[r.team_id, r.workflow_id]), (r.created_at at time zone 'UTC')::date, r.status, -1
-            from added a join removed r using (id) where a.status <> r.status and r.created_at < noted
-        ) moves group by 1, 2, 3 having sum(d) <> 0 order by 1, 2, 3
-        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
-    end if;
-  else
-    -- A deleted workflow takes its counters along (see below); this serves the deletion of single runs.
-    insert into execution_counts as c
-      select r.team_id, r.workflow_id, r.status, my_slot, -count(*)
-        from removed r join workflows w on w.id = r.workflow_id group by 1, 2, 3 order by 1, 2, 3
-      on conflict (team_id, workflow_id, status, slot) do update set n = c.n + excluded.n;
-    if exists (select from removed where created_at < noted) then
-      insert into execution_days as c
-        select owner, day, status, my_slot, -count(*) from (
-          select unnest(array[team_id, workflow_id]) as owner, (created_at at time zone 'UTC')::date as day, status
-          from removed where created_at < noted
-        ) days
-        where exists (select from workflows w where w.id = owner) or exists (select from teams t where t.id = owner)
-        group by 1, 2, 3 order by 1, 2, 3
-        on conflict (owner_id, day, status, slot) do update set n = c.n + excluded.n;
-    end if;
-  end if;
-  return null;
-end $function$;
-
--- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
--- until the end of the transaction, and compares it with what the team may have.
-CREATE OR REPLACE FUNCTION public.count_file_bytes()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  before bigint := case when tg_op = 'INSERT' or old.removed then 0 else old.bytes end;
-  after bigint := case when tg_op = 'DELETE' or new.removed then 0 else new.bytes end;
-  team uuid := case when tg_op = 'INSERT' then new.team_id else old.team_id end;
-begin
-  if before = after then
-    return null;
-  end if;
-  update file_usage set bytes = bytes + after - before where team_id = team;
-  if not found and after > before then
-    insert into file_usage as u (team_id, bytes) values (team, after - before)
-    on conflict (team_id) do update set bytes = u.bytes + excluded.bytes;
-  end if;
-  return null;
-end $function$;
-
--- A file whose last copy goes can be read no more. The row locks keep a copy that is
--- made at this moment from being missed.
-CREATE OR REPLACE FUNCTION public.count_file_copies()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op = 'INSERT' then
-    update stored_files set copies = copies + 1 where id = new.id and not removed;
-    if not found then
-      raise exception 'the file has been removed' using errcode = '23503';
-    end if;
-  else
-    update stored_files set copies = copies - 1, removed = copies = 1, touched_at = now() where id = old.id;
-  end if;
-  return null;
-end $function$;
-
--- A widget whose workflow is deleted is disabled, whoever deletes it.
-CREATE OR REPLACE FUNCTION public.disable_widget()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.enabled := false;
-  new.updated_at := now();
-  return new;
-end $function$;
-
--- A new address is not confirmed, unless the same statement says so.
-CREATE OR REPLACE FUNCTION public.doubt_email()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.email_confirmed_at := null;
-  return new;
-end $function$;
-
--- The chunks of a reply that is saved, or gone, are needed no more.
-CREATE OR REPLACE FUNCTION public.drop_chunks()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  delete from agent_chat_chunks where execution_id = old.execution_id;
-  return null;
-end $function$;
-
 -- Milliseconds at which the buckets of durations begin, but for the first one; DURATION_BOUNDS in db/monitoring/executionhours.ts.
 CREATE OR REPLACE FUNCTION public.duration_bounds()
  RETURNS bigint[]
@@ -340,57 +761,6 @@ AS $function$
     when started is not null then 0 end
 $function$;
 
--- The reply of an execution that has ended, or is gone, is due to be saved.
-CREATE OR REPLACE FUNCTION public.end_reply()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update agent_chat_messages set due_at = now()
-    where execution_id = coalesce(new.id, old.id) and status = 'STREAMING';
-  if found then
-    perform pg_notify('outbox', '');
-  end if;
-  return null;
-end $function$;
-
--- What follows from the end of an execution, whoever writes it: its place goes to the next one, its parent is told,
--- its children end, and its workflow's error workflow starts.
-CREATE OR REPLACE FUNCTION public.end_run()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if new.gate_id is not null and old.queued_at is null then
-    perform open_gate(new.gate_id, new.workflow_id);
-  end if;
-  if new.parent_id is not null and not new.detached then
-    insert into outbox (kind, subject_id, key, due_at)
-      select 'SIGNAL', id, new.parent_key, now() from executions
-      where id = new.parent_id and status in ('PENDING', 'RUNNING')
-    on conflict (subject_id, kind, key) do update set due_at = now();
-  end if;
-  if not (new.keep_inputs and new.keep_outputs) and not is_awaited(new.id, new.parent_id, new.detached) then
-    perform wipe_unkept(new.id, new.keep_outputs);
-  end if;
-  if exists (select from executions where parent_id = new.id and not detached) then
-    perform cancel_executions(array(
-      select id from executions
-      where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING')),
-      'The execution that waited for it has ended');
-    perform wipe_unkept(id, keep_outputs) from executions
-      where parent_id = new.id and not detached and not (keep_inputs and keep_outputs)
-        and status not in ('PENDING', 'RUNNING');
-  end if;
-  if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
-    insert into outbox (kind, subject_id, due_at)
-      select 'ERROR', new.id, now() from workflows
-      where id = new.workflow_id and settings->>'errorWorkflowId' is not null
-    on conflict do nothing;
-  end if;
-  return null;
-end $function$;
-
 -- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must name them.
 CREATE OR REPLACE FUNCTION public.erase_audit_details(team uuid, person uuid, behind bigint, most integer)
  RETURNS SETOF bigint
@@ -407,42 +777,6 @@ AS $function$
   returning e.seq;
 $function$;
 
--- An execution of an hour that may be folded has ended or changed. An hour is folded 15 minutes after its end at the earliest.
-CREATE OR REPLACE FUNCTION public.execution_hour_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  folded timestamptz;
-begin
-  perform pg_advisory_xact_lock(7226077, hashtext(new.team_id::text));
-  select until into folded from execution_hour_folds where team_id = new.team_id;
-  if tg_op = 'UPDATE' and old.completed_at < folded and is_counted(old) then
-    perform add_execution_hour(old, -1);
-  end if;
-  if new.completed_at < folded and is_counted(new) then
-    perform add_execution_hour(new, 1);
-  end if;
-  return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.execution_hour_deleted()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if not is_counted(old)
-    or exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at) then
-    return old;
-  end if;
-  perform pg_advisory_xact_lock(7226077, hashtext(old.team_id::text));
-  if not exists (select from execution_hour_folds where team_id = old.team_id and until > old.completed_at)
-    and exists (select from teams where id = old.team_id) then
-    perform add_execution_hour(old, 1);
-  end if;
-  return old;
-end $function$;
-
 -- A deleted workflow takes its counts along.
 CREATE OR REPLACE FUNCTION public.forget_execution_counts()
  RETURNS trigger
@@ -452,27 +786,6 @@ begin
   delete from execution_counts where workflow_id = old.id;
   delete from execution_days where owner_id = old.id;
   return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION public.forget_execution_hours()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_advisory_xact_lock(7226077, hashtext(old.id::text));
-  delete from execution_hours where team_id = old.id;
-  delete from execution_hour_folds where team_id = old.id;
-  return null;
-end $function$;
-
--- Outputs that an execution was given go with its own if they are not kept.
-CREATE OR REPLACE FUNCTION public.forget_given()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.given := null;
-  return new;
 end $function$;
 
 -- Holds the gate until the transaction ends, and returns how many executions have a place in it. The count is a
@@ -552,83 +865,6 @@ AS $function$
     and e.trigger not in ('EVALUATION', 'PLAYBOOK')
 $function$;
 
--- A version that a process of the release before saves has the notes of the workflow.
-CREATE OR REPLACE FUNCTION public.keep_notes()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.notes := coalesce((select w.settings->'notes' from workflows w where w.id = new.workflow_id), '[]');
-  return new;
-end $function$;
-
--- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
-CREATE OR REPLACE FUNCTION public.leave_answer()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform wipe_unkept(id, keep_outputs) from executions
-    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
-      and not is_awaited(id, parent_id, detached);
-  return null;
-end $function$;
-
--- An execution that is deleted while it is open ends for its parent and its children too.
-CREATE OR REPLACE FUNCTION public.leave_family()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if old.parent_id is not null and not old.detached then
-    insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', old.parent_id, old.parent_key, now())
-    on conflict (subject_id, kind, key) do update set due_at = now();
-  end if;
-  perform cancel_executions(array(
-    select id from executions
-    where parent_id = old.id and not detached and status in ('PENDING', 'RUNNING')),
-    'The execution that waited for it was deleted');
-  return null;
-end $function$;
-
--- An execution that ends leaves its queue, and its input is blanked if it is not kept.
-CREATE OR REPLACE FUNCTION public.leave_queue()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.queued_at := null;
-  if not new.keep_inputs then
-    new.input_data := '{}';
-  end if;
-  return new;
-end $function$;
-
--- A reply that is saved, or gone, needs the outputs of its execution no more: they go if they are not kept. Those
--- who stream it are told.
-CREATE OR REPLACE FUNCTION public.leave_reply()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform wipe_unkept(id, keep_outputs) from executions
-    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
-      and not is_awaited(id, parent_id, detached);
-  perform tell_run(old.execution_id);
-  return null;
-end $function$;
-
--- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
-CREATE OR REPLACE FUNCTION public.model_call_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op <> 'INSERT' then perform unfold_model_calls(old.team_id, old.created_at); end if;
-  if tg_op <> 'DELETE' then perform unfold_model_calls(new.team_id, new.created_at); end if;
-  return null;
-end $function$;
-
 -- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
 CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
  RETURNS void
@@ -652,18 +888,6 @@ begin
   end loop;
 end $function$;
 
--- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already belongs
--- to nobody.
-CREATE OR REPLACE FUNCTION public.own_errand()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.team_id := coalesce((select team_id from executions where id = new.subject_id),
-    (select team_id from workflows where id = new.subject_id), new.team_id);
-  return new;
-end $function$;
-
 -- Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.
 CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
  RETURNS integer
@@ -678,39 +902,6 @@ begin
   return removed;
 end $function$;
 
--- What is left of the executions of a chat goes with it, whoever deletes it.
-CREATE OR REPLACE FUNCTION public.purge_session()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  insert into agent_chat_purges (session_id) values (old.id) on conflict do nothing;
-  return null;
-end $function$;
-
--- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
--- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
--- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
-CREATE OR REPLACE FUNCTION public.queue_schedules()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op = 'UPDATE' and (not old.active and not new.active
-    or (old.active, old.version, old.settings::text) = (new.active, new.version, new.settings::text)) then
-    return null;
-  end if;
-  insert into outbox (kind, subject_id)
-  select 'SCHEDULE', coalesce(new.id, old.id)
-  where exists (select from schedules where workflow_id = coalesce(new.id, old.id))
-    or exists (select from outbox where subject_id = coalesce(new.id, old.id) and kind = 'SCHEDULE')
-    or new.active and exists (
-      select from workflow_versions v where v.workflow_id = new.id and v.version = new.version
-        and v.nodes::text like '%"SCHEDULE_TRIGGER"%')
-  on conflict (subject_id, kind, key) do update set id = default, attempts = default, due_at = default;
-  return null;
-end $function$;
-
 -- The place of a run among 100, the same for ever: it is judged at rates above it.
 CREATE OR REPLACE FUNCTION public.sample_of(run uuid)
  RETURNS integer
@@ -720,44 +911,6 @@ AS $function$
   select (('x' || substr(md5(run::text), 1, 8))::bit(32)::bigint % 100)::integer
 $function$;
 
--- Takes runs that have ended SUCCESS for judging, by the config of their workflow or team.
-CREATE OR REPLACE FUNCTION public.sample_run()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  rate integer;
-begin
-  -- A rebuilt row ends again; what ended long ago is not judged.
-  if new.completed_at < now() - interval '1 day' then
-    return null;
-  end if;
-  select case when coalesce(w.enabled, t.enabled, false) then coalesce(w.sampling_rate, t.sampling_rate, 10) end into rate
-  from (select) as one
-    left join eval_configs w on w.workflow_id = new.workflow_id
-    left join eval_configs t on t.team_id = new.team_id and t.workflow_id is null;
-  if rate is null or sample_of(new.id) >= rate then
-    return null;
-  end if;
-  insert into evaluations (id, team_id, workflow_id, execution_id, status, reason, judged_at)
-    values (gen_random_uuid(), new.team_id, new.workflow_id, new.id,
-      case when new.keep_inputs and new.keep_outputs then 'PENDING' else 'SKIPPED' end,
-      case when not (new.keep_inputs and new.keep_outputs) then 'NOT_KEPT' end,
-      case when not (new.keep_inputs and new.keep_outputs) then now() end)
-    on conflict (execution_id) do nothing;
-  return null;
-end $function$;
-
--- A webhook call that waits is told that its answer is there.
-CREATE OR REPLACE FUNCTION public.tell_answer()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform tell_run(new.execution_id);
-  return null;
-end $function$;
-
 -- Errands that are due at once wake the sweepers; the others are carried out by the process that wrote them. Due times
 -- are rounded to milliseconds, so `now` may lie just ahead.
 CREATE OR REPLACE FUNCTION public.tell_errand()
@@ -766,56 +919,6 @@ CREATE OR REPLACE FUNCTION public.tell_errand()
 AS $function$
 begin
   perform pg_notify('outbox', '');
-  return null;
-end $function$;
-
--- Notes which transaction changed what a stream shows of an execution, and tells those who watch it.
-CREATE OR REPLACE FUNCTION public.tell_execution()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if (old.status, old.started_at, old.completed_at, old.error_message, old.cancel_requested_at)
-    is distinct from (new.status, new.started_at, new.completed_at, new.error_message, new.cancel_requested_at) then
-    new.changed := pg_current_xact_id();
-  end if;
-  perform tell_run(new.id);
-  return new;
-end $function$;
-
--- Tells all processes that an administrator of the instance is none any more.
-CREATE OR REPLACE FUNCTION public.tell_instance_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.id);
-  return null;
-end $function$;
-
--- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
--- be told one by one.
-CREATE OR REPLACE FUNCTION public.tell_node()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op = 'UPDATE' then
-    new.changed := pg_current_xact_id();
-  end if;
-  if not new.settled then
-    perform tell_run(new.execution_id);
-  end if;
-  return new;
-end $function$;
-
--- Tells all processes that a person, with their sessions and tokens, may have lost a right.
-CREATE OR REPLACE FUNCTION public.tell_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.user_id);
   return null;
 end $function$;
 
@@ -886,65 +989,3 @@ begin
     delete from message_notes where execution_id = run;
   end if;
 end $function$;
-
-CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION drop_chunks();
-CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION leave_reply();
-CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
-CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
-CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
-CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
-CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoint_counts_no_truncate BEFORE TRUNCATE ON audit_checkpoint_counts FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoint_counts_stay BEFORE DELETE ON audit_checkpoint_counts FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();
-CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_erasure_is_named();
-CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();
-CREATE TRIGGER execution_files_counted AFTER INSERT OR DELETE ON execution_files FOR EACH ROW EXECUTE FUNCTION count_file_copies();
-CREATE TRIGGER executions_call_back AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION call_back();
-CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW WHEN ((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]))) EXECUTE FUNCTION leave_family();
-CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_run();
-CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
-CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
-CREATE TRIGGER executions_hours_changed AFTER UPDATE OF status, started_at, completed_at ON executions FOR EACH ROW WHEN (((LEAST(old.completed_at, new.completed_at) < (now() - '00:05:00'::interval)) AND (((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)))) EXECUTE FUNCTION execution_hour_changed();
-CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW WHEN ((old.completed_at IS NOT NULL)) EXECUTE FUNCTION execution_hour_deleted();
-CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW WHEN ((new.completed_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION execution_hour_changed();
-CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
-CREATE TRIGGER executions_reply AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.trigger = 'CHAT'::text) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_reply();
-CREATE TRIGGER executions_reply_lost AFTER DELETE ON executions FOR EACH ROW WHEN ((old.trigger = 'CHAT'::text)) EXECUTE FUNCTION end_reply();
-CREATE TRIGGER executions_sampled AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.status = 'SUCCESS'::text) AND (old.status <> 'SUCCESS'::text) AND (new.only_node IS NULL) AND (new.trigger <> ALL (ARRAY['EVALUATION'::text, 'PLAYBOOK'::text])))) EXECUTE FUNCTION sample_run();
-CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
-CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
-CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
-CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
-CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW WHEN ((new.role IS DISTINCT FROM old.role)) EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at)) OR (old.waiting_until IS DISTINCT FROM new.waiting_until)) OR (old.item_count IS DISTINCT FROM new.item_count))) EXECUTE FUNCTION tell_node();
-CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
-CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
-CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
-CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW WHEN ((old.revoked_at IS NULL)) EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW WHEN ((old.expires_at > now())) EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
-CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
-CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
-CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
-CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW WHEN ((old.instance_admin AND (NOT new.instance_admin))) EXECUTE FUNCTION tell_instance_rights();
-CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
-CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW WHEN ((new.notes IS NULL)) EXECUTE FUNCTION keep_notes();
-CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
-CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();

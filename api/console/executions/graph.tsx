@@ -1,16 +1,26 @@
 import { type KeyboardEvent, useMemo, useState } from 'react'
 import type { Graph } from '../data/graphs.ts'
 import type { RecordState } from '../data/records.ts'
+import {
+  cutWord,
+  type DrawnNode,
+  drawHead,
+  drawPlaces,
+  drawWay,
+  HEIGHT,
+  nameOf,
+  placeLabels,
+  shiftDrawing,
+} from '../graph/lines.ts'
+import type { Place } from '../graph/place.ts'
 import { Button } from '../kit/button.tsx'
 import { nameStatus, StatusSign } from '../kit/status.tsx'
+import '../graph/graph.css'
 import './graph.css'
-import { type GraphNode, HEIGHT, LABEL_LENGTH, type Place, placeNodes } from '../workflows/placing.ts'
 import { type LoopCount, type Tree, tellLoop, worstOf } from './tree.ts'
 
 const MARGIN = 24
 const NAME_LENGTH = 19
-const LINE = 12
-const LETTER = 6
 const ZOOM = { least: 0.25, most: 3, step: 1.25 }
 
 type GraphProps = {
@@ -26,9 +36,7 @@ type GraphProps = {
 /** The graph of an execution, to look at: what ran, what runs, what was not reached. */
 export function RunGraph({ label, graph, tree, over, chosen, onChoose, countOf }: GraphProps) {
   const [zoom, setZoom] = useState<number | null>(null)
-  const drawing = useMemo(() => drawPlaces(graph), [graph])
-  const { places, bends, bodies, width, height } = drawing
-  const labels = useMemo(() => placeLabels(graph, drawing), [graph, drawing])
+  const { places, bends, bodies, labels, width, height } = useMemo(() => drawGraph(graph), [graph])
   const change = (by: number) => setZoom((now) => Math.min(ZOOM.most, Math.max(ZOOM.least, (now ?? 1) * by)))
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
 
@@ -107,7 +115,7 @@ export function RunGraph({ label, graph, tree, over, chosen, onChoose, countOf }
 }
 
 type BoxProps = {
-  node: GraphNode
+  node: DrawnNode
   place: Place
   isLoop: boolean
   records: readonly RecordState[]
@@ -119,7 +127,7 @@ type BoxProps = {
 
 function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: BoxProps) {
   const { x, y, width, height } = place
-  const name = node.name && node.name !== node.type ? node.name : node.id
+  const name = nameOf(node)
   const status = worstOf(records)
   const loop = isLoop && records.length === 1 ? countOf(records[0]!) : null
   const count = loop ? tellLoop(loop) : records.length > 1 ? tellMany(records) : ''
@@ -159,10 +167,10 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
         />
       )}
       <text className="name" x={14} y={20}>
-        {cut(name, isLoop ? 60 : NAME_LENGTH)}
+        {cutWord(name, isLoop ? 60 : NAME_LENGTH)}
       </text>
       <text className={count ? 'type count' : 'type'} x={14} y={35}>
-        {cut(below, isLoop ? 60 : 24)}
+        {cutWord(below, isLoop ? 60 : 24)}
       </text>
       {status && <StatusSign status={status} x={width - 24} y={8} />}
     </g>
@@ -201,74 +209,8 @@ function tellTaken(edge: Graph['edges'][number], { byNode }: Tree): string {
   return came.some(({ status }) => status === 'RUNNING') ? 'taken moving' : 'taken'
 }
 
-function drawPlaces(graph: Graph) {
-  const { places, bends, bodies } = placeNodes(graph.nodes, graph.edges)
-  const all = [...places.values(), ...[...bends.values()].flat()]
-  for (const place of all) {
-    place.x += MARGIN
-    place.y += MARGIN
-    place.exit += MARGIN
-  }
-  const width = Math.max(0, ...all.map((place) => place.x + place.width)) + MARGIN
-  const height = Math.max(0, ...all.map((place) => place.y + place.height)) + MARGIN
-  return { places, bends, bodies, width, height }
-}
-
-/** The height at which edges come and go. */
-function middle({ y, height }: Place): number {
-  return y + height / 2
-}
-
-function drawWay(from: Place, to: Place, bends: readonly Place[]): string {
-  let at = from
-  let way = `M${from.x + from.width} ${middle(from)}`
-  for (const next of [...bends, to]) {
-    // Beside what is wider in its column an edge goes on straight, and turns between the columns.
-    const x = at.exit
-    const end = next === to ? to.x - 5 : next.x
-    const bend = Math.max(28, Math.abs(end - x) / 2)
-    way += `H${x}C${x + bend} ${middle(at)} ${end - bend} ${middle(next)} ${end} ${middle(next)}`
-    at = next
-  }
-  return way
-}
-
-function drawHead(to: Place): string {
-  const y = middle(to)
-  return `M${to.x - 6} ${y - 4}L${to.x} ${y}L${to.x - 6} ${y + 4}z`
-}
-
-/**
- * The handles that edges leave by, in the gap after their source, where the columns leave them room: above all boxes,
- * and none over another.
- */
-function placeLabels(graph: Graph, { places, bends }: ReturnType<typeof drawPlaces>) {
-  const taken: { x: number; y: number; half: number; text: string }[] = []
-  for (const edge of graph.edges) {
-    const from = places.get(edge.source)
-    const to = places.get(edge.target)
-    if (!from || !to || !edge.sourceHandle) continue
-    const text = cut(edge.sourceHandle, LABEL_LENGTH)
-    const next = bends.get(edge)?.[0] ?? to
-    const half = ([...text].length * LETTER) / 2
-    const spot = {
-      x: (from.exit + next.x - 4) / 2,
-      y: (middle(from) + middle(next)) / 2 + 3,
-      ...{ half, text },
-    }
-    // A level line would be hidden by its label.
-    if (Math.abs(middle(next) - middle(from)) < 2 * LINE) spot.y -= 8
-    while (
-      taken.some((one) => Math.abs(one.x - spot.x) < one.half + half && Math.abs(one.y - spot.y) < LINE)
-    ) {
-      spot.y += LINE / 2
-    }
-    taken.push(spot)
-  }
-  return taken
-}
-
-function cut(text: string, length: number): string {
-  const signs = [...text]
-  return signs.length > length ? `${signs.slice(0, length - 1).join('')}…` : text
+function drawGraph({ nodes, edges }: Graph) {
+  const drawn = drawPlaces(nodes, edges)
+  const { width, height } = shiftDrawing(drawn, { x: MARGIN, y: MARGIN })
+  return { ...drawn, labels: placeLabels(edges, drawn), width: width + MARGIN, height: height + MARGIN }
 }

@@ -1,12 +1,13 @@
 import { useMemo, useState } from 'react'
 import { useDiff, useVersion, type VersionDiff } from '../data/versions.ts'
+import type { DrawnEdge, DrawnNode } from '../graph/lines.ts'
+import { nameOf } from '../graph/lines.ts'
 import { Button } from '../kit/button.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
-import { Drawing, keyOfEdge, nameOf } from './drawing.tsx'
+import { Drawing, keyOfEdge } from './drawing.tsx'
 import type { Mark } from './marks.ts'
 import type { Note } from './notes.ts'
-import type { GraphEdge, GraphNode } from './placing.ts'
 
 const ADDED: Mark = { tone: 'good', text: 'added', sign: '+' }
 const REMOVED: Mark = { tone: 'bad', text: 'removed', sign: '−', dashed: true }
@@ -37,18 +38,18 @@ export function Difference({ id, from, to }: { id: string; from: number; to: num
 
 type ComparedProps = {
   diff: VersionDiff
-  nodes: readonly GraphNode[]
-  edges: readonly GraphEdge[]
+  nodes: readonly DrawnNode[]
+  edges: readonly DrawnEdge[]
   notes: readonly Note[]
-  before: readonly GraphNode[]
+  before: readonly DrawnNode[]
 }
 
 function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
   const [picked, setPicked] = useState<string | null>(null)
   const graph = useMemo(
     () => ({
-      nodes: [...nodes, ...(diff.nodes.removed as GraphNode[])],
-      edges: [...edges, ...(diff.edges.removed as GraphEdge[])],
+      nodes: [...nodes, ...(diff.nodes.removed as DrawnNode[])],
+      edges: [...edges, ...(diff.edges.removed as DrawnEdge[])],
       notes: [...notes, ...diff.notes.removed],
     }),
     [nodes, edges, notes, diff],
@@ -112,7 +113,7 @@ function markGraph({ nodes, edges, notes }: VersionDiff) {
   return { marks, edgeMarks, noteMarks }
 }
 
-type FieldsProps = { diff: VersionDiff; only: string | null; before: readonly GraphNode[] }
+type FieldsProps = { diff: VersionDiff; only: string | null; before: readonly DrawnNode[] }
 
 /** Each node that changed, and each of its fields: what it was, what it is. */
 function Fields({ diff: { nodes, edges, notes, expressions, strict }, only, before }: FieldsProps) {
@@ -193,7 +194,7 @@ function Values({ changes }: { changes: readonly Change[] }) {
   )
 }
 
-function Whole({ mark, node }: { mark: 'added' | 'removed'; node: GraphNode }) {
+function Whole({ mark, node }: { mark: 'added' | 'removed'; node: DrawnNode }) {
   return (
     <section className="panel change" aria-label={`${mark}: ${nameOf(node)}`}>
       <h2>
@@ -207,7 +208,7 @@ function Whole({ mark, node }: { mark: 'added' | 'removed'; node: GraphNode }) {
   )
 }
 
-function Edges({ mark, edges }: { mark: 'added' | 'removed'; edges: readonly GraphEdge[] }) {
+function Edges({ mark, edges }: { mark: 'added' | 'removed'; edges: readonly DrawnEdge[] }) {
   if (edges.length === 0) return null
   return (
     <section className="panel change" aria-label={`Edges ${mark}`}>
@@ -228,7 +229,7 @@ function Edges({ mark, edges }: { mark: 'added' | 'removed'; edges: readonly Gra
   )
 }
 
-function nameOfId(nodes: readonly GraphNode[], id: string): string {
+function nameOfId(nodes: readonly DrawnNode[], id: string): string {
   const node = nodes.find((one) => one.id === id)
   return node ? nameOf(node) : id
 }

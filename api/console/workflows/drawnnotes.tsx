@@ -2,16 +2,21 @@ import { Markdown } from '../kit/markdown.tsx'
 import type { Mark } from './marks.ts'
 import { followNodes, type Note } from './notes.ts'
 import './notes.css'
-import type { GraphNode, Places } from './placing.ts'
+import type { DrawnNode } from '../graph/lines.ts'
+import type { Box } from '../graph/place.ts'
 
 /** The notes where they lie in a drawing, whose nodes may stand elsewhere than on the canvas. */
-export function placeNotes(notes: readonly Note[], nodes: readonly GraphNode[], places: Places): Note[] {
+export function placeNotes(
+  notes: readonly Note[],
+  nodes: readonly DrawnNode[],
+  places: ReadonlyMap<string, Box>,
+): Note[] {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const spots = new Map(
     nodes.flatMap((node) => {
       const spot = { x: 0, y: 0 }
       const seen = new Set<string>()
-      for (let at: GraphNode | undefined = node; at && !seen.has(at.id); at = byId.get(at.parentId ?? '')) {
+      for (let at: DrawnNode | undefined = node; at && !seen.has(at.id); at = byId.get(at.parentId ?? '')) {
         seen.add(at.id)
         const { x, y } = (at.position ?? {}) as { x?: number; y?: number }
         if (x === undefined || y === undefined) return []

@@ -1,15 +1,15 @@
 import { useState } from 'react'
+import type { DrawnEdge, DrawnNode } from '../graph/lines.ts'
 import { LinkButton } from '../kit/button.tsx'
 import { JsonTree } from '../kit/jsontree.tsx'
 import { Empty } from '../kit/states.tsx'
 import { Drawing } from './drawing.tsx'
 import type { Mark } from './marks.ts'
 import type { Note } from './notes.ts'
-import type { GraphEdge, GraphNode } from './placing.ts'
 import './workflows.css'
 
 type GraphProps = {
-  graph: { nodes: readonly GraphNode[]; edges: readonly GraphEdge[]; notes?: readonly Note[] | undefined }
+  graph: { nodes: readonly DrawnNode[]; edges: readonly DrawnEdge[]; notes?: readonly Note[] | undefined }
   label: string
   edit?: string | null
   marks?: ReadonlyMap<string, Mark>

@@ -1,6 +1,7 @@
 import { type DragEvent, useId, useState } from 'react'
 import { Refusal } from '../data/refusal.ts'
 import { type ImportPlan, importWorkflow, planImport } from '../data/transfers.ts'
+import type { DrawnEdge, DrawnNode } from '../graph/lines.ts'
 import { go } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
 import { Field } from '../kit/field.tsx'
@@ -11,7 +12,6 @@ import { Empty, Refused } from '../kit/states.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { Graph } from './graph.tsx'
 import type { Note } from './notes.ts'
-import type { GraphEdge, GraphNode } from './placing.ts'
 import { Report, useReportMarks } from './report.tsx'
 import './workflows.css'
 
@@ -142,8 +142,8 @@ function Given({ text, onText, onFile }: GivenProps) {
 function Planned({ plan }: { plan: ImportPlan }) {
   const marks = useReportMarks(plan.report)
   const { nodes, edges, settings } = plan as {
-    nodes: GraphNode[]
-    edges: GraphEdge[]
+    nodes: DrawnNode[]
+    edges: DrawnEdge[]
     settings: { notes?: Note[] }
   }
   const graph = { nodes, edges, notes: settings.notes }

@@ -1,11 +1,11 @@
-import type { Place, Point, Size } from './layout.ts'
+import type { Box, Point, Size } from '../graph/place.ts'
 
 export const NOTE_COLOURS = ['yellow', 'orange', 'red', 'green', 'blue', 'purple', 'grey'] as const
 export type NoteColour = (typeof NOTE_COLOURS)[number]
 /** `position` is the note's upper left corner on the canvas. */
 export type Note = { id: string; text: string; position: Point; size: Size; colour: NoteColour }
 
-type Places = ReadonlyMap<string, Place>
+type Places = ReadonlyMap<string, Box>
 
 /**
  * The notes once the nodes stand elsewhere: one that lies around nodes is put around them again, another one goes with
@@ -35,7 +35,7 @@ export function followNodes<N extends Omit<Note, 'id' | 'text'>>(
 
 function surround<N extends Pick<Note, 'position' | 'size'>>(
   note: N,
-  frame: Place,
+  frame: Box,
   ids: string[],
   before: Places,
   after: Places,
@@ -58,7 +58,7 @@ function surround<N extends Pick<Note, 'position' | 'size'>>(
   }
 }
 
-function bound(places: readonly Place[]): Place {
+function bound(places: readonly Box[]): Box {
   const x = Math.min(...places.map((one) => one.x))
   const y = Math.min(...places.map((one) => one.y))
   const width = Math.max(...places.map((one) => one.x + one.width)) - x
@@ -66,15 +66,15 @@ function bound(places: readonly Place[]): Place {
   return { x, y, width, height }
 }
 
-function centreOf({ x, y, width, height }: Place): Point {
+function centreOf({ x, y, width, height }: Box): Point {
   return { x: x + width / 2, y: y + height / 2 }
 }
 
-function holds(frame: Place, { x, y }: Point): boolean {
+function holds(frame: Box, { x, y }: Point): boolean {
   return x >= frame.x && x <= frame.x + frame.width && y >= frame.y && y <= frame.y + frame.height
 }
 
-function findNearest(frame: Place, ids: readonly string[], places: Places): string | undefined {
+function findNearest(frame: Box, ids: readonly string[], places: Places): string | undefined {
   const gap = (from: number, size: number, at: number, length: number) =>
     Math.max(0, at - from - size, from - at - length)
   let best: { id: string; far: number } | undefined

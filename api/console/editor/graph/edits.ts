@@ -1,7 +1,8 @@
+import type { Point } from '../../graph/place.ts'
 import type { GraphEdge } from '../../nodeform/contract.ts'
-import { EMPTY_LOOP, LOOP_HEAD, LOOP_PAD, type Point } from '../../workflows/layout.ts'
 import type { Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, startConfig } from './kinds.ts'
+import { EMPTY_LOOP, LOOP_HEAD, LOOP_PAD } from './measures.ts'
 import {
   type Draft,
   type EditorNode,

@@ -1,16 +1,9 @@
+import { groupNodes } from '../../graph/columns.ts'
+import { type Box, hugBody, type Point, placeNodes, type Size } from '../../graph/place.ts'
 import type { GraphEdge, GraphNode } from '../../nodeform/contract.ts'
-import { groupNodes } from '../../workflows/columns.ts'
-import {
-  EMPTY_LOOP,
-  hugBody,
-  LOOP_PAD,
-  type Place,
-  type Point,
-  placeNodes,
-  type Size,
-} from '../../workflows/layout.ts'
 import { followNodes, type Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, type NodeTypes } from './kinds.ts'
+import { CANVAS, EMPTY_LOOP, LOOP_PAD } from './measures.ts'
 
 /** `position` is measured from the corner of the loop that the node is in. */
 export type EditorNode = GraphNode & { position: Point }
@@ -49,7 +42,7 @@ export function place(
   anew = false,
 ): EditorNode[] {
   const sizeOf = (node: GraphNode) => (isLoop(node.type) ? EMPTY_LOOP : sizeCard(node, types))
-  const places = placeNodes(nodes, edges, sizeOf, anew)
+  const { places } = placeNodes(nodes, edges, { ...CANVAS, sizeOf }, anew)
   return nodes.map((node) => {
     const { x, y } = places.get(node.id) ?? { x: 0, y: 0 }
     return node.position?.x === x && node.position.y === y
@@ -61,7 +54,7 @@ export function place(
 /** The nodes moved so that every loop fits around what it holds, and how large each node is. */
 export function fitLoops(nodes: readonly EditorNode[], types: NodeTypes) {
   const bodies = groupNodes(nodes)
-  const places = new Map<string, Place>()
+  const places = new Map<string, Box>()
   const hug = (id: string | null): Size => {
     const body = (bodies.get(id) ?? []).map((node) => {
       const size = isLoop(node.type) ? hug(node.id) : sizeCard(node, types)
@@ -71,7 +64,7 @@ export function fitLoops(nodes: readonly EditorNode[], types: NodeTypes) {
       return found
     })
     if (id === null) return EMPTY_LOOP
-    const { size, by } = hugBody(body)
+    const { size, by } = hugBody(body, CANVAS.loop)
     // What moves in its loop one way moves the loop the other way: on the canvas it stays where it is.
     shifts.set(id, by)
     return size
@@ -100,7 +93,7 @@ export function placeNoted(
 }
 
 /** Where each node stands on the canvas, and how large it is. */
-function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<string, Place> {
+function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<string, Box> {
   const { sizes } = fitLoops(nodes, types)
   return new Map(
     nodes.map(({ id }) => {
