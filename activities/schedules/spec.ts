@@ -9,6 +9,8 @@ const DAY_MS = 24 * HOUR_MS
 
 /** So many years after the one of registration the instants are exact; each year they are registered anew. */
 const EXACT_YEARS = 10
+/** Temporal makes up times beside the hours that change, too: at 01:30 for every second hour in Jerusalem, for example. */
+const MARGIN_MS = 3 * HOUR_MS
 /** The years that a calendar of Temporal may name. */
 const FIRST_YEAR = 2000
 const LAST_YEAR = 2100
@@ -61,9 +63,9 @@ function shiftToUtc(cron: Cron, changes: ClockChange[]): Cron | undefined {
 
 /** The hours around a change of the clocks in which something would be due. */
 function findGaps(cron: Cron, { at, before, after }: ClockChange): Gap[] {
-  const from = Math.floor((at + Math.min(before, after)) / HOUR_MS) * HOUR_MS
+  const from = Math.floor((at + Math.min(before, after)) / HOUR_MS) * HOUR_MS - MARGIN_MS
   const byDay = new Map<number, number[]>()
-  for (let hour = from; hour < at + Math.max(before, after); hour += HOUR_MS) {
+  for (let hour = from; hour < at + Math.max(before, after) + MARGIN_MS; hour += HOUR_MS) {
     const day = Math.floor(hour / DAY_MS) * DAY_MS
     const date = new Date(day)
     const number = (hour - day) / HOUR_MS
