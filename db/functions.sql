@@ -469,6 +469,11 @@ CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECU
 
 CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
 
+-- members
+
+CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW EXECUTE FUNCTION tell_rights();
+CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW WHEN ((new.role IS DISTINCT FROM old.role)) EXECUTE FUNCTION tell_rights();
+
 -- model_calls
 
 -- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
@@ -524,6 +529,15 @@ end $function$;
 CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
 CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
 
+-- sdk_tokens
+
+CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW EXECUTE FUNCTION tell_rights();
+CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW WHEN ((old.revoked_at IS NULL)) EXECUTE FUNCTION tell_rights();
+
+-- sessions
+
+CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW WHEN ((old.expires_at > now())) EXECUTE FUNCTION tell_rights();
+
 -- stored_files
 
 -- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
@@ -578,7 +592,18 @@ begin
   return new;
 end $function$;
 
+-- Tells all processes that an administrator of the instance is none any more.
+CREATE OR REPLACE FUNCTION public.tell_instance_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('processes', 'rights:' || old.id);
+  return null;
+end $function$;
+
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
+CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW WHEN ((old.instance_admin AND (NOT new.instance_admin))) EXECUTE FUNCTION tell_instance_rights();
 
 -- widgets
 
@@ -919,6 +944,16 @@ CREATE OR REPLACE FUNCTION public.tell_errand()
 AS $function$
 begin
   perform pg_notify('outbox', '');
+  return null;
+end $function$;
+
+-- Tells all processes that a person, with their sessions and tokens, may have lost a right.
+CREATE OR REPLACE FUNCTION public.tell_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('processes', 'rights:' || old.user_id);
   return null;
 end $function$;
 

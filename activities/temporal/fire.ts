@@ -6,8 +6,8 @@ import { PlanError } from '../../workflows/graph/compile.ts'
 import type { FireActivities, Fired } from '../../workflows/run/fire.ts'
 import { RUN_REFUSED } from '../../workflows/run/records.ts'
 import { finalFailure } from '../run/failures.ts'
+import { nameSchedule, readScheduleName } from '../schedules/schedules.ts'
 import { carryOutErrand, type ErrandCarrier, noteStarted, prepareRun, refuseRun } from './outbox.ts'
-import { nameSchedule, readScheduleName } from './schedules.ts'
 import { nameSealed } from './sealer.ts'
 
 /** The activities of the Temporal workflow that schedules start. They are retried during outages. */

@@ -1,7 +1,8 @@
 import * as v from 'valibot'
 import { isMailAddress } from '../../activities/mail/addresses.ts'
 import { REPORT_METRICS, REPORT_RUN_STATUSES } from '../../db/monitoring/reports/reports.ts'
-import { findTimezone, parseCron } from '../../workflows/graph/cron.ts'
+import { parseCron } from '../../workflows/cron/cron.ts'
+import { findTimezone } from '../../workflows/cron/zones.ts'
 import { boundedString, trimmedString } from '../http/fields.ts'
 import { countSchema, idSchema, timeSchema, warningsEntry } from '../http/responses.ts'
 

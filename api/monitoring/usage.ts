@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { readDailyUsage, readModelUsage, readTokenUsage } from '../../db/usage/totals.ts'
-import { findTimezone } from '../../workflows/graph/cron.ts'
+import { findTimezone } from '../../workflows/cron/zones.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { boundedString, InTeam } from '../http/fields.ts'

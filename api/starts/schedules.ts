@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import type { RegisteredSchedule } from '../../activities/temporal/schedules.ts'
+import type { RegisteredSchedule } from '../../activities/schedules/schedules.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { Fault } from '../../db/fault.ts'
 import type { Scope } from '../../db/scope.ts'

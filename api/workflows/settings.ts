@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { CONCURRENCY_POLICIES } from '../../db/workflows/settings.ts'
+import { findTimezone } from '../../workflows/cron/zones.ts'
 import { readPathTemplate } from '../../workflows/expressions/paths.ts'
-import { findTimezone } from '../../workflows/graph/cron.ts'
 import { MAX_NOTE_SIZE, MAX_NOTE_TEXT, MAX_NOTES, NOTE_COLOURS } from '../../workflows/graph/notes.ts'
 import { described, strictObject } from '../../workflows/object.ts'
 import { boundedString, uuidField } from '../http/fields.ts'

@@ -4,7 +4,7 @@ import {
   listRegisteredDigests,
   type ScheduleDeps,
   syncSchedules,
-} from '../../activities/temporal/schedules.ts'
+} from '../../activities/schedules/schedules.ts'
 import { listSentSchedules } from '../../db/starts/schedules.ts'
 
 const EVERY_MS = 5 * 60_000

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { findTimezone } from '../graph/cron.ts'
+import { findTimezone } from '../cron/zones.ts'
 import { described, strictObject } from '../object.ts'
 import { findFormatFault } from './dateformats.ts'
 import {

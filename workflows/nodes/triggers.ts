@@ -1,5 +1,6 @@
 import * as v from 'valibot'
-import { findTimezone, parseCron } from '../graph/cron.ts'
+import { parseCron } from '../cron/cron.ts'
+import { findTimezone } from '../cron/zones.ts'
 import { described } from '../object.ts'
 import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
 import { LARGE_NUMBERS_DESCRIPTION, largeNumbersField } from './largenumbers.ts'

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { parseCron } from '../../../workflows/graph/cron.ts'
+import { parseCron } from '../../../workflows/cron/cron.ts'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { Fault, missing } from '../../fault.ts'

@@ -1,9 +1,12 @@
 import { ScheduleNotFoundError, ScheduleOverlapPolicy } from '@temporalio/client'
+import { msToTs } from '@temporalio/common/lib/time.js'
 import { afterAll, expect, test, vi } from 'vitest'
-import { listRegisteredDigests, nameSchedule } from '../../../activities/temporal/schedules.ts'
+import { listRegisteredDigests, nameSchedule } from '../../../activities/schedules/schedules.ts'
 import { nameFiring } from '../../../db/starts/schedules.ts'
 import type { Engine } from '../../../worker/engine/engine.ts'
-import { parseCron } from '../../../workflows/graph/cron.ts'
+import { parseCron } from '../../../workflows/cron/cron.ts'
+import { listInstants, walkInstants } from '../../../workflows/cron/instants.ts'
+import { listClockChanges } from '../../../workflows/cron/zones.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
@@ -204,22 +207,8 @@ test('schedules follow the activation, graph, settings and deletion of their wor
   expect(await registered(id, 'a', 'b')).toEqual([])
 })
 
-/** The next `count` times in UTC at which cron would fire. */
-function findNext(text: string, count: number): string[] {
-  const { cron } = parseCron(text)
-  const found: string[] = []
-  for (let at = Math.ceil((Date.now() + 1) / 60_000) * 60_000; found.length < count; at += 60_000) {
-    const time = new Date(at)
-    const days = [cron.dayOfMonth.includes(time.getUTCDate()), cron.dayOfWeek.includes(time.getUTCDay())]
-    const fits =
-      cron.month.includes(time.getUTCMonth() + 1) &&
-      (cron.eitherDay ? days.some(Boolean) : days.every(Boolean)) &&
-      cron.hour.includes(time.getUTCHours()) &&
-      cron.minute.includes(time.getUTCMinutes())
-    if (fits) found.push(time.toISOString())
-  }
-  return found
-}
+const planOf = (text: string, timezone = 'UTC') => ({ cron: parseCron(text).cron, timezone })
+const show = (all: Iterable<number>) => [...all].map((at) => new Date(at).toISOString())
 
 test('Temporal reads the expressions as cron does, even if both day fields are restricted', async () => {
   const all = [
@@ -229,10 +218,67 @@ test('Temporal reads the expressions as cron does, even if both day fields are r
     '30 23 31 * *',
     '0 0 * * 7',
     '59 23 * FEB 1-5/2',
+    '0 8 L * *',
+    '0 8 LW,15W * *',
+    '0 8 * * 5L,1#2',
   ]
   const id = await createActive(quick(...all.map((cron, at) => trigger(`t${at}`, { cron }))))
-  const expected = all.map((cron) => findNext(cron, 5))
+  const expected = all.map((cron) => {
+    const coming = walkInstants(planOf(cron), Date.now() + 1)
+    return show(Array.from({ length: 5 }, () => coming.next().value!))
+  })
   expect((await list(id)).map(({ nextRuns }) => nextRuns)).toEqual(expected)
+})
+
+/** When Temporal will fire a schedule, by its own word. */
+async function listMatching(workflowId: string, nodeId: string, from: number, to: number): Promise<string[]> {
+  const { startTime } = await client().workflowService.listScheduleMatchingTimes({
+    namespace: client().options.namespace,
+    scheduleId: nameSchedule(running.taskQueue, workflowId, nodeId),
+    startTime: msToTs(from),
+    endTime: msToTs(to),
+  })
+  return show((startTime ?? []).map(({ seconds }) => Number(seconds) * 1_000))
+}
+
+const CHANGING = [
+  ['30 1 7 11 *', 'America/New_York'],
+  ['30 2 * * *', 'Europe/Berlin'],
+  ['0,15,30 0-3 * * *', 'Europe/Berlin'],
+  ['*/15 2 31 10 *', 'Europe/Berlin'],
+  ['*/15 * * * *', 'Europe/Berlin'],
+  ['*/15 1-3 * * 0', 'Europe/Berlin'],
+  ['*/20 * * * 0', 'America/St_Johns'],
+  ['0 0 * * *', 'Africa/Cairo'],
+  ['30 */2 * * *', 'Asia/Jerusalem'],
+  ['15,45 1,2 * * *', 'Australia/Lord_Howe'],
+  ['*/15 * * * *', 'Australia/Lord_Howe'],
+  ['30 1-3 L * 7L', 'Antarctica/Troll'],
+  ['45 2 * * *', 'Pacific/Chatham'],
+  ['0 0,23 * * *', 'America/Santiago'],
+  ['0 0 * * *', 'America/Havana'],
+] as const
+
+test('Temporal fires as the rule of cron says in all changes of the clocks of the next ten years', async () => {
+  const id = await createActive(
+    quick(...CHANGING.map(([cron, timezone], at) => trigger(`t${at}`, { cron, timezone }))),
+  )
+  const year = new Date().getUTCFullYear()
+  for (const [at, [cron, timezone]] of CHANGING.entries()) {
+    const changes = listClockChanges(timezone, Date.now(), Date.UTC(year + 11))
+    expect(changes.length).toBeGreaterThan(18)
+    // Each change of the next three years, and then every third.
+    for (const { at: change } of changes.filter((_, nth) => nth < 6 || nth % 3 === 0)) {
+      const span = [change - 90_000_000, change + 90_000_000] as const
+      // Temporal's span begins after its start and has its end.
+      const expected = listInstants(planOf(cron, timezone), span[0] + 1, span[1] + 1)
+      expect([cron, timezone, await listMatching(id, `t${at}`, ...span)]).toEqual([
+        cron,
+        timezone,
+        show(expected),
+      ])
+    }
+  }
 })
 
 test('the schedules of a deleted team are deleted', async () => {

@@ -1,6 +1,6 @@
 import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import { expect, vi } from 'vitest'
-import { nameSchedule } from '../../../activities/temporal/schedules.ts'
+import { nameSchedule } from '../../../activities/schedules/schedules.ts'
 import { nameFiring } from '../../../db/starts/schedules.ts'
 import type { ExecutionBody } from '../client.ts'
 import type { Target } from '../servers/target.ts'

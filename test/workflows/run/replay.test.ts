@@ -16,13 +16,13 @@ import type { Payload } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import { Worker } from '@temporalio/worker'
 import { describe, expect, inject, test } from 'vitest'
+import { nameSchedule } from '../../../activities/schedules/schedules.ts'
 import {
   FAILURE_CONVERTER,
   isSealed,
   openPayload,
   type SealPlace,
 } from '../../../activities/temporal/codec.ts'
-import { nameSchedule } from '../../../activities/temporal/schedules.ts'
 import type { Sealer } from '../../../activities/temporal/sealer.ts'
 import { NODES } from '../../../workflows/nodes/nodes.ts'
 import { type Example, edges, examples } from '../../support/engine/graphs.ts'

@@ -1,5 +1,5 @@
+import { findTimezone } from '../../cron/zones.ts'
 import type { Overlap } from '../../nodes/triggers.ts'
-import { findTimezone } from '../cron.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 
 /** A SCHEDULE_TRIGGER as it is registered with Temporal. `timezone` is an IANA name. */

@@ -33,7 +33,7 @@ export function OneRequest({ request }: { request: NodeRequest }) {
   )
 }
 
-type Part = Pick<NodeRequest, 'headers' | 'body' | 'bodyBytes' | 'bodyCut'>
+type Part = Pick<NonNullable<NodeRequest['response']>, 'headers' | 'body' | 'bodyBytes' | 'bodyCut'>
 
 /** The headers and the body, as the value that it is where that is JSON. */
 function readPart({ headers, body, bodyBytes, bodyCut }: Part): Record<string, unknown> {

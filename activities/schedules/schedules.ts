@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  type CalendarSpec,
   type Client,
   ScheduleAlreadyRunning,
   type ScheduleOptions,
@@ -21,11 +20,12 @@ import {
   readScheduleState,
   settleSchedules,
 } from '../../db/starts/schedules.ts'
-import { type Cron, parseCron } from '../../workflows/graph/cron.ts'
+import { parseCron } from '../../workflows/cron/cron.ts'
 import type { Schedule } from '../../workflows/graph/triggers/schedules.ts'
 import type { Overlap } from '../../workflows/nodes/triggers.ts'
 import type { fire } from '../../workflows/run/fire.ts'
-import type { Sealer } from './sealer.ts'
+import type { Sealer } from '../temporal/sealer.ts'
+import { describeSpec } from './spec.ts'
 
 export type ScheduleDeps = { store: Store; client: Client; sealer: Sealer; taskQueue: string; log: Logger }
 
@@ -33,10 +33,11 @@ export type ScheduleDeps = { store: Store; client: Client; sealer: Sealer; taskQ
 export type RegisteredDigests = Map<string, string>
 
 /**
- * The revision of schedules, the first part of every digest. A higher one makes the service register all
- * schedules anew: those of revision 2 have bound arguments. A process that does not bind yet leaves them alone.
+ * The revision of schedules, the first part of every digest. A higher one makes the service register all schedules anew.
+ * It is the year, since a registration is exact for ten more; 2 was that of the release before. A process that does not
+ * bind their arguments yet has revision 1, and leaves the others alone.
  */
-const revisionOf = (sealer: Sealer) => (sealer.binds() ? 2 : 1)
+const revisionOf = (sealer: Sealer) => (sealer.binds() ? new Date().getUTCFullYear() : 1)
 
 /** Whether a registered schedule has all that this process would give it. */
 export function isUpToDate(sealer: Sealer, digest: string): boolean {
@@ -175,7 +176,8 @@ function defineSchedule(
   revision: number,
 ): { schedule: Definition; digest: string } {
   const scheduleId = nameSchedule(taskQueue, workflowId, nodeId)
-  const calendars = describeCalendars(parseCron(cron).cron)
+  const plan = { cron: parseCron(cron).cron, timezone }
+  const { calendars, ...times } = describeSpec(plan, new Date().getUTCFullYear())
   const action = {
     type: 'startWorkflow' as const,
     workflowType: 'fire',
@@ -184,10 +186,14 @@ function defineSchedule(
     args: [{ workflowId, nodeId, cron, timezone }] as Parameters<typeof fire>,
   }
   const policies = { overlap: OVERLAP[overlap], catchupWindow: catchupWindowMs, pauseOnFailure: false }
-  const content = JSON.stringify([calendars, timezone, action, policies])
+  const content = JSON.stringify([calendars, times, action, policies])
   const digest = `${revision}.${createHash('sha256').update(content).digest('hex').slice(0, 24)}`
   // The digest is stored as a comment, because Temporal's list of schedules includes comments.
-  const spec = { calendars: calendars.map((calendar) => ({ ...calendar, comment: digest })), timezone }
+  // One is enough, and there may be many calendars.
+  const spec = {
+    ...times,
+    calendars: calendars.map((calendar, at) => (at === 0 ? { ...calendar, comment: digest } : calendar)),
+  }
   return { schedule: { scheduleId, spec, action, policies }, digest }
 }
 
@@ -198,40 +204,6 @@ const OVERLAP = {
   cancelOther: ScheduleOverlapPolicy.CANCEL_OTHER,
   allowAll: ScheduleOverlapPolicy.ALLOW_ALL,
 } as const satisfies Record<Overlap, ScheduleOverlapPolicy>
-
-const WEEK = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const
-const YEAR = [
-  'JANUARY',
-  'FEBRUARY',
-  'MARCH',
-  'APRIL',
-  'MAY',
-  'JUNE',
-  'JULY',
-  'AUGUST',
-  'SEPTEMBER',
-  'OCTOBER',
-  'NOVEMBER',
-  'DECEMBER',
-] as const
-
-/** A calendar requires both day fields to match. If cron lets either match, it takes two calendars. */
-function describeCalendars(cron: Cron): CalendarSpec[] {
-  const time = {
-    minute: cron.minute,
-    hour: cron.hour,
-    month: cron.month.map((month) => YEAR[month - 1]!),
-  }
-  const dayOfMonth = cron.dayOfMonth
-  const dayOfWeek = cron.dayOfWeek.map((day) => WEEK[day]!)
-  if (cron.eitherDay) {
-    return [
-      { ...time, dayOfMonth },
-      { ...time, dayOfWeek },
-    ]
-  }
-  return [{ ...time, dayOfMonth, dayOfWeek }]
-}
 
 /** This installation's schedules in Temporal's list, by workflow id. The list lags behind a little. */
 export async function listRegisteredDigests({

@@ -1,8 +1,17 @@
+import { combineDays, type DayRule, findDayRules, isPossible } from './days.ts'
+
 /**
- * The values that each of the five fields of a Unix cron expression matches, ascending; Sunday is 0.
- * `eitherDay` is true if both day fields are restricted: then a day that matches either of them is enough.
+ * A Unix cron expression: the values of its fields that fit, ascending, and the days. `passes` says which instants of a
+ * civil time count that the clocks show twice: if the minute or the hour begins with * every one, else the first.
  */
-export type Cron = Record<FieldName, number[]> & { eitherDay: boolean }
+export type Cron = {
+  minute: number[]
+  hour: number[]
+  month: number[]
+  /** A day that fits one of them fits. */
+  days: DayRule[]
+  passes: 'first' | 'every'
+}
 
 type FieldName = 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek'
 
@@ -19,14 +28,13 @@ const FIELDS: Field[] = [
   { key: 'dayOfWeek', name: 'day of week', min: 0, max: 7, names: DAYS },
 ]
 
-const LONGEST = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const MAX_LENGTH = 300
 const SHAPE = 'must have five fields: minute, hour, day of month, month, day of week'
 
 /** Reads a cron expression. `problems` says what is wrong with each field; without any, `cron` is valid. */
 export function parseCron(text: string): { cron: Cron; problems: string[] } {
   const problems: string[] = []
-  const cron = { eitherDay: false } as Cron
+  const cron = {} as Cron
   const parts = text.trim().split(/\s+/)
   if (text.length > MAX_LENGTH) problems.push(`must have at most ${MAX_LENGTH} characters`)
   else if (text.trim().startsWith('@')) problems.push(`${SHAPE}; macros such as @daily are not supported`)
@@ -35,26 +43,43 @@ export function parseCron(text: string): { cron: Cron; problems: string[] } {
   }
   if (problems.length > 0) return { cron, problems }
 
-  FIELDS.forEach((field, at) => {
-    cron[field.key] = readField(field, parts[at]!, problems)
+  const rules: DayRule[][] = []
+  const values = FIELDS.map((field, at) => {
+    const found = readField(field, parts[at]!, problems)
+    rules.push(found.rules)
+    return found.values
   })
   if (problems.length > 0) return { cron, problems }
-  // As in cron, a field that begins with * counts as unrestricted, even with a step.
-  cron.eitherDay = !parts[2]!.startsWith('*') && !parts[4]!.startsWith('*')
-  const never = !cron.eitherDay && cron.month.every((month) => cron.dayOfMonth[0]! > LONGEST[month - 1]!)
-  if (never) problems.push('names a day that never comes')
-  return { cron, problems }
+  const [minute, hour, dayOfMonth, month, dayOfWeek] = values as [
+    number[],
+    number[],
+    number[],
+    number[],
+    number[],
+  ]
+  const days = combineDays(
+    { values: dayOfMonth, rules: rules[2]!, isOpen: parts[2]!.startsWith('*') },
+    { values: dayOfWeek, rules: rules[4]!, isOpen: parts[4]!.startsWith('*') },
+  )
+  if (!days.some((rule) => month.some((one) => isPossible(rule, one))))
+    problems.push('names a day that never comes')
+  const passes = parts[0]!.startsWith('*') || parts[1]!.startsWith('*') ? 'every' : 'first'
+  return { cron: { minute, hour, month, days, passes }, problems }
 }
 
-function readField(field: Field, text: string, problems: string[]): number[] {
+/** The values of a field, and the rules of its items that are no values, such as L. */
+function readField(field: Field, text: string, problems: string[]): { values: number[]; rules: DayRule[] } {
   const values = new Set<number>()
+  const rules: DayRule[] = []
   for (const item of text.split(',')) {
-    const fault = addItem(field, item, values)
+    const found = findDayRules(field.key, item, (value) => readValue(field, value))
+    const fault = found ? undefined : addItem(field, item, values)
+    if (found) rules.push(...found)
     if (fault) problems.push(`${field.name}: ${fault}`)
   }
   // Both 0 and 7 are Sunday.
   if (field.key === 'dayOfWeek' && values.delete(7)) values.add(0)
-  return [...values].sort((a, b) => a - b)
+  return { values: [...values].sort((a, b) => a - b), rules }
 }
 
 // Adds the values of one item (`*`, `5`, `5-10`, `*/2` or `5-10/2`), or returns what is wrong with it.
@@ -85,14 +110,4 @@ function readValue({ min, max, names }: Field, text: string): number | undefined
   if (named >= 0) return named
   const value = /^\d{1,2}$/.test(text) ? Number(text) : -1
   return value >= min && value <= max ? value : undefined
-}
-
-/** The IANA name of a time zone, as Temporal knows it; undefined for other names and offsets (+01:00). */
-export function findTimezone(name: string): string | undefined {
-  if (!/^[A-Za-z]/.test(name)) return undefined
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone
-  } catch {
-    return undefined
-  }
 }
