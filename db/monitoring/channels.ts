@@ -56,6 +56,8 @@ export type ChannelRow = {
   enabled: boolean
   recipients: string[]
   credentialId: string | null
+  /** Who has changed it last, if that is known. */
+  changedBy: string | null
   sealed: Buffer | null
 }
 
