@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { makeChoiceToken, readChoice } from '../../db/mail/choices.ts'
+import { makeChoiceToken, readMailChoice } from '../../db/mail/choices.ts'
 import { type DueMail, MAIL_HOURS, makeEmailToken, postponeMail, settleMail } from '../../db/people/mails.ts'
 import type { Store } from '../../db/scope.ts'
 import { cleanText } from '../../db/text.ts'
@@ -80,7 +80,7 @@ async function askForYes(
   teamId: string,
 ): Promise<Letter | undefined> {
   const token = await makeChoiceToken(store, teamId, envelope.to)
-  const said = await readChoice(store, token)
+  const said = await readMailChoice(store, token)
   if (!said || said.state !== null) return undefined
   const lines = [
     `A team at\n${publicUrl}\nwants to send mails to this address: reports, or alerts.`,

@@ -47,6 +47,8 @@ async function sendMail(context: NodeContext, handover: Handover): Promise<objec
   const login = data as MailLogin
   try {
     const session = await openSmtp(login, dial, signal)
+    if (session.warning !== null)
+      context.notes.add({ warnings: [{ path: 'config.credentialId', message: session.warning }] })
     try {
       const answer = await session.send({ ...addressMail(mail), size }, writeMail(mail), handover)
       return { messageId: mail.messageId, ...answer }

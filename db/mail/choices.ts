@@ -37,7 +37,7 @@ export async function makeChoiceToken(store: Store, teamId: string, address: str
 }
 
 /** What was said with a link before. Undefined if it is no link of this service, or its team is deleted. */
-export async function readChoice(store: Store, token: string): Promise<ChoiceView | undefined> {
+export async function readMailChoice(store: Store, token: string): Promise<ChoiceView | undefined> {
   const id = verifyToken(store.keys, token)
   if (id === undefined) return undefined
   const { rows } = await sql<ChoiceView>`
@@ -48,8 +48,8 @@ export async function readChoice(store: Store, token: string): Promise<ChoiceVie
   return rows[0]
 }
 
-/** Notes what the owner of an address says; the same again changes nothing. Undefined as readChoice. */
-export async function decideChoice(
+/** Notes what the owner of an address says; the same again changes nothing. Undefined as readMailChoice. */
+export async function decideMailChoice(
   store: Store,
   token: string,
   choice: MailChoice,
@@ -68,7 +68,7 @@ export async function decideChoice(
     // Who says yes to one team has changed their mind about all.
     if (choice === 'yes') await sql`delete from mail_refusals where address = ${address}`.execute(tx)
   })
-  return readChoice(store, token)
+  return readMailChoice(store, token)
 }
 
 function signId(keys: Keys, id: string): string {

@@ -16,7 +16,7 @@ export type ChannelCarrier = {
 export type SendFailure = { message: string; final: boolean; retryAfterMs?: number | undefined }
 
 /** A message of a failure without the secrets that were used. */
-export function hideSecrets(message: string, secrets: Set<string>): string {
+export function maskFailure(message: string, secrets: Set<string>): string {
   const mask = createExactMask(secrets)
   return redactText(mask.start(mask.excerpt(message)), { secrets })
 }

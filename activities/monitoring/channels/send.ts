@@ -4,7 +4,7 @@ import type { ChannelRow } from '../../../db/monitoring/channels.ts'
 import type { Outside } from '../../egress/outside.ts'
 import { FINAL_KINDS, HttpError } from '../../http/httperror.ts'
 import { readRetryAfter } from '../../nodes/kit/retryafter.ts'
-import { type ChannelCarrier, hideSecrets, type SendFailure } from './carrier.ts'
+import { type ChannelCarrier, maskFailure, type SendFailure } from './carrier.ts'
 import { type MailProgress, type MailTarget, sendMails } from './mail.ts'
 import { type NotificationMessage, writeSlackBody } from './messages.ts'
 import { signWebhook } from './sign.ts'
@@ -36,7 +36,7 @@ export async function sendToChannel(
   const tell = (secret: string) => void secrets.add(secret)
   const failure = await send()
   if (!failure) return undefined
-  return { ...failure, message: hideSecrets(failure.message, secrets) }
+  return { ...failure, message: maskFailure(failure.message, secrets) }
 
   async function send(): Promise<SendFailure | undefined> {
     if (channel === null || channel.type === 'EMAIL') {

@@ -12,7 +12,7 @@ import {
 import { MailError } from '../../mail/letters.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { retryOutages } from '../../run/outages.ts'
-import { type ChannelCarrier, hideSecrets } from '../channels/carrier.ts'
+import { type ChannelCarrier, maskFailure } from '../channels/carrier.ts'
 import { writeReport } from './mail.ts'
 import { openReportServer, Postponed } from './server.ts'
 
@@ -42,7 +42,7 @@ export async function sendReportRun(
   const facts = { reportId: run.reportId, runId: run.id, teamId: run.teamId, tries: run.tries }
   const secrets = new Set<string>()
   const tell = (error: unknown) =>
-    hideSecrets(error instanceof Error ? error.message : String(error), secrets)
+    maskFailure(error instanceof Error ? error.message : String(error), secrets)
   const note = (work: () => Promise<void>) =>
     retryOutages(AbortSignal.timeout(NOTE_MS), work).catch((lost) =>
       log.warn({ ...facts, err: lost }, 'what came of a scheduled report was not noted'),

@@ -372,7 +372,7 @@ async function makeWorld() {
   const forwarder = await createForwarder(scope, teamId, { name: 'World', ...receiver, ...unused })
   const scheduled = await createScheduledReport(scope, teamId, {
     ...{ name: 'World', schedule: '0 7 * * *', timezone: 'UTC', enabled: true },
-    ...{ recipients: ['ada@example.com'], metrics: ['token_usage'] },
+    ...{ recipients: ['ada@example.com'], metrics: ['token_usage'], credentialId: null },
   })
   const rule = await createRule(scope, teamId, {
     ...{ name: 'World', description: null, enabled: true, severity: 'LOW', action: 'LOGGED' },

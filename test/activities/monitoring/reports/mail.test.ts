@@ -149,14 +149,14 @@ test('a mail has a text, HTML with pictures, and a CSV', async () => {
   const team = await openTeam()
   const mail = await sendMail(team, {
     name: 'Zahlen – "Woche" <x@example.com>',
-    recipients: ['ada@example.com', 'grace@bücher.example'],
+    recipients: ['grace@bücher.example'],
     metrics: ['token_usage', 'anomalies', 'drift', 'sentiment'],
   })
   expect(mail.defects).toEqual([])
   expect(mail.headers).toMatchObject({
     Subject: ['A scheduled report of your team'],
     From: ['Perdure <p@example.com>'],
-    To: ['ada@example.com, grace@xn--bcher-kva.example'],
+    To: ['grace@xn--bcher-kva.example'],
     'Auto-Submitted': ['auto-generated'],
   })
   const image = 'image/png'
