@@ -52,12 +52,11 @@ export async function queueMail(tx: Tx, mail: Omit<Mail, 'id' | 'teamId'>): Prom
  */
 export async function queueConfirmation(
   tx: Tx,
-  userId: string,
+  userId: string | null,
   email: string,
   kind: 'CONFIRM' | 'KNOWN' = 'CONFIRM',
 ): Promise<number> {
-  // Two requests for one address count one after the other.
-  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+  await lockAddress(tx, email)
   const { rows } = await sql<{ wait: number | null }>`
     with lately as (
       select email, created_at, row_number() over (order by created_at desc) as nth from mails
@@ -70,6 +69,11 @@ export async function queueConfirmation(
   const wait = Math.ceil(Math.max(0, rows[0]?.wait ?? 0))
   if (wait === 0) await queueMail(tx, { kind, userId, email })
   return wait
+}
+
+/** Of two who want mail for one address, or an account with it, the second sees what the first did. */
+export async function lockAddress(tx: Tx, email: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
 }
 
 /** The first key of the advisory locks of addresses. */
@@ -134,10 +138,15 @@ export function hashEmailToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Removes mails that are older than a day, and tokens that have expired. Called hourly. */
+/**
+ * Removes mails that are older than a day, tokens that have expired, and accounts whose link was never opened: nobody has
+ * been in them. Called hourly.
+ */
 export async function purgeMails(store: Store): Promise<void> {
   await record(store, async (tx) => {
     await sql`delete from email_tokens where expires_at <= now()`.execute(tx)
+    await sql`delete from users u where link_unopened and created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'
+      and not exists (select from email_tokens t where t.user_id = u.id)`.execute(tx)
     await sql`delete from mails where created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'`.execute(tx)
   })
 }
