@@ -50,7 +50,8 @@ async function sendMail(context: NodeContext, handover: Handover): Promise<objec
     if (session.warning !== null)
       context.notes.add({ warnings: [{ path: 'config.credentialId', message: session.warning }] })
     try {
-      const answer = await session.send({ ...addressMail(mail), size }, writeMail(mail), handover)
+      const written = await writeMail(mail)
+      const answer = await session.send({ ...addressMail(mail), size }, written, handover)
       return { messageId: mail.messageId, ...answer }
     } finally {
       session.close()

@@ -500,13 +500,15 @@ function fillPath(path: string, world: World, verb: string): string {
     '/widgets': world.widgetId,
     key: world.widgetKey,
     name: 'paid',
+    choice: 'stop',
+    '/mail': 'A'.repeat(46),
     token: world.resumeToken,
     chapter: 'nodes',
     image: 'execution.png',
   }
   return path
     .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {
-      const id = name === 'id' ? ids[before] : ids[name]
+      const id = name === 'id' || before === '/mail' ? ids[before] : ids[name]
       if (!id) throw new Error(`the matrix has no value for :${name} in ${path}`)
       return `${before}/${id}`
     })
