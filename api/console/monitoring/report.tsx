@@ -52,7 +52,12 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
     >
       {(error) => (
         <>
-          <Field label="Name" required help="In the mails; with a mail server of the team it is their subject." error={problemAt(error, 'name')}>
+          <Field
+            label="Name"
+            required
+            help="In the mails; with a mail server of the team it is their subject."
+            error={problemAt(error, 'name')}
+          >
             <TextInput value={name} onChange={setName} required maxLength={100} />
           </Field>
           <Field
