@@ -25,7 +25,7 @@ const PAGES = {
 
 /** Where the links of mails lead. Opening one does nothing, because programs that scan mail open links too: a button does. */
 export function createMailChoiceRoutes({ store }: { store: Store }) {
-  const rule = { tag: 'Mail', role: 'public', responses: PAGES } as const
+  const rule = { tag: 'Monitoring', role: 'public', responses: PAGES } as const
   return new Hono<AppEnv>()
     .get(
       '/mail/:token',

@@ -16,6 +16,7 @@ import { createBatchRun } from '../../../db/evaluation/batches/runs.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { createExemplar } from '../../../db/guardrails/exemplars.ts'
 import { createRule } from '../../../db/guardrails/rules.ts'
+import { makeChoiceToken } from '../../../db/mail/choices.ts'
 import { createChannel } from '../../../db/monitoring/channels.ts'
 import { createPlaybook } from '../../../db/monitoring/playbooks/playbooks.ts'
 import { createScheduledReport } from '../../../db/monitoring/reports/reports.ts'
@@ -93,6 +94,8 @@ const ENTRIES: Record<string, string[]> = {
   createGuardrailRule: ['GUARDRAIL_RULE_CREATED'],
   updateGuardrailRule: ['GUARDRAIL_RULE_UPDATED'],
   deleteGuardrailRule: ['GUARDRAIL_RULE_DELETED'],
+  // Who has got a mail says it, of their own address: the team has done nothing.
+  chooseMail: [],
   signIn: ['SIGNED_IN'],
   refreshSession: ['SESSION_REFRESHED'],
   signOut: ['SIGNED_OUT'],
@@ -439,6 +442,7 @@ async function makeWorld() {
     approvalId,
     reportId,
     resumeToken,
+    mailToken: await makeChoiceToken(service.store, teamId, 'ada@example.com'),
   }
   return { teamId, tokens, ...ids }
 }
@@ -501,7 +505,7 @@ function fillPath(path: string, world: World, verb: string): string {
     key: world.widgetKey,
     name: 'paid',
     choice: 'stop',
-    '/mail': 'A'.repeat(46),
+    '/mail': world.mailToken,
     token: world.resumeToken,
     chapter: 'nodes',
     image: 'execution.png',
